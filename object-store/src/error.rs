@@ -1,0 +1,119 @@
+//! What can go wrong with shared memory, in words that carry the numbers.
+
+use std::io;
+
+/// The memory behind a segment or an arena is exhausted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no space in {place}: {needed_bytes} bytes needed, {available_bytes} available; free some or make it larger"
+)]
+pub struct NoSpace {
+    /// Bytes that were asked for.
+    pub needed_bytes: u64,
+    /// Bytes that the place says it still has.
+    pub available_bytes: u64,
+    /// Where the space was sought.
+    pub place: &'static str,
+}
+
+/// Failure of a segment, an arena or of anything placed inside them.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A range does not start or end where this operation needs it.
+    #[error("range {offset}+{len} is not aligned to {align} bytes")]
+    Misaligned {
+        /// First byte of the range.
+        offset: u64,
+        /// Bytes of the range.
+        len: u64,
+        /// Alignment that was needed.
+        align: u64,
+    },
+    /// A segment name that this crate would not have made.
+    #[error("segment name {name:?} is not of the form tharsis-PID-PREFIX-NUMBER")]
+    BadName {
+        /// The name as given.
+        name: String,
+    },
+    /// A size that cannot be served.
+    #[error("{what} of {bytes} bytes is outside {min_bytes}..={max_bytes} or not of the right form")]
+    BadSize {
+        /// What was to have this size.
+        what: &'static str,
+        /// The size asked for.
+        bytes: u64,
+        /// Smallest size served.
+        min_bytes: u64,
+        /// Largest size served.
+        max_bytes: u64,
+    },
+    /// What lies in shared memory is not what this side was told to expect.
+    #[error("{what} in shared memory does not match: found {found:#x}, expected {expected:#x}")]
+    Mismatch {
+        /// The field that differs.
+        what: &'static str,
+        /// What was found.
+        found: u64,
+        /// What was expected.
+        expected: u64,
+    },
+    /// The memory behind it is exhausted.
+    #[error(transparent)]
+    NoSpace(#[from] NoSpace),
+    /// A write outside the ranges granted to this client.
+    #[error("range {offset}+{len} is not granted to this client for writing")]
+    NotGranted {
+        /// First byte of the range.
+        offset: u64,
+        /// Bytes of the range.
+        len: u64,
+    },
+    /// A range that leaves the memory it refers to.
+    #[error("range {offset}+{len} leaves the {limit_bytes} bytes of {what}")]
+    OutOfBounds {
+        /// What the range refers to.
+        what: &'static str,
+        /// First byte of the range.
+        offset: u64,
+        /// Bytes of the range.
+        len: u64,
+        /// Size of what it refers to.
+        limit_bytes: u64,
+    },
+    /// The operating system refused.
+    #[error("cannot {action}: {cause}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The system's reason.
+        #[source]
+        cause: io::Error,
+    },
+    /// The range is being written through another slot of this process.
+    #[error("range {offset}+{len} overlaps a slot that is being written")]
+    WriteUnderway {
+        /// First byte of the range.
+        offset: u64,
+        /// Bytes of the range.
+        len: u64,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn system(action: &'static str, cause: impl Into<io::Error>) -> StoreError {
+        StoreError::System { action, cause: cause.into() }
+    }
+}
+
+/// Checks that `offset..offset + len` lies inside `limit_bytes`.
+pub(crate) fn check_range(
+    what: &'static str,
+    limit_bytes: u64,
+    offset: u64,
+    len: u64,
+) -> Result<(), StoreError> {
+    match offset.checked_add(len) {
+        Some(end) if end <= limit_bytes => Ok(()),
+        _ => Err(StoreError::OutOfBounds { what, offset, len, limit_bytes }),
+    }
+}

@@ -1,0 +1,37 @@
+//! Memory shared between processes, and bytes moved between machines.
+//!
+//! This crate exists to keep every hazard of shared memory in one place. It knows ranges of bytes and nothing
+//! of what they mean: no tasks, no owners, no dtypes, no wire messages, no async runtime. Decisions (which object
+//! lives where, what is evicted, who may write) belong to the layers above; this one makes them safe to carry out.
+//!
+//! | question | module |
+//! |---|---|
+//! | where does shared memory come from, and who removes it | [`segment`] |
+//! | how do two processes exchange messages without a system call | [`ring`] |
+//! | how does the one sleep and the other wake it | [`bell`] |
+//! | where do object bytes live, and who may write them | [`arena`] |
+//! | how are large values copied at memory speed | [`copy`] |
+//! | which range of the arena is free | [`extent`] |
+//! | how does a client meet its node | [`local_socket`] |
+//! | how do object bytes reach another node | [`transfer`] |
+//!
+//! `unsafe` is allowed in `segment`, `ring`, `bell`, `arena`, `map`, `copy` and `local_socket` only (see the
+//! `allow` at each); every block states why it is sound.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
+// `loom` is a build flag of the model tests, not a feature that cargo could declare.
+#![allow(unexpected_cfgs)]
+
+pub mod error;
+pub mod segment;
+mod sync;
+mod positions;
+mod record;
+pub mod ring;
+pub mod bell;
+
+pub use bell::{Bell, BellBoard, SpinPolicy};
+pub use error::{NoSpace, StoreError};
+pub use ring::{Consumer, PendingLarge, Producer, PushError, RingCorrupt, RingPlace};
+pub use segment::Segment;

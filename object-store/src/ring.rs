@@ -1,0 +1,657 @@
+//! A ring of messages between one producer and one consumer, in shared memory, without locks or system calls.
+//!
+//! ```text
+//! place:  | magic, capacity | published | consumed | data: capacity bytes, a power of two |
+//! bytes:  0                 128         256        384
+//! ```
+//! *Protocol.* One [`Producer`] and one [`Consumer`] exist per ring, in any two threads of any two processes.
+//! The producer reserves room, fills it, commits it (staged, invisible) and publishes a batch with one release
+//! store. The consumer peeks at a record in place, advances, and gives the room back with one release store now
+//! and then. Which side owns which byte follows from two words alone; see `positions`. Records are laid out by
+//! `record`.
+//!
+//! *Large messages.* A message of more than a quarter of the ring travels as fragments and is put together by the
+//! consumer, so a ring of one mebibyte carries messages of many, with the consumer emptying the ring while the
+//! producer refills it. Messages come out whole and in order: while a large one is half sent the producer refuses others.
+//!
+//! *Trust.* The consumer believes nothing: positions, tags, lengths, bounds and the order of fragments are
+//! checked before a byte is used, and a violation is a [`RingCorrupt`] that stays. The producer checks the one
+//! word it reads. A peer may die between any two instructions; everything published stays readable, a record
+//! half-written is never seen. A peer of ill will can still change a record *while it is being read*: a reader of a
+//! ring whose producer it does not trust reads each byte once or copies the record first.
+//!
+//! *Waiting* is not part of a ring. A producer that met [`PushError::Full`] sleeps on a [`crate::Bell`] that the
+//! consumer rings whenever [`Consumer::take_released`] says so.
+
+#![allow(unsafe_code)]
+
+use crate::error::StoreError;
+use crate::positions::{BadPosition, ConsumerPositions, PositionWords, ProducerPositions};
+use crate::record::{self, HEADER_BYTES, Kind, RECORD_ALIGN, TOTAL_BYTES};
+use crate::segment::Segment;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that a ring takes besides its capacity.
+pub const RING_HEADER_BYTES: usize = 384;
+/// Smallest capacity.
+pub const RING_BYTES_MIN: usize = 256;
+/// Largest capacity.
+pub const RING_BYTES_MAX: usize = 1 << 30;
+
+const PLACE_ALIGN: usize = 128;
+const WORDS_OFFSET: usize = 128;
+const MAGIC: u64 = u64::from_le_bytes(*b"THRING\x01\0");
+#[cfg(not(all(loom, test)))]
+const _: () = assert!(WORDS_OFFSET + size_of::<PositionWords>() == RING_HEADER_BYTES, "the header is full");
+
+/// Where a ring lies. Both sides must be told the same place.
+#[derive(Clone)]
+pub struct RingPlace {
+    segment: Arc<Segment>,
+    offset: usize,
+    capacity: usize,
+}
+
+impl RingPlace {
+    /// A ring of `capacity_bytes` at `offset` of a segment; the offset is a multiple of 128.
+    ///
+    /// # Errors
+    /// `BadSize` unless the capacity is a power of two in [`RING_BYTES_MIN`]`..=`[`RING_BYTES_MAX`], `OutOfBounds` or
+    /// `Misaligned` if it does not fit there.
+    pub fn new(
+        segment: Arc<Segment>,
+        offset: usize,
+        capacity_bytes: usize,
+    ) -> Result<RingPlace, StoreError> {
+        if !capacity_bytes.is_power_of_two()
+            || !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&capacity_bytes)
+        {
+            return Err(StoreError::BadSize {
+                what: "a ring",
+                bytes: capacity_bytes as u64,
+                min_bytes: RING_BYTES_MIN as u64,
+                max_bytes: RING_BYTES_MAX as u64,
+            });
+        }
+        segment.place(offset, RingPlace::bytes(capacity_bytes), PLACE_ALIGN)?;
+        Ok(RingPlace { segment, offset, capacity: capacity_bytes })
+    }
+
+    /// Bytes of a segment that a ring of this capacity takes.
+    pub const fn bytes(capacity_bytes: usize) -> usize {
+        RING_HEADER_BYTES + capacity_bytes
+    }
+
+    /// Makes an empty ring here. Only before either side attaches.
+    ///
+    /// # Errors
+    /// None in practice: the place was checked when it was made.
+    pub fn format(&self) -> Result<(), StoreError> {
+        let base = self.base()?;
+        // SAFETY: the place lies within the segment, is aligned to 128 and, by contract, in use by nobody yet; the
+        // words are plain integers for which zero bytes are a value.
+        unsafe {
+            base.as_ptr().write_bytes(0, RING_HEADER_BYTES);
+            base.cast::<u64>().write(MAGIC);
+            base.cast::<u64>().add(1).write(self.capacity as u64);
+        }
+        Ok(())
+    }
+
+    fn base(&self) -> Result<NonNull<u8>, StoreError> {
+        self.segment.place(self.offset, RingPlace::bytes(self.capacity), PLACE_ALIGN)
+    }
+
+    fn mapped(self) -> Result<Mapped, StoreError> {
+        let base = self.base()?;
+        // SAFETY: as in `format`: in bounds and aligned; the two fields are never written after `format`, and a
+        // peer that does so anyway only changes which error we return.
+        let (magic, capacity) =
+            unsafe { (base.cast::<u64>().read_volatile(), base.cast::<u64>().add(1).read_volatile()) };
+        if magic != MAGIC {
+            return Err(StoreError::Mismatch { what: "the magic of a ring", found: magic, expected: MAGIC });
+        }
+        if capacity != self.capacity as u64 {
+            let expected = self.capacity as u64;
+            return Err(StoreError::Mismatch { what: "the capacity of a ring", found: capacity, expected });
+        }
+        // SAFETY: both offsets lie within the place, whose length was checked by `base`.
+        let (words, data) = unsafe { (base.add(WORDS_OFFSET).cast(), base.add(RING_HEADER_BYTES)) };
+        Ok(Mapped { words, data, capacity: self.capacity, _segment: self.segment })
+    }
+}
+
+/// What the consumer found instead of a message. The ring is of no further use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RingCorrupt {
+    /// Fragments out of order or of the wrong total length.
+    #[error("fragment at {position} does not continue the message: {seen_bytes} of {total_bytes} bytes seen")]
+    Fragment {
+        /// Bytes since the ring was made.
+        position: u64,
+        /// Bytes of the message so far, with this fragment.
+        seen_bytes: u64,
+        /// Bytes that the first fragment promised.
+        total_bytes: u64,
+    },
+    /// A header that no producer writes.
+    #[error("no record header at {position}: {word:#018x}")]
+    Header {
+        /// Bytes since the ring was made.
+        position: u64,
+        /// What stands there.
+        word: u64,
+    },
+    /// A record longer than what was published or allowed.
+    #[error("record of {len} bytes at {position}, at most {limit_bytes} possible")]
+    Length {
+        /// Bytes since the ring was made.
+        position: u64,
+        /// Length in its header.
+        len: u64,
+        /// Most that could be there.
+        limit_bytes: u64,
+    },
+    /// The peer's position is impossible.
+    #[error("positions are impossible: {published} published, {consumed} consumed")]
+    Positions {
+        /// Bytes that the producer says it published.
+        published: u64,
+        /// Bytes that the consumer says it consumed.
+        consumed: u64,
+    },
+    /// A large message above the bound.
+    #[error("message of {total_bytes} bytes announced, limit {limit_bytes}")]
+    TooLarge {
+        /// Bytes that the first fragment promised.
+        total_bytes: u64,
+        /// The bound given at construction.
+        limit_bytes: u64,
+    },
+}
+
+impl From<BadPosition> for RingCorrupt {
+    fn from(bad: BadPosition) -> RingCorrupt {
+        RingCorrupt::Positions { published: bad.published, consumed: bad.consumed }
+    }
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// No room now; the consumer has to catch up.
+    #[error("the ring is full")]
+    Full,
+    /// A large message is half sent; it has to be finished first.
+    #[error("a large message is half sent; finish it before the next")]
+    LargeUnderway,
+    /// The consumer wrote nonsense into its position.
+    #[error("the consumer of the ring is corrupt: {0}")]
+    PeerCorrupt(RingCorrupt),
+    /// More bytes than this call takes.
+    #[error("message of {len} bytes, limit {limit_bytes}")]
+    TooLarge {
+        /// Bytes of the message.
+        len: usize,
+        /// Most that this call takes.
+        limit_bytes: usize,
+    },
+}
+
+/// A large message on its way into a ring.
+#[derive(Debug)]
+pub struct PendingLarge {
+    bytes: Vec<u8>,
+    sent_bytes: usize,
+}
+
+impl PendingLarge {
+    /// A message of which nothing is sent yet.
+    pub fn new(bytes: Vec<u8>) -> PendingLarge {
+        PendingLarge { bytes, sent_bytes: 0 }
+    }
+
+    /// Bytes that are not in the ring yet.
+    pub fn remaining_bytes(&self) -> usize {
+        self.bytes.len() - self.sent_bytes
+    }
+}
+
+struct Mapped {
+    words: NonNull<PositionWords>,
+    data: NonNull<u8>,
+    capacity: usize,
+    /// Keeps the mapping.
+    _segment: Arc<Segment>,
+}
+
+// SAFETY: the pointers lead into a mapping that `_segment` keeps; which thread follows them does not matter, only that
+// one producer and one consumer do.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    #[inline]
+    fn words(&self) -> &PositionWords {
+        // SAFETY: in bounds, aligned, mapped while `self` lives; the words are atomics, so sharing them with the
+        // peer is defined.
+        unsafe { self.words.as_ref() }
+    }
+
+    /// The header word of the record at `at`, as an atomic: the peer may write it at any time.
+    #[inline]
+    fn header(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at + HEADER_BYTES as usize <= self.capacity && at.is_multiple_of(8), "header at {at}");
+        // SAFETY: positions are multiples of 8 and masked by the capacity, itself a multiple of 8, so the word lies in
+        // the data and is aligned.
+        unsafe { AtomicU64::from_ptr(self.data.add(at).cast().as_ptr()) }
+    }
+
+    /// Record content at `at`; the caller has checked the bounds and owns the bytes by the protocol.
+    #[inline]
+    fn content(&self, at: usize, len: usize) -> NonNull<[u8]> {
+        debug_assert!(at + HEADER_BYTES as usize + len <= self.capacity, "content at {at}+{len}");
+        // SAFETY: within the data, as the caller checked.
+        NonNull::slice_from_raw_parts(unsafe { self.data.add(at + HEADER_BYTES as usize) }, len)
+    }
+
+    #[inline]
+    fn mask(&self, position: u64) -> usize {
+        (position & (self.capacity as u64 - 1)) as usize
+    }
+
+    fn record_bytes_max(&self) -> usize {
+        self.capacity / 4
+    }
+}
+
+/// The writing end of a ring.
+pub struct Producer {
+    ring: Mapped,
+    positions: ProducerPositions,
+    reserved: Option<usize>,
+    large_underway: bool,
+    message_bytes_max: usize,
+}
+
+impl Producer {
+    /// Takes the writing end; there must be no other.
+    ///
+    /// # Errors
+    /// `Mismatch` if no ring of this capacity was made there or its words are impossible.
+    pub fn attach(place: RingPlace, message_bytes_max: usize) -> Result<Producer, StoreError> {
+        let ring = place.mapped()?;
+        let positions =
+            ProducerPositions::attach(ring.words(), ring.capacity as u64).map_err(map_attach)?;
+        Ok(Producer { ring, positions, reserved: None, large_underway: false, message_bytes_max })
+    }
+
+    /// Room for a message of `len` bytes, to be filled and then committed.
+    ///
+    /// A reservation that is not committed is simply forgotten.
+    ///
+    /// # Errors
+    /// [`PushError::Full`] if there is no room now, `TooLarge` above [`Producer::record_bytes_max`].
+    #[inline]
+    pub fn try_reserve(&mut self, len: usize) -> Result<&mut [u8], PushError> {
+        if self.large_underway {
+            return Err(PushError::LargeUnderway);
+        }
+        self.reserve(len)
+    }
+
+    /// Completes the reserved message with its first `len` bytes; it stays invisible until [`Producer::publish`].
+    ///
+    /// # Panics
+    /// If nothing is reserved or `len` is more than what is.
+    #[inline]
+    pub fn commit(&mut self, len: usize) {
+        self.stage(Kind::Message, len);
+    }
+
+    /// Shows the consumer everything committed, with one store; false if there was nothing.
+    #[inline]
+    pub fn publish(&mut self) -> bool {
+        self.positions.publish(self.ring.words())
+    }
+
+    /// Commits one message made of `parts`; it stays invisible until [`Producer::publish`].
+    ///
+    /// # Errors
+    /// As [`Producer::try_reserve`].
+    #[inline]
+    pub fn try_push(&mut self, parts: &[&[u8]]) -> Result<(), PushError> {
+        let len = parts.iter().map(|p| p.len()).sum();
+        let mut room = self.try_reserve(len)?;
+        for part in parts {
+            let (head, rest) = room.split_at_mut(part.len());
+            head.copy_from_slice(part);
+            room = rest;
+        }
+        self.commit(len);
+        Ok(())
+    }
+
+    /// Publishes as much of a message of any size as fits; true once all of it is in the ring.
+    ///
+    /// Call it again with the same message until it says true; it never waits.
+    ///
+    /// # Errors
+    /// `TooLarge` above the bound given at construction, `LargeUnderway` if another message is half sent.
+    pub fn try_push_large(&mut self, message: &mut PendingLarge) -> Result<bool, PushError> {
+        let len = message.bytes.len();
+        if self.message_bytes_max < len {
+            return Err(PushError::TooLarge { len, limit_bytes: self.message_bytes_max });
+        }
+        if self.large_underway != (0 < message.sent_bytes) {
+            return Err(PushError::LargeUnderway);
+        }
+        if len <= self.record_bytes_max() {
+            return match self.try_push(&[&message.bytes]) {
+                Ok(()) => {
+                    self.publish();
+                    Ok(true)
+                }
+                Err(PushError::Full) => Ok(false),
+                Err(error) => Err(error),
+            };
+        }
+        let pushed = self.push_fragments(message);
+        self.publish();
+        match pushed {
+            Err(PushError::Full) => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => Ok(true),
+        }
+    }
+
+    /// Largest message that travels as one record; larger ones go through [`Producer::try_push_large`].
+    pub fn record_bytes_max(&self) -> usize {
+        self.ring.record_bytes_max()
+    }
+
+    fn push_fragments(&mut self, message: &mut PendingLarge) -> Result<(), PushError> {
+        // An eighth of the ring: several are in flight, and each is large beside its header.
+        let fragment_bytes = self.ring.capacity / 8;
+        let total = message.bytes.len();
+        while message.sent_bytes < total {
+            let rest = &message.bytes[message.sent_bytes..];
+            let is_first = message.sent_bytes == 0;
+            let lead = if is_first { TOTAL_BYTES as usize } else { 0 };
+            let take = rest.len().min(fragment_bytes - lead);
+            let room = self.reserve(lead + take)?;
+            room[..lead].copy_from_slice(&(total as u64).to_le_bytes()[..lead]);
+            room[lead..].copy_from_slice(&rest[..take]);
+            let kind = match (is_first, take == rest.len()) {
+                (true, _) => Kind::First,
+                (false, false) => Kind::Middle,
+                (false, true) => Kind::Last,
+            };
+            self.stage(kind, lead + take);
+            message.sent_bytes += take;
+            self.large_underway = message.sent_bytes < total;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn reserve(&mut self, len: usize) -> Result<&mut [u8], PushError> {
+        let limit_bytes = self.ring.record_bytes_max();
+        if limit_bytes < len {
+            return Err(PushError::TooLarge { len, limit_bytes });
+        }
+        let capacity = self.ring.capacity as u64;
+        let record = record::record_bytes(len as u64);
+        let mut at = self.ring.mask(self.positions.staged());
+        let to_end = capacity - at as u64;
+        let pad = if record <= to_end { 0 } else { to_end };
+        match self.positions.has_room(self.ring.words(), pad + record) {
+            Ok(true) => {}
+            Ok(false) => return Err(PushError::Full),
+            Err(bad) => return Err(PushError::PeerCorrupt(bad.into())),
+        }
+        if 0 < pad {
+            let header = record::encode(Kind::Pad, (pad - HEADER_BYTES) as u32);
+            self.ring.header(at).store(header, Ordering::Relaxed);
+            self.positions.stage(pad);
+            at = 0;
+        }
+        self.reserved = Some(len);
+        // SAFETY: `has_room` says that these bytes are the producer's alone until published, and `&mut self` that
+        // nobody else in this process has them.
+        Ok(unsafe { self.ring.content(at, len).as_mut() })
+    }
+
+    #[inline]
+    fn stage(&mut self, kind: Kind, len: usize) {
+        let reserved = self.reserved.take();
+        assert!(reserved.is_some_and(|r| len <= r), "commit of {len} bytes, reserved {reserved:?}");
+        let at = self.ring.mask(self.positions.staged());
+        // The release store in `publish` makes this visible together with the content.
+        self.ring.header(at).store(record::encode(kind, len as u32), Ordering::Relaxed);
+        self.positions.stage(record::record_bytes(len as u64));
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Current {
+    None,
+    InRing { at: usize, len: usize, record: u64 },
+    Assembled,
+}
+
+/// The reading end of a ring.
+pub struct Consumer {
+    ring: Mapped,
+    positions: ConsumerPositions,
+    current: Current,
+    assembled: Vec<u8>,
+    /// Length promised by the first fragment, while a large message is underway.
+    total_bytes: Option<usize>,
+    message_bytes_max: usize,
+    released: bool,
+    corrupt: Option<RingCorrupt>,
+}
+
+impl Consumer {
+    /// Takes the reading end; there must be no other.
+    ///
+    /// After a death of the former consumer, messages that it had consumed and not released come again.
+    ///
+    /// # Errors
+    /// `Mismatch` if no ring of this capacity was made there or its words are impossible.
+    pub fn attach(place: RingPlace, message_bytes_max: usize) -> Result<Consumer, StoreError> {
+        let ring = place.mapped()?;
+        let positions =
+            ConsumerPositions::attach(ring.words(), ring.capacity as u64).map_err(map_attach)?;
+        Ok(Consumer {
+            ring,
+            positions,
+            current: Current::None,
+            assembled: Vec::new(),
+            total_bytes: None,
+            message_bytes_max,
+            released: false,
+            corrupt: None,
+        })
+    }
+
+    /// The next message, in place; the same one until [`Consumer::advance`].
+    ///
+    /// # Errors
+    /// [`RingCorrupt`] if the producer wrote nonsense; from then on always.
+    #[inline]
+    pub fn peek(&mut self) -> Result<Option<&[u8]>, RingCorrupt> {
+        if let Current::None = self.current {
+            if let Some(corrupt) = self.corrupt {
+                return Err(corrupt);
+            }
+            if let Err(corrupt) = self.find_next() {
+                self.corrupt = Some(corrupt);
+                return Err(corrupt);
+            }
+        }
+        match self.current {
+            Current::None => Ok(None),
+            // SAFETY: bounds were checked by `find_next`; published bytes are not written by a sound producer until
+            // they are released, which takes `&mut self`. The header says what an unsound one can do.
+            Current::InRing { at, len, .. } => Ok(Some(unsafe { self.ring.content(at, len).as_ref() })),
+            Current::Assembled => Ok(Some(&self.assembled)),
+        }
+    }
+
+    /// Leaves the message that [`Consumer::peek`] showed; does nothing if it showed none.
+    #[inline]
+    pub fn advance(&mut self) {
+        match std::mem::replace(&mut self.current, Current::None) {
+            Current::None => {}
+            Current::InRing { record, .. } => self.skip(record),
+            Current::Assembled => self.assembled = Vec::new(),
+        }
+    }
+
+    /// Hands up to `count_max` messages to `take`, leaves them, and returns how many there were.
+    ///
+    /// # Errors
+    /// As [`Consumer::peek`]; messages before the corrupt place have been handed over.
+    pub fn drain(&mut self, count_max: usize, mut take: impl FnMut(&[u8])) -> Result<usize, RingCorrupt> {
+        for count in 0..count_max {
+            match self.peek()? {
+                None => return Ok(count),
+                Some(message) => take(message),
+            }
+            self.advance();
+        }
+        Ok(count_max)
+    }
+
+    /// Gives all room consumed back to the producer now.
+    ///
+    /// It also happens by itself after each eighth of the ring and whenever the ring is found empty.
+    #[inline]
+    pub fn release(&mut self) {
+        self.released |= self.positions.release(self.ring.words());
+    }
+
+    /// Whether room was given back since this was last asked: then a producer that sleeps must be woken.
+    #[inline]
+    pub fn take_released(&mut self) -> bool {
+        std::mem::take(&mut self.released)
+    }
+
+    /// Whether something is waiting to be read, as far as one look tells; for use as a bell's condition.
+    #[inline]
+    pub fn has_news(&mut self) -> bool {
+        !matches!(self.current, Current::None)
+            || self.corrupt.is_some()
+            || self.positions.readable(self.ring.words()) != Ok(0)
+    }
+
+    fn find_next(&mut self) -> Result<(), RingCorrupt> {
+        loop {
+            let readable = self.positions.readable(self.ring.words())?;
+            if readable == 0 {
+                self.release();
+                return Ok(());
+            }
+            let at = self.ring.mask(self.positions.consumed());
+            let (kind, len, record) = self.check_header(at, readable)?;
+            match kind {
+                Kind::Message if self.total_bytes.is_none() => {
+                    self.current = Current::InRing { at, len, record };
+                    return Ok(());
+                }
+                Kind::Message => return Err(self.bad_fragment(len)),
+                Kind::Pad => self.skip(record),
+                Kind::First | Kind::Middle | Kind::Last => {
+                    self.take_fragment(kind, at, len)?;
+                    self.skip(record);
+                    if kind == Kind::Last {
+                        self.total_bytes = None;
+                        self.current = Current::Assembled;
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Kind, content length and record length, all within what was published and within the ring.
+    #[inline]
+    fn check_header(&self, at: usize, readable: u64) -> Result<(Kind, usize, u64), RingCorrupt> {
+        let position = self.positions.consumed();
+        let word = self.ring.header(at).load(Ordering::Relaxed);
+        let Some((kind, len)) = record::decode(word) else {
+            return Err(RingCorrupt::Header { position, word });
+        };
+        let record = record::record_bytes(u64::from(len));
+        let to_end = (self.ring.capacity - at) as u64;
+        let is_sound = match kind {
+            Kind::Pad => record == to_end,
+            _ => len as usize <= self.ring.record_bytes_max(),
+        };
+        let limit_bytes = readable.min(to_end);
+        if !is_sound || limit_bytes < record {
+            return Err(RingCorrupt::Length { position, len: u64::from(len), limit_bytes });
+        }
+        Ok((kind, len as usize, record))
+    }
+
+    fn take_fragment(&mut self, kind: Kind, at: usize, len: usize) -> Result<(), RingCorrupt> {
+        // SAFETY: `check_header` checked the bounds; the bytes are copied once, before the room is released.
+        let mut content = unsafe { self.ring.content(at, len).as_ref() };
+        if kind == Kind::First {
+            let Some((total, rest)) = content.split_first_chunk() else {
+                return Err(self.bad_fragment(len));
+            };
+            self.start_large(u64::from_le_bytes(*total), len)?;
+            content = rest;
+        }
+        let Some(total) = self.total_bytes else { return Err(self.bad_fragment(len)) };
+        let seen = self.assembled.len() + content.len();
+        let is_sound = if kind == Kind::Last { seen == total } else { seen < total };
+        if !is_sound {
+            return Err(self.bad_fragment(content.len()));
+        }
+        self.assembled.extend_from_slice(content);
+        Ok(())
+    }
+
+    fn start_large(&mut self, total_bytes: u64, len: usize) -> Result<(), RingCorrupt> {
+        if self.total_bytes.is_some() {
+            return Err(self.bad_fragment(len));
+        }
+        let limit_bytes = self.message_bytes_max as u64;
+        if limit_bytes < total_bytes || self.assembled.try_reserve_exact(total_bytes as usize).is_err() {
+            return Err(RingCorrupt::TooLarge { total_bytes, limit_bytes });
+        }
+        self.total_bytes = Some(total_bytes as usize);
+        Ok(())
+    }
+
+    fn bad_fragment(&self, len: usize) -> RingCorrupt {
+        RingCorrupt::Fragment {
+            position: self.positions.consumed(),
+            seen_bytes: (self.assembled.len() + len) as u64,
+            total_bytes: self.total_bytes.unwrap_or(0) as u64,
+        }
+    }
+
+    #[inline]
+    fn skip(&mut self, record: u64) {
+        debug_assert!(record.is_multiple_of(RECORD_ALIGN), "records keep positions aligned");
+        self.positions.advance(record);
+        if self.ring.capacity as u64 / 8 <= self.positions.unreleased() {
+            self.release();
+        }
+    }
+}
+
+fn map_attach(bad: BadPosition) -> StoreError {
+    StoreError::Mismatch { what: "the positions of a ring", found: bad.published, expected: bad.consumed }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "ring_tests.rs"]
+mod tests;

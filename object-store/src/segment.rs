@@ -1,0 +1,359 @@
+//! Shared-memory segments: where rings and bells live.
+//!
+//! A named segment is a file in `/dev/shm`, made through the `shared_memory` crate with mode 0600, called
+//! `tharsis-PID-PREFIX-NUMBER`. Three hazards shape this module:
+//!
+//! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before the
+//!   segment is handed out, and exhaustion is a [`NoSpace`] at creation.
+//! * **A SIGKILL leaks the name.** So the creator calls [`Segment::unlink`] as soon as the peer has mapped it:
+//!   from then on the kernel frees the memory with the last process. What was killed before that moment is
+//!   removed by [`sweep`] at the next start of a node, recognised by the process id in the name and by our uid.
+//! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping stays
+//!   for as long as anything points into it.
+//!
+//! A peer of the same user could shrink a named segment behind our back; nothing but a memfd with seals prevents
+//! that, which is why object bytes live in an [arena](crate::arena) and only rings and bells live here.
+//!
+//! [`Segment::anonymous`] has no name and no peer process: it serves a node inside the program's own process.
+
+#![allow(unsafe_code)]
+
+use crate::error::{NoSpace, StoreError, check_range};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use shared_memory::{Shmem, ShmemConf, ShmemError};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Largest segment; rings of one client are a few mebibytes, so anything near this is a mistake.
+pub const SEGMENT_BYTES_MAX: u64 = 1 << 32;
+/// Longest prefix of a segment name.
+pub const PREFIX_BYTES_MAX: usize = 64;
+
+const SHM_DIR: &str = "/dev/shm";
+const NAME_HEAD: &str = "tharsis-";
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// One mapping of shared memory.
+pub struct Segment {
+    memory: Memory,
+    base: NonNull<u8>,
+    len: usize,
+    name: String,
+    unlinked: AtomicBool,
+}
+
+enum Memory {
+    Anonymous,
+    Named {
+        /// Held for its destructor, which unmaps.
+        _shmem: Shmem,
+        creator: bool,
+    },
+}
+
+// SAFETY: the mapping is plain memory, valid from any thread for as long as the value lives; all access to its
+// contents goes through atomics or through the single-owner protocols of `ring` and `bell`.
+unsafe impl Send for Segment {}
+// SAFETY: as above; `&Segment` only hands out addresses.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Makes a named segment of at least `bytes` zero bytes, all of them backed by memory.
+    ///
+    /// # Errors
+    /// [`NoSpace`] if `/dev/shm` cannot hold it, `BadName` if the prefix has other characters than letters, digits,
+    /// `_` and `-`, `BadSize` if it is empty or too large.
+    pub fn create(prefix: &str, bytes: usize) -> Result<Segment, StoreError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if prefix.is_empty() || PREFIX_BYTES_MAX < prefix.len() || !prefix.chars().all(plain) {
+            return Err(StoreError::BadName { name: prefix.to_owned() });
+        }
+        check_size(bytes)?;
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{NAME_HEAD}{}-{prefix}-{number}", std::process::id());
+        let shmem = ShmemConf::new().os_id(&name).size(bytes).create().map_err(map_shmem_error)?;
+        // From here on dropping `shmem` removes the name again, so an early return leaks nothing.
+        allocate_pages(&shm_path(&name), bytes as u64)?;
+        Segment::from_shmem(shmem, name, true)
+    }
+
+    /// Maps the segment that a peer made.
+    ///
+    /// # Errors
+    /// `BadName` for a name of another form, `System` if there is no such segment, `BadSize` if it is empty.
+    pub fn open(name: &str) -> Result<Segment, StoreError> {
+        if parse_creator(name).is_none() || name.contains('/') {
+            return Err(StoreError::BadName { name: name.to_owned() });
+        }
+        let shmem = ShmemConf::new().os_id(name).open().map_err(map_shmem_error)?;
+        check_size(shmem.len())?;
+        Segment::from_shmem(shmem, name.to_owned(), false)
+    }
+
+    /// Makes a nameless segment for use inside this process.
+    ///
+    /// # Errors
+    /// `BadSize` if it is empty or too large, `System` if the system has no memory to map.
+    pub fn anonymous(bytes: usize) -> Result<Segment, StoreError> {
+        check_size(bytes)?;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe {
+            mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED)
+        }
+        .map_err(|cause| StoreError::system("map anonymous memory", cause))?;
+        let base = non_null(base.cast())?;
+        Ok(Segment {
+            memory: Memory::Anonymous,
+            base,
+            len: bytes,
+            name: String::new(),
+            unlinked: AtomicBool::new(true),
+        })
+    }
+
+    fn from_shmem(mut shmem: Shmem, name: String, creator: bool) -> Result<Segment, StoreError> {
+        let base = non_null(shmem.as_ptr())?;
+        let len = shmem.len();
+        // Names are removed by this module alone: the crate's own removal would also fire after `unlink`.
+        shmem.set_owner(false);
+        let memory = Memory::Named { _shmem: shmem, creator };
+        Ok(Segment { memory, base, len, name, unlinked: AtomicBool::new(!creator) })
+    }
+
+    /// Removes the name; mappings stay. Call it once the peer has mapped the segment.
+    ///
+    /// # Errors
+    /// `System` if the name is there and cannot be removed; a name that is gone already is no error.
+    pub fn unlink(&self) -> Result<(), StoreError> {
+        if self.unlinked.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        match fs::remove_file(shm_path(&self.name)) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::system("remove the name of a segment", cause))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// First byte of the mapping.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Bytes of the mapping.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never true: an empty segment cannot be made.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Name under which a peer opens it; empty for an anonymous segment.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Address of `len` bytes at `offset`, checked for bounds and for alignment.
+    pub(crate) fn place(&self, offset: usize, len: usize, align: usize) -> Result<NonNull<u8>, StoreError> {
+        check_range("a segment", self.len as u64, offset as u64, len as u64)?;
+        if !offset.is_multiple_of(align) {
+            return Err(StoreError::Misaligned {
+                offset: offset as u64,
+                len: len as u64,
+                align: align as u64,
+            });
+        }
+        // SAFETY: `offset` was checked to lie within the mapping that starts at `base`.
+        Ok(unsafe { self.base.add(offset) })
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        match self.memory {
+            Memory::Anonymous => {
+                // SAFETY: this value mapped exactly these bytes and nothing points into them any more: everything
+                // placed in a segment holds an `Arc` of it.
+                let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+            }
+            Memory::Named { creator: true, .. } => {
+                let _ = self.unlink();
+            }
+            Memory::Named { .. } => {}
+        }
+    }
+}
+
+/// Removes the named segments of this user whose creator is dead, and returns how many it removed.
+///
+/// `is_alive` answers for a process id; [`process_is_alive`] is the usual answer.
+///
+/// # Errors
+/// `System` if the directory of segments cannot be read. A segment that cannot be removed is passed over.
+pub fn sweep(is_alive: impl Fn(u32) -> bool) -> Result<usize, StoreError> {
+    let failed = |cause| StoreError::system("list the segments", cause);
+    let own_uid = rustix::process::geteuid().as_raw();
+    let mut removed_count = 0;
+    for entry in fs::read_dir(SHM_DIR).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let Some(creator) = name.to_str().and_then(parse_creator) else { continue };
+        let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
+        if metadata.is_file()
+            && metadata.uid() == own_uid
+            && !is_alive(creator)
+            && fs::remove_file(entry.path()).is_ok()
+        {
+            removed_count += 1;
+        }
+    }
+    Ok(removed_count)
+}
+
+/// Whether a process with this id exists; true if it belongs to another user.
+pub fn process_is_alive(process_id: u32) -> bool {
+    let Some(pid) = i32::try_from(process_id).ok().and_then(rustix::process::Pid::from_raw) else {
+        return false;
+    };
+    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}
+
+/// Process id in the name of a segment, if the name is one of ours.
+fn parse_creator(name: &str) -> Option<u32> {
+    let (process_id, rest) = name.strip_prefix(NAME_HEAD)?.split_once('-')?;
+    if rest.is_empty() || !process_id.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    process_id.parse().ok()
+}
+
+fn allocate_pages(path: &Path, bytes: u64) -> Result<(), StoreError> {
+    let failed = |cause: io::Error| StoreError::system("allocate the pages of a segment", cause);
+    let file = open_shm(path).map_err(failed)?;
+    loop {
+        match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::NOMEM) => {
+                let available_bytes = fstatvfs(&file).map_or(0, |s| s.f_bavail.saturating_mul(s.f_frsize));
+                return Err(NoSpace { needed_bytes: bytes, available_bytes, place: SHM_DIR }.into());
+            }
+            Err(cause) => return Err(failed(cause.into())),
+        }
+    }
+}
+
+fn open_shm(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+fn shm_path(name: &str) -> PathBuf {
+    Path::new(SHM_DIR).join(name)
+}
+
+fn check_size(bytes: usize) -> Result<(), StoreError> {
+    match bytes as u64 {
+        1..=SEGMENT_BYTES_MAX => Ok(()),
+        bytes => {
+            Err(StoreError::BadSize { what: "a segment", bytes, min_bytes: 1, max_bytes: SEGMENT_BYTES_MAX })
+        }
+    }
+}
+
+fn non_null(pointer: *mut u8) -> Result<NonNull<u8>, StoreError> {
+    NonNull::new(pointer)
+        .ok_or_else(|| StoreError::system("map memory", io::Error::other("mapped at address 0")))
+}
+
+fn map_shmem_error(error: ShmemError) -> StoreError {
+    let cause = match error {
+        ShmemError::MapCreateFailed(code)
+        | ShmemError::MapOpenFailed(code)
+        | ShmemError::UnknownOsError(code) => io::Error::from_raw_os_error(code as i32),
+        other => io::Error::other(other),
+    };
+    StoreError::system("map a segment", cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_peer_sees_what_the_creator_wrote_and_the_name_goes_at_unlink() {
+        let ours = Segment::create("pair", 8192).unwrap();
+        assert_eq!(fs::metadata(shm_path(ours.name())).unwrap().permissions().mode() & 0o777, 0o600);
+        let peer = Segment::open(ours.name()).unwrap();
+        ours.unlink().unwrap();
+        ours.unlink().unwrap();
+        assert!(!shm_path(ours.name()).exists());
+        // SAFETY: both mappings are at least one byte long and no other thread touches them.
+        unsafe {
+            ours.as_ptr().write_volatile(7);
+            assert_eq!(peer.as_ptr().read_volatile(), 7);
+        }
+        assert!(Segment::open(ours.name()).is_err());
+    }
+
+    #[test]
+    fn a_dropped_creator_removes_its_name() {
+        let segment = Segment::create("drop", 4096).unwrap();
+        let path = shm_path(segment.name());
+        assert!(path.exists());
+        drop(segment);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_full_device_is_an_error_with_numbers() {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(shm_path("tharsis-1-x"));
+        drop(file.unwrap());
+        let refused = allocate_pages(&shm_path("tharsis-1-x"), 1 << 46);
+        fs::remove_file(shm_path("tharsis-1-x")).unwrap();
+        match refused {
+            Err(StoreError::NoSpace(no_space)) => assert_eq!(no_space.needed_bytes, 1 << 46),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_sweep_removes_only_what_the_dead_left() {
+        let dead = shm_path("tharsis-4000000001-sweep-0");
+        let foreign = shm_path("tharsisx-4000000001-sweep-0");
+        fs::write(&dead, b"x").unwrap();
+        fs::write(&foreign, b"x").unwrap();
+        let alive = Segment::create("sweep", 4096).unwrap();
+        let removed_count = sweep(|pid| pid != 4_000_000_001).unwrap();
+        assert_eq!((removed_count, dead.exists(), foreign.exists()), (1, false, true));
+        assert!(shm_path(alive.name()).exists());
+        fs::remove_file(foreign).unwrap();
+        assert!(process_is_alive(std::process::id()));
+        assert!(!process_is_alive(4_000_000_001));
+    }
+
+    #[test]
+    fn bad_names_and_sizes_are_refused() {
+        for prefix in ["", "a/b", "..", &"x".repeat(65)] {
+            assert!(matches!(Segment::create(prefix, 64), Err(StoreError::BadName { .. })), "{prefix}");
+        }
+        for name in ["", "tharsis-", "tharsis-12", "tharsis-x-y", "tharsis-1-a/b", "/tharsis-1-a"] {
+            assert!(matches!(Segment::open(name), Err(StoreError::BadName { .. })), "{name}");
+        }
+        assert!(Segment::create("zero", 0).is_err());
+        assert!(Segment::anonymous(0).is_err());
+        let segment = Segment::anonymous(4096).unwrap();
+        assert!(segment.place(4000, 97, 8).is_err());
+        assert!(segment.place(usize::MAX, 2, 1).is_err());
+        assert!(segment.place(4, 8, 8).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! The primitives of the shared-memory protocols, either the real ones or the model checker's.
+//!
+//! `positions` and `bell` import atomics, fences and the futex from here only, so the model tests
+//! (`--cfg loom`) run the product's own code.
+
+#[cfg(not(all(loom, test)))]
+pub(crate) use real::*;
+#[cfg(all(loom, test))]
+pub(crate) use model::*;
+
+#[cfg(not(all(loom, test)))]
+mod real {
+    pub(crate) use std::hint::spin_loop;
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use std::thread::yield_now;
+
+    use rustix::thread::futex;
+    use std::time::Duration;
+
+    /// A word in shared memory that threads of any process can sleep on.
+    #[repr(transparent)]
+    pub(crate) struct FutexWord(AtomicU32);
+
+    impl FutexWord {
+        pub(crate) fn value(&self) -> &AtomicU32 {
+            &self.0
+        }
+
+        /// Sleeps while the word holds `expected`, at most for `timeout`; may return early for no reason.
+        pub(crate) fn wait(&self, expected: u32, timeout: Option<Duration>) {
+            // `Timespec` holds any duration of less than 2^63 seconds; more is as good as no deadline.
+            let timeout = timeout.and_then(|t| futex::Timespec::try_from(t).ok());
+            // Not private: the peer is another process. Every outcome (woken, changed, timed out, interrupted)
+            // sends the caller back to look for itself.
+            let _ = futex::wait(&self.0, futex::Flags::empty(), expected, timeout.as_ref());
+        }
+
+        /// Wakes every sleeper.
+        pub(crate) fn wake_all(&self) {
+            let _ = futex::wake(&self.0, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+}
+
+#[cfg(all(loom, test))]
+mod model {
+    pub(crate) use loom::hint::spin_loop;
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use loom::thread::yield_now;
+
+    use loom::sync::{Condvar, Mutex};
+    use std::time::Duration;
+
+    /// A futex as the kernel keeps it: compare and sleep are one step under the kernel's lock.
+    pub(crate) struct FutexWord {
+        value: AtomicU32,
+        kernel: Mutex<()>,
+        queue: Condvar,
+    }
+
+    impl FutexWord {
+        pub(crate) fn new() -> FutexWord {
+            FutexWord { value: AtomicU32::new(0), kernel: Mutex::new(()), queue: Condvar::new() }
+        }
+
+        pub(crate) fn value(&self) -> &AtomicU32 {
+            &self.value
+        }
+
+        pub(crate) fn wait(&self, expected: u32, _timeout: Option<Duration>) {
+            let kernel = self.kernel.lock().unwrap();
+            if self.value.load(Ordering::SeqCst) == expected {
+                drop(self.queue.wait(kernel).unwrap());
+            }
+        }
+
+        pub(crate) fn wake_all(&self) {
+            let _kernel = self.kernel.lock().unwrap();
+            self.queue.notify_all();
+        }
+    }
+}
