@@ -9,13 +9,12 @@
 //! | where does shared memory come from, and who removes it | [`segment`] |
 //! | how do two processes exchange messages without a system call | [`ring`] |
 //! | how does the one sleep and the other wake it | [`bell`] |
-//! | where do object bytes live, and who may write them | [`arena`] |
+//! | where do object bytes live | [`arena`] |
+//! | who may read and write them | [`map`] |
 //! | how are large values copied at memory speed | [`copy`] |
 //! | which range of the arena is free | [`extent`] |
-//! | how does a client meet its node | [`local_socket`] |
-//! | how do object bytes reach another node | [`transfer`] |
 //!
-//! `unsafe` is allowed in `segment`, `ring`, `bell`, `arena`, `map`, `copy` and `local_socket` only (see the
+//! `unsafe` is allowed in `segment`, `ring`, `bell`, `map` and `copy` only (see the
 //! `allow` at each); every block states why it is sound.
 
 #![deny(unsafe_code)]
@@ -30,8 +29,17 @@ mod positions;
 mod record;
 pub mod ring;
 pub mod bell;
+mod ranges;
+pub mod map;
+pub mod arena;
+pub mod copy;
+pub mod extent;
 
+pub use arena::{Arena, ArenaOptions};
 pub use bell::{Bell, BellBoard, SpinPolicy};
+pub use copy::copy_large;
 pub use error::{NoSpace, StoreError};
+pub use extent::{Extent, ExtentAllocator, ExtentError};
+pub use map::{ArenaMap, ArenaSlice, WriteSlot};
 pub use ring::{Consumer, PendingLarge, Producer, PushError, RingCorrupt, RingPlace};
 pub use segment::Segment;

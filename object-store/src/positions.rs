@@ -162,6 +162,7 @@ fn check(published: u64, consumed: u64, capacity: u64) -> Result<(), BadPosition
 }
 
 #[cfg(all(loom, test))]
+#[allow(unsafe_code)]
 mod loom_tests {
     use super::*;
     use loom::cell::UnsafeCell;
