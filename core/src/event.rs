@@ -1,0 +1,349 @@
+//! What can happen to a node, and what it can want done. Both lists are closed.
+
+use crate::peer::{Message, Packet};
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs, TaskClass, TaskId};
+
+/// A range of the node's arena, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Extent {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// What an object is, where it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// There is none.
+    Failed(Arc<Failure>),
+    /// The encoded value itself.
+    Inline(Arc<[u8]>),
+    /// In the arena of one or more nodes.
+    Stored {
+        /// Bytes.
+        len: u64,
+    },
+}
+
+/// One output of a finished task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Inline, or stored in the arena of the node that ran the task.
+    pub value: OutputValue,
+    /// References inside the value.
+    pub nested: Vec<RefId>,
+}
+
+/// Where a worker left an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputValue {
+    /// In the record.
+    Inline(Arc<[u8]>),
+    /// In a region of the arena granted to the worker.
+    Written(Extent),
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskOutcome {
+    /// With outputs.
+    Returned(Vec<Output>),
+    /// With a failure, and the type name of the user's error (else empty).
+    Failed {
+        /// Type name of a user's error value.
+        error_type: String,
+        /// What happened.
+        failure: Arc<Failure>,
+    },
+}
+
+/// A node of the cluster as the control store describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its id.
+    pub node: NodeId,
+    /// What it has in total.
+    pub resources: Resources,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+}
+
+/// What can happen to a node.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A client waits for values and lends its slot; it will not start the runs it hands back.
+    Blocked {
+        /// The worker.
+        client: ClientId,
+        /// Runs handed back.
+        returned: Vec<u32>,
+    },
+    /// A reference's task is to be cancelled.
+    CancelRequested {
+        /// An output of the task.
+        reference: RefId,
+        /// Whether to kill the worker that runs it.
+        force: bool,
+    },
+    /// A class of tasks was named by a client.
+    ClassDefined {
+        /// The client.
+        client: ClientId,
+        /// Its number within the client.
+        class: u32,
+        /// The class, or why it is refused.
+        definition: Result<Arc<TaskClass>, Arc<Failure>>,
+    },
+    /// A client's process (or thread) is gone.
+    ClientGone {
+        /// The client.
+        client: ClientId,
+        /// Why, with the tail of its log.
+        failure: Arc<Failure>,
+    },
+    /// A driver connected.
+    DriverJoined {
+        /// The driver.
+        client: ClientId,
+        /// Its job.
+        job: JobId,
+    },
+    /// A client wants a value sent to it.
+    Fetch {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        reference: RefId,
+    },
+    /// A run ended.
+    Finished {
+        /// The worker.
+        client: ClientId,
+        /// The run.
+        run: u32,
+        /// Time in the function.
+        run_ns: u32,
+        /// What came out.
+        outcome: TaskOutcome,
+    },
+    /// A worker hands back runs that it has not started.
+    GivenBack {
+        /// The worker.
+        client: ClientId,
+        /// The runs.
+        returned: Vec<u32>,
+    },
+    /// A client found a reference inside a value.
+    Held {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        reference: RefId,
+    },
+    /// A node joined the cluster.
+    MemberJoined(Member),
+    /// A node left the cluster or died.
+    MemberLeft {
+        /// Which.
+        node: NodeId,
+    },
+    /// A packet came from another node.
+    PacketReceived {
+        /// The sender.
+        from: NodeId,
+        /// Its packet.
+        packet: Packet,
+    },
+    /// An object arrived from another node and is verified.
+    PullDone {
+        /// The object.
+        object: ObjectId,
+    },
+    /// A transfer broke off.
+    PullFailed {
+        /// The object.
+        object: ObjectId,
+        /// The node it was read from.
+        from: NodeId,
+        /// Why.
+        cause: String,
+    },
+    /// A client put a value.
+    Put {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// Id of the object.
+        object: ObjectId,
+        /// The value.
+        value: OutputValue,
+        /// References inside it.
+        nested: Vec<RefId>,
+    },
+    /// A client will not write to a region any more.
+    RegionRetired {
+        /// The client.
+        client: ClientId,
+        /// The region.
+        region: Extent,
+    },
+    /// A client asks for a writable region.
+    RegionWanted {
+        /// The client.
+        client: ClientId,
+        /// Echoed in the answer.
+        request: u32,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// A client dropped a reference.
+    Released {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        reference: RefId,
+    },
+    /// A client calls a function.
+    Submitted {
+        /// The client.
+        client: ClientId,
+        /// Its number of the class.
+        class: u32,
+        /// Id of the task.
+        task: TaskId,
+        /// Its names for the outputs.
+        tokens: Tokens,
+        /// The arguments.
+        args: TaskArgs,
+    },
+    /// Time passed.
+    Tick,
+    /// A client has its values and wants its slot back.
+    Unblocked {
+        /// The worker.
+        client: ClientId,
+    },
+    /// A worker that was started is ready for tasks.
+    WorkerReady {
+        /// Number of the start.
+        start: u64,
+        /// The worker.
+        client: ClientId,
+    },
+    /// A worker could not be started.
+    WorkerStartFailed {
+        /// Number of the start.
+        start: u64,
+        /// Why.
+        failure: Arc<Failure>,
+    },
+}
+
+/// Names of a task's outputs in the client that submitted it; nearly always one.
+pub type Tokens = smallvec::SmallVec<[u64; 1]>;
+
+/// What a node can want done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Tell a worker to stop a run at its next check.
+    CancelRun {
+        /// The worker.
+        client: ClientId,
+        /// The run.
+        run: u32,
+    },
+    /// Tell a client the state of a reference: read it with [`crate::Node::value`].
+    Deliver {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        object: ObjectId,
+        /// Where it lies in the arena, if it is pinned for the client.
+        extent: Option<Extent>,
+    },
+    /// Grant or refuse a region.
+    GrantRegion {
+        /// The client.
+        client: ClientId,
+        /// Its request.
+        request: u32,
+        /// The region, or why there is none.
+        region: Result<Extent, Arc<Failure>>,
+    },
+    /// Kill a worker.
+    KillWorker {
+        /// The worker.
+        client: ClientId,
+        /// What to say of it.
+        reason: Arc<Failure>,
+    },
+    /// Read an object from another node into the arena.
+    Pull {
+        /// The object.
+        object: ObjectId,
+        /// Where to read it.
+        from: NodeId,
+        /// Where to write it.
+        into: Extent,
+    },
+    /// The pages of a range can be given back to the system.
+    Reclaim(Extent),
+    /// A blocked worker may go on.
+    Resume {
+        /// The worker.
+        client: ClientId,
+    },
+    /// Start a run: read it with [`crate::Node::run`].
+    Run {
+        /// The worker.
+        client: ClientId,
+        /// The run.
+        run: u32,
+    },
+    /// Send a packet to another node; may get lost.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The packet.
+        packet: Packet,
+    },
+    /// Start a worker process for a job.
+    StartWorker {
+        /// Number of the start.
+        start: u64,
+        /// The job.
+        job: JobId,
+    },
+    /// Ask a worker for runs that it has not started.
+    StealBack {
+        /// The worker.
+        client: ClientId,
+        /// How many at most.
+        count: u32,
+    },
+    /// Let a worker end.
+    StopWorker {
+        /// The worker.
+        client: ClientId,
+    },
+}
+
+/// A message for another node, before the link has numbered it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    /// The receiver.
+    pub to: NodeId,
+    /// The message.
+    pub message: Message,
+}

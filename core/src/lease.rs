@@ -1,0 +1,381 @@
+//! Which worker runs for whom, and what resources are taken (the admission side of a node).
+//!
+//! A lease gives one worker to one owner for tasks of one resource shape. It goes through *waiting* (no room),
+//! *placed* (room is taken, the worker is starting) and *active*. A worker whose task blocks lends the CPU part of
+//! its lease; it gets it back before any new lease does, so a nest of blocked tasks always unwinds.
+//!
+//! Requests are named by the owner: the same request twice is one lease.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
+
+/// A lease, named by the node that asked for it.
+pub type LeaseKey = (NodeId, LeaseId);
+
+/// What follows from a change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// No room now, and the owner did not want to wait.
+    Denied(LeaseKey),
+    /// The owner may use the worker.
+    Granted(LeaseKey, ClientId),
+    /// The owner should stop using the lease soon: others wait.
+    Recall(LeaseKey),
+    /// A blocked worker may go on.
+    Resume(ClientId),
+    /// The lease ended with its worker.
+    Revoked(LeaseKey),
+    /// A worker process is needed.
+    StartWorker {
+        /// Number of the start.
+        start: u64,
+        /// For which job.
+        job: JobId,
+    },
+    /// A worker is not needed any more.
+    StopWorker(ClientId),
+}
+
+/// Leases, workers and resources of one node.
+#[derive(Debug)]
+pub struct Leases {
+    total: Resources,
+    free: Resources,
+    workers: BTreeMap<ClientId, Worker>,
+    starts: BTreeMap<u64, JobId>,
+    leases: HashMap<LeaseKey, Lease>,
+    /// Waiting leases, most urgent first.
+    waiting: BTreeMap<(Reverse<i32>, u64), LeaseKey>,
+    /// Placed leases, oldest first.
+    placed: VecDeque<LeaseKey>,
+    /// Workers that want their CPUs back.
+    resuming: VecDeque<ClientId>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Worker {
+    job: JobId,
+    lease: Option<LeaseKey>,
+    /// What it lends while its task is blocked.
+    lent: Option<Resources>,
+    calls: u32,
+}
+
+#[derive(Debug)]
+struct Lease {
+    class: Arc<TaskClass>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting(u64),
+    Placed,
+    Active(ClientId),
+}
+
+impl Leases {
+    /// A node with these resources and no workers.
+    #[must_use]
+    pub fn new(total: Resources) -> Self {
+        Self {
+            free: total.clone(),
+            total,
+            workers: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            leases: HashMap::new(),
+            waiting: BTreeMap::new(),
+            placed: VecDeque::new(),
+            resuming: VecDeque::new(),
+            clock: 0,
+        }
+    }
+
+    /// What the node has.
+    #[must_use]
+    pub fn total(&self) -> &Resources {
+        &self.total
+    }
+
+    /// What is not in use.
+    #[must_use]
+    pub fn free(&self) -> &Resources {
+        &self.free
+    }
+
+    /// Requests that wait.
+    #[must_use]
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Workers that run or could run tasks.
+    #[must_use]
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Workers of a job.
+    pub fn workers_of(&self, job: JobId) -> impl Iterator<Item = ClientId> {
+        self.workers.iter().filter(move |(_, w)| w.job == job).map(|(c, _)| *c)
+    }
+
+    /// The worker of an active lease.
+    #[must_use]
+    pub fn worker(&self, lease: LeaseKey) -> Option<ClientId> {
+        match self.leases.get(&lease)?.state {
+            State::Active(client) => Some(client),
+            State::Waiting(_) | State::Placed => None,
+        }
+    }
+
+    /// The lease of a worker.
+    #[must_use]
+    pub fn lease_of(&self, client: ClientId) -> Option<LeaseKey> {
+        self.workers.get(&client)?.lease
+    }
+
+    /// An owner wants a worker.
+    pub fn request(&mut self, key: LeaseKey, class: Arc<TaskClass>, wait: bool, out: &mut Vec<Effect>) {
+        if let Some(known) = self.leases.get(&key) {
+            if let State::Active(client) = known.state {
+                out.push(Effect::Granted(key, client));
+            }
+            return;
+        }
+        let room = self.waiting.is_empty() && self.resuming.is_empty() && self.free.fits(&class.resources);
+        if !room && !wait {
+            out.push(Effect::Denied(key));
+            return;
+        }
+        self.clock += 1;
+        self.waiting.insert((Reverse(class.priority), self.clock), key);
+        self.leases.insert(key, Lease { class, state: State::Waiting(self.clock) });
+        self.place_waiting(out);
+    }
+
+    /// An owner needs a lease no more.
+    pub fn end(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
+        let Some(lease) = self.leases.remove(&key) else { return };
+        match lease.state {
+            State::Waiting(clock) => {
+                self.waiting.remove(&(Reverse(lease.class.priority), clock));
+            }
+            State::Placed => {
+                self.placed.retain(|k| *k != key);
+                self.free.give(&lease.class.resources);
+            }
+            State::Active(client) => {
+                self.give_back(client, &lease.class.resources);
+                self.settle(client, &lease.class, out);
+            }
+        }
+        self.place_waiting(out);
+    }
+
+    /// Starts a worker for a job before anything asks for one.
+    pub fn prestart(&mut self, job: JobId, out: &mut Vec<Effect>) {
+        self.clock += 1;
+        self.starts.insert(self.clock, job);
+        out.push(Effect::StartWorker { start: self.clock, job });
+    }
+
+    /// The job a start was made for.
+    #[must_use]
+    pub fn job_of_start(&self, start: u64) -> Option<JobId> {
+        self.starts.get(&start).copied()
+    }
+
+    /// A started worker is ready; false if nobody knows of the start.
+    pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
+        let Some(job) = self.starts.remove(&start) else { return false };
+        self.workers.insert(client, Worker { job, lease: None, lent: None, calls: 0 });
+        self.employ(client, out);
+        true
+    }
+
+    /// A worker could not be started: the oldest lease that counted on it ends. Returns that lease.
+    pub fn start_failed(&mut self, start: u64, out: &mut Vec<Effect>) -> Option<LeaseKey> {
+        let job = self.starts.remove(&start)?;
+        let key = *self.placed.iter().find(|k| self.leases.get(k).is_some_and(|l| l.class.job == job))?;
+        self.end(key, out);
+        Some(key)
+    }
+
+    /// A worker is gone.
+    pub fn worker_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(worker) = self.workers.get(&client) else { return };
+        if let Some(key) = worker.lease
+            && let Some(lease) = self.leases.remove(&key)
+        {
+            self.give_back(client, &lease.class.resources);
+            out.push(Effect::Revoked(key));
+        }
+        self.resuming.retain(|c| *c != client);
+        self.workers.remove(&client);
+        self.place_waiting(out);
+    }
+
+    /// A worker's task waits for values: others may use its CPUs.
+    pub fn blocked(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(worker) = self.workers.get_mut(&client) else { return };
+        let Some(lease) = worker.lease.and_then(|key| self.leases.get(&key)) else { return };
+        if worker.lent.is_none() {
+            let part = lease.class.resources.cpu_part();
+            self.free.give(&part);
+            worker.lent = Some(part);
+            self.place_waiting(out);
+        }
+    }
+
+    /// A worker's task can go on as soon as there is a CPU for it.
+    pub fn unblocked(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        if self.workers.get(&client).is_some_and(|w| w.lent.is_some()) {
+            self.resuming.push_back(client);
+            self.place_waiting(out);
+        } else {
+            out.push(Effect::Resume(client));
+        }
+    }
+
+    /// Counts a call; true if the worker has served as many as its class allows.
+    pub fn called(&mut self, client: ClientId, max_calls: u32) -> bool {
+        let Some(worker) = self.workers.get_mut(&client) else { return false };
+        worker.calls += 1;
+        max_calls > 0 && worker.calls >= max_calls
+    }
+
+    /// Asks back one lease of another shape or job if anyone waits; called every so often.
+    pub fn recall(&self, out: &mut Vec<Effect>) {
+        let Some(first) = self.waiting.values().next().and_then(|key| self.leases.get(key)) else { return };
+        let other = |l: &Lease| l.class.job != first.class.job || l.class.resources != first.class.resources;
+        let candidate = self
+            .leases
+            .iter()
+            .filter(|(_, l)| matches!(l.state, State::Active(_)) && other(l) && l.class.priority <= first.class.priority)
+            .map(|(key, _)| *key)
+            .min();
+        out.extend(candidate.map(Effect::Recall));
+    }
+
+    /// Ends everything of a node that died.
+    pub fn owner_gone(&mut self, owner: NodeId, out: &mut Vec<Effect>) -> Vec<ClientId> {
+        let keys: Vec<_> = self.leases.keys().filter(|(node, _)| *node == owner).copied().collect();
+        let busy = keys.iter().filter_map(|key| self.worker(*key)).collect();
+        keys.into_iter().for_each(|key| self.end(key, out));
+        busy
+    }
+
+    /// Asserts invariant 1 and that books agree.
+    pub fn check(&self) {
+        let mut used = Resources::default();
+        for lease in self.leases.values() {
+            match lease.state {
+                State::Waiting(clock) => {
+                    assert!(self.waiting.contains_key(&(Reverse(lease.class.priority), clock)), "a lease waits nowhere");
+                }
+                State::Placed => used.give(&lease.class.resources),
+                State::Active(client) => {
+                    used.give(&lease.class.resources);
+                    assert!(self.workers.contains_key(&client), "a lease without its worker");
+                }
+            }
+        }
+        for worker in self.workers.values() {
+            let lent = worker.lent.as_ref();
+            assert!(lent.is_none_or(|part| used.take(part)), "more was lent than is leased");
+        }
+        let mut all = self.free.clone();
+        all.give(&used);
+        all.custom.retain(|_, n| *n > 0);
+        let mut total = self.total.clone();
+        total.custom.retain(|_, n| *n > 0);
+        assert_eq!(all, total, "free and used resources do not add up to the total");
+        assert!(self.workers.values().filter_map(|w| w.lease).all(|k| self.leases.contains_key(&k)));
+    }
+
+    /// Resuming workers first, then waiting leases while they fit.
+    fn place_waiting(&mut self, out: &mut Vec<Effect>) {
+        while let Some(client) = self.resuming.front().copied() {
+            let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
+            if let Some(part) = lent
+                && !self.free.take(&part)
+            {
+                if let Some(worker) = self.workers.get_mut(&client) {
+                    worker.lent = Some(part);
+                }
+                return;
+            }
+            self.resuming.pop_front();
+            out.push(Effect::Resume(client));
+        }
+        let fitting: Vec<_> = self.waiting.iter().map(|(order, key)| (*order, *key)).collect();
+        for (order, key) in fitting {
+            let Some(lease) = self.leases.get_mut(&key) else { continue };
+            if self.free.take(&lease.class.resources) {
+                lease.state = State::Placed;
+                self.waiting.remove(&order);
+                self.placed.push_back(key);
+                self.find_worker(key, out);
+            }
+        }
+    }
+
+    fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
+        let Some(job) = self.leases.get(&key).map(|l| l.class.job) else { return };
+        let idle = self.workers.iter().find(|(_, w)| w.lease.is_none() && w.job == job).map(|(c, _)| *c);
+        if let Some(client) = idle {
+            self.employ(client, out);
+            return;
+        }
+        let needed = self.placed.iter().filter(|k| self.leases.get(k).is_some_and(|l| l.class.job == job)).count();
+        let coming = self.starts.values().filter(|j| **j == job).count();
+        if coming < needed {
+            self.prestart(job, out);
+        }
+    }
+
+    /// Gives an idle worker to the oldest placed lease of its job.
+    fn employ(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(worker) = self.workers.get_mut(&client) else { return };
+        let fits = |key: &LeaseKey| self.leases.get(key).is_some_and(|l| l.class.job == worker.job);
+        let Some(at) = self.placed.iter().position(fits) else { return };
+        let Some(key) = self.placed.remove(at) else { return };
+        worker.lease = Some(key);
+        if let Some(lease) = self.leases.get_mut(&key) {
+            lease.state = State::Active(client);
+        }
+        out.push(Effect::Granted(key, client));
+    }
+
+    /// What a worker's lease took, less what it lends right now.
+    fn give_back(&mut self, client: ClientId, taken: &Resources) {
+        self.free.give(taken);
+        let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
+        if let Some(part) = lent {
+            let fits = self.free.take(&part);
+            debug_assert!(fits, "what is lent is part of what is given back");
+        }
+    }
+
+    /// A worker without a lease is used again, kept or stopped.
+    fn settle(&mut self, client: ClientId, class: &TaskClass, out: &mut Vec<Effect>) {
+        let Some(worker) = self.workers.get_mut(&client) else { return };
+        worker.lease = None;
+        if class.max_calls > 0 && worker.calls >= class.max_calls {
+            self.workers.remove(&client);
+            out.push(Effect::StopWorker(client));
+            return;
+        }
+        self.employ(client, out);
+        let cpus = (self.total.cpu / Resources::UNIT).max(1) as usize;
+        let idle = self.workers.values().filter(|w| w.lease.is_none()).count();
+        if idle > cpus && self.workers.get(&client).is_some_and(|w| w.lease.is_none()) {
+            self.workers.remove(&client);
+            out.push(Effect::StopWorker(client));
+        }
+    }
+}

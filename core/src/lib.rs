@@ -1,0 +1,48 @@
+//! Every decision of the engine, and no I/O.
+//!
+//! [`Node`] is one node's share of the decisions: it takes an [`Event`], changes its state and appends the
+//! [`Action`]s that follow. It is made of machines that can be read one at a time:
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`link`] | what to send again between two nodes, so that the others may assume order and no loss |
+//! | [`owner`] | what an object is, who refers to it, which task makes it, and when a task may start |
+//! | [`lease`] | which worker runs for whom, and what resources are taken |
+//! | [`place`] | on which node a task should run |
+//! | [`pull`] | which objects are fetched from other nodes, in what order |
+//! | [`store`] | where in the arena an object lies, who maps it, what can be evicted |
+//! | [`node`] | how the machines above act together |
+//!
+//! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time comes
+//! in as an argument, everything random is derived from ids, and outcomes of I/O come back as events. The product
+//! (`raylet`) and the simulator (`tests/sim`) drive the same code.
+//!
+//! Invariants, checked by [`Node::check`] after every event in tests:
+//! 1. Resources in use never exceed those the node has.
+//! 2. An object with a reference, a waiting task or a borrower is not freed; one without any is.
+//! 3. A task is queued, leased, or finished: never two of them, never none.
+//! 4. An attempt of a task is started at most once.
+//! 5. An extent of the arena belongs to one object or region.
+
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod lease;
+pub mod link;
+pub mod node;
+pub mod owner;
+pub mod peer;
+pub mod place;
+pub mod pull;
+pub mod slab;
+pub mod store;
+
+pub use event::{Action, Event, TaskOutcome, Value};
+pub use node::Node;
+pub use peer::Message;
+
+/// Time since some fixed moment, in nanoseconds; only differences mean anything.
+pub type Now = u64;
+
+/// Nanoseconds in a millisecond.
+pub const MS: Now = 1_000_000;

@@ -1,0 +1,425 @@
+//! One node's decisions: the machines of this crate acting together.
+//!
+//! [`Node::handle`] takes one event; [`Node::settle`] decides what can wait until a batch of events is in (sending
+//! tasks to leases, packing packets). The caller performs the actions and feeds their outcomes back.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | the machines, events in, effects passed on |
+//! | `clients.rs` | what drivers and workers ask for: references, values, regions |
+//! | `runs.rs` | tasks that run here, for this node's ledger or another's |
+//! | `peers.rs` | messages of other nodes, members coming and going |
+
+mod clients;
+mod peers;
+mod runs;
+
+pub use runs::{ArgumentValue, RunView};
+
+use crate::event::{Action, Event, Extent, Member};
+use crate::lease::{self, Leases};
+use crate::link::Link;
+use crate::owner::{self, Owner, Pending};
+use crate::peer::{Load, Message};
+use crate::place::View;
+use crate::pull::{self, Pulls};
+use crate::slab::Slab;
+use crate::store::{Store, Usage};
+use crate::{MS, Now};
+use runs::Run;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources};
+
+/// How often a node that changed tells others how busy it is.
+const REPORT_EVERY: Now = 20 * MS;
+/// How often waiting lease requests ask for leases of others back.
+const RECALL_EVERY: Now = 50 * MS;
+
+/// What a node starts with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Itself as a member of the cluster.
+    pub member: Member,
+    /// Bytes of its arena.
+    pub store_bytes: u64,
+    /// How long a client waits for room in the store.
+    pub create_timeout: Now,
+}
+
+/// One node.
+#[derive(Debug)]
+pub struct Node {
+    id: NodeId,
+    config: Config,
+    owner: Owner,
+    leases: Leases,
+    pulls: Pulls,
+    store: Store,
+    view: View,
+    links: BTreeMap<NodeId, Link>,
+    runs: Slab<Run>,
+    /// Runs of each worker, oldest first: the first has started or is next.
+    runs_of: HashMap<ClientId, VecDeque<u32>>,
+    drivers: HashMap<ClientId, JobId>,
+    /// References whose value is mapped by the client.
+    mapped: HashSet<(ClientId, u64)>,
+    /// Objects that clients are waiting to read.
+    reads: HashMap<(ClientId, u64), ObjectId>,
+    /// Owners of the copies that came from other nodes.
+    copy_owners: HashMap<ObjectId, NodeId>,
+    /// Clients that wait for room in the store, first come first served.
+    room_waiters: VecDeque<RoomWaiter>,
+    /// Transfers that wait for room in the store.
+    stalled_pulls: Vec<(ObjectId, u64, NodeId)>,
+    reported: Load,
+    reported_at: Now,
+    recalled_at: Now,
+    effects: Vec<owner::Effect>,
+    /// Time of the event being handled.
+    now: Now,
+}
+
+#[derive(Debug)]
+struct RoomWaiter {
+    client: ClientId,
+    request: u32,
+    bytes: u64,
+    until: Now,
+}
+
+/// What a node tells people about itself.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What it has.
+    pub total: Resources,
+    /// What is not in use.
+    pub free: Resources,
+    /// Its arena.
+    pub store: Usage,
+    /// Objects in the ledger.
+    pub object_count: usize,
+    /// Unfinished tasks in the ledger.
+    pub task_count: usize,
+    /// Tasks that wait for leases.
+    pub queued_count: usize,
+    /// Tasks that were sent to workers here.
+    pub running_count: usize,
+    /// Workers here.
+    pub worker_count: usize,
+    /// What waits, and why.
+    pub pending: Vec<Pending>,
+}
+
+impl Node {
+    /// A node without clients, alone in its cluster.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let id = config.member.node;
+        let load = Load { free: config.member.resources.clone(), waiting: 0 };
+        Self {
+            id,
+            owner: Owner::new(id),
+            leases: Leases::new(config.member.resources.clone()),
+            pulls: Pulls::default(),
+            store: Store::new(config.store_bytes),
+            view: View::new(config.member.clone()),
+            config,
+            links: BTreeMap::new(),
+            runs: Slab::default(),
+            runs_of: HashMap::new(),
+            drivers: HashMap::new(),
+            mapped: HashSet::new(),
+            reads: HashMap::new(),
+            copy_owners: HashMap::new(),
+            room_waiters: VecDeque::new(),
+            stalled_pulls: Vec::new(),
+            reported: load,
+            reported_at: 0,
+            recalled_at: 0,
+            effects: Vec::new(),
+            now: 0,
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Takes an event and appends what follows at once.
+    pub fn handle(&mut self, now: Now, event: Event, out: &mut Vec<Action>) {
+        self.now = now;
+        match event {
+            Event::Submitted { client, class, task, tokens, args } => {
+                let submission = owner::Submission { client, class, task, tokens, args };
+                self.owner.submit(submission, &mut self.effects);
+            }
+            Event::Finished { client, run, run_ns, outcome } => self.finished(client, run, run_ns, outcome, out),
+            Event::Released { client, token, reference } => self.released(client, token, reference, out),
+            Event::Fetch { client, token, reference } => self.owner.fetch(client, token, reference, &mut self.effects),
+            Event::Held { client, token, reference } => self.owner.held(client, token, reference, &mut self.effects),
+            Event::Put { client, token, object, value, nested } => self.put(client, token, object, value, &nested, out),
+            Event::RegionWanted { client, request, bytes } => self.region_wanted(now, client, request, bytes, out),
+            Event::RegionRetired { client, region } => self.store.retire(client, region),
+            Event::Blocked { client, returned } => self.blocked(client, &returned, out),
+            Event::Unblocked { client } => self.lease_change(out, |leases, effects| leases.unblocked(client, effects)),
+            Event::GivenBack { client, returned } => self.given_back(client, &returned, out),
+            Event::CancelRequested { reference, force } => self.cancel(reference, force),
+            Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
+            Event::ClientGone { client, failure } => self.client_gone(client, &failure, out),
+            Event::DriverJoined { client, job } => {
+                self.drivers.insert(client, job);
+                self.lease_change(out, |leases, effects| leases.prestart(job, effects));
+            }
+            Event::WorkerReady { start, client } => {
+                self.lease_change(out, |leases, effects| {
+                    if !leases.worker_ready(start, client, effects) {
+                        effects.push(lease::Effect::StopWorker(client));
+                    }
+                });
+            }
+            Event::WorkerStartFailed { start, failure } => self.start_failed(start, &failure, out),
+            Event::MemberJoined(member) => self.member_joined(member),
+            Event::MemberLeft { node } => self.member_left(now, node, out),
+            Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
+            Event::PullDone { object } => self.pull_done(object, out),
+            Event::PullFailed { object, from, cause } => self.pull_failed(object, from, &cause, out),
+            Event::Tick => self.tick(now, out),
+        }
+        self.apply(out);
+    }
+
+    /// Decides what was left for the end of a batch of events.
+    pub fn settle(&mut self, now: Now, out: &mut Vec<Action>) {
+        self.now = now;
+        self.retry_for_room(now, out);
+        self.refresh_view();
+        self.owner.schedule(now, &mut self.view, &mut self.effects);
+        self.apply(out);
+        self.report(now);
+        for (to, link) in &mut self.links {
+            let mut packets = Vec::new();
+            link.transmit(now, &mut packets);
+            out.extend(packets.into_iter().map(|packet| Action::Send { to: *to, packet }));
+        }
+    }
+
+    /// When to send [`Event::Tick`].
+    #[must_use]
+    pub fn next_timeout(&self, now: Now) -> Option<Now> {
+        let links = self.links.values().filter_map(Link::next_timeout).min();
+        let recall = (self.leases.waiting_count() > 0).then(|| self.recalled_at + RECALL_EVERY);
+        let report = (self.links.len() > 0 && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
+        let room = self.room_waiters.iter().map(|w| w.until).min();
+        let all = [links, recall, report, room, self.owner.next_timeout(), self.view.next_timeout(now), self.run_timeout()];
+        all.into_iter().flatten().min()
+    }
+
+    /// What an object is, as far as the ledger knows.
+    #[must_use]
+    pub fn value(&self, object: ObjectId) -> Option<&crate::Value> {
+        self.owner.value_ref(object)
+    }
+
+    /// Where an object lies in the local arena, for a reader on another node.
+    #[must_use]
+    pub fn local_extent(&self, object: ObjectId) -> Option<Extent> {
+        self.store.find(object)
+    }
+
+    /// Keeps an object in place while it is sent to another node; `pinner` is a client id reserved by the caller.
+    pub fn pin_for_transfer(&mut self, pinner: ClientId, object: ObjectId) -> Option<Extent> {
+        self.store.pin(pinner, object)
+    }
+
+    /// Ends what [`Node::pin_for_transfer`] began.
+    pub fn unpin_after_transfer(&mut self, pinner: ClientId, object: ObjectId) {
+        self.store.unpin(pinner, object);
+    }
+
+    /// Nodes with a copy of an object.
+    #[must_use]
+    pub fn locations(&self, object: ObjectId) -> &[NodeId] {
+        self.owner.copies(object)
+    }
+
+    /// What people want to know.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let (object_count, task_count) = self.owner.counts();
+        Snapshot {
+            total: self.leases.total().clone(),
+            free: self.leases.free().clone(),
+            store: self.store.usage(),
+            object_count,
+            task_count,
+            queued_count: self.owner.queued_count(),
+            running_count: self.runs.len(),
+            worker_count: self.leases.worker_count(),
+            pending: self.owner.pending(),
+        }
+    }
+
+    /// Tasks in the ledger that wait for a lease, for back-pressure.
+    #[must_use]
+    pub fn queued_count(&self) -> usize {
+        self.owner.queued_count()
+    }
+
+    /// Asserts the invariants; for tests and the simulator.
+    pub fn check(&self) {
+        self.owner.check();
+        self.leases.check();
+        self.pulls.check();
+        self.store.check();
+        self.check_runs();
+    }
+
+    /// Passes on what the ledger wants until nothing is left.
+    fn apply(&mut self, out: &mut Vec<Action>) {
+        while !self.effects.is_empty() {
+            for effect in std::mem::take(&mut self.effects) {
+                self.apply_one(effect, out);
+            }
+        }
+    }
+
+    fn apply_one(&mut self, effect: owner::Effect, out: &mut Vec<Action>) {
+        use owner::Effect;
+        match effect {
+            Effect::Deliver { client, token, object } => out.push(Action::Deliver { client, token, object, extent: None }),
+            Effect::Serve { client, token, object } => self.serve(client, token, object, out),
+            Effect::Start { to, lease, task } if to == self.id => self.start_local(lease, task, out),
+            Effect::Start { to, lease, task } => {
+                if let Some(pushed) = self.owner.push_view(task, to) {
+                    self.send(to, Message::TaskPush { lease, task: Box::new(pushed) });
+                }
+            }
+            Effect::RequestLease { to, lease, class, wait } if to == self.id => {
+                let key = (self.id, lease);
+                self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));
+            }
+            Effect::RequestLease { to, lease, class, wait } => self.send(to, Message::LeaseRequest { lease, class, wait }),
+            Effect::ReturnLease { to, lease } if to == self.id => {
+                let key = (self.id, lease);
+                self.lease_change(out, |leases, effects| leases.end(key, effects));
+            }
+            Effect::ReturnLease { to, lease } => self.send(to, Message::LeaseReturned { lease }),
+            Effect::DropCopy { holder, object } if holder == self.id => self.drop_copy(object),
+            Effect::DropCopy { holder, object } => self.send(holder, Message::ObjectFree { object }),
+            Effect::Cancel { to, task, force } if to == self.id => self.cancel_run(task, force, out),
+            Effect::Cancel { to, task, force } => self.send(to, Message::TaskCancel { task, force }),
+            Effect::StealBack { to, lease } if to == self.id => self.steal_back((self.id, lease), out),
+            Effect::StealBack { to, lease } => self.send(to, Message::TaskStealBack { lease }),
+            Effect::Send { to, message } => self.send(to, message),
+        }
+    }
+
+    /// Changes leases and passes on what follows.
+    fn lease_change(&mut self, out: &mut Vec<Action>, change: impl FnOnce(&mut Leases, &mut Vec<lease::Effect>)) {
+        let mut effects = Vec::new();
+        change(&mut self.leases, &mut effects);
+        for effect in effects {
+            self.apply_lease(effect, out);
+        }
+    }
+
+    fn apply_lease(&mut self, effect: lease::Effect, out: &mut Vec<Action>) {
+        use lease::Effect;
+        match effect {
+            Effect::Granted((owner, lease), _) if owner == self.id => {
+                self.owner.lease_granted(self.now, lease, owner, &mut self.effects);
+            }
+            Effect::Granted((owner, lease), _) => self.send(owner, Message::LeaseGranted { lease }),
+            Effect::Denied((owner, lease)) if owner == self.id => self.owner.lease_denied(lease),
+            Effect::Denied((owner, lease)) => {
+                let free = self.leases.free().clone();
+                self.send(owner, Message::LeaseDenied { lease, free });
+            }
+            Effect::Recall((owner, lease)) if owner == self.id => self.owner.lease_recalled(lease),
+            Effect::Recall((owner, lease)) => self.send(owner, Message::LeaseRecall { lease }),
+            Effect::Revoked((owner, lease)) if owner == self.id => self.owner.lease_revoked(lease),
+            Effect::Revoked((owner, lease)) => self.send(owner, Message::LeaseRevoked { lease }),
+            Effect::Resume(client) => out.push(Action::Resume { client }),
+            Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
+            Effect::StopWorker(client) => out.push(Action::StopWorker { client }),
+        }
+    }
+
+    fn start_failed(&mut self, start: u64, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        let mut failed = None;
+        self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
+        match failed {
+            Some((owner, lease)) if owner == self.id => self.owner.lease_failed(lease, failure, &mut self.effects),
+            Some((owner, lease)) => {
+                let free = Resources::default();
+                self.send(owner, Message::LeaseDenied { lease, free });
+            }
+            None => {}
+        }
+    }
+
+    fn cancel(&mut self, reference: RefId, force: bool) {
+        if reference.owner == self.id {
+            self.owner.cancel(reference.object, force, &mut self.effects);
+        } else {
+            let task = reference.object.task;
+            self.send(reference.owner, Message::TaskCancel { task, force });
+        }
+    }
+
+    fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
+        self.owner.expire(now, &mut self.effects);
+        self.kill_overdue(now, out);
+        if self.leases.waiting_count() > 0 && now >= self.recalled_at + RECALL_EVERY {
+            self.recalled_at = now;
+            self.lease_change(out, |leases, effects| leases.recall(effects));
+        }
+        self.owner.dirty_all();
+    }
+
+    fn pull_change(&mut self, out: &mut Vec<Action>, change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect>)) {
+        let mut effects = Vec::new();
+        let room = self.store.receivable_bytes();
+        change(&mut self.pulls, room, &mut effects);
+        for effect in effects {
+            match effect {
+                pull::Effect::Ready(purpose) => self.pulled(purpose, out),
+                pull::Effect::Lost(purpose, object) => self.pull_lost(purpose, object, out),
+                pull::Effect::Start { object, len, from } => self.start_pull(object, len, from, out),
+            }
+        }
+    }
+
+    fn load(&self) -> Load {
+        Load { free: self.leases.free().clone(), waiting: self.leases.waiting_count() as u32 }
+    }
+
+    fn refresh_view(&mut self) {
+        self.view.reported(self.id, self.load());
+    }
+
+    /// Tells the other nodes how busy this one is, if that changed and the last time was long enough ago.
+    fn report(&mut self, now: Now) {
+        if self.links.is_empty() || now < self.reported_at + REPORT_EVERY {
+            return;
+        }
+        let load = self.load();
+        if load == self.reported {
+            return;
+        }
+        self.reported_at = now;
+        for link in self.links.values_mut() {
+            link.push(Message::LoadReport { free: load.free.clone(), waiting: load.waiting });
+        }
+        self.reported = load;
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        if let Some(link) = self.links.get_mut(&to) {
+            link.push(message);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Messages of other nodes, members coming and going, transfers.
+
+use super::Node;
+use crate::Now;
+use crate::event::{Action, Member};
+use crate::link::Link;
+use crate::owner::Ended;
+use crate::peer::{Load, Message, Packet};
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
+
+impl Node {
+    pub(super) fn member_joined(&mut self, member: Member) {
+        if member.node == self.id || self.view.knows(member.node) {
+            return;
+        }
+        self.links.insert(member.node, Link::default());
+        self.view.joined(member.clone());
+        let load = self.load();
+        self.send(member.node, Message::LoadReport { free: load.free, waiting: load.waiting });
+        self.owner.dirty_all();
+    }
+
+    pub(super) fn member_left(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
+        if node == self.id || !self.view.knows(node) {
+            return;
+        }
+        self.links.remove(&node);
+        self.view.left(node);
+        self.owner.node_gone(now, node, &mut self.effects);
+        let mut busy = Vec::new();
+        self.lease_change(out, |leases, effects| busy = leases.owner_gone(node, effects));
+        let reason = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node}, which owned the task, is gone")));
+        out.extend(busy.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
+    }
+
+    pub(super) fn packet(&mut self, now: Now, from: NodeId, packet: Packet, out: &mut Vec<Action>) {
+        let Some(link) = self.links.get_mut(&from) else { return };
+        for message in link.receive(now, packet) {
+            self.message(now, from, message, out);
+            self.apply(out);
+        }
+    }
+
+    fn message(&mut self, now: Now, from: NodeId, message: Message, out: &mut Vec<Action>) {
+        match message {
+            Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
+            Message::BorrowReleased { object, count } => self.owner.loans_returned(from, object, count, &mut self.effects),
+            Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
+            Message::HolderRemoved { object } => self.owner.copy_changed(from, object, false, &mut self.effects),
+            Message::JobEnded { job } => self.job_ended(job, out),
+            Message::LeaseDenied { lease, free } => {
+                self.owner.lease_denied(lease);
+                self.view.denied(now, from, free);
+            }
+            Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
+            Message::LeaseRecall { lease } => self.owner.lease_recalled(lease),
+            Message::LeaseRequest { lease, class, wait } => {
+                self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
+            }
+            Message::LeaseReturned { lease } => {
+                self.lease_change(out, |leases, effects| leases.end((from, lease), effects));
+            }
+            Message::LeaseRevoked { lease } => self.owner.lease_revoked(lease),
+            Message::LoadReport { free, waiting } => {
+                self.view.reported(from, Load { free, waiting });
+                self.owner.dirty_all();
+            }
+            Message::ObjectFree { object } => self.drop_copy(object),
+            Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
+            Message::ObjectState { object, state, nested } => {
+                self.owner.located(from, object, state, &nested, &mut self.effects);
+            }
+            Message::TaskCancel { task, force } => {
+                let object = ObjectId::output(task, 0);
+                match self.owner.value_ref(object).is_some() || self.owner.owns(object) {
+                    true => self.owner.cancel(object, force, &mut self.effects),
+                    false => self.cancel_run(task, force, out),
+                }
+            }
+            Message::TaskDone { lease, task, attempt, run_ns, outcome } => {
+                let ended = Ended { lease, task, attempt, run_ns, node: from };
+                self.owner.ended(now, &ended, outcome, &mut self.effects);
+            }
+            Message::TaskGiveBack { lease, tasks } => self.owner.given_back(lease, &tasks),
+            Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
+            Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
+        }
+    }
+
+    pub(super) fn start_pull(&mut self, object: ObjectId, len: u64, from: NodeId, out: &mut Vec<Action>) {
+        let mut evicted = Vec::new();
+        let received = self.store.receive(object, len, &mut evicted);
+        self.evicted(&evicted);
+        match received {
+            Ok(into) => out.push(Action::Pull { object, from, into }),
+            Err(failure) if failure.kind == FailureKind::StoreFull => self.stalled_pulls.push((object, len, from)),
+            Err(_) => self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects)),
+        }
+    }
+
+    pub(super) fn pull_done(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        self.store.received(object, true);
+        self.owner.copy_changed(self.id, object, true, &mut self.effects);
+        if let Some(RefId { owner, .. }) = self.owner.reference_of(object)
+            && owner != self.id
+        {
+            self.copy_owners.insert(object, owner);
+        }
+        self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
+    }
+
+    pub(super) fn pull_failed(&mut self, object: ObjectId, from: NodeId, _cause: &str, out: &mut Vec<Action>) {
+        self.store.received(object, false);
+        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
+    }
+}

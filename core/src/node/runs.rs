@@ -1,0 +1,380 @@
+//! Tasks that run here, for this node's ledger or another's.
+//!
+//! A run is *staging* until all its arguments are in the local arena, then *sent* to its worker. A worker runs what it
+//! is sent in order, so the first sent run of a worker is the one that has started, as far as anyone can know.
+
+use super::Node;
+use crate::event::{Action, Extent, OutputValue, TaskOutcome, Value};
+use crate::lease::LeaseKey;
+use crate::owner::Ended;
+use crate::peer::{DoneOutcome, Message, PushedTask};
+use crate::pull::{Missing, Purpose};
+use crate::{MS, Now};
+use std::sync::Arc;
+use tharsis_types::{
+    Attempt, ClientId, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+};
+
+/// A task on its way to a worker of this node, or in it.
+#[derive(Debug)]
+pub(super) struct Run {
+    client: ClientId,
+    lease: LeaseKey,
+    task: TaskId,
+    attempt: Attempt,
+    class: Arc<TaskClass>,
+    class_number: u32,
+    payload: Arc<[u8]>,
+    dependencies: Vec<(Dependency, u32)>,
+    origin: Origin,
+    stage: Stage,
+    /// Objects pinned for the time of the run.
+    pins: Vec<ObjectId>,
+}
+
+#[derive(Debug)]
+enum Origin {
+    /// Of this node's ledger.
+    Own,
+    /// Of another node's: what was lent with it, by place in this node's ledger.
+    Lent(Vec<u32>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Staging,
+    Sent {
+        /// When it became the first of its worker.
+        first_since: Option<Now>,
+    },
+}
+
+/// A run as its worker needs it.
+#[derive(Debug)]
+pub struct RunView<'a> {
+    /// Id of the task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Number of the class in this node.
+    pub class_number: u32,
+    /// The class.
+    pub class: &'a Arc<TaskClass>,
+    /// Arguments by value.
+    pub payload: &'a [u8],
+    /// Arguments by reference.
+    pub arguments: Vec<(u16, RefId, ArgumentValue<'a>)>,
+}
+
+/// A readable argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentValue<'a> {
+    /// The encoded value.
+    Inline(&'a [u8]),
+    /// In the arena, pinned.
+    Local(Extent),
+}
+
+impl Node {
+    /// What a worker needs to start a run; `None` if the run was taken back meanwhile.
+    #[must_use]
+    pub fn run(&self, run: u32) -> Option<RunView<'_>> {
+        let entry = self.runs.get(run)?;
+        let arguments = entry.dependencies.iter().map(|(dependency, slot)| {
+            let (object, value) = self.owner.entry(*slot)?;
+            let value = match value? {
+                Value::Inline(bytes) => ArgumentValue::Inline(bytes),
+                Value::Stored { .. } => ArgumentValue::Local(self.store.find(object)?),
+                Value::Failed(_) => return None,
+            };
+            Some((dependency.parameter, dependency.reference, value))
+        });
+        Some(RunView {
+            task: entry.task,
+            attempt: entry.attempt,
+            class_number: entry.class_number,
+            class: &entry.class,
+            payload: &entry.payload,
+            arguments: arguments.collect::<Option<_>>()?,
+        })
+    }
+
+    /// The ledger starts one of its tasks under a lease of this node.
+    pub(super) fn start_local(&mut self, lease: LeaseId, task: u32, out: &mut Vec<Action>) {
+        let key = (self.id, lease);
+        let Some(view) = self.owner.start_view(task, lease) else { return };
+        let Some(client) = self.leases.worker(key) else { return };
+        let run = Run {
+            client,
+            lease: key,
+            task: view.id,
+            attempt: view.attempt,
+            class: view.class.clone(),
+            class_number: view.class_number,
+            payload: view.payload.clone(),
+            dependencies: view.dependencies.to_vec(),
+            origin: Origin::Own,
+            stage: Stage::Staging,
+            pins: Vec::new(),
+        };
+        self.stage(run, out);
+    }
+
+    /// Another node's task arrived under a lease.
+    pub(super) fn start_pushed(&mut self, from: NodeId, lease: LeaseId, pushed: PushedTask, out: &mut Vec<Action>) {
+        let key = (from, lease);
+        let mut lent = Vec::new();
+        let mut dependencies = Vec::new();
+        for needed in pushed.dependencies {
+            let Some(slot) = self.owner.adopt(needed.dependency.reference, Some(from), &mut self.effects) else { continue };
+            lent.push(slot);
+            dependencies.push((needed.dependency, slot));
+            let object = needed.dependency.reference.object;
+            self.owner.located(from, object, needed.state, &needed.nested, &mut self.effects);
+        }
+        for reference in &pushed.nested {
+            lent.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
+        }
+        let Some(client) = self.leases.worker(key) else {
+            lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+            self.send(from, Message::TaskGiveBack { lease, tasks: vec![(pushed.task, pushed.attempt)] });
+            return;
+        };
+        let class_number = self.owner.intern_class(&pushed.class);
+        let run = Run {
+            client,
+            lease: key,
+            task: pushed.task,
+            attempt: pushed.attempt,
+            class: pushed.class,
+            class_number,
+            payload: pushed.payload,
+            dependencies,
+            origin: Origin::Lent(lent),
+            stage: Stage::Staging,
+            pins: Vec::new(),
+        };
+        self.stage(run, out);
+    }
+
+    /// All arguments of a run are here.
+    pub(super) fn arguments_ready(&mut self, run: u32, out: &mut Vec<Action>) {
+        let Some(entry) = self.runs.get_mut(run) else { return };
+        let client = entry.client;
+        for (_, slot) in &entry.dependencies {
+            let Some((object, Some(Value::Stored { .. }))) = self.owner.entry(*slot) else { continue };
+            if !entry.pins.contains(&object) && self.store.pin(client, object).is_some() {
+                entry.pins.push(object);
+            }
+        }
+        entry.stage = Stage::Sent { first_since: None };
+        self.mark_first(client);
+        out.push(Action::Run { client, run });
+    }
+
+    /// An argument of a run has no copy left.
+    pub(super) fn arguments_lost(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
+        let text = format!("argument {object} has no copy left");
+        let failure = Arc::new(Failure::new(FailureKind::ObjectLost, text));
+        self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+    }
+
+    /// A worker reports the end of a run.
+    pub(super) fn finished(&mut self, client: ClientId, run: u32, run_ns: u32, outcome: TaskOutcome, out: &mut Vec<Action>) {
+        let Some(entry) = self.runs.get(run) else { return };
+        if entry.client != client || entry.stage == Stage::Staging {
+            return;
+        }
+        let max_calls = entry.class.max_calls;
+        let outcome = self.seal_outputs(run, client, outcome);
+        self.end_run(run, run_ns, outcome, out);
+        if max_calls > 0 && self.leases.called(client, max_calls) {
+            self.lease_change(out, |leases, effects| {
+                leases.worker_gone(client, effects);
+                effects.push(crate::lease::Effect::StopWorker(client));
+            });
+        }
+    }
+
+    /// Runs come back that a worker has not started.
+    pub(super) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+        for run in returned {
+            if self.runs.get(*run).is_some_and(|r| r.client == client) {
+                self.return_run(*run, out);
+            }
+        }
+    }
+
+    /// Runs of a worker that are not sent yet go back as well.
+    pub(super) fn staging_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        let runs = self.runs_of.get(&client).cloned().unwrap_or_default();
+        for run in runs {
+            if self.runs.get(run).is_some_and(|r| r.stage == Stage::Staging) {
+                self.return_run(run, out);
+            }
+        }
+    }
+
+    /// A worker is gone: the first run it was sent had started, the others had not.
+    pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        let runs = self.runs_of.remove(&client).unwrap_or_default();
+        let sent = |n: &u32| self.runs.get(*n).is_some_and(|r| r.stage != Stage::Staging);
+        let first = runs.iter().copied().find(sent);
+        for run in runs.iter().copied().filter(|run| Some(*run) != first) {
+            self.return_run(run, out);
+        }
+        if let Some(run) = first {
+            let failure = failure.clone();
+            self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+        }
+    }
+
+    /// Stops the run of a task.
+    pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, out: &mut Vec<Action>) {
+        let Some((number, run)) = self.runs.iter().find(|(_, r)| r.task == task) else { return };
+        let (client, first) = (run.client, matches!(run.stage, Stage::Sent { first_since: Some(_) }));
+        let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
+        if run.stage == Stage::Staging {
+            self.end_run(number, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+        } else if force && first {
+            out.push(Action::KillWorker { client, reason: failure });
+        } else {
+            out.push(Action::CancelRun { client, run: number });
+        }
+    }
+
+    /// Kills workers whose task has run longer than it may.
+    pub(super) fn kill_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
+        for run in self.runs_of.values().filter_map(|runs| self.runs.get(*runs.front()?)) {
+            if run.due().is_some_and(|due| due <= now) {
+                let text = format!("ran longer than its timeout of {} ms", run.class.timeout_ms);
+                let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
+                out.push(Action::KillWorker { client: run.client, reason });
+            }
+        }
+    }
+
+    /// When [`Node::kill_overdue`] has something to do.
+    pub(super) fn run_timeout(&self) -> Option<Now> {
+        self.runs_of.values().filter_map(|runs| self.runs.get(*runs.front()?)?.due()).min()
+    }
+
+    pub(super) fn check_runs(&self) {
+        let listed: usize = self.runs_of.values().map(std::collections::VecDeque::len).sum();
+        assert_eq!(listed, self.runs.len(), "a run without a worker, or listed twice");
+        for (number, run) in self.runs.iter() {
+            assert!(self.runs_of[&run.client].contains(&number), "run {number} is not with its worker");
+            let started = self.runs.iter().filter(|(_, r)| r.task == run.task && r.attempt == run.attempt).count();
+            assert_eq!(started, 1, "an attempt of {} is started twice", run.task);
+        }
+    }
+
+    fn stage(&mut self, mut run: Run, out: &mut Vec<Action>) {
+        let client = run.client;
+        let mut missing = Vec::new();
+        for (_, slot) in &run.dependencies {
+            let Some((object, Some(Value::Stored { len }))) = self.owner.entry(*slot) else { continue };
+            if self.store.pin(client, object).is_some() {
+                run.pins.push(object);
+            } else {
+                missing.push(Missing { object, len: *len, holders: self.holders(object) });
+            }
+        }
+        let number = self.runs.insert(run);
+        self.runs_of.entry(client).or_default().push_back(number);
+        if missing.is_empty() {
+            self.arguments_ready(number, out);
+        } else {
+            self.want(Purpose::Arguments(number), missing, out);
+        }
+    }
+
+    /// Puts written outputs into the books of the arena.
+    fn seal_outputs(&mut self, run: u32, client: ClientId, outcome: TaskOutcome) -> TaskOutcome {
+        let (TaskOutcome::Returned(outputs), Some(task)) = (&outcome, self.runs.get(run).map(|r| r.task)) else {
+            return outcome;
+        };
+        for (index, output) in outputs.iter().enumerate() {
+            let OutputValue::Written(extent) = output.value else { continue };
+            let object = ObjectId::output(task, index as u32);
+            if self.store.find(object).is_some() {
+                continue;
+            }
+            if let Err(failure) = self.store.seal(client, object, extent) {
+                return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
+            }
+        }
+        outcome
+    }
+
+    /// Takes a run off the books and tells the owner of its task how it ended.
+    fn end_run(&mut self, number: u32, run_ns: u32, outcome: TaskOutcome, out: &mut Vec<Action>) {
+        let Some(run) = self.take_run(number, out) else { return };
+        let (to, lease) = run.lease;
+        let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
+        match run.origin {
+            Origin::Own => {
+                self.owner.ended(self.now, &ended, DoneOutcome::from_local(outcome), &mut self.effects);
+            }
+            Origin::Lent(lent) => {
+                if let TaskOutcome::Returned(outputs) = &outcome {
+                    outputs.iter().for_each(|o| self.owner.lend_references(&o.nested, to));
+                }
+                lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+                let outcome = DoneOutcome::from_local(outcome);
+                self.send(to, Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome });
+            }
+        }
+        // Loans go back to their lenders after the end is reported.
+        self.apply(out);
+    }
+
+    fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
+        let Some(run) = self.take_run(number, out) else { return };
+        let (to, lease) = run.lease;
+        match run.origin {
+            Origin::Own => self.owner.given_back(lease, &[(run.task, run.attempt)]),
+            Origin::Lent(lent) => {
+                lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+                self.send(to, Message::TaskGiveBack { lease, tasks: vec![(run.task, run.attempt)] });
+            }
+        }
+    }
+
+    fn take_run(&mut self, number: u32, out: &mut Vec<Action>) -> Option<Run> {
+        let run = self.runs.remove(number)?;
+        for object in &run.pins {
+            self.store.unpin(run.client, *object);
+        }
+        if let Some(runs) = self.runs_of.get_mut(&run.client) {
+            runs.retain(|n| *n != number);
+            if runs.is_empty() {
+                self.runs_of.remove(&run.client);
+            }
+        }
+        if run.stage == Stage::Staging {
+            self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Arguments(number), room, effects));
+        }
+        self.mark_first(run.client);
+        Some(run)
+    }
+
+    /// Notes since when the first run of a worker can have run.
+    fn mark_first(&mut self, client: ClientId) {
+        let first = self.runs_of.get(&client).and_then(|runs| runs.front().copied());
+        if let Some(run) = first.and_then(|n| self.runs.get_mut(n))
+            && run.stage == (Stage::Sent { first_since: None })
+        {
+            run.stage = Stage::Sent { first_since: Some(self.now) };
+        }
+    }
+}
+
+impl Run {
+    fn due(&self) -> Option<Now> {
+        match self.stage {
+            Stage::Sent { first_since: Some(since) } if self.class.timeout_ms > 0 => Some(since + self.class.timeout_ms * MS),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The ledger of one node: what its objects are, who refers to them, which task makes them, when a task may start.
+//!
+//! An object lives as long as something refers to it: the client that made it, other clients, unfinished tasks
+//! that take it as argument, objects that contain it, nodes it was lent to. A reference of another node's object is
+//! a *proxy* entry: it counts the local references and gives its loans back to the lenders when the last one goes.
+//!
+//! A task is *waiting* for arguments, *queued* for a lease, *sent* under one, or gone. Everything the owner wants
+//! done is an [`Effect`]; [`crate::Node`] passes them on.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `objects.rs` | values, references, loans, freeing |
+//! | `tasks.rs` | submission, arguments, ends and retries |
+//! | `schedule.rs` | queues by shape, leases, who gets the next task |
+
+mod objects;
+mod schedule;
+mod tasks;
+
+pub use schedule::Pending;
+pub use tasks::Ended;
+
+use crate::event::{Tokens, Value};
+use crate::peer::{Message, PushedDependency};
+use crate::slab::Slab;
+use schedule::{LeaseUse, Shape};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use tharsis_types::{
+    Attempt, ClientId, Dependency, Failure, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
+};
+
+/// What the ledger wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Stop a task that was sent.
+    Cancel {
+        /// Where it was sent.
+        to: NodeId,
+        /// The task.
+        task: TaskId,
+        /// Whether to kill its worker.
+        force: bool,
+    },
+    /// Drop a copy.
+    DropCopy {
+        /// Who has it.
+        holder: NodeId,
+        /// The object.
+        object: ObjectId,
+    },
+    /// Tell a client that a reference has a value.
+    Deliver {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        object: ObjectId,
+    },
+    /// A client asked for the bytes of a stored object: make it readable and send it.
+    Serve {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        object: ObjectId,
+    },
+    /// Send a message.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        message: Message,
+    },
+    /// Ask for a lease.
+    RequestLease {
+        /// Whom.
+        to: NodeId,
+        /// Its name.
+        lease: LeaseId,
+        /// For what.
+        class: Arc<TaskClass>,
+        /// Whether to wait there.
+        wait: bool,
+    },
+    /// Give a lease (or the request for it) back.
+    ReturnLease {
+        /// Whom.
+        to: NodeId,
+        /// Its name.
+        lease: LeaseId,
+    },
+    /// Take back tasks that were sent ahead and have not started.
+    StealBack {
+        /// Where.
+        to: NodeId,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Start a task under a lease.
+    Start {
+        /// Where.
+        to: NodeId,
+        /// The lease.
+        lease: LeaseId,
+        /// The task's place in the ledger.
+        task: u32,
+    },
+}
+
+/// The ledger of one node.
+#[derive(Debug)]
+pub struct Owner {
+    me: NodeId,
+    objects: Slab<Object>,
+    by_id: HashMap<ObjectId, u32, BuildHasherDefault<IdHasher>>,
+    tasks: Slab<Task>,
+    classes: Vec<Class>,
+    class_by_definition: HashMap<Arc<TaskClass>, u32>,
+    class_of_client: HashMap<(ClientId, u32), u32>,
+    refused_classes: HashMap<(ClientId, u32), Arc<Failure>>,
+    shapes: Vec<Shape>,
+    leases: HashMap<LeaseId, LeaseUse>,
+    next_lease: u64,
+    /// Shapes whose queues or leases changed since the last look.
+    dirty: BTreeSet<u32>,
+}
+
+/// One entry of the ledger: an owned object, or a proxy of another node's.
+#[derive(Debug)]
+struct Object {
+    id: ObjectId,
+    /// The client that submitted its task or put it, while that client refers to it.
+    maker: Option<ClientId>,
+    token: u64,
+    /// Unfinished tasks and containing objects that need it.
+    uses: u32,
+    /// Its task while that is unfinished.
+    producer: Option<u32>,
+    value: Option<Value>,
+    links: Option<Box<Links>>,
+}
+
+/// What few objects have.
+#[derive(Debug, Default)]
+struct Links {
+    /// Owner, for proxies.
+    owner: Option<NodeId>,
+    /// Other clients with references: how many.
+    holders: BTreeMap<ClientId, u32>,
+    /// References of clients that want the value as soon as there is one.
+    fetchers: Vec<(ClientId, u64)>,
+    /// Tasks that wait for it.
+    dependents: Vec<u32>,
+    /// Objects whose references stand inside the value.
+    nested: Vec<u32>,
+    /// Nodes it was lent to: how often.
+    borrowers: BTreeMap<NodeId, u32>,
+    /// Nodes that lent it to us: how often (proxies).
+    lenders: BTreeMap<NodeId, u32>,
+    /// Nodes that asked what it is.
+    askers: BTreeSet<NodeId>,
+    /// Nodes with a copy; the first made it.
+    copies: Vec<NodeId>,
+    /// We asked its owner what it is.
+    asked: bool,
+}
+
+#[derive(Debug)]
+struct Task {
+    id: TaskId,
+    class: u32,
+    state: TaskState,
+    attempt: Attempt,
+    retries_left: i32,
+    payload: Arc<[u8]>,
+    inputs: Option<Box<Inputs>>,
+    first_output: u32,
+    more_outputs: Option<Box<[u32]>>,
+}
+
+/// The references of a task; most tasks have none.
+#[derive(Debug, Default)]
+struct Inputs {
+    dependencies: Vec<(Dependency, u32)>,
+    nested: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TaskState {
+    Waiting { missing: u32 },
+    Queued,
+    Sent { lease: LeaseId },
+    /// Ended while it stood in a queue; forgotten when its turn comes.
+    Cancelled,
+}
+
+#[derive(Debug)]
+struct Class {
+    definition: Arc<TaskClass>,
+    shape: u32,
+}
+
+/// A submission as the ledger needs it.
+#[derive(Debug)]
+pub struct Submission {
+    /// Who submits.
+    pub client: ClientId,
+    /// Its number of the class.
+    pub class: u32,
+    /// Id of the task.
+    pub task: TaskId,
+    /// Names of the outputs in the client.
+    pub tokens: Tokens,
+    /// The arguments.
+    pub args: tharsis_types::TaskArgs,
+}
+
+/// What starting a task needs, read from the ledger.
+#[derive(Debug)]
+pub struct StartView<'a> {
+    /// Id of the task.
+    pub id: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Its class.
+    pub class: &'a Arc<TaskClass>,
+    /// Number of the class in this node.
+    pub class_number: u32,
+    /// Arguments by value.
+    pub payload: &'a Arc<[u8]>,
+    /// Arguments by reference.
+    pub dependencies: &'a [(Dependency, u32)],
+}
+
+/// Ids are well mixed already: their last bytes are the hash.
+#[derive(Debug, Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last_chunk::<8>() {
+            self.0 ^= u64::from_le_bytes(*last);
+        }
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.0 = self.0.rotate_left(17) ^ u64::from(n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_usize(&mut self, _: usize) {}
+}
+
+impl Owner {
+    /// The ledger of a new node.
+    #[must_use]
+    pub fn new(me: NodeId) -> Self {
+        Self {
+            me,
+            objects: Slab::default(),
+            by_id: HashMap::default(),
+            tasks: Slab::default(),
+            classes: Vec::new(),
+            class_by_definition: HashMap::new(),
+            class_of_client: HashMap::new(),
+            refused_classes: HashMap::new(),
+            shapes: Vec::new(),
+            leases: HashMap::new(),
+            next_lease: 0,
+            dirty: BTreeSet::new(),
+        }
+    }
+
+    /// The node-wide number of a class that came from another node.
+    pub fn intern_class(&mut self, definition: &Arc<TaskClass>) -> u32 {
+        if let Some(known) = self.class_by_definition.get(definition) {
+            return *known;
+        }
+        self.add_class(definition.clone())
+    }
+
+    fn add_class(&mut self, definition: Arc<TaskClass>) -> u32 {
+        let shape = self.shape_of(&definition);
+        self.classes.push(Class { definition: definition.clone(), shape });
+        let class = (self.classes.len() - 1) as u32;
+        self.class_by_definition.insert(definition, class);
+        class
+    }
+
+    /// Names a class that no call may use.
+    pub fn refuse_class(&mut self, client: ClientId, number: u32, failure: Arc<Failure>) {
+        self.refused_classes.insert((client, number), failure);
+    }
+
+    /// Names a class for later submissions.
+    pub fn define_class(&mut self, client: ClientId, number: u32, definition: &Arc<TaskClass>) {
+        let class = self.intern_class(definition);
+        self.class_of_client.insert((client, number), class);
+    }
+
+    /// The class a node-wide number stands for.
+    #[must_use]
+    pub fn class(&self, number: u32) -> Option<&Arc<TaskClass>> {
+        self.classes.get(number as usize).map(|c| &c.definition)
+    }
+
+    /// What is needed to start a task, if it is (still) sent under this lease.
+    #[must_use]
+    pub fn start_view(&self, task: u32, lease: LeaseId) -> Option<StartView<'_>> {
+        let task = self.tasks.get(task).filter(|t| t.state == TaskState::Sent { lease })?;
+        let class = self.classes.get(task.class as usize)?;
+        Some(StartView {
+            id: task.id,
+            attempt: task.attempt,
+            class: &class.definition,
+            class_number: task.class,
+            payload: &task.payload,
+            dependencies: task.inputs.as_ref().map_or(&[], |i| &i.dependencies),
+        })
+    }
+
+    /// A task as another node needs it; its references count as lent to that node.
+    pub fn push_view(&mut self, task: u32, to: NodeId) -> Option<crate::peer::PushedTask> {
+        let entry = self.tasks.get(task)?;
+        let class = self.classes.get(entry.class as usize)?.definition.clone();
+        let (id, attempt, payload) = (entry.id, entry.attempt, entry.payload.clone());
+        let inputs = entry.inputs.as_ref();
+        let needed: Vec<_> = inputs.map(|i| i.dependencies.clone()).unwrap_or_default();
+        let inside: Vec<_> = inputs.map(|i| i.nested.clone()).unwrap_or_default();
+        let nested = inside.iter().filter_map(|slot| self.lend(*slot, to)).collect();
+        let dependencies = needed
+            .into_iter()
+            .map(|(dependency, slot)| {
+                let _reference = self.lend(slot, to);
+                let (state, nested) = self.remote_state(slot, to);
+                PushedDependency { dependency, state, nested }
+            })
+            .collect();
+        Some(crate::peer::PushedTask { task: id, attempt, class, payload, dependencies, nested })
+    }
+
+    /// Objects in the ledger, tasks that are not finished.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.objects.len(), self.tasks.len())
+    }
+
+    /// A client is gone: its references go, its job's tasks if it was the driver.
+    pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        self.class_of_client.retain(|(owner, _), _| *owner != client);
+        self.refused_classes.retain(|(owner, _), _| *owner != client);
+        let held: Vec<_> = self.objects.iter().filter(|(_, o)| o.is_held_by(client)).map(|(slot, _)| slot).collect();
+        for slot in held {
+            if let Some(object) = self.objects.get_mut(slot) {
+                object.forget_client(client);
+            }
+            self.free_if_unused(slot, out);
+        }
+    }
+
+    /// Asserts invariants 2 and 3, as far as the ledger alone can.
+    pub fn check(&self) {
+        assert_eq!(self.by_id.len(), self.objects.len(), "an object without an id, or an id without one");
+        let mut uses: HashMap<u32, u32> = HashMap::new();
+        for (_, task) in self.tasks.iter().filter(|(_, t)| t.state != TaskState::Cancelled) {
+            let inputs = task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
+            inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);
+        }
+        for nested in self.objects.iter().filter_map(|(_, o)| o.links.as_ref()).flat_map(|l| &l.nested) {
+            *uses.entry(*nested).or_default() += 1;
+        }
+        for (slot, object) in self.objects.iter() {
+            assert_eq!(self.by_id.get(&object.id), Some(&slot), "{} is filed wrongly", object.id);
+            assert_eq!(object.uses, uses.remove(&slot).unwrap_or(0), "{} uses miscounted", object.id);
+            assert!(object.is_used(), "{} lives without a reference", object.id);
+        }
+        assert!(uses.is_empty(), "a freed object is needed");
+        self.check_schedule();
+    }
+}

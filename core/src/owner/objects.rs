@@ -1,0 +1,456 @@
+//! Values, references, loans, freeing.
+
+use super::{Effect, Links, Object, Owner};
+use crate::event::Value;
+use crate::peer::{Message, RemoteState};
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
+
+impl Object {
+    pub(super) fn new(id: ObjectId) -> Self {
+        Self { id, maker: None, token: 0, uses: 0, producer: None, value: None, links: None }
+    }
+
+    pub(super) fn links(&mut self) -> &mut Links {
+        self.links.get_or_insert_default()
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        let linked = |l: &Links| !l.holders.is_empty() || !l.borrowers.is_empty();
+        self.maker.is_some() || self.uses > 0 || self.producer.is_some() || self.links.as_deref().is_some_and(linked)
+    }
+
+    pub(super) fn is_held_by(&self, client: ClientId) -> bool {
+        let linked = |l: &Links| l.holders.contains_key(&client) || l.fetchers.iter().any(|(c, _)| *c == client);
+        self.maker == Some(client) || self.links.as_deref().is_some_and(linked)
+    }
+
+    pub(super) fn forget_client(&mut self, client: ClientId) {
+        if self.maker == Some(client) {
+            self.maker = None;
+        }
+        if let Some(links) = self.links.as_mut() {
+            links.holders.remove(&client);
+            links.fetchers.retain(|(c, _)| *c != client);
+        }
+    }
+
+    fn owner(&self) -> Option<NodeId> {
+        self.links.as_ref()?.owner
+    }
+}
+
+impl Owner {
+    /// The value of an object, if there is one.
+    #[must_use]
+    pub fn value_ref(&self, object: ObjectId) -> Option<&Value> {
+        self.objects.get(*self.by_id.get(&object)?)?.value.as_ref()
+    }
+
+    /// Value of an entry by its place in the ledger.
+    #[must_use]
+    pub fn entry(&self, slot: u32) -> Option<(ObjectId, Option<&Value>)> {
+        self.objects.get(slot).map(|o| (o.id, o.value.as_ref()))
+    }
+
+    /// Nodes with a copy of a stored object.
+    #[must_use]
+    pub fn copies(&self, object: ObjectId) -> &[NodeId] {
+        let links = self.by_id.get(&object).and_then(|slot| self.objects.get(*slot)).and_then(|o| o.links.as_ref());
+        links.map_or(&[], |l| &l.copies)
+    }
+
+    /// Whether an object is this node's own, finished or not.
+    #[must_use]
+    pub fn owns(&self, object: ObjectId) -> bool {
+        let entry = self.by_id.get(&object).and_then(|slot| self.objects.get(*slot));
+        entry.is_some_and(|o| o.owner().is_none())
+    }
+
+    /// The full name of an object's reference.
+    #[must_use]
+    pub fn reference_of(&self, object: ObjectId) -> Option<RefId> {
+        self.reference(*self.by_id.get(&object)?)
+    }
+
+    /// The full name of an entry's reference.
+    #[must_use]
+    pub fn reference(&self, slot: u32) -> Option<RefId> {
+        let object = self.objects.get(slot)?;
+        Some(RefId { object: object.id, owner: object.owner().unwrap_or(self.me) })
+    }
+
+    /// A client put a value. False if the object exists already (a task that runs again puts the same again).
+    pub fn put(&mut self, client: ClientId, token: u64, id: ObjectId, value: Value, nested: &[RefId], out: &mut Vec<Effect>) -> bool {
+        if self.by_id.contains_key(&id) {
+            self.held(client, token, RefId { object: id, owner: self.me }, out);
+            return false;
+        }
+        let mut object = Object::new(id);
+        object.maker = Some(client);
+        object.token = token;
+        let slot = self.insert(object);
+        let inside = self.adopt_nested(nested, None, out);
+        self.fill(slot, value, Some(self.me), inside, out);
+        true
+    }
+
+    /// A client found a reference inside a value.
+    pub fn held(&mut self, client: ClientId, _token: u64, reference: RefId, out: &mut Vec<Effect>) {
+        if let Some(slot) = self.find_or_proxy(reference, out)
+            && let Some(object) = self.objects.get_mut(slot)
+        {
+            *object.links().holders.entry(client).or_default() += 1;
+        }
+    }
+
+    /// A client dropped a reference.
+    pub fn released(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(&slot) = self.by_id.get(&object) else { return };
+        let Some(entry) = self.objects.get_mut(slot) else { return };
+        if entry.maker == Some(client) && entry.token == token {
+            entry.maker = None;
+        } else if let Some(links) = entry.links.as_mut() {
+            links.fetchers.retain(|waiting| *waiting != (client, token));
+            if let Some(count) = links.holders.get_mut(&client) {
+                *count -= 1;
+                if *count == 0 {
+                    links.holders.remove(&client);
+                }
+            }
+        }
+        self.free_if_unused(slot, out);
+    }
+
+    /// A client wants a value sent as soon as there is one.
+    pub fn fetch(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Effect>) {
+        let slot = self.by_id.get(&reference.object).copied();
+        let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else {
+            out.push(Effect::Deliver { client, token, object: reference.object });
+            return;
+        };
+        match &object.value {
+            Some(Value::Stored { .. }) => out.push(Effect::Serve { client, token, object: object.id }),
+            Some(_) => out.push(Effect::Deliver { client, token, object: object.id }),
+            None => {
+                object.links().fetchers.push((client, token));
+                self.ask_owner(slot, out);
+            }
+        }
+    }
+
+    /// Another node asks what an object is.
+    pub fn locate(&mut self, from: NodeId, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(&slot) = self.by_id.get(&object) else {
+            let message = Message::ObjectState { object, state: RemoteState::Freed, nested: Vec::new() };
+            out.push(Effect::Send { to: from, message });
+            return;
+        };
+        let Some(entry) = self.objects.get_mut(slot) else { return };
+        if entry.value.is_none() {
+            entry.links().askers.insert(from);
+            return;
+        }
+        self.answer(slot, from, out);
+    }
+
+    /// The owner of a proxy told what it is.
+    pub fn located(&mut self, from: NodeId, object: ObjectId, state: RemoteState, nested: &[RefId], out: &mut Vec<Effect>) {
+        let inside = self.adopt_nested(nested, Some(from), out);
+        let slot = self.by_id.get(&object).copied();
+        let proxy = slot.filter(|s| self.objects.get(*s).is_some_and(|o| o.owner().is_some()));
+        let Some(slot) = proxy else {
+            inside.into_iter().for_each(|s| self.unuse(s, out));
+            return;
+        };
+        let (value, copies) = match state {
+            RemoteState::Failed(failure) => (Value::Failed(failure), Vec::new()),
+            RemoteState::Inline(bytes) => (Value::Inline(bytes), Vec::new()),
+            RemoteState::Stored { len, holders } => (Value::Stored { len }, holders),
+            RemoteState::Freed => {
+                let text = format!("object {object} was freed by its owner, node {from}");
+                (Value::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text))), Vec::new())
+            }
+        };
+        if let Some(entry) = self.objects.get_mut(slot) {
+            let links = entry.links();
+            links.asked = false;
+            links.copies = copies;
+            if entry.value.is_some() {
+                inside.into_iter().for_each(|s| self.unuse(s, out));
+                return;
+            }
+        }
+        self.fill(slot, value, None, inside, out);
+    }
+
+    /// A copy of an object exists on a node now, or does not any more.
+    pub fn copy_changed(&mut self, holder: NodeId, object: ObjectId, exists: bool, out: &mut Vec<Effect>) {
+        let Some(entry) = self.by_id.get(&object).and_then(|slot| self.objects.get_mut(*slot)) else {
+            if exists {
+                out.push(Effect::DropCopy { holder, object });
+            }
+            return;
+        };
+        let owner = entry.owner();
+        let copies = &mut entry.links().copies;
+        copies.retain(|c| *c != holder);
+        if exists {
+            copies.push(holder);
+        }
+        if let Some(owner) = owner.filter(|_| holder == self.me) {
+            let message = if exists { Message::HolderAdded { object } } else { Message::HolderRemoved { object } };
+            out.push(Effect::Send { to: owner, message });
+        }
+    }
+
+    /// The local copy of a proxy could not be read from anywhere: forget what is known and fail its readers.
+    pub fn lost(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(&slot) = self.by_id.get(&object) else { return };
+        let Some(entry) = self.objects.get_mut(slot) else { return };
+        let text = format!("no copy of object {object} is left");
+        entry.value = Some(Value::Failed(Arc::new(Failure::new(FailureKind::ObjectLost, text))));
+        entry.links().copies.clear();
+        self.tell(slot, out);
+    }
+
+    /// Loans come back.
+    pub fn loans_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
+        let Some(&slot) = self.by_id.get(&object) else { return };
+        let Some(borrowers) = self.objects.get_mut(slot).map(|o| &mut o.links().borrowers) else { return };
+        if let Some(lent) = borrowers.get_mut(&from) {
+            *lent = lent.saturating_sub(count);
+            if *lent == 0 {
+                borrowers.remove(&from);
+            }
+        }
+        self.free_if_unused(slot, out);
+    }
+
+    /// A node uses an object that nobody lent to it.
+    pub fn borrowed(&mut self, from: NodeId, reference: RefId) {
+        if let Some(object) = self.by_id.get(&reference.object).and_then(|slot| self.objects.get_mut(*slot)) {
+            *object.links().borrowers.entry(from).or_default() += 1;
+        }
+    }
+
+    /// A node is gone: its copies, its loans, what it owned and what it lent.
+    pub(super) fn objects_of_dead_node(&mut self, node: NodeId, out: &mut Vec<Effect>) {
+        let touched: Vec<_> = self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect();
+        for slot in touched {
+            let Some(object) = self.objects.get_mut(slot) else { continue };
+            let Some(links) = object.links.as_mut() else { continue };
+            links.borrowers.remove(&node);
+            links.askers.remove(&node);
+            let had_copy = links.copies.contains(&node);
+            links.copies.retain(|c| *c != node);
+            let lender_died = links.lenders.remove(&node).is_some();
+            let (owner, copies_left) = (links.owner, links.copies.len());
+            let lost = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
+            if lost || (owner == Some(node) && object.value.is_none()) {
+                self.lost(object_id(&self.objects, slot), out);
+            } else if let Some(owner) = owner.filter(|o| lender_died && *o != node) {
+                self.reborrow(slot, owner, out);
+            }
+            self.free_if_unused(slot, out);
+        }
+    }
+
+    /// Finds an entry, or makes a proxy for a reference of another node.
+    pub(super) fn find_or_proxy(&mut self, reference: RefId, out: &mut Vec<Effect>) -> Option<u32> {
+        if let Some(slot) = self.by_id.get(&reference.object) {
+            return Some(*slot);
+        }
+        if reference.owner == self.me {
+            return None;
+        }
+        let slot = self.insert_proxy(reference);
+        self.reborrow(slot, reference.owner, out);
+        Some(slot)
+    }
+
+    /// Takes references that stand inside a value; those that came from another node were lent by it.
+    pub(super) fn adopt_nested(&mut self, nested: &[RefId], lender: Option<NodeId>, out: &mut Vec<Effect>) -> Vec<u32> {
+        nested.iter().filter_map(|reference| self.adopt(*reference, lender, out)).collect()
+    }
+
+    /// Takes one reference and counts a use of it.
+    pub(crate) fn adopt(&mut self, reference: RefId, lender: Option<NodeId>, out: &mut Vec<Effect>) -> Option<u32> {
+        let slot = match (self.by_id.get(&reference.object).copied(), lender) {
+            (Some(slot), None) => slot,
+            (None, None) => self.find_or_proxy(reference, out)?,
+            (Some(slot), Some(lender)) => {
+                let object = reference.object;
+                out.push(Effect::Send { to: lender, message: Message::BorrowReleased { object, count: 1 } });
+                slot
+            }
+            (None, Some(_)) if reference.owner == self.me => return None,
+            (None, Some(lender)) => {
+                let slot = self.insert_proxy(reference);
+                if let Some(object) = self.objects.get_mut(slot) {
+                    object.links().lenders.insert(lender, 1);
+                }
+                slot
+            }
+        };
+        if let Some(object) = self.objects.get_mut(slot) {
+            object.uses += 1;
+        }
+        Some(slot)
+    }
+
+    /// Registers a node as borrower of an entry that is shipped to it.
+    pub(super) fn lend(&mut self, slot: u32, to: NodeId) -> Option<RefId> {
+        let reference = self.reference(slot)?;
+        let object = self.objects.get_mut(slot)?;
+        *object.links().borrowers.entry(to).or_default() += 1;
+        Some(reference)
+    }
+
+    /// Lends references named by id, as outputs of a run for another node name them.
+    pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) {
+        for reference in nested {
+            if let Some(&slot) = self.by_id.get(&reference.object) {
+                let _reference = self.lend(slot, to);
+            }
+        }
+    }
+
+    /// Counts down one use.
+    pub(crate) fn unuse(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        if let Some(object) = self.objects.get_mut(slot) {
+            object.uses -= 1;
+        }
+        self.free_if_unused(slot, out);
+    }
+
+    /// What another node is told of an entry; references inside are lent to it.
+    pub(super) fn remote_state(&mut self, slot: u32, to: NodeId) -> (RemoteState, Vec<RefId>) {
+        let Some(object) = self.objects.get(slot) else { return (RemoteState::Freed, Vec::new()) };
+        let links = object.links.as_deref();
+        let state = match &object.value {
+            Some(Value::Failed(failure)) => RemoteState::Failed(failure.clone()),
+            Some(Value::Inline(bytes)) => RemoteState::Inline(bytes.clone()),
+            Some(Value::Stored { len }) => {
+                RemoteState::Stored { len: *len, holders: links.map(|l| l.copies.clone()).unwrap_or_default() }
+            }
+            None => RemoteState::Freed,
+        };
+        let inside = links.map(|l| l.nested.clone()).unwrap_or_default();
+        let nested = inside.into_iter().filter_map(|s| self.lend(s, to)).collect();
+        (state, nested)
+    }
+
+    /// Sets the value of an entry and tells everyone who waits; frees it if nobody does.
+    pub(super) fn fill(&mut self, slot: u32, value: Value, copy: Option<NodeId>, inside: Vec<u32>, out: &mut Vec<Effect>) {
+        let Some(object) = self.objects.get_mut(slot) else { return };
+        let stored = matches!(value, Value::Stored { .. });
+        object.value = Some(value);
+        object.producer = None;
+        if !inside.is_empty() {
+            object.links().nested = inside;
+        }
+        if let Some(node) = copy.filter(|_| stored) {
+            object.links().copies.push(node);
+        }
+        if object.is_used() {
+            self.tell(slot, out);
+        }
+        self.free_if_unused(slot, out);
+    }
+
+    /// Frees an entry nobody refers to, and what only it referred to.
+    pub(super) fn free_if_unused(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let mut doomed = vec![slot];
+        while let Some(slot) = doomed.pop() {
+            if self.objects.get(slot).is_none_or(Object::is_used) {
+                continue;
+            }
+            let Some(object) = self.objects.remove(slot) else { continue };
+            self.by_id.remove(&object.id);
+            if self.by_id.capacity() > 4096 && self.by_id.len() < self.by_id.capacity() / 8 {
+                self.by_id.shrink_to(self.by_id.len() * 2);
+            }
+            let Some(links) = object.links else { continue };
+            let id = object.id;
+            if links.owner.is_none() {
+                out.extend(links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }));
+            }
+            for (to, count) in links.lenders {
+                out.push(Effect::Send { to, message: Message::BorrowReleased { object: id, count } });
+            }
+            for inner in links.nested {
+                if let Some(object) = self.objects.get_mut(inner) {
+                    object.uses -= 1;
+                    doomed.push(inner);
+                }
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, object: Object) -> u32 {
+        let id = object.id;
+        let slot = self.objects.insert(object);
+        self.by_id.insert(id, slot);
+        slot
+    }
+
+    /// Asks the owner of a proxy what it is, once.
+    pub(super) fn ask_owner(&mut self, slot: Option<u32>, out: &mut Vec<Effect>) {
+        let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else { return };
+        let id = object.id;
+        let Some(links) = object.links.as_mut() else { return };
+        if let Some(to) = links.owner.filter(|_| !links.asked) {
+            links.asked = true;
+            out.push(Effect::Send { to, message: Message::ObjectLocate { object: id } });
+        }
+    }
+
+    fn insert_proxy(&mut self, reference: RefId) -> u32 {
+        let mut object = Object::new(reference.object);
+        object.links().owner = Some(reference.owner);
+        self.insert(object)
+    }
+
+    /// Registers with the owner itself, where no lender did it for us.
+    fn reborrow(&mut self, slot: u32, owner: NodeId, out: &mut Vec<Effect>) {
+        let Some(reference) = self.reference(slot) else { return };
+        if let Some(object) = self.objects.get_mut(slot) {
+            *object.links().lenders.entry(owner).or_default() += 1;
+        }
+        out.push(Effect::Send { to: owner, message: Message::BorrowAdded { reference } });
+    }
+
+    /// Everyone who waits for a value hears that it is there.
+    fn tell(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let Some(object) = self.objects.get_mut(slot) else { return };
+        let id = object.id;
+        let stored = matches!(object.value, Some(Value::Stored { .. }));
+        // A maker that put the value has it; one that submitted the task is told without being asked.
+        if let Some(client) = object.maker.filter(|_| !id.is_put()) {
+            out.push(Effect::Deliver { client, token: object.token, object: id });
+        }
+        let Some(links) = object.links.as_mut() else { return };
+        for (client, token) in links.fetchers.drain(..) {
+            out.push(match stored {
+                true => Effect::Serve { client, token, object: id },
+                false => Effect::Deliver { client, token, object: id },
+            });
+        }
+        let askers = std::mem::take(&mut links.askers);
+        let dependents = std::mem::take(&mut links.dependents);
+        askers.into_iter().for_each(|node| self.answer(slot, node, out));
+        dependents.into_iter().for_each(|task| self.input_ready(task, slot, out));
+    }
+
+    fn answer(&mut self, slot: u32, to: NodeId, out: &mut Vec<Effect>) {
+        let object = object_id(&self.objects, slot);
+        let (state, nested) = self.remote_state(slot, to);
+        out.push(Effect::Send { to, message: Message::ObjectState { object, state, nested } });
+    }
+}
+
+fn object_id(objects: &crate::slab::Slab<Object>, slot: u32) -> ObjectId {
+    let none = ObjectId::from_bytes([0; ObjectId::LEN]);
+    objects.get(slot).map_or(none, |o| o.id)
+}

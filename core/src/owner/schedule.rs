@@ -1,0 +1,522 @@
+//! Queues by shape, leases, who gets the next task.
+//!
+//! Tasks that need the same resources in the same way (a *shape*) share a queue and leases. A lease holds one worker;
+//! as many tasks are sent ahead to it as keep it busy for a moment, judged by how long tasks of the shape have taken.
+//! Tasks whose arguments lie on another node stand in a queue of that node and move to the common queue if there is
+//! no room there.
+
+use super::{Effect, Owner, TaskState};
+use crate::event::Value;
+use crate::peer::DoneOutcome;
+use crate::place::{Choice, View};
+use crate::{MS, Now};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
+use tharsis_types::{Failure, FailureKind, JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
+
+/// Requests for leases of one shape under way at a time.
+const REQUESTS_MAX: usize = 16;
+/// Leases of one shape that needs nothing countable.
+const FREE_LEASES_MAX: usize = 64;
+/// Arguments elsewhere that are worth going there for, in bytes.
+const NEAR_BYTES_MIN: u64 = 64 << 10;
+
+/// Tasks that stand this long behind one that does not end are taken back.
+const STEAL_AFTER: Now = 5 * MS;
+
+/// What tasks of one queue have in common.
+#[derive(Debug)]
+pub(super) struct Shape {
+    key: ShapeKey,
+    /// Any class of the shape, for lease requests.
+    sample: Arc<TaskClass>,
+    queue: VecDeque<u32>,
+    /// Tasks that would rather run on a certain node.
+    near: BTreeMap<NodeId, VecDeque<u32>>,
+    leases: Vec<LeaseId>,
+    /// Time a task takes, in nanoseconds; 0 while unknown.
+    run_ns: u64,
+    /// Why nothing can be done, for people.
+    stuck: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ShapeKey {
+    job: JobId,
+    resources: Resources,
+    priority: i32,
+    placement: Placement,
+    max_calls: u32,
+}
+
+/// A lease as its owner uses it.
+#[derive(Debug)]
+pub(super) struct LeaseUse {
+    pub(super) node: NodeId,
+    shape: u32,
+    granted: bool,
+    recalled: bool,
+    /// Its task waits for others; nothing is sent until that task ends.
+    paused: bool,
+    /// Tasks sent and not ended, oldest first: the first may have started.
+    in_flight: VecDeque<u32>,
+    /// When a task was last sent or ended.
+    active_at: Now,
+}
+
+/// Work that waits, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// Name of a task of the shape.
+    pub name: String,
+    /// What each task needs.
+    pub resources: Resources,
+    /// How many.
+    pub count: usize,
+    /// Why they wait.
+    pub reason: String,
+}
+
+impl Owner {
+    /// A lease was granted.
+    pub fn lease_granted(&mut self, now: Now, lease: LeaseId, from: NodeId, out: &mut Vec<Effect>) {
+        let Some(granted) = self.leases.get_mut(&lease) else {
+            out.push(Effect::ReturnLease { to: from, lease });
+            return;
+        };
+        granted.granted = true;
+        granted.active_at = now;
+        self.dirty.insert(granted.shape);
+    }
+
+    /// A lease was denied.
+    pub fn lease_denied(&mut self, lease: LeaseId) {
+        if self.leases.get(&lease).is_some_and(|l| !l.granted) {
+            self.remove_lease(lease);
+        }
+    }
+
+    /// The node wants a lease back soon.
+    pub fn lease_recalled(&mut self, lease: LeaseId) {
+        if let Some(recalled) = self.leases.get_mut(&lease) {
+            recalled.recalled = true;
+            self.dirty.insert(recalled.shape);
+        }
+    }
+
+    /// A lease is gone; whatever was not reported before was never started.
+    pub fn lease_revoked(&mut self, lease: LeaseId) {
+        let Some(gone) = self.remove_lease(lease) else { return };
+        for slot in gone.in_flight.into_iter().rev() {
+            self.bump_attempt(slot);
+            self.enqueue_first(slot);
+        }
+    }
+
+    /// The worker's task is blocked: nothing more is sent until it ends.
+    pub fn lease_paused(&mut self, lease: LeaseId) {
+        if let Some(used) = self.leases.get_mut(&lease) {
+            used.paused = !used.in_flight.is_empty();
+        }
+    }
+
+    /// No worker could be started for the lease: the next task of its shape has failed an attempt.
+    pub fn lease_failed(&mut self, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+        let Some(failed) = self.remove_lease(lease) else { return };
+        let Some(slot) = self.shapes[failed.shape as usize].next_for(failed.node) else { return };
+        match self.tasks.get_mut(slot) {
+            Some(task) if task.state == TaskState::Cancelled => drop(self.tasks.remove(slot)),
+            Some(task) => {
+                task.state = TaskState::Waiting { missing: 0 };
+                if self.take_retry(slot) {
+                    self.enqueue(slot);
+                } else {
+                    let failure = self.located_failure(slot, failure, failed.node);
+                    self.fail(slot, &failure, out);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A node is gone: the first task of each of its leases may have run, the others have not.
+    pub fn node_gone(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
+        let leases: Vec<_> = self.leases.iter().filter(|(_, l)| l.node == node).map(|(id, _)| *id).collect();
+        for lease in leases {
+            let started = self.leases.get(&lease).and_then(|l| l.in_flight.front().copied());
+            if let Some(slot) = started
+                && let Some(task) = self.tasks.get(slot)
+            {
+                let ended = super::Ended { lease, task: task.id, attempt: task.attempt, run_ns: 0, node };
+                let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
+                self.ended_slot(now, slot, &ended, DoneOutcome::Failed { error_type: String::new(), failure }, out);
+            }
+            self.lease_revoked(lease);
+        }
+        for shape in &mut self.shapes {
+            let orphans = shape.near.remove(&node).unwrap_or_default();
+            shape.queue.extend(orphans);
+        }
+        self.objects_of_dead_node(node, out);
+        self.dirty_all();
+    }
+
+    /// Something about the cluster changed: look at every shape again.
+    pub fn dirty_all(&mut self) {
+        let busy = self.shapes.iter().enumerate().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
+        self.dirty.extend(busy.map(|(i, _)| i as u32));
+    }
+
+    /// Sends tasks to leases and asks for more leases where queues are left.
+    pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
+        while let Some(shape) = self.dirty.pop_first() {
+            self.send_tasks(now, shape, out);
+            self.return_leases(now, shape, out);
+            self.request_leases(now, shape, view, out);
+        }
+    }
+
+    /// When [`Owner::expire`] has something to do.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Now> {
+        self.leases.values().filter_map(LeaseUse::next_timeout).min()
+    }
+
+    /// Gives back leases that have been idle for long, and takes tasks back that wait behind a long one.
+    pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
+        for (lease, used) in &mut self.leases {
+            if used.next_timeout().is_none_or(|at| at > now) {
+                continue;
+            }
+            self.dirty.insert(used.shape);
+            if used.in_flight.len() > 1 {
+                used.paused = true;
+                out.push(Effect::StealBack { to: used.node, lease: *lease });
+            }
+        }
+    }
+
+    /// Work that waits for leases, and why.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Pending> {
+        let waiting = self.shapes.iter().filter(|s| s.len() > 0);
+        waiting
+            .map(|s| Pending {
+                name: s.sample.name.clone(),
+                resources: s.key.resources.clone(),
+                count: s.len(),
+                reason: s.stuck.clone().unwrap_or_else(|| "all workers are busy".to_owned()),
+            })
+            .collect()
+    }
+
+    /// Tasks in queues.
+    #[must_use]
+    pub fn queued_count(&self) -> usize {
+        self.shapes.iter().map(Shape::len).sum()
+    }
+
+    pub(super) fn shape_of(&mut self, class: &Arc<TaskClass>) -> u32 {
+        let key = ShapeKey {
+            job: class.job,
+            resources: class.resources.clone(),
+            priority: class.priority,
+            placement: class.placement.clone(),
+            max_calls: class.max_calls,
+        };
+        if let Some(known) = self.shapes.iter().position(|s| s.key == key) {
+            return known as u32;
+        }
+        self.shapes.push(Shape {
+            key,
+            sample: class.clone(),
+            queue: VecDeque::new(),
+            near: BTreeMap::new(),
+            leases: Vec::new(),
+            run_ns: 0,
+            stuck: None,
+        });
+        (self.shapes.len() - 1) as u32
+    }
+
+    pub(super) fn enqueue(&mut self, slot: u32) {
+        let near = self.near(slot);
+        let Some(shape) = self.set_queued(slot) else { return };
+        let queues = &mut self.shapes[shape as usize];
+        match near {
+            Some(node) => queues.near.entry(node).or_default().push_back(slot),
+            None => queues.queue.push_back(slot),
+        }
+    }
+
+    pub(super) fn enqueue_first(&mut self, slot: u32) {
+        if let Some(shape) = self.set_queued(slot) {
+            self.shapes[shape as usize].queue.push_front(slot);
+        }
+    }
+
+    /// An attempt ended: its lease has room again.
+    pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: u32, run_ns: u32) {
+        if let Some(shape) = self.lease_unsent(lease, slot) {
+            if let Some(used) = self.leases.get_mut(&lease) {
+                used.paused = false;
+                used.active_at = now;
+            }
+            let shape = &mut self.shapes[shape as usize];
+            let run_ns = u64::from(run_ns).max(1);
+            // Quick to believe that tasks are long, slow to believe that they are short.
+            shape.run_ns = if run_ns > shape.run_ns { run_ns.midpoint(shape.run_ns) } else { (shape.run_ns * 7 + run_ns) / 8 };
+        }
+    }
+
+    /// A sent task is not with its lease any more; returns the shape.
+    pub(super) fn lease_unsent(&mut self, lease: LeaseId, slot: u32) -> Option<u32> {
+        let used = self.leases.get_mut(&lease)?;
+        let at = used.in_flight.iter().position(|s| *s == slot)?;
+        used.in_flight.remove(at);
+        self.dirty.insert(used.shape);
+        Some(used.shape)
+    }
+
+    pub(super) fn check_schedule(&self) {
+        let mut places = std::collections::HashMap::new();
+        for shape in &self.shapes {
+            for slot in shape.queue.iter().chain(shape.near.values().flatten()) {
+                assert!(places.insert(*slot, TaskState::Queued).is_none(), "task {slot} is queued twice");
+            }
+            for lease in &shape.leases {
+                let used = &self.leases[lease];
+                for slot in &used.in_flight {
+                    let sent = TaskState::Sent { lease: *lease };
+                    assert!(places.insert(*slot, sent).is_none(), "task {slot} is in two places");
+                }
+            }
+        }
+        for (slot, task) in self.tasks.iter() {
+            let place = places.remove(&slot);
+            match task.state {
+                TaskState::Waiting { missing } => {
+                    assert!(place.is_none() && missing > 0, "task {} waits for nothing", task.id);
+                }
+                TaskState::Cancelled => assert_eq!(place, Some(TaskState::Queued)),
+                state => assert_eq!(place, Some(state), "task {} is not where it says", task.id),
+            }
+        }
+        assert!(places.is_empty(), "finished tasks stand in queues");
+    }
+
+    fn set_queued(&mut self, slot: u32) -> Option<u32> {
+        let task = self.tasks.get_mut(slot)?;
+        task.state = TaskState::Queued;
+        let shape = self.classes.get(task.class as usize)?.shape;
+        self.dirty.insert(shape);
+        Some(shape)
+    }
+
+    /// The node that has most of a task's arguments, if it is another one and worth going there.
+    fn near(&self, slot: u32) -> Option<NodeId> {
+        let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
+        let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for (_, object) in &inputs.dependencies {
+            let Some(object) = self.objects.get(*object) else { continue };
+            if let (Some(Value::Stored { len }), Some(links)) = (&object.value, &object.links) {
+                links.copies.iter().for_each(|node| *bytes.entry(*node).or_default() += len);
+            }
+        }
+        let here = bytes.get(&self.me).copied().unwrap_or(0);
+        let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;
+        (node != self.me && most >= here + NEAR_BYTES_MIN).then_some(node)
+    }
+
+    fn send_tasks(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
+        let shape = &mut self.shapes[shape_index as usize];
+        if shape.len() == 0 {
+            return;
+        }
+        let usable = |l: &LeaseUse| l.granted && !l.recalled && !l.paused;
+        let ready: Vec<_> = shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(usable)).collect();
+        if ready.is_empty() {
+            return;
+        }
+        let in_flight: usize = ready.iter().filter_map(|id| self.leases.get(id)).map(|l| l.in_flight.len()).sum();
+        let share = (shape.len() + in_flight).div_ceil(ready.len());
+        let depth = shape.depth().min(share);
+        for lease in ready {
+            let Some(used) = self.leases.get_mut(&lease) else { continue };
+            while used.in_flight.len() < depth {
+                let Some(slot) = shape.next_for(used.node) else { break };
+                let Some(task) = self.tasks.get_mut(slot) else { continue };
+                if task.state == TaskState::Cancelled {
+                    self.tasks.remove(slot);
+                    continue;
+                }
+                task.state = TaskState::Sent { lease };
+                used.in_flight.push_back(slot);
+                used.active_at = now;
+                out.push(Effect::Start { to: used.node, lease, task: slot });
+            }
+        }
+        shape.shrink();
+    }
+
+    /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at once.
+    fn return_leases(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
+        let shape = &self.shapes[shape_index as usize];
+        let queued = shape.len();
+        let over = |l: &LeaseUse| {
+            let idle = l.in_flight.is_empty();
+            let expired = queued == 0 && l.active_at + LEASE_IDLE_MS * MS <= now;
+            idle && if l.granted { l.recalled || expired } else { queued == 0 }
+        };
+        let ended: Vec<_> = shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(over)).collect();
+        for lease in ended {
+            if let Some(used) = self.remove_lease(lease) {
+                out.push(Effect::ReturnLease { to: used.node, lease });
+            }
+        }
+    }
+
+    fn request_leases(&mut self, now: Now, shape_index: u32, view: &mut View, out: &mut Vec<Effect>) {
+        let near: Vec<_> = self.shapes[shape_index as usize].near.iter().map(|(n, q)| (*n, q.len())).collect();
+        for (node, count) in near {
+            self.request_near(now, shape_index, node, count, view, out);
+        }
+        loop {
+            let shape = &self.shapes[shape_index as usize];
+            let requested = self.requested(shape_index).count();
+            let free = shape.key.resources == Resources::default() && shape.leases.len() >= FREE_LEASES_MAX;
+            if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
+                return;
+            }
+            let choice = view.choose(now, &shape.key.resources, &shape.key.placement, None);
+            if !self.follow(shape_index, choice, now, view, out) {
+                return;
+            }
+        }
+    }
+
+    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue.
+    fn request_near(&mut self, now: Now, shape_index: u32, node: NodeId, count: usize, view: &mut View, out: &mut Vec<Effect>) {
+        let at_node = |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled);
+        let shape = &self.shapes[shape_index as usize];
+        let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
+        let wish = (shape.key.resources.clone(), shape.key.placement.clone());
+        while have < count && have < REQUESTS_MAX {
+            let choice = view.choose(now, &wish.0, &wish.1, Some(node));
+            if choice != Choice::Now(node) || !self.follow(shape_index, choice, now, view, out) {
+                break;
+            }
+            have += 1;
+        }
+        if have == 0 {
+            let shape = &mut self.shapes[shape_index as usize];
+            let moved = shape.near.remove(&node).unwrap_or_default();
+            shape.queue.extend(moved);
+        }
+    }
+
+    /// Acts on a choice of node; false if no further request makes sense now.
+    fn follow(&mut self, shape_index: u32, choice: Choice, now: Now, view: &mut View, out: &mut Vec<Effect>) -> bool {
+        let (node, wait) = match choice {
+            Choice::Now(node) => (node, node == self.me),
+            Choice::Wait(node) => {
+                if self.requested(shape_index).any(|l| l.node == node) {
+                    return false;
+                }
+                (node, true)
+            }
+            Choice::Nowhere(reason) => {
+                self.shapes[shape_index as usize].stuck = Some(reason);
+                return false;
+            }
+            Choice::Never(failure) => {
+                self.fail_queue(shape_index, &failure, out);
+                return false;
+            }
+        };
+        let shape = &mut self.shapes[shape_index as usize];
+        shape.stuck = None;
+        self.next_lease += 1;
+        let lease = LeaseId(self.next_lease);
+        view.asked(node, &shape.key.resources);
+        shape.leases.push(lease);
+        let used = LeaseUse { node, shape: shape_index, granted: false, recalled: false, paused: false, in_flight: VecDeque::new(), active_at: now };
+        self.leases.insert(lease, used);
+        out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
+        true
+    }
+
+    fn fail_queue(&mut self, shape_index: u32, failure: &Failure, out: &mut Vec<Effect>) {
+        let doomed: Vec<_> = std::mem::take(&mut self.shapes[shape_index as usize].queue).into();
+        for slot in doomed {
+            let Some(task) = self.tasks.get_mut(slot) else { continue };
+            if task.state == TaskState::Cancelled {
+                self.tasks.remove(slot);
+                continue;
+            }
+            task.state = TaskState::Waiting { missing: 0 };
+            let failure = self.located_failure(slot, failure, self.me);
+            self.fail(slot, &failure, out);
+        }
+    }
+
+    fn requested(&self, shape_index: u32) -> impl Iterator<Item = &LeaseUse> {
+        self.shapes[shape_index as usize].leases.iter().filter_map(|id| self.leases.get(id)).filter(|l| !l.granted)
+    }
+
+    fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
+        let used = self.leases.remove(&lease)?;
+        let shape = &mut self.shapes[used.shape as usize];
+        shape.leases.retain(|l| *l != lease);
+        self.dirty.insert(used.shape);
+        Some(used)
+    }
+}
+
+impl LeaseUse {
+    fn next_timeout(&self) -> Option<Now> {
+        match self.in_flight.len() {
+            0 if self.granted => Some(self.active_at + LEASE_IDLE_MS * MS),
+            0 | 1 => None,
+            _ if self.paused => None,
+            _ => Some(self.active_at + STEAL_AFTER),
+        }
+    }
+}
+
+impl Shape {
+    fn len(&self) -> usize {
+        self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// Tasks one lease may have at a time.
+    fn depth(&self) -> usize {
+        let ahead = PIPELINE_AHEAD_NS.checked_div(self.run_ns).map_or(1, |n| n as usize + 1);
+        let depth = ahead.min(PIPELINE_DEPTH_MAX);
+        match self.key.max_calls {
+            0 => depth,
+            _ => 1,
+        }
+    }
+
+    fn next_for(&mut self, node: NodeId) -> Option<u32> {
+        if let Some(near) = self.near.get_mut(&node) {
+            let next = near.pop_front();
+            if near.is_empty() {
+                self.near.remove(&node);
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
+        self.queue.pop_front()
+    }
+
+    /// An empty queue keeps no memory of how long it was.
+    fn shrink(&mut self) {
+        if self.queue.is_empty() && self.queue.capacity() > 1024 {
+            self.queue = VecDeque::new();
+        }
+    }
+}

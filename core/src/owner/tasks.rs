@@ -1,0 +1,383 @@
+//! Submission, arguments, ends and retries.
+
+use super::{Effect, Inputs, Object, Owner, Submission, Task, TaskState};
+use crate::Now;
+use crate::event::Value;
+use crate::peer::{DoneOutcome, DoneOutput, DoneValue};
+use std::sync::Arc;
+use tharsis_types::failure::Origin;
+use tharsis_types::{Attempt, ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, TaskId};
+
+/// An attempt that ended, wherever it ran.
+#[derive(Debug)]
+pub struct Ended {
+    /// The lease it ran under.
+    pub lease: LeaseId,
+    /// The task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Time in the function, in nanoseconds.
+    pub run_ns: u32,
+    /// The node it ran on.
+    pub node: NodeId,
+}
+
+impl Owner {
+    /// A client calls a function.
+    pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
+        let Submission { client, class: number, task: id, tokens, args } = submission;
+        if self.by_id.contains_key(&ObjectId::output(id, 0)) {
+            self.attach(client, id, &tokens, out);
+            return;
+        }
+        let class = match self.callable_class(client, number, tokens.len()) {
+            Ok(class) => class,
+            Err(failure) => {
+                for output in self.insert_outputs(client, id, &tokens) {
+                    self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
+                }
+                return;
+            }
+        };
+        let retries_left = self.classes[class as usize].definition.max_retries;
+        let mut refused = None;
+        let outputs = self.insert_outputs(client, id, &tokens);
+        let Some((&first_output, more)) = outputs.split_first() else { return };
+        let more_outputs = (!more.is_empty()).then(|| more.into());
+        let payload: Arc<[u8]> = args.payload.into();
+        let state = TaskState::Waiting { missing: 0 };
+        let task = Task { id, class, state, attempt: 0, retries_left, payload, inputs: None, first_output, more_outputs };
+        let slot = self.tasks.insert(task);
+        for output in &outputs {
+            if let Some(object) = self.objects.get_mut(*output) {
+                object.producer = Some(slot);
+            }
+        }
+        if refused.is_none() && !(args.dependencies.is_empty() && args.nested.is_empty()) {
+            refused = self.add_inputs(slot, &args.dependencies, &args.nested, out).err().map(Arc::new);
+        }
+        match refused {
+            Some(failure) => self.fail(slot, &failure, out),
+            None => self.queue_if_ready(slot),
+        }
+    }
+
+    /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be dropped).
+    pub fn ended(&mut self, now: Now, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) -> bool {
+        let Some(slot) = self.sent_task(ended.task, ended.lease, ended.attempt) else {
+            self.drop_stale(ended, &outcome, out);
+            return false;
+        };
+        self.ended_slot(now, slot, ended, outcome, out);
+        true
+    }
+
+    /// As [`Owner::ended`], for a task whose place in the ledger is known.
+    pub fn ended_slot(&mut self, now: Now, slot: u32, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) {
+        self.lease_done(now, ended.lease, slot, ended.run_ns);
+        match outcome {
+            DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
+            DoneOutcome::Failed { error_type, failure } => {
+                let retry = match failure.kind {
+                    FailureKind::UserError => self.class_of(slot).is_some_and(|c| c.retry_on.includes(&error_type)),
+                    kind => kind.is_crash(),
+                };
+                if retry && self.take_retry(slot) {
+                    self.enqueue(slot);
+                } else {
+                    let failure = self.located_failure(slot, &failure, ended.node);
+                    self.fail(slot, &failure, out);
+                }
+            }
+        }
+    }
+
+    /// Tasks that were sent but not started come back; they keep their attempts' number but not their place.
+    pub fn given_back(&mut self, lease: LeaseId, tasks: &[(TaskId, Attempt)]) {
+        for (task, attempt) in tasks.iter().rev() {
+            if let Some(slot) = self.sent_task(*task, lease, *attempt) {
+                self.lease_unsent(lease, slot);
+                self.bump_attempt(slot);
+                self.enqueue_first(slot);
+            }
+        }
+        self.lease_paused(lease);
+    }
+
+    /// Cancels the task behind a reference.
+    pub fn cancel(&mut self, object: ObjectId, force: bool, out: &mut Vec<Effect>) {
+        let producer = self.by_id.get(&object).and_then(|s| self.objects.get(*s)).and_then(|o| o.producer);
+        let Some(slot) = producer else { return };
+        let Some(task) = self.tasks.get(slot) else { return };
+        let (id, state) = (task.id, task.state);
+        if let TaskState::Sent { lease } = state {
+            let to = self.leases.get(&lease).map_or(self.me, |l| l.node);
+            out.push(Effect::Cancel { to, task: id, force });
+            return;
+        }
+        let failure = self.located_failure(slot, &Failure::new(FailureKind::Cancelled, "cancelled before it started"), self.me);
+        self.fail(slot, &failure, out);
+    }
+
+    /// Fails every unfinished task of a job that is not running.
+    pub fn drop_job(&mut self, job: tharsis_types::JobId, out: &mut Vec<Effect>) {
+        let doomed: Vec<_> = self.tasks.iter().filter(|(_, t)| t.id.job() == job).map(|(slot, _)| slot).collect();
+        let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
+        for slot in doomed {
+            if let Some(TaskState::Waiting { .. } | TaskState::Queued) = self.tasks.get(slot).map(|t| t.state) {
+                self.fail(slot, &failure, out);
+            }
+        }
+    }
+
+    /// An argument of a waiting task has its value.
+    pub(super) fn input_ready(&mut self, slot: u32, object: u32, out: &mut Vec<Effect>) {
+        let failed = match self.objects.get(object).and_then(|o| o.value.as_ref()) {
+            Some(Value::Failed(failure)) => Some(failure.clone()),
+            _ => None,
+        };
+        let Some(task) = self.tasks.get_mut(slot) else { return };
+        let TaskState::Waiting { missing } = &mut task.state else { return };
+        *missing = missing.saturating_sub(1);
+        match failed {
+            Some(cause) => self.fail_dependent(slot, &cause, out),
+            None => self.queue_if_ready(slot),
+        }
+    }
+
+    /// The failure of a task with its name, call site and attempt.
+    pub(super) fn located_failure(&self, slot: u32, failure: &Failure, node: NodeId) -> Arc<Failure> {
+        let mut located = failure.clone();
+        if let (Some(task), Some(class)) = (self.tasks.get(slot), self.class_of(slot)) {
+            let pid = located.origin.as_ref().and_then(|o| o.pid);
+            located.origin = Some(Box::new(Origin {
+                task_name: class.name.clone(),
+                task: Some(task.id),
+                call_site: class.call_site.clone(),
+                node: Some(node),
+                pid,
+                attempt: task.attempt,
+            }));
+        }
+        Arc::new(located)
+    }
+
+    /// Ends a task with a failure under all its outputs.
+    pub(super) fn fail(&mut self, slot: u32, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+        let outputs = self.finish(slot, out);
+        for output in outputs {
+            self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
+        }
+    }
+
+    pub(super) fn class_of(&self, slot: u32) -> Option<&tharsis_types::TaskClass> {
+        let class = self.tasks.get(slot)?.class;
+        self.classes.get(class as usize).map(|c| c.definition.as_ref())
+    }
+
+    pub(super) fn take_retry(&mut self, slot: u32) -> bool {
+        let Some(task) = self.tasks.get_mut(slot) else { return false };
+        if task.retries_left == 0 {
+            return false;
+        }
+        task.retries_left -= i32::from(task.retries_left > 0);
+        task.attempt += 1;
+        true
+    }
+
+    pub(super) fn bump_attempt(&mut self, slot: u32) {
+        if let Some(task) = self.tasks.get_mut(slot) {
+            task.attempt += 1;
+        }
+    }
+
+    fn callable_class(&self, client: ClientId, number: u32, returns: usize) -> Result<u32, Arc<Failure>> {
+        if let Some(failure) = self.refused_classes.get(&(client, number)) {
+            return Err(failure.clone());
+        }
+        let class = self.class_of_client.get(&(client, number)).copied();
+        let known = class.and_then(|c| Some((c, self.classes.get(c as usize)?)));
+        match known {
+            Some((class, entry)) if entry.definition.returns as usize == returns => Ok(class),
+            Some((_, entry)) => {
+                let text = format!("{returns} references for {} returns", entry.definition.returns);
+                Err(Arc::new(Failure::new(FailureKind::InvalidArgument, text)))
+            }
+            None => Err(Arc::new(Failure::new(FailureKind::Internal, format!("task class {number} was never named")))),
+        }
+    }
+
+    fn insert_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64]) -> Vec<u32> {
+        let new = |(index, token): (usize, &u64)| {
+            let mut object = Object::new(ObjectId::output(id, index as u32));
+            object.maker = Some(client);
+            object.token = *token;
+            object
+        };
+        let objects: Vec<_> = tokens.iter().enumerate().map(new).collect();
+        objects.into_iter().map(|object| self.insert(object)).collect()
+    }
+
+    /// A task that is known already is submitted again (its parent runs again): share what there is.
+    fn attach(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) {
+        for (index, token) in tokens.iter().enumerate() {
+            let reference = RefId { object: ObjectId::output(id, index as u32), owner: self.me };
+            self.held(client, *token, reference, out);
+            let slot = self.by_id.get(&reference.object).copied();
+            if let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) {
+                match object.value {
+                    None => object.links().fetchers.push((client, *token)),
+                    Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
+                }
+            }
+        }
+    }
+
+    fn add_inputs(
+        &mut self,
+        slot: u32,
+        dependencies: &[tharsis_types::Dependency],
+        nested: &[RefId],
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let mut inputs = Inputs { dependencies: Vec::with_capacity(dependencies.len()), nested: Vec::new() };
+        let (mut missing, mut failed) = (0, None);
+        for dependency in dependencies {
+            let Some(object_slot) = self.adopt(dependency.reference, None, out) else {
+                failed = Some(self.unknown_reference(slot, dependency.reference));
+                continue;
+            };
+            inputs.dependencies.push((*dependency, object_slot));
+            let Some(object) = self.objects.get_mut(object_slot) else { continue };
+            match &object.value {
+                Some(Value::Failed(cause)) => failed = Some(dependency_failure(dependency.parameter, cause)),
+                Some(_) => {}
+                None => {
+                    object.links().dependents.push(slot);
+                    missing += 1;
+                    self.ask_owner(Some(object_slot), out);
+                }
+            }
+        }
+        inputs.nested = self.adopt_nested(nested, None, out);
+        if let Some(task) = self.tasks.get_mut(slot) {
+            task.state = TaskState::Waiting { missing };
+            task.inputs = Some(Box::new(inputs));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn unknown_reference(&self, slot: u32, reference: RefId) -> Failure {
+        let job = self.tasks.get(slot).map(|t| t.id.job());
+        if job == Some(reference.object.task.job()) {
+            Failure::new(FailureKind::ObjectFreed, format!("argument {} was freed", reference.object))
+        } else {
+            Failure::new(FailureKind::InvalidReference, format!("argument {} belongs to another session", reference.object))
+        }
+    }
+
+    fn queue_if_ready(&mut self, slot: u32) {
+        if self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Waiting { missing: 0 }) {
+            self.enqueue(slot);
+        }
+    }
+
+    fn fail_dependent(&mut self, slot: u32, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
+        let failure = dependency_failure(0, cause);
+        let failure = self.located_failure(slot, &failure, self.me);
+        self.fail(slot, &failure, out);
+    }
+
+    fn succeed(&mut self, slot: u32, node: NodeId, returned: Vec<DoneOutput>, out: &mut Vec<Effect>) {
+        let lender = (node != self.me).then_some(node);
+        let expected = self.tasks.get(slot).map_or(0, |t| 1 + t.more_outputs.as_ref().map_or(0, |m| m.len()));
+        if returned.len() != expected {
+            let text = format!("the function returned {} values, {expected} were asked for", returned.len());
+            let failure = self.located_failure(slot, &Failure::new(FailureKind::ReturnsMismatch, text), node);
+            self.fail(slot, &failure, out);
+            return;
+        }
+        // Adopt what the values refer to before the task lets go of its own references to the same objects.
+        let inside: Vec<_> = returned.iter().map(|o| self.adopt_nested(&o.nested, lender, out)).collect();
+        let outputs = self.finish(slot, out);
+        for ((output, returned), inside) in outputs.into_iter().zip(returned).zip(inside) {
+            let value = match returned.value {
+                DoneValue::Inline(bytes) => Value::Inline(bytes),
+                DoneValue::Stored { len } => Value::Stored { len },
+            };
+            self.fill(output, value, Some(node), inside, out);
+        }
+    }
+
+    /// Takes a task out of the ledger, drops its references and returns its outputs.
+    fn finish(&mut self, slot: u32, out: &mut Vec<Effect>) -> Vec<u32> {
+        let Some(task) = self.tasks.get_mut(slot) else { return Vec::new() };
+        let outputs: Vec<_> = std::iter::once(task.first_output).chain(task.more_outputs.take().into_vec_or_empty()).collect();
+        let inputs = task.inputs.take();
+        if task.state == TaskState::Queued {
+            task.state = TaskState::Cancelled;
+        } else {
+            self.tasks.remove(slot);
+        }
+        for output in &outputs {
+            if let Some(object) = self.objects.get_mut(*output) {
+                object.producer = None;
+                object.uses += 1;
+            }
+        }
+        for input in inputs.into_iter().flat_map(|i| i.dependencies.into_iter().map(|(_, s)| s).chain(i.nested)) {
+            if let Some(links) = self.objects.get_mut(input).and_then(|o| o.links.as_mut()) {
+                links.dependents.retain(|t| *t != slot);
+            }
+            self.unuse(input, out);
+        }
+        for output in &outputs {
+            if let Some(object) = self.objects.get_mut(*output) {
+                object.uses -= 1;
+                object.producer = None;
+            }
+        }
+        outputs
+    }
+
+    fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<u32> {
+        let slot = self.objects.get(*self.by_id.get(&ObjectId::output(id, 0))?)?.producer?;
+        let task = self.tasks.get(slot)?;
+        (task.state == TaskState::Sent { lease } && task.attempt == attempt).then_some(slot)
+    }
+
+    /// The outputs of an attempt nobody waits for are dropped where they lie, and its loans go back.
+    fn drop_stale(&mut self, ended: &Ended, outcome: &DoneOutcome, out: &mut Vec<Effect>) {
+        let DoneOutcome::Returned(outputs) = outcome else { return };
+        for (index, output) in outputs.iter().enumerate() {
+            if let DoneValue::Stored { .. } = output.value {
+                let object = ObjectId::output(ended.task, index as u32);
+                out.push(Effect::DropCopy { holder: ended.node, object });
+            }
+            for reference in output.nested.iter().filter(|_| ended.node != self.me) {
+                let message = crate::peer::Message::BorrowReleased { object: reference.object, count: 1 };
+                out.push(Effect::Send { to: ended.node, message });
+            }
+        }
+    }
+}
+
+/// What a task gets whose argument failed: the same root, so that the first error keeps its type.
+fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
+    if cause.kind == FailureKind::DependencyFailed {
+        return cause.clone();
+    }
+    let text = format!("argument {parameter} failed, so the task never ran");
+    Failure::new(FailureKind::DependencyFailed, text).because(cause.clone())
+}
+
+trait IntoVecOrEmpty {
+    fn into_vec_or_empty(self) -> Vec<u32>;
+}
+
+impl IntoVecOrEmpty for Option<Box<[u32]>> {
+    fn into_vec_or_empty(self) -> Vec<u32> {
+        self.map_or_else(Vec::new, <[u32]>::into_vec)
+    }
+}

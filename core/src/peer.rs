@@ -1,0 +1,265 @@
+//! Messages between nodes.
+//!
+//! One rule covers references that travel: **whoever ships a reference registers the receiver as a borrower
+//! first, and the receiver gives the loan back to whoever it came from**. Loans so form a tree; with links that
+//! keep order, no release can overtake a registration.
+
+use crate::event::{Output, TaskOutcome};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tharsis_types::{Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskClass, TaskId};
+
+/// A unit of exchange between two nodes; see [`crate::link`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    /// Number of the first message in the packet.
+    pub first: u64,
+    /// All messages below this one arrived.
+    pub acknowledged: u64,
+    /// The messages.
+    pub messages: Vec<Message>,
+}
+
+/// What another node knows of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteState {
+    /// There is no value.
+    Failed(Arc<Failure>),
+    /// The owner does not know it: every reference was dropped, or it never existed.
+    Freed,
+    /// The encoded value itself.
+    Inline(Arc<[u8]>),
+    /// In the arenas of these nodes.
+    Stored {
+        /// Bytes.
+        len: u64,
+        /// Who has a copy.
+        holders: Vec<NodeId>,
+    },
+}
+
+/// A by-reference argument of a pushed task, with all that is needed to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushedDependency {
+    /// Which parameter, of which object.
+    pub dependency: Dependency,
+    /// Its value.
+    pub state: RemoteState,
+    /// References inside the value; lent to the receiver.
+    pub nested: Vec<RefId>,
+}
+
+/// A task on its way to the node that runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushedTask {
+    /// Id of the task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Its class.
+    pub class: Arc<TaskClass>,
+    /// Arguments by value.
+    pub payload: Arc<[u8]>,
+    /// Arguments by reference.
+    pub dependencies: Vec<PushedDependency>,
+    /// References inside the payload; lent to the receiver.
+    pub nested: Vec<RefId>,
+}
+
+/// A message from one node to another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// The sender uses an object of the receiver that nobody lent to it (its lender died).
+    BorrowAdded {
+        /// The object.
+        reference: RefId,
+    },
+    /// The sender gives loans back.
+    BorrowReleased {
+        /// The object.
+        object: ObjectId,
+        /// How many loans.
+        count: u32,
+    },
+    /// The sender has a copy of the receiver's object now.
+    HolderAdded {
+        /// The object.
+        object: ObjectId,
+    },
+    /// The sender has no copy any more.
+    HolderRemoved {
+        /// The object.
+        object: ObjectId,
+    },
+    /// A driver is gone; its workers are not needed.
+    JobEnded {
+        /// The job.
+        job: JobId,
+    },
+    /// There is no room for the lease now.
+    LeaseDenied {
+        /// The lease.
+        lease: LeaseId,
+        /// What is free.
+        free: Resources,
+    },
+    /// A worker is the receiver's until the lease ends.
+    LeaseGranted {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Others wait for the lease; return it when what runs has ended.
+    LeaseRecall {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// The sender wants a worker.
+    LeaseRequest {
+        /// Named by the sender; the same request sent twice has the same id.
+        lease: LeaseId,
+        /// What will run.
+        class: Arc<TaskClass>,
+        /// Whether to queue the request when there is no room.
+        wait: bool,
+    },
+    /// The sender needs the lease no more.
+    LeaseReturned {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// The worker is gone or was taken away; what it ran was reported before.
+    LeaseRevoked {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// How busy the sender is.
+    LoadReport {
+        /// Unused resources.
+        free: Resources,
+        /// Waiting lease requests.
+        waiting: u32,
+    },
+    /// The object is gone; drop the copy.
+    ObjectFree {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Tell me about your object as soon as there is something to tell.
+    ObjectLocate {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Answer to [`Message::ObjectLocate`].
+    ObjectState {
+        /// The object.
+        object: ObjectId,
+        /// What it is.
+        state: RemoteState,
+        /// References inside it; lent to the receiver.
+        nested: Vec<RefId>,
+    },
+    /// Stop a task.
+    TaskCancel {
+        /// The task.
+        task: TaskId,
+        /// Whether to kill its worker.
+        force: bool,
+    },
+    /// An attempt ended.
+    TaskDone {
+        /// The lease it ran under.
+        lease: LeaseId,
+        /// The task.
+        task: TaskId,
+        /// Which attempt.
+        attempt: Attempt,
+        /// Time in the function.
+        run_ns: u32,
+        /// What came out; outputs that are written lie in the sender's arena, references are lent.
+        outcome: DoneOutcome,
+    },
+    /// Tasks that were pushed but not started.
+    TaskGiveBack {
+        /// The lease.
+        lease: LeaseId,
+        /// The tasks and attempts.
+        tasks: Vec<(TaskId, Attempt)>,
+    },
+    /// Give back tasks that have not started.
+    TaskStealBack {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// A task to run under a lease.
+    TaskPush {
+        /// The lease.
+        lease: LeaseId,
+        /// The task.
+        task: Box<PushedTask>,
+    },
+}
+
+/// A [`TaskOutcome`] as it looks from another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DoneOutcome {
+    /// Outputs.
+    Returned(Vec<DoneOutput>),
+    /// A failure, and the type name of the user's error (else empty).
+    Failed {
+        /// Type name of a user's error value.
+        error_type: String,
+        /// What happened.
+        failure: Arc<Failure>,
+    },
+}
+
+/// An [`Output`] as it looks from another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoneOutput {
+    /// The value, or its length in the sender's arena.
+    pub value: DoneValue,
+    /// References inside the value.
+    pub nested: Vec<RefId>,
+}
+
+/// Where an output is, seen from another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DoneValue {
+    /// Here.
+    Inline(Arc<[u8]>),
+    /// In the sender's arena.
+    Stored {
+        /// Bytes.
+        len: u64,
+    },
+}
+
+impl DoneOutcome {
+    /// The outcome of a local run, told to another node.
+    #[must_use]
+    pub fn from_local(outcome: TaskOutcome) -> Self {
+        match outcome {
+            TaskOutcome::Failed { error_type, failure } => Self::Failed { error_type, failure },
+            TaskOutcome::Returned(outputs) => Self::Returned(outputs.into_iter().map(DoneOutput::from_local).collect()),
+        }
+    }
+}
+
+impl DoneOutput {
+    fn from_local(output: Output) -> Self {
+        let value = match output.value {
+            crate::event::OutputValue::Inline(bytes) => DoneValue::Inline(bytes),
+            crate::event::OutputValue::Written(extent) => DoneValue::Stored { len: extent.len },
+        };
+        Self { value, nested: output.nested }
+    }
+}
+
+/// Load of a node as others see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// Unused resources.
+    pub free: Resources,
+    /// Lease requests that wait there.
+    pub waiting: u32,
+}

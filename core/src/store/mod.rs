@@ -1,0 +1,366 @@
+//! What lies where in the arena: objects, granted regions, pins, copies that may go.
+//!
+//! A client asks for a *region*, carves objects out of it from front to back and tells of each when it is
+//! complete; until then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
+//! copy came from another node and may be evicted when nobody has it pinned. Pins belong to clients and go with
+//! them.
+
+mod extents;
+
+pub use extents::{Extents, NotInUse, rounded};
+
+use crate::event::Extent;
+use std::collections::{BTreeMap, HashMap};
+use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
+
+/// The objects in one node's arena.
+#[derive(Debug)]
+pub struct Store {
+    extents: Extents,
+    objects: HashMap<ObjectId, Stored>,
+    regions: HashMap<ClientId, Vec<Region>>,
+    pins: HashMap<ClientId, HashMap<ObjectId, u32>>,
+    /// Secondary copies without pins, oldest first.
+    evictable: BTreeMap<u64, ObjectId>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Stored {
+    extent: Extent,
+    primary: bool,
+    /// Complete and readable; false while it is being received.
+    sealed: bool,
+    /// Freed by its owner; goes with the last pin.
+    doomed: bool,
+    pins: u32,
+    /// Place in `evictable`; 0 if it may not go.
+    age: u64,
+}
+
+#[derive(Debug)]
+struct Region {
+    extent: Extent,
+    /// Everything below belongs to objects or was given back.
+    carved_to: u64,
+}
+
+/// How full the arena is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes in use, regions included.
+    pub used_bytes: u64,
+    /// Bytes in all.
+    pub capacity_bytes: u64,
+    /// Objects.
+    pub object_count: usize,
+    /// Objects that are mapped by somebody.
+    pub pinned_count: usize,
+}
+
+impl Store {
+    /// An empty arena.
+    #[must_use]
+    pub fn new(capacity_bytes: u64) -> Self {
+        Self {
+            extents: Extents::new(capacity_bytes),
+            objects: HashMap::new(),
+            regions: HashMap::new(),
+            pins: HashMap::new(),
+            evictable: BTreeMap::new(),
+            clock: 0,
+        }
+    }
+
+    /// Grants a client a region to write to. Objects that had to go are appended to `evicted`.
+    ///
+    /// # Errors
+    /// `ObjectTooLarge` if it can never fit, `StoreFull` if it does not fit now.
+    pub fn grant(&mut self, client: ClientId, bytes: u64, evicted: &mut Vec<ObjectId>) -> Result<Extent, Failure> {
+        let extent = self.allocate(bytes, Extents::take_pages, evicted)?;
+        let carved_to = extent.offset;
+        self.regions.entry(client).or_default().push(Region { extent, carved_to });
+        Ok(extent)
+    }
+
+    /// A client has completed an object in one of its regions.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range is not a free part of one of the client's regions, or the object exists.
+    pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<(), Failure> {
+        if self.objects.contains_key(&object) {
+            return Err(Failure::new(FailureKind::InvalidArgument, format!("object {object} exists already")));
+        }
+        let taken = Extent { offset: extent.offset, len: rounded(extent.len) };
+        let region = self.regions.get_mut(&client).and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
+        let Some(region) = region else {
+            let text = format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
+            return Err(Failure::new(FailureKind::InvalidArgument, text));
+        };
+        let gap = Extent { offset: region.carved_to, len: taken.offset - region.carved_to };
+        region.carved_to = taken.offset + taken.len;
+        self.give(gap);
+        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
+        self.objects.insert(object, stored);
+        Ok(())
+    }
+
+    /// A client is done with a region; what it did not use is free again.
+    pub fn retire(&mut self, client: ClientId, extent: Extent) {
+        let Some(regions) = self.regions.get_mut(&client) else { return };
+        if let Some(at) = regions.iter().position(|r| r.extent == extent) {
+            let rest = regions.swap_remove(at).rest();
+            self.give(rest);
+        }
+    }
+
+    /// Makes room for a copy that is about to be received.
+    ///
+    /// # Errors
+    /// As [`Store::grant`].
+    pub fn receive(&mut self, object: ObjectId, len: u64, evicted: &mut Vec<ObjectId>) -> Result<Extent, Failure> {
+        let taken = self.allocate(len, Extents::take, evicted)?;
+        let extent = Extent { offset: taken.offset, len };
+        self.objects
+            .insert(object, Stored { extent, primary: false, sealed: false, doomed: false, pins: 0, age: 0 });
+        Ok(extent)
+    }
+
+    /// The copy has arrived (or has not).
+    pub fn received(&mut self, object: ObjectId, complete: bool) {
+        let Some(stored) = self.objects.get_mut(&object).filter(|s| !s.sealed) else { return };
+        stored.sealed = true;
+        if complete && !stored.doomed {
+            self.clock += 1;
+            stored.age = self.clock;
+            self.evictable.insert(self.clock, object);
+        } else {
+            self.drop_object(object);
+        }
+    }
+
+    /// Where an object lies, if a copy is here and complete.
+    #[must_use]
+    pub fn find(&self, object: ObjectId) -> Option<Extent> {
+        self.objects.get(&object).filter(|s| s.sealed && !s.doomed).map(|s| s.extent)
+    }
+
+    /// Maps an object for a client, which keeps it where it is.
+    pub fn pin(&mut self, client: ClientId, object: ObjectId) -> Option<Extent> {
+        let stored = self.objects.get_mut(&object).filter(|s| s.sealed && !s.doomed)?;
+        stored.pins += 1;
+        self.evictable.remove(&stored.age);
+        stored.age = 0;
+        *self.pins.entry(client).or_default().entry(object).or_default() += 1;
+        Some(stored.extent)
+    }
+
+    /// Takes back one pin of a client; false if it had none.
+    pub fn unpin(&mut self, client: ClientId, object: ObjectId) -> bool {
+        let Some(pins) = self.pins.get_mut(&client) else { return false };
+        let Some(count) = pins.get_mut(&object) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            pins.remove(&object);
+        }
+        self.unpin_times(object, 1);
+        true
+    }
+
+    /// The owner freed the object: it goes now, or with its last pin.
+    pub fn free(&mut self, object: ObjectId) {
+        let Some(stored) = self.objects.get_mut(&object) else { return };
+        stored.doomed = true;
+        if stored.pins == 0 && stored.sealed {
+            self.drop_object(object);
+        }
+    }
+
+    /// A client is gone: its pins go, and what it had not completed.
+    pub fn client_gone(&mut self, client: ClientId) {
+        for region in self.regions.remove(&client).unwrap_or_default() {
+            self.give(region.rest());
+        }
+        for (object, count) in self.pins.remove(&client).unwrap_or_default() {
+            self.unpin_times(object, count);
+        }
+    }
+
+    /// How full the arena is.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        Usage {
+            used_bytes: self.extents.used_bytes(),
+            capacity_bytes: self.extents.capacity_bytes(),
+            object_count: self.objects.len(),
+            pinned_count: self.objects.values().filter(|s| s.pins > 0).count(),
+        }
+    }
+
+    /// Free ranges, whose pages can go back to the system when the node is idle.
+    pub fn free_ranges(&self) -> impl Iterator<Item = Extent> {
+        self.extents.free()
+    }
+
+    /// Bytes that could be received now, were everything evictable evicted.
+    #[must_use]
+    pub fn receivable_bytes(&self) -> u64 {
+        let evictable = self.evictable.values().filter_map(|o| self.objects.get(o)).map(|s| rounded(s.extent.len));
+        self.extents.capacity_bytes() - self.extents.used_bytes() + evictable.sum::<u64>()
+    }
+
+    /// Asserts that books and arena agree (invariant 5).
+    pub fn check(&self) {
+        let objects: u64 = self.objects.values().map(|s| rounded(s.extent.len)).sum();
+        let regions: u64 = self.regions.values().flatten().map(|r| r.rest().len).sum();
+        assert_eq!(self.extents.used_bytes(), objects + regions, "arena bytes without an owner, or with two");
+        let pinned: u32 = self.pins.values().flat_map(HashMap::values).sum();
+        assert_eq!(pinned, self.objects.values().map(|s| s.pins).sum::<u32>(), "pins of clients and objects differ");
+        for (age, object) in &self.evictable {
+            let stored = self.objects.get(object);
+            assert!(stored.is_some_and(|s| s.age == *age && s.pins == 0 && !s.primary), "{object} may not be evicted");
+        }
+    }
+
+    fn allocate(
+        &mut self,
+        bytes: u64,
+        take: fn(&mut Extents, u64) -> Option<Extent>,
+        evicted: &mut Vec<ObjectId>,
+    ) -> Result<Extent, Failure> {
+        let capacity = self.extents.capacity_bytes();
+        if bytes > capacity {
+            let text = format!("{bytes} bytes do not fit into a store of {capacity} bytes");
+            return Err(Failure::new(FailureKind::ObjectTooLarge, text));
+        }
+        loop {
+            if let Some(extent) = take(&mut self.extents, bytes) {
+                return Ok(extent);
+            }
+            let Some((_, oldest)) = self.evictable.first_key_value() else {
+                let used = self.extents.used_bytes();
+                let largest = self.extents.largest_free_bytes();
+                let text = format!(
+                    "{bytes} bytes needed, {used} of {capacity} bytes in use by {} objects, largest hole {largest} bytes",
+                    self.objects.len()
+                );
+                return Err(Failure::new(FailureKind::StoreFull, text));
+            };
+            let oldest = *oldest;
+            self.drop_object(oldest);
+            evicted.push(oldest);
+        }
+    }
+
+    fn unpin_times(&mut self, object: ObjectId, times: u32) {
+        let Some(stored) = self.objects.get_mut(&object) else { return };
+        stored.pins = stored.pins.saturating_sub(times);
+        if stored.pins > 0 {
+            return;
+        }
+        if stored.doomed {
+            self.drop_object(object);
+        } else if !stored.primary {
+            self.clock += 1;
+            stored.age = self.clock;
+            self.evictable.insert(self.clock, object);
+        }
+    }
+
+    fn drop_object(&mut self, object: ObjectId) {
+        if let Some(stored) = self.objects.remove(&object) {
+            self.evictable.remove(&stored.age);
+            self.give(Extent { offset: stored.extent.offset, len: rounded(stored.extent.len) });
+        }
+    }
+
+    fn give(&mut self, extent: Extent) {
+        if extent.len > 0 {
+            let given = self.extents.give(extent);
+            debug_assert!(given.is_ok(), "{given:?}");
+        }
+    }
+}
+
+impl Region {
+    fn rest(&self) -> Extent {
+        Extent { offset: self.carved_to, len: self.extent.offset + self.extent.len - self.carved_to }
+    }
+
+    fn has_room_for(&self, taken: Extent) -> bool {
+        let end = taken.offset.checked_add(taken.len);
+        taken.offset.is_multiple_of(rounded(1))
+            && self.carved_to <= taken.offset
+            && end.is_some_and(|end| end <= self.extent.offset + self.extent.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, TaskId};
+
+    const A: ClientId = ClientId(1);
+    const B: ClientId = ClientId(2);
+
+    fn object(n: u32) -> ObjectId {
+        ObjectId::put(TaskId::root(JobId(1)), n)
+    }
+
+    #[test]
+    fn a_writer_that_dies_leaves_only_what_it_completed() {
+        let mut store = Store::new(1 << 20);
+        let region = store.grant(A, 65_536, &mut Vec::new()).unwrap();
+        store.seal(A, object(0), Extent { offset: region.offset, len: 100 }).unwrap();
+        store.check();
+        store.client_gone(A);
+        store.check();
+        assert_eq!(store.usage().used_bytes, 128);
+        store.free(object(0));
+        assert_eq!(store.usage().used_bytes, 0);
+    }
+
+    #[test]
+    fn only_free_parts_of_own_regions_can_be_sealed() {
+        let mut store = Store::new(1 << 20);
+        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+        let first = Extent { offset: region.offset + 64, len: 64 };
+        assert!(store.seal(B, object(0), first).is_err(), "of another client");
+        store.seal(A, object(0), first).unwrap();
+        assert!(store.seal(A, object(1), first).is_err(), "sealed already");
+        assert!(store.seal(A, object(0), Extent { offset: region.offset + 128, len: 64 }).is_err(), "exists");
+        assert!(store.seal(A, object(2), Extent { offset: region.offset + 4096, len: 64 }).is_err(), "outside");
+        store.check();
+    }
+
+    #[test]
+    fn pinned_objects_outlive_their_owners_free() {
+        let mut store = Store::new(1 << 20);
+        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+        store.seal(A, object(0), Extent { offset: region.offset, len: 64 }).unwrap();
+        store.retire(A, region);
+        store.pin(B, object(0)).unwrap();
+        store.free(object(0));
+        assert_eq!(store.usage().used_bytes, 64);
+        store.client_gone(B);
+        assert_eq!(store.usage().used_bytes, 0);
+        store.check();
+    }
+
+    #[test]
+    fn unpinned_copies_make_room_oldest_first() {
+        let mut store = Store::new(4 * 4096);
+        for n in 0..4 {
+            store.receive(object(n), 4096, &mut Vec::new()).unwrap();
+            store.received(object(n), true);
+        }
+        store.pin(A, object(0)).unwrap();
+        let mut evicted = Vec::new();
+        store.grant(A, 8192, &mut evicted).unwrap();
+        assert_eq!(evicted, [object(1), object(2)]);
+        let full = store.grant(A, 8192, &mut evicted).unwrap_err();
+        assert_eq!(full.kind, FailureKind::StoreFull);
+        assert_eq!(store.grant(A, 4 * 4096 + 1, &mut evicted).unwrap_err().kind, FailureKind::ObjectTooLarge);
+        store.check();
+    }
+}

@@ -1,0 +1,90 @@
+//! First words between a client and its node, over the node's Unix socket.
+//!
+//! The client sends one [`Hello`], the node answers with one [`Answer`] and, if it is a welcome, passes the file
+//! descriptor of the arena along. Afterwards the socket carries nothing; its end tells each side that the
+//! other one is gone.
+
+use serde::{Deserialize, Serialize};
+use tharsis_types::{ClientId, CodeUnitId, Failure, FunctionId, JobId, NodeId};
+
+/// Changes whenever records or handshakes change.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// First bytes of every hello; anything else is cut off.
+pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
+/// Bytes of a handshake frame at most (a table of functions is the largest part).
+pub const HELLO_BYTES_MAX: usize = 4 << 20;
+
+/// What a client says first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Must be [`HELLO_MAGIC`].
+    pub magic: [u8; 8],
+    /// Must be [`PROTOCOL_VERSION`].
+    pub version: u32,
+    /// Process of the client.
+    pub pid: u32,
+    /// What it is.
+    pub role: Role,
+    /// The remote functions its program has.
+    pub functions: Vec<FunctionEntry>,
+}
+
+/// What a client is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Runs the user's `main`.
+    Driver {
+        /// Name of the job; may be empty.
+        job_name: String,
+        /// Namespace of names.
+        namespace: String,
+        /// The program, which nodes fetch and start as worker.
+        code_unit: CodeUnitId,
+        /// Where this node finds the program's bytes.
+        executable: String,
+    },
+    /// Runs tasks; started by the node with this number.
+    Worker {
+        /// Number of the start.
+        start: u64,
+    },
+}
+
+/// One remote function of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FunctionEntry {
+    /// Its id.
+    pub id: FunctionId,
+    /// Hash of its argument and result types.
+    pub signature: u64,
+    /// Its path.
+    pub name: String,
+}
+
+/// What the node answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// Come in.
+    Welcome(Welcome),
+    /// Go away, and why.
+    Refused(Failure),
+}
+
+/// What a client needs to work with its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The client's number; also its place on the bell board.
+    pub client: ClientId,
+    /// The node.
+    pub node: NodeId,
+    /// The job it works for.
+    pub job: JobId,
+    /// Name of the shared segment with both rings and the client's bell.
+    pub ring_segment: String,
+    /// Name of the shared segment with the node's bell board.
+    pub board_segment: String,
+    /// Bit of this client on the board.
+    pub board_index: u32,
+    /// Bytes of the arena.
+    pub arena_bytes: u64,
+}

@@ -1,0 +1,287 @@
+//! The one error vocabulary: what can come back instead of a value.
+//!
+//! A [`Failure`] is itself a value: it is stored under the ids of the outputs it replaces, travels like them and
+//! is read by whoever reads them. It says what happened ([`FailureKind`]), where ([`Origin`]), why (`cause`) and
+//! what to do next ([`FailureKind::advice`]).
+
+use crate::{Attempt, NodeId, TaskId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What went wrong, by cause. Each kind has a stable code and one line of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// The task was cancelled before it ended.
+    Cancelled,
+    /// Bytes do not decode or do not match their checksum.
+    DataCorrupt,
+    /// An argument's task failed, so this one never ran.
+    DependencyFailed,
+    /// The connection to the node is gone.
+    Disconnected,
+    /// The worker's program has no such function.
+    FunctionNotFound,
+    /// `get` or `wait` ran out of time; the task goes on.
+    GetTimeout,
+    /// No node can ever satisfy the request as the cluster stands.
+    Infeasible,
+    /// A defect of Tharsis itself.
+    Internal,
+    /// An argument or option is outside its bounds.
+    InvalidArgument,
+    /// A reference of another cluster or session, or one that was made outside the task protocol.
+    InvalidReference,
+    /// The node a task ran on is gone.
+    NodeDied,
+    /// The node a task must run on does not exist.
+    NodeNotFound,
+    /// Every reference was dropped before this read.
+    ObjectFreed,
+    /// All copies of an object are gone and it cannot be made again.
+    ObjectLost,
+    /// The value is larger than the store.
+    ObjectTooLarge,
+    /// The memory guard ended the task.
+    OutOfMemory,
+    /// The function panicked.
+    Panicked,
+    /// The function returned another number of values than its options say.
+    ReturnsMismatch,
+    /// The runtime was shut down.
+    Shutdown,
+    /// No room in the object store within the time allowed.
+    StoreFull,
+    /// The task ran longer than its timeout.
+    TimedOut,
+    /// The function returned an error value.
+    UserError,
+    /// Driver and worker have different versions of the function.
+    VersionMismatch,
+    /// The worker process ended while it ran the task.
+    WorkerCrashed,
+    /// No worker process could be started.
+    WorkerStartFailed,
+}
+
+impl FailureKind {
+    /// Every kind, in the order of the documentation.
+    pub const ALL: [Self; 25] = [
+        Self::Cancelled,
+        Self::DataCorrupt,
+        Self::DependencyFailed,
+        Self::Disconnected,
+        Self::FunctionNotFound,
+        Self::GetTimeout,
+        Self::Infeasible,
+        Self::Internal,
+        Self::InvalidArgument,
+        Self::InvalidReference,
+        Self::NodeDied,
+        Self::NodeNotFound,
+        Self::ObjectFreed,
+        Self::ObjectLost,
+        Self::ObjectTooLarge,
+        Self::OutOfMemory,
+        Self::Panicked,
+        Self::ReturnsMismatch,
+        Self::Shutdown,
+        Self::StoreFull,
+        Self::TimedOut,
+        Self::UserError,
+        Self::VersionMismatch,
+        Self::WorkerCrashed,
+        Self::WorkerStartFailed,
+    ];
+
+    /// What to do next, in one line.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Cancelled => "submit the task again if its result is still needed",
+            Self::DataCorrupt => "check the versions of both programs, then the memory and disks of the node named",
+            Self::DependencyFailed => "mend the cause named below; the arguments of this task were never computed",
+            Self::Disconnected => "check that the node still runs: `tharsis status`",
+            Self::FunctionNotFound => "link the crate that defines the function into the program that runs it",
+            Self::GetTimeout => "wait longer, or ask `tharsis status` what the task waits for",
+            Self::Infeasible => "lower the request, or add a node that has the resource named",
+            Self::Internal => "this is a defect of Tharsis: please report it with the text above",
+            Self::InvalidArgument => "correct the argument or option named",
+            Self::InvalidReference => "use references only in the session that made them",
+            Self::NodeDied => "allow retries, or look at the node's log",
+            Self::NodeNotFound => "choose a node that `tharsis status` lists, or make the wish a soft one",
+            Self::ObjectFreed => "keep a clone of the reference for as long as the value is read",
+            Self::ObjectLost => "allow retries, so that lost values can be computed again",
+            Self::ObjectTooLarge => "split the value, or start the node with a larger store",
+            Self::OutOfMemory => "lower the task's use of memory, or give it a memory request",
+            Self::Panicked => "mend the function; the place of the panic is named above",
+            Self::ReturnsMismatch => "make the function return as many values as `num_returns` says",
+            Self::Shutdown => "start a new runtime with `init`",
+            Self::StoreFull => "drop references that are not needed, or start the node with a larger store",
+            Self::TimedOut => "raise the task's timeout, or make the task smaller",
+            Self::UserError => "the function itself reported this error",
+            Self::VersionMismatch => "build driver and workers from the same source",
+            Self::WorkerCrashed => "look at the worker's last output below; allow retries if crashes are expected",
+            Self::WorkerStartFailed => "look at the node's log for the reason",
+        }
+    }
+
+    /// Whether another attempt can succeed where this one failed through no fault of the function.
+    #[must_use]
+    pub fn is_crash(self) -> bool {
+        matches!(self, Self::NodeDied | Self::OutOfMemory | Self::WorkerCrashed | Self::WorkerStartFailed)
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// An error value of a user's function, with its type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserError {
+    /// `std::any::type_name` of the error.
+    pub type_name: String,
+    /// The encoded error value; empty if the type cannot be encoded.
+    pub payload: Vec<u8>,
+}
+
+/// Where a failure happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Name of the task.
+    pub task_name: String,
+    /// Id of the task.
+    pub task: Option<TaskId>,
+    /// `file:line` of the call that submitted it.
+    pub call_site: String,
+    /// The node it ran on.
+    pub node: Option<NodeId>,
+    /// The process it ran in.
+    pub pid: Option<u32>,
+    /// Which attempt.
+    pub attempt: Attempt,
+}
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// The facts, in one line.
+    pub message: String,
+    /// Where it happened.
+    pub origin: Option<Box<Origin>>,
+    /// The last output of a worker that died.
+    pub log_tail: String,
+    /// The user's error value, for [`FailureKind::UserError`].
+    pub user: Option<UserError>,
+    /// The failure behind this one.
+    pub cause: Option<Box<Failure>>,
+}
+
+impl Failure {
+    /// A failure of a kind, with the facts.
+    #[must_use]
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), origin: None, log_tail: String::new(), user: None, cause: None }
+    }
+
+    /// Adds where it happened, unless that is known already.
+    #[must_use]
+    pub fn at(mut self, origin: Origin) -> Self {
+        self.origin.get_or_insert_with(|| Box::new(origin));
+        self
+    }
+
+    /// Adds the last output of the worker.
+    #[must_use]
+    pub fn with_log_tail(mut self, tail: impl Into<String>) -> Self {
+        self.log_tail = tail.into();
+        self
+    }
+
+    /// Adds the failure behind this one.
+    #[must_use]
+    pub fn because(mut self, cause: Self) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+
+    /// The failure at the end of the chain of causes.
+    #[must_use]
+    pub fn root(&self) -> &Self {
+        let mut at = self;
+        while let Some(cause) = &at.cause {
+            at = cause;
+        }
+        at
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.message)?;
+        if let Some(origin) = &self.origin {
+            write!(f, "\n  task {}", origin.task_name)?;
+            if let Some(task) = origin.task {
+                write!(f, " ({task})")?;
+            }
+            write!(f, ", attempt {}", origin.attempt)?;
+            if !origin.call_site.is_empty() {
+                write!(f, ", submitted at {}", origin.call_site)?;
+            }
+            if let Some(node) = origin.node {
+                write!(f, ", on node {node}")?;
+            }
+            if let Some(pid) = origin.pid {
+                write!(f, ", in process {pid}")?;
+            }
+        }
+        if !self.log_tail.is_empty() {
+            write!(f, "\n  last output of the worker:")?;
+            for line in self.log_tail.lines() {
+                write!(f, "\n    | {}", line.escape_debug())?;
+            }
+        }
+        if let Some(cause) = &self.cause {
+            write!(f, "\n  caused by: {cause}")
+        } else {
+            write!(f, "\n  what to do: {}", self.kind.advice())
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_place_cause_and_advice_and_escapes_output() {
+        let root = Failure::new(FailureKind::UserError, "no such file").at(Origin {
+            task_name: "load".into(),
+            call_site: "main.rs:7".into(),
+            attempt: 2,
+            ..Origin::default()
+        });
+        let failure = Failure::new(FailureKind::DependencyFailed, "argument 0 of `sum` failed")
+            .with_log_tail("\u{1b}[31mred")
+            .because(root);
+        let text = failure.to_string();
+        for part in ["DependencyFailed", "argument 0", "caused by: UserError", "main.rs:7", "attempt 2", "what to do"] {
+            assert!(text.contains(part), "{part} missing in {text}");
+        }
+        assert!(!text.contains('\u{1b}'));
+        assert_eq!(failure.root().kind, FailureKind::UserError);
+    }
+
+    #[test]
+    fn every_kind_is_listed_once() {
+        let mut names: Vec<_> = FailureKind::ALL.iter().map(ToString::to_string).collect();
+        names.dedup();
+        assert_eq!(names.len(), FailureKind::ALL.len());
+    }
+}

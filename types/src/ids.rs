@@ -1,0 +1,242 @@
+//! Identifiers. All are plain values that can be copied, hashed, ordered and printed.
+//!
+//! Task ids are *derived*: hash(parent task, submission index). A task that runs again submits children with
+//! the same ids, so finished work is found by id and not repeated. Object ids name one output of a task or one
+//! `put` of it. The job is the first four bytes of a task id, so that a reference of another job is recognised
+//! without a look-up.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One driver run. Unique within a cluster; 0 is never used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JobId(pub u32);
+
+/// One node process, for the time it lives: a restarted node has a new id. Random and never 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeId(pub u64);
+
+/// One driver or worker connected to a node; counts up within that node and is never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ClientId(pub u32);
+
+/// One lease of a worker, named by the node that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LeaseId(pub u64);
+
+/// A remote function: hash of crate, path and signature.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FunctionId(pub u64);
+
+/// The driver's executable, named by the BLAKE3 hash of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CodeUnitId(pub [u8; 32]);
+
+/// One call of a remote function, the same id for every attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskId([u8; 16]);
+
+/// One immutable value: an output of a task (`index` below [`ObjectId::PUT_BASE`]) or something it put.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// The task that returned or put the value.
+    pub task: TaskId,
+    /// Which output, or `PUT_BASE` plus which put.
+    pub index: u32,
+}
+
+impl TaskId {
+    /// Bytes of an id.
+    pub const LEN: usize = 16;
+
+    /// The root of a job: the parent of everything its driver submits.
+    #[must_use]
+    pub fn root(job: JobId) -> Self {
+        Self::hashed(job, &[0; 16], u64::MAX)
+    }
+
+    /// The id of the `index`-th task (or put) that this task submits.
+    #[must_use]
+    pub fn child(&self, index: u64) -> Self {
+        Self::hashed(self.job(), &self.0, index)
+    }
+
+    /// The job this task belongs to.
+    #[must_use]
+    pub fn job(&self) -> JobId {
+        let [a, b, c, d, ..] = self.0;
+        JobId(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// The id as bytes, for records and messages.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; Self::LEN] {
+        self.0
+    }
+
+    /// An id from its bytes; any sixteen bytes are an id.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// Eight well-mixed bytes, for hash tables that need no further hashing.
+    #[must_use]
+    pub fn mixed(&self) -> u64 {
+        let [.., a, b, c, d, e, f, g, h] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    fn hashed(job: JobId, parent: &[u8; 16], index: u64) -> Self {
+        let mut input = [0; 24];
+        input[..16].copy_from_slice(parent);
+        input[16..].copy_from_slice(&index.to_le_bytes());
+        let mut id = xxhash_rust::xxh3::xxh3_128(&input).to_le_bytes();
+        id[..4].copy_from_slice(&job.0.to_le_bytes());
+        Self(id)
+    }
+}
+
+impl ObjectId {
+    /// Bytes of an id in records and messages.
+    pub const LEN: usize = 20;
+    /// Indexes from here on are puts, below are outputs.
+    pub const PUT_BASE: u32 = 1 << 31;
+
+    /// The `index`-th output of a task.
+    #[must_use]
+    pub const fn output(task: TaskId, index: u32) -> Self {
+        Self { task, index }
+    }
+
+    /// The `count`-th value put by a task.
+    #[must_use]
+    pub const fn put(task: TaskId, count: u32) -> Self {
+        Self { task, index: Self::PUT_BASE | count }
+    }
+
+    /// Whether the value was put, not returned.
+    #[must_use]
+    pub const fn is_put(&self) -> bool {
+        self.index >= Self::PUT_BASE
+    }
+
+    /// The id as bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..16].copy_from_slice(&self.task.0);
+        out[16..].copy_from_slice(&self.index.to_le_bytes());
+        out
+    }
+
+    /// An id from its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        let mut task = [0; 16];
+        let mut index = [0; 4];
+        task.copy_from_slice(&bytes[..16]);
+        index.copy_from_slice(&bytes[16..]);
+        Self { task: TaskId(task), index: u32::from_le_bytes(index) }
+    }
+}
+
+fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(f, &self.0)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Task({self})")
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_put() {
+            write!(f, "{}/put{}", self.task, self.index - Self::PUT_BASE)
+        } else {
+            write!(f, "{}/{}", self.task, self.index)
+        }
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({self})")
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({self})")
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+impl fmt::Display for FunctionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for FunctionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Function({self})")
+    }
+}
+
+impl fmt::Display for CodeUnitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(f, &self.0)
+    }
+}
+
+impl fmt::Debug for CodeUnitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CodeUnit(")?;
+        hex(f, &self.0[..6])?;
+        write!(f, ")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_derived_and_keep_their_job() {
+        let root = TaskId::root(JobId(7));
+        assert_eq!(root.child(3), TaskId::root(JobId(7)).child(3));
+        assert_ne!(root.child(3), root.child(4));
+        assert_ne!(root.child(3), TaskId::root(JobId(8)).child(3));
+        assert_eq!(root.child(3).child(9).job(), JobId(7));
+    }
+
+    #[test]
+    fn object_ids_survive_bytes_and_tell_puts_from_outputs() {
+        let task = TaskId::root(JobId(1)).child(0);
+        for id in [ObjectId::output(task, 0), ObjectId::output(task, 65_535), ObjectId::put(task, 12)] {
+            assert_eq!(ObjectId::from_bytes(id.to_bytes()), id);
+        }
+        assert!(ObjectId::put(task, 0).is_put());
+        assert!(!ObjectId::output(task, 0).is_put());
+    }
+}

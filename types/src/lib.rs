@@ -1,0 +1,20 @@
+//! The words of the system: ids, resources, task classes, payload frames, failures, limits.
+//!
+//! Every other crate speaks in these types. This crate knows nothing of async, of the wire, of files, of
+//! shared memory or of Arrow; what crosses a border is converted to and from these types at that border.
+//!
+//! Read [`ids`] first, then [`task`] (what is submitted) and [`failure`] (what can come back instead of a value).
+
+#![forbid(unsafe_code)]
+
+pub mod failure;
+pub mod ids;
+pub mod limits;
+pub mod payload;
+pub mod resources;
+pub mod task;
+
+pub use failure::{Failure, FailureKind};
+pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, ObjectId, TaskId};
+pub use resources::{BadResource, Resources};
+pub use task::{Attempt, Dependency, Placement, RefId, RetryOn, TaskArgs, TaskClass};

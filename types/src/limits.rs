@@ -1,0 +1,51 @@
+//! Every bound that more than one crate must agree on, with its unit and where it comes from.
+
+/// Bytes in a kibibyte, mebibyte and gibibyte.
+pub const KIB: usize = 1 << 10;
+/// Bytes in a mebibyte.
+pub const MIB: usize = 1 << 20;
+/// Bytes in a gibibyte.
+pub const GIB: usize = 1 << 30;
+
+/// Largest encoded value that travels inside records and messages instead of the store. Below this a copy is
+/// cheaper than an extent, a pin and a mapping; above it the rings would fill with values.
+pub const INLINE_BYTES_MAX: usize = 4 * KIB;
+/// Inline arguments of one task, all together; more goes to the store as one object.
+pub const INLINE_ARGS_BYTES_MAX: usize = INLINE_BYTES_MAX;
+/// Returns of one task.
+pub const RETURNS_MAX: u32 = 1 << 16;
+/// References among the arguments of one task.
+pub const DEPENDENCIES_MAX: usize = 1 << 20;
+/// Bytes of one record in a ring. A call with a million references as arguments does not fit into a ring
+/// record and goes through the store instead (see `remote`).
+pub const RECORD_BYTES_MAX: usize = 256 * KIB;
+/// Bytes of one ring, each direction.
+pub const RING_BYTES: usize = MIB;
+const _: () = assert!(RECORD_BYTES_MAX * 4 <= RING_BYTES, "a ring holds several of the largest records");
+const _: () = assert!(INLINE_BYTES_MAX * 16 <= RECORD_BYTES_MAX, "an inline value is small beside a record");
+
+/// Tasks that one job may have waiting in its node; submission blocks above.
+pub const QUEUED_TASKS_MAX: usize = 8_000_000;
+/// Clients (drivers and workers) of one node at a time.
+pub const CLIENTS_MAX: usize = 4096;
+/// Tasks sent ahead to one worker, at most.
+pub const PIPELINE_DEPTH_MAX: usize = 256;
+/// Work, in nanoseconds, that may wait in a worker behind the running task.
+pub const PIPELINE_AHEAD_NS: u64 = 200_000;
+
+/// Largest amount of one CPU, GPU or custom resource.
+pub const RESOURCE_AMOUNT_MAX: f64 = 1e12;
+/// Custom resource names in one set.
+pub const RESOURCE_NAMES_MAX: usize = 256;
+/// Bytes of a resource name.
+pub const RESOURCE_NAME_BYTES_MAX: usize = 256;
+/// Bytes of a task, job or namespace name.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Bytes of a control message between nodes.
+pub const MESSAGE_BYTES_MAX: usize = 16 * MIB;
+/// Bytes of log tail kept per worker for failure reports.
+pub const LOG_TAIL_BYTES: usize = 4 * KIB;
+/// An idle lease goes back after this long.
+pub const LEASE_IDLE_MS: u64 = 250;
+/// Alignment of objects and of the buffers in them: one cache line, one AVX-512 register.
+pub const OBJECT_ALIGN: usize = 64;

@@ -1,0 +1,136 @@
+//! What is submitted: task classes, arguments, dependencies, placement wishes.
+//!
+//! Everything that calls of one function with the same options share is a [`TaskClass`], sent to the node once
+//! and named by a number afterwards, so that a queued call costs little more than its id and its arguments.
+
+use crate::{FunctionId, JobId, NodeId, ObjectId, Resources};
+use serde::{Deserialize, Serialize};
+
+/// Which try of a task this is; the first is 0.
+pub type Attempt = u32;
+
+/// What all calls of one function with the same options have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TaskClass {
+    /// The job that submits.
+    pub job: JobId,
+    /// The remote function.
+    pub function: FunctionId,
+    /// Hash of its argument and result types, compared before the body runs.
+    pub signature: u64,
+    /// Its path, for people.
+    pub function_name: String,
+    /// The name given by options; the function's path if none was given.
+    pub name: String,
+    /// `file:line` of the call, shown in failures.
+    pub call_site: String,
+    /// What must be free on a node to run it.
+    pub resources: Resources,
+    /// Higher runs first.
+    pub priority: i32,
+    /// How many objects a call returns.
+    pub returns: u32,
+    /// Retries after a crash or a listed error; negative means without end.
+    pub max_retries: i32,
+    /// Which error values of the function are retried.
+    pub retry_on: RetryOn,
+    /// Time one attempt may run, in milliseconds; 0 means no bound.
+    pub timeout_ms: u64,
+    /// Calls one worker process serves before it is replaced; 0 means no bound.
+    pub max_calls: u32,
+    /// Where it should run.
+    pub placement: Placement,
+}
+
+/// Which error values (not crashes) make a task run again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum RetryOn {
+    /// An error value is a result like any other.
+    #[default]
+    Nothing,
+    /// Every error value.
+    Everything,
+    /// Error types by name, as `std::any::type_name` has them.
+    Types(Vec<String>),
+}
+
+impl RetryOn {
+    /// Whether an error of this type is retried.
+    #[must_use]
+    pub fn includes(&self, type_name: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Types(names) => names.iter().any(|n| n == type_name),
+        }
+    }
+}
+
+/// A wish or a demand about the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Placement {
+    /// Near the arguments, the local node first until it is half full.
+    #[default]
+    Default,
+    /// The least loaded node.
+    Spread,
+    /// One node; `soft` allows others when it is gone.
+    Node {
+        /// Which node.
+        node: NodeId,
+        /// Whether another node will do.
+        soft: bool,
+    },
+    /// Nodes whose labels match every term; lists are tried in order.
+    Labels(Vec<LabelSelector>),
+}
+
+/// Terms that must all hold for a node's labels.
+pub type LabelSelector = Vec<LabelTerm>;
+
+/// One condition on a node's labels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LabelTerm {
+    /// The label exists and has one of the values.
+    In(String, Vec<String>),
+    /// The label is absent or has none of the values.
+    NotIn(String, Vec<String>),
+    /// The label exists.
+    Exists(String),
+    /// The label is absent.
+    DoesNotExist(String),
+}
+
+/// An object and the node that answers for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RefId {
+    /// The object.
+    pub object: ObjectId,
+    /// Its owner.
+    pub owner: NodeId,
+}
+
+/// An object that a task needs before it can run: the value of one parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// The object.
+    pub reference: RefId,
+    /// Which parameter it is, or [`Dependency::WHOLE`] when it holds all arguments that were too large to be sent.
+    pub parameter: u16,
+}
+
+impl Dependency {
+    /// The dependency holds the encoded arguments themselves.
+    pub const WHOLE: u16 = u16::MAX;
+}
+
+/// The arguments of one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskArgs {
+    /// Arguments given by value, encoded one after the other.
+    pub payload: Box<[u8]>,
+    /// Arguments given by reference.
+    pub dependencies: Box<[Dependency]>,
+    /// References that stand inside the payload and must live until the task ends.
+    pub nested: Box<[RefId]>,
+}
