@@ -100,9 +100,7 @@ fn stream_between_threads(batch: u64) -> Outcome {
 fn ping_pong(spin_us: u32) -> Outcome {
     let segment = segment()?;
     let spin = SpinPolicy { spin_us, bursts_per_yield: 1 };
-    let mut peer = Command::new(env::current_exe()?)
-        .args([segment.name(), &spin_us.to_string()])
-        .spawn()?;
+    let mut peer = Command::new(env::current_exe()?).args([segment.name(), &spin_us.to_string()]).spawn()?;
     let (mut producer, mut consumer) = ends(&segment, 0, RING_STRIDE)?;
     let (there, back) = (Bell::at(&segment, BELLS)?, Bell::at(&segment, BELLS + 64)?);
     let mut started = Instant::now();

@@ -14,7 +14,9 @@
 
 use crate::error::{NoSpace, StoreError, check_range};
 use crate::map::ArenaMap;
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
+};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 use std::fs;

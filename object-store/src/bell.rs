@@ -92,12 +92,7 @@ impl BellWords {
         self.rings.wake_all();
     }
 
-    fn wait(
-        &self,
-        spin: SpinPolicy,
-        deadline: Option<Duration>,
-        mut ready: impl FnMut() -> bool,
-    ) -> bool {
+    fn wait(&self, spin: SpinPolicy, deadline: Option<Duration>, mut ready: impl FnMut() -> bool) -> bool {
         if ready() {
             return true;
         }
@@ -187,12 +182,7 @@ impl Bell {
     /// Waits until `ready` says true, or until `deadline` has passed since the call; the answer is what `ready` said.
     ///
     /// Several threads of one process may wait; each ring wakes all of them.
-    pub fn wait(
-        &self,
-        spin: SpinPolicy,
-        deadline: Option<Duration>,
-        ready: impl FnMut() -> bool,
-    ) -> bool {
+    pub fn wait(&self, spin: SpinPolicy, deadline: Option<Duration>, ready: impl FnMut() -> bool) -> bool {
         self.words().wait(spin, deadline, ready)
     }
 
@@ -328,7 +318,8 @@ impl Iterator for Bits {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
@@ -475,8 +466,7 @@ mod loom_tests {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let shared =
-                loom::sync::Arc::new((AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)));
+            let shared = loom::sync::Arc::new((AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)));
             let client = {
                 let shared = loom::sync::Arc::clone(&shared);
                 thread::spawn(move || {

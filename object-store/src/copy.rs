@@ -29,7 +29,8 @@ pub fn copy_large(target: &mut [u8], parts: &[&[u8]]) -> Result<(), StoreError> 
         let what = "the parts of a copy";
         return Err(StoreError::BadSize { what, bytes, min_bytes: room, max_bytes: room });
     }
-    let is_split = SPLIT_BYTES_MIN <= target.len() && thread::available_parallelism().is_ok_and(|n| 1 < n.get());
+    let is_split =
+        SPLIT_BYTES_MIN <= target.len() && thread::available_parallelism().is_ok_and(|n| 1 < n.get());
     if is_split {
         copy_split(target, parts);
     } else {
@@ -111,8 +112,8 @@ mod x86 {
     //! with a plain copy.
 
     use std::arch::x86_64::{
-        __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256,
-        _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512,
+        __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256,
+        _mm512_loadu_si512, _mm512_stream_si512,
     };
 
     const LINE: usize = 64;

@@ -152,9 +152,8 @@ impl ExtentAllocator {
     fn alloc_warm(&mut self, len: u64, align: u64) -> Option<Extent> {
         // The smallest range may fit as it happens to lie; if not, this much room fits wherever it lies.
         let worst = len.checked_add(align - GRANULE_BYTES)?;
-        let fits = |(free_len, offset): &(u64, u64)| {
-            offset.next_multiple_of(align) + len <= offset + free_len
-        };
+        let fits =
+            |(free_len, offset): &(u64, u64)| offset.next_multiple_of(align) + len <= offset + free_len;
         let tightest = self.by_len.range((len, 0)..).next().copied().filter(fits);
         let (free_len, offset) = tightest.or_else(|| self.by_len.range((worst, 0)..).next().copied())?;
         Some(self.carve(offset, free_len, len, align))
@@ -240,7 +239,9 @@ mod tests {
         let all = allocator.alloc(4096, 64).unwrap();
         assert!(matches!(allocator.alloc(1, 64), Err(ExtentError::NoSpace(n)) if n.available_bytes == 0));
         allocator.free(1024, 512).unwrap();
-        for (offset, len) in [(1024, 1), (960, 128), (1472, 128), (4096, 64), (0, 4096), (0, u64::MAX), (u64::MAX - 63, 64)] {
+        for (offset, len) in
+            [(1024, 1), (960, 128), (1472, 128), (4096, 64), (0, 4096), (0, u64::MAX), (u64::MAX - 63, 64)]
+        {
             assert_eq!(allocator.free(offset, len), Err(ExtentError::NotAllocated { offset, len }));
         }
         assert!(matches!(allocator.free(1, 1), Err(ExtentError::Misaligned { .. })));

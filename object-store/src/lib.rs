@@ -13,6 +13,8 @@
 //! | who may read and write them | [`map`] |
 //! | how are large values copied at memory speed | [`copy`] |
 //! | which range of the arena is free | [`extent`] |
+//! | how does a client meet its node | [`local_socket`] |
+//! | how do object bytes reach another node | [`transfer`] |
 //!
 //! `unsafe` is allowed in `segment`, `ring`, `bell`, `map` and `copy` only (see the
 //! `allow` at each); every block states why it is sound.
@@ -22,18 +24,21 @@
 // `loom` is a build flag of the model tests, not a feature that cargo could declare.
 #![allow(unexpected_cfgs)]
 
+pub mod arena;
+pub mod bell;
+pub mod copy;
 pub mod error;
-pub mod segment;
-mod sync;
+pub mod extent;
+pub mod local_socket;
+pub mod map;
 mod positions;
+mod ranges;
 mod record;
 pub mod ring;
-pub mod bell;
-mod ranges;
-pub mod map;
-pub mod arena;
-pub mod copy;
-pub mod extent;
+pub mod segment;
+mod sync;
+pub mod transfer;
+mod transfer_frame;
 
 pub use arena::{Arena, ArenaOptions};
 pub use bell::{Bell, BellBoard, SpinPolicy};

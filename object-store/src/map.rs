@@ -19,9 +19,7 @@
 use crate::error::{StoreError, check_range};
 use crate::ranges::RangeSet;
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
-use rustix::mm::{
-    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap,
-};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
@@ -156,9 +154,7 @@ impl ArenaMap {
     /// `OutOfBounds`, or `WriteUnderway` if a slot of this process covers some of it.
     pub fn read(&self, offset: u64, len: u64) -> Result<&[u8], StoreError> {
         check_range("the arena", self.len, offset, len)?;
-        if self.slot_count.load(Ordering::Acquire) != 0
-            && lock(&self.slots).overlaps(offset, offset + len)
-        {
+        if self.slot_count.load(Ordering::Acquire) != 0 && lock(&self.slots).overlaps(offset, offset + len) {
             return Err(StoreError::WriteUnderway { offset, len });
         }
         // SAFETY: in bounds of the mapping; bytes outside live slots are not written (see the header).
@@ -230,10 +226,7 @@ impl ArenaMap {
 
     pub(crate) fn advise(&self, offset: u64, len: u64, advice: Advice) -> rustix::io::Result<()> {
         debug_assert!(
-            matches!(
-                advice,
-                Advice::LinuxHugepage | Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite
-            ),
+            matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite),
             "only advice that leaves the contents alone"
         );
         // SAFETY: within our own mapping; none of these changes what the memory holds.
@@ -271,10 +264,7 @@ impl Deref for ArenaSlice {
         // SAFETY: bounds were checked when the slice was made and a mapping never shrinks; the bytes are sealed, and the
         // layer above gives them to no writer while it holds the slice.
         unsafe {
-            std::slice::from_raw_parts(
-                self.map.base.as_ptr().add(self.offset as usize),
-                self.len as usize,
-            )
+            std::slice::from_raw_parts(self.map.base.as_ptr().add(self.offset as usize), self.len as usize)
         }
     }
 }
@@ -305,10 +295,7 @@ impl Deref for WriteSlot {
     fn deref(&self) -> &[u8] {
         // SAFETY: bounds were checked when the slot was made; `slots` keeps other slots and reads away.
         unsafe {
-            std::slice::from_raw_parts(
-                self.map.base.as_ptr().add(self.offset as usize),
-                self.len as usize,
-            )
+            std::slice::from_raw_parts(self.map.base.as_ptr().add(self.offset as usize), self.len as usize)
         }
     }
 }

@@ -71,7 +71,10 @@ impl ProducerPositions {
     #[inline]
     pub(crate) fn stage(&mut self, bytes: u64) {
         self.staged += bytes;
-        debug_assert!(self.staged - self.consumed_seen <= self.capacity, "staged more than there was room for");
+        debug_assert!(
+            self.staged - self.consumed_seen <= self.capacity,
+            "staged more than there was room for"
+        );
     }
 
     /// Shows the consumer everything staged; false if there was nothing.

@@ -60,14 +60,8 @@ impl RingPlace {
     /// # Errors
     /// `BadSize` unless the capacity is a power of two in [`RING_BYTES_MIN`]`..=`[`RING_BYTES_MAX`], `OutOfBounds` or
     /// `Misaligned` if it does not fit there.
-    pub fn new(
-        segment: Arc<Segment>,
-        offset: usize,
-        capacity_bytes: usize,
-    ) -> Result<RingPlace, StoreError> {
-        if !capacity_bytes.is_power_of_two()
-            || !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&capacity_bytes)
-        {
+    pub fn new(segment: Arc<Segment>, offset: usize, capacity_bytes: usize) -> Result<RingPlace, StoreError> {
+        if !capacity_bytes.is_power_of_two() || !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&capacity_bytes) {
             return Err(StoreError::BadSize {
                 what: "a ring",
                 bytes: capacity_bytes as u64,
@@ -282,8 +276,7 @@ impl Producer {
     /// `Mismatch` if no ring of this capacity was made there or its words are impossible.
     pub fn attach(place: RingPlace, message_bytes_max: usize) -> Result<Producer, StoreError> {
         let ring = place.mapped()?;
-        let positions =
-            ProducerPositions::attach(ring.words(), ring.capacity as u64).map_err(map_attach)?;
+        let positions = ProducerPositions::attach(ring.words(), ring.capacity as u64).map_err(map_attach)?;
         Ok(Producer { ring, positions, reserved: None, large_underway: false, message_bytes_max })
     }
 
@@ -463,8 +456,7 @@ impl Consumer {
     /// `Mismatch` if no ring of this capacity was made there or its words are impossible.
     pub fn attach(place: RingPlace, message_bytes_max: usize) -> Result<Consumer, StoreError> {
         let ring = place.mapped()?;
-        let positions =
-            ConsumerPositions::attach(ring.words(), ring.capacity as u64).map_err(map_attach)?;
+        let positions = ConsumerPositions::attach(ring.words(), ring.capacity as u64).map_err(map_attach)?;
         Ok(Consumer {
             ring,
             positions,
@@ -652,6 +644,7 @@ fn map_attach(bad: BadPosition) -> StoreError {
     StoreError::Mismatch { what: "the positions of a ring", found: bad.published, expected: bad.consumed }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 #[path = "ring_tests.rs"]
 mod tests;

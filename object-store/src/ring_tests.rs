@@ -15,10 +15,7 @@ fn place(capacity: usize) -> RingPlace {
 
 fn pair(capacity: usize) -> (Producer, Consumer) {
     let place = place(capacity);
-    (
-        Producer::attach(place.clone(), MESSAGE_MAX).unwrap(),
-        Consumer::attach(place, MESSAGE_MAX).unwrap(),
-    )
+    (Producer::attach(place.clone(), MESSAGE_MAX).unwrap(), Consumer::attach(place, MESSAGE_MAX).unwrap())
 }
 
 fn pop(consumer: &mut Consumer) -> Option<Vec<u8>> {

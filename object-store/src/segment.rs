@@ -316,7 +316,12 @@ mod tests {
 
     #[test]
     fn a_full_device_is_an_error_with_numbers() {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(shm_path("tharsis-1-x"));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(shm_path("tharsis-1-x"));
         drop(file.unwrap());
         let refused = allocate_pages(&shm_path("tharsis-1-x"), 1 << 46);
         fs::remove_file(shm_path("tharsis-1-x")).unwrap();

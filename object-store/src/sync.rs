@@ -3,10 +3,10 @@
 //! `positions` and `bell` import atomics, fences and the futex from here only, so the model tests
 //! (`--cfg loom`) run the product's own code.
 
-#[cfg(not(all(loom, test)))]
-pub(crate) use real::*;
 #[cfg(all(loom, test))]
 pub(crate) use model::*;
+#[cfg(not(all(loom, test)))]
+pub(crate) use real::*;
 
 #[cfg(not(all(loom, test)))]
 mod real {

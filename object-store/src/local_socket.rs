@@ -1,0 +1,311 @@
+//! The socket at which a client meets its node, before rings take over.
+//!
+//! It carries a handful of frames per client: who is there, the names of the rings, the descriptor of the arena. Later it
+//! only tells, by closing, that a side has died. So it is blocking and simple.
+//!
+//! *Who may connect.* The socket lies in a directory of mode 0700 and has mode 0600; besides, the peer's user is asked
+//! of the kernel and must be ours. *What may arrive.* A frame is a length of four bytes (little-endian) and as many
+//! bytes; a length above the caller's limit is an error before anything is allocated, and memory grows only with what
+//! really arrives. One descriptor may travel with a frame, attached to its first byte. *How long.* Set the timeouts of the
+//! stream; running into one is [`SocketError::Timeout`].
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg, sockopt,
+};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Bytes in front of each frame.
+pub const FRAME_HEADER_BYTES: usize = 4;
+
+/// What went wrong at the local socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The peer closed the connection.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// The peer belongs to another user.
+    #[error("the peer runs as user {peer_uid}, we run as {own_uid}")]
+    ForeignUser {
+        /// User of the peer.
+        peer_uid: u32,
+        /// Our user.
+        own_uid: u32,
+    },
+    /// A frame above the limit, in either direction.
+    #[error("frame of {len} bytes, limit {limit_bytes}")]
+    FrameTooLarge {
+        /// Bytes of the frame.
+        len: u64,
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The directory of the socket is open to others.
+    #[error("{} must be a directory of user {own_uid} with mode 0700; it has owner {owner_uid} and mode {mode:o}", path.display())]
+    OpenDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner_uid: u32,
+        /// Our user.
+        own_uid: u32,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The operating system refused.
+    #[error("cannot {action}: {cause}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The system's reason.
+        #[source]
+        cause: io::Error,
+    },
+    /// The peer did not answer in time.
+    #[error("timed out: cannot {action} within the stream's deadline")]
+    Timeout {
+        /// What was tried.
+        action: &'static str,
+    },
+    /// More descriptors than the one that a frame may carry.
+    #[error("a frame carried {count} descriptors, at most one may come")]
+    TooManyDescriptors {
+        /// How many came.
+        count: usize,
+    },
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process, when it connected.
+    pub process_id: u32,
+    /// Its user.
+    pub user_id: u32,
+}
+
+/// Listens at `path`, in a directory of mode 0700 that is made if it is missing. A dead socket there is replaced.
+///
+/// # Errors
+/// `OpenDirectory` if others may enter the directory, `System` if the address is in use or cannot be made.
+pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|cause| failed("make the directory of the socket", cause))?;
+    check_directory(directory)?;
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        fs::remove_file(path).map_err(|cause| failed("remove a dead socket", cause))?;
+    }
+    let listener = UnixListener::bind(path).map_err(|cause| failed("bind the socket", cause))?;
+    // Until here the directory alone keeps others out.
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(|cause| failed("close the socket to others", cause))?;
+    Ok(listener)
+}
+
+/// Asks the kernel who connected, and refuses other users.
+///
+/// # Errors
+/// `ForeignUser`, or `System` if the kernel does not say.
+pub fn check_peer(stream: &UnixStream) -> Result<Peer, SocketError> {
+    let credentials = sockopt::socket_peercred(stream)
+        .map_err(|cause| failed("ask for the peer's credentials", cause.into()))?;
+    let own_uid = rustix::process::geteuid().as_raw();
+    let peer_uid = credentials.uid.as_raw();
+    if peer_uid != own_uid {
+        return Err(SocketError::ForeignUser { peer_uid, own_uid });
+    }
+    Ok(Peer { process_id: credentials.pid.as_raw_nonzero().get().unsigned_abs(), user_id: peer_uid })
+}
+
+/// Sends one frame, with a descriptor if there is one.
+///
+/// # Errors
+/// `FrameTooLarge` above `limit_bytes`, `Timeout`, `Closed`, `System`.
+pub fn send_frame(
+    mut stream: &UnixStream,
+    frame: &[u8],
+    limit_bytes: usize,
+    descriptor: Option<BorrowedFd<'_>>,
+) -> Result<(), SocketError> {
+    let action = "send a frame";
+    let header = match u32::try_from(frame.len()) {
+        Ok(len) if frame.len() <= limit_bytes => len.to_le_bytes(),
+        _ => return Err(SocketError::FrameTooLarge { len: frame.len() as u64, limit_bytes }),
+    };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors: &[BorrowedFd<'_>] = descriptor.as_slice();
+    if !descriptors.is_empty() {
+        let fits = ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        debug_assert!(fits, "the buffer was sized for one descriptor");
+    }
+    let parts = [IoSlice::new(&header), IoSlice::new(frame)];
+    let sent_bytes = loop {
+        match sendmsg(stream, &parts, &mut ancillary, SendFlags::NOSIGNAL) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => break outcome.map_err(|cause| failed(action, cause.into()))?,
+        }
+    };
+    let rest_of_header = &header[sent_bytes.min(header.len())..];
+    let rest_of_frame = &frame[sent_bytes.saturating_sub(header.len())..];
+    stream.write_all(rest_of_header).map_err(|cause| failed(action, cause))?;
+    stream.write_all(rest_of_frame).map_err(|cause| failed(action, cause))
+}
+
+/// Receives one frame, and the descriptor that came with it.
+///
+/// # Errors
+/// `FrameTooLarge` above `limit_bytes`, `Closed` if the peer went away, `Timeout`, `TooManyDescriptors`, `System`.
+pub fn recv_frame(
+    stream: &UnixStream,
+    limit_bytes: usize,
+) -> Result<(Vec<u8>, Option<OwnedFd>), SocketError> {
+    let (header, descriptor) = recv_header(stream)?;
+    let len = u32::from_le_bytes(header) as usize;
+    if limit_bytes < len {
+        return Err(SocketError::FrameTooLarge { len: len as u64, limit_bytes });
+    }
+    let mut frame = Vec::new();
+    // Grows with what arrives, so a length alone reserves nothing.
+    let read = stream.take(len as u64).read_to_end(&mut frame);
+    read.map_err(|cause| failed("receive a frame", cause))?;
+    if frame.len() < len {
+        return Err(SocketError::Closed);
+    }
+    Ok((frame, descriptor))
+}
+
+fn recv_header(stream: &UnixStream) -> Result<([u8; FRAME_HEADER_BYTES], Option<OwnedFd>), SocketError> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let mut received_bytes = 0;
+    let mut descriptors = Vec::new();
+    while received_bytes < header.len() {
+        // Room for one more than may come, so that a surplus is noticed. What does not fit the kernel closes.
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut header[received_bytes..])];
+        match recvmsg(stream.as_fd(), &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Ok(message) if message.bytes == 0 => return Err(SocketError::Closed),
+            Ok(message) => received_bytes += message.bytes,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(cause) => return Err(failed("receive a frame", cause.into())),
+        }
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                descriptors.extend(received);
+            }
+        }
+    }
+    match descriptors.len() {
+        0 | 1 => Ok((header, descriptors.pop())),
+        count => Err(SocketError::TooManyDescriptors { count }),
+    }
+}
+
+fn check_directory(path: &Path) -> Result<(), SocketError> {
+    let metadata =
+        fs::metadata(path).map_err(|cause| failed("look at the directory of the socket", cause))?;
+    let own_uid = rustix::process::geteuid().as_raw();
+    let (owner_uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    if owner_uid != own_uid || mode & 0o077 != 0 {
+        return Err(SocketError::OpenDirectory { path: path.to_owned(), owner_uid, own_uid, mode });
+    }
+    Ok(())
+}
+
+fn failed(action: &'static str, cause: io::Error) -> SocketError {
+    match cause.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => SocketError::Timeout { action },
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => SocketError::Closed,
+        _ => SocketError::System { action, cause },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    const LIMIT: usize = 1 << 16;
+
+    #[test]
+    fn a_frame_brings_its_descriptor() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        (&file).write_all(b"through the socket").unwrap();
+        send_frame(&a, b"with", LIMIT, Some(file.as_fd())).unwrap();
+        send_frame(&a, b"", LIMIT, None).unwrap();
+        let (frame, descriptor) = recv_frame(&b, LIMIT).unwrap();
+        assert_eq!(frame, b"with");
+        let mut same = fs::File::from(descriptor.unwrap());
+        let mut text = String::new();
+        io::Seek::rewind(&mut same).unwrap();
+        same.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through the socket");
+        let (frame, descriptor) = recv_frame(&b, LIMIT).unwrap();
+        assert!(frame.is_empty() && descriptor.is_none());
+        drop(a);
+        assert!(matches!(recv_frame(&b, LIMIT), Err(SocketError::Closed)));
+        assert!(matches!(send_frame(&b, b"x", LIMIT, None), Err(SocketError::Closed)));
+    }
+
+    #[test]
+    fn a_large_frame_passes_in_pieces_and_a_larger_one_is_refused() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let bytes = vec![3; 4 << 20];
+        let refused = send_frame(&a, &bytes, LIMIT, None);
+        assert!(matches!(refused, Err(SocketError::FrameTooLarge { limit_bytes: LIMIT, .. })));
+        let sent = bytes.clone();
+        let sender = std::thread::spawn(move || send_frame(&a, &sent, usize::MAX, None));
+        assert!(recv_frame(&b, usize::MAX).unwrap().0 == bytes);
+        sender.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn silence_ends_at_the_deadline() {
+        let (_a, b) = UnixStream::pair().unwrap();
+        b.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        assert!(matches!(recv_frame(&b, LIMIT), Err(SocketError::Timeout { .. })));
+    }
+
+    #[test]
+    fn the_socket_is_closed_to_others() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("private").join("node.sock");
+        let listener = bind(&path).unwrap();
+        assert!(bind(&path).is_err(), "a living socket is not replaced");
+        let mode = |p: &Path| fs::metadata(p).unwrap().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        let client = UnixStream::connect(&path).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        assert_eq!(check_peer(&server).unwrap().process_id, std::process::id());
+        assert!(check_peer(&client).is_ok());
+        drop((listener, server));
+        bind(&path).unwrap();
+        fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o750)).unwrap();
+        assert!(matches!(bind(&path), Err(SocketError::OpenDirectory { mode: 0o750, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn noise_never_panics_or_allocates_beyond_the_limit(
+            noise in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let (mut a, b) = UnixStream::pair().unwrap();
+            a.write_all(&noise).unwrap();
+            drop(a);
+            while let Ok((frame, _)) = recv_frame(&b, 32) {
+                prop_assert!(frame.capacity() <= 64);
+            }
+        }
+    }
+}
