@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release -p tharsis-object-store --example copy_floor`
 
+// Its output is the point of it.
+#![allow(clippy::print_stdout)]
+
 use std::error::Error;
 use std::thread;
 use std::time::Instant;

@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release -p tharsis-object-store --example ring_floor`
 
+// Its output is the point of it.
+#![allow(clippy::print_stdout)]
+
 use std::env;
 use std::error::Error;
 use std::hint::spin_loop;
@@ -16,7 +19,7 @@ const MESSAGE_MAX: usize = 1 << 24;
 const MESSAGES: u64 = 50_000_000;
 const ROUND_TRIPS: u32 = 100_000;
 const LIMIT: Option<Duration> = Some(Duration::from_secs(30));
-const RING_STRIDE: usize = (RingPlace::bytes(CAPACITY) + 127) / 128 * 128;
+const RING_STRIDE: usize = RingPlace::bytes(CAPACITY).next_multiple_of(128);
 const BELLS: usize = 2 * RING_STRIDE;
 
 type Outcome = Result<(), Box<dyn Error>>;

@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release -p tharsis-object-store --example transfer_floor`
 
+// Its output is the point of it.
+#![allow(clippy::print_stdout)]
+
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

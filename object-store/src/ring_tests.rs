@@ -1,8 +1,10 @@
 //! Tests of the ring: order, wrap, fragments, a model, and a producer that lies.
 
 use super::*;
+use crate::segment::Segment;
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 const MESSAGE_MAX: usize = 1 << 16;
 
@@ -252,14 +254,5 @@ proptest! {
             prop_assert!(message.len() <= 1000);
             consumer.advance();
         }
-    }
-}
-
-impl RingPlace {
-    fn mapped_for_tests(self) -> Mapped {
-        let base = self.base().unwrap();
-        // SAFETY: as in `mapped`.
-        let (words, data) = unsafe { (base.add(WORDS_OFFSET).cast(), base.add(RING_HEADER_BYTES)) };
-        Mapped { words, data, capacity: self.capacity, _segment: self.segment }
     }
 }
