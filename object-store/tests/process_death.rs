@@ -1,5 +1,8 @@
 //! A producer killed at full speed: everything it published is read whole and in order, and nothing else.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used)]
+
 use std::env;
 use std::process::Command;
 use std::sync::Arc;
