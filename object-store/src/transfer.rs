@@ -55,7 +55,7 @@ pub const STALL_MAX: Duration = Duration::from_secs(30);
 const BAD_RANGES_MAX: usize = 64;
 /// Bytes hashed right after they were read, while they are in the cache.
 const LAND_BYTES: usize = 256 << 10;
-/// How often an idle sender looks whether it is to stop.
+/// How often a waiting side looks whether it is to stop or its deadline has passed.
 const STOP_POLL: Duration = Duration::from_millis(100);
 
 /// Why bytes did not arrive.
@@ -170,6 +170,7 @@ impl Receiver {
         let mut hello = [0; HELLO_BYTES];
         stream.read_exact(&mut hello).map_err(|cause| failed("hear the sender's greeting", cause))?;
         check_hello(&hello)?;
+        stream.set_read_timeout(Some(STOP_POLL)).map_err(|cause| failed("set up the connection", cause))?;
         Ok(Receiver { stream, next_request: 1, is_broken: false })
     }
 
@@ -240,8 +241,7 @@ impl Receiver {
         let end = start + len;
         // An empty range is answered by one empty chunk, so that a missing object is noticed all the same.
         loop {
-            pass.check_deadline()?;
-            let header = self.read_chunk_header()?;
+            let header = self.read_chunk_header(pass)?;
             let (wanted, room) = (base + at as u64, (end - at) as u64);
             match header.status {
                 Status::NotFound => return Err(TransferError::NotFound),
@@ -272,21 +272,40 @@ impl Receiver {
     fn land(&mut self, target: &mut [u8], pass: &Pass) -> Result<u64, TransferError> {
         let mut hasher = Xxh3::new();
         for piece in target.chunks_mut(LAND_BYTES) {
-            self.stream.read_exact(piece).map_err(|cause| failed("receive a chunk", cause))?;
+            self.read_full(piece, pass)?;
             hasher.update(piece);
-            pass.check_deadline()?;
         }
         Ok(hasher.digest())
     }
 
-    fn read_chunk_header(&mut self) -> Result<ChunkHeader, TransferError> {
+    fn read_chunk_header(&mut self, pass: &Pass) -> Result<ChunkHeader, TransferError> {
         let mut bytes = [0; CHUNK_HEADER_BYTES];
-        self.stream.read_exact(&mut bytes).map_err(|cause| failed("receive a chunk header", cause))?;
+        self.read_full(&mut bytes, pass)?;
         match ChunkHeader::decode(&bytes) {
             Some(header) if header.request + 1 == self.next_request => Ok(header),
             Some(_) => Err(TransferError::BadPeer { what: "an answer to another request" }),
             None => Err(TransferError::BadPeer { what: "no chunk header where one belongs" }),
         }
+    }
+
+    /// Fills `target`, looking at the deadline at each piece that arrives and several times a second besides, so that
+    /// neither silence nor a trickle outlasts it.
+    fn read_full(&mut self, target: &mut [u8], pass: &Pass) -> Result<(), TransferError> {
+        let mut filled = 0;
+        let mut progress = Instant::now();
+        while filled < target.len() {
+            pass.check_deadline()?;
+            match self.stream.read(&mut target[filled..]) {
+                Ok(0) => return Err(TransferError::Closed),
+                Ok(count) => {
+                    filled += count;
+                    progress = Instant::now();
+                }
+                Err(e) if is_pause(&e) && progress.elapsed() < STALL_MAX => {}
+                Err(cause) => return Err(failed("receive a chunk", cause)),
+            }
+        }
+        Ok(())
     }
 
     fn finish(&mut self, key: &ObjectKey) -> Result<(), TransferError> {
@@ -494,16 +513,17 @@ fn read_or_stop(
                 filled += count;
                 progress = Instant::now();
             }
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                ) => {}
+            Err(e) if is_pause(&e) => {}
             Err(e) if filled == 0 && e.kind() == ErrorKind::ConnectionReset => return Ok(false),
             Err(cause) => return Err(failed("receive a request", cause)),
         }
     }
     Ok(true)
+}
+
+/// Whether a read ended for no other reason than that it was time to look around.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 fn prepare(stream: &TcpStream, read_timeout: Duration) -> Result<(), TransferError> {

@@ -165,13 +165,21 @@ fn a_cut_is_resumed_from_another_holder() {
 }
 
 #[test]
-fn a_silent_sender_meets_the_deadline_and_a_stranger_is_refused() {
+fn a_trickling_sender_meets_the_deadline_and_a_stranger_is_refused() {
     let (client, mut server) = sockets();
     server.write_all(&encode_hello()).unwrap();
     let mut receiver = Receiver::new(client).unwrap();
-    receiver.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let error = receiver.fetch(&HAVE, 0, &mut [0], LIMIT).unwrap_err();
+    let started = Instant::now();
+    let trickle = thread::spawn(move || {
+        while server.write_all(b"T").is_ok() {
+            thread::sleep(Duration::from_millis(40));
+        }
+    });
+    let error = receiver.fetch(&HAVE, 0, &mut [0], Duration::from_millis(200)).unwrap_err();
     assert!(matches!(error.cause, TransferError::Timeout { .. }));
+    assert!(started.elapsed() < Duration::from_secs(5));
+    drop(receiver);
+    trickle.join().unwrap();
     let (client, mut server) = sockets();
     server.write_all(b"HTTP/1.1 400 Bad").unwrap();
     assert!(matches!(Receiver::new(client), Err(TransferError::BadPeer { .. })));
