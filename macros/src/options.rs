@@ -1,0 +1,128 @@
+//! The options in `#[remote(..)]`: parsed here, so that a mistake is reported where it stands.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, Ident, LitInt, Path, Result, Token, Type, parenthesized};
+
+const KNOWN: &str = "num_cpus, num_gpus, memory, resources, priority, timeout, max_retries, retry_on, \
+                     retry_exceptions, name, num_returns, max_calls";
+
+/// Options in the order given, as calls on `Options`.
+#[derive(Default)]
+pub(crate) struct Attribute {
+    setters: Vec<TokenStream>,
+    /// `num_returns`, which decides the type of the result.
+    pub(crate) num_returns: Option<LitInt>,
+}
+
+impl Attribute {
+    /// An expression for the options.
+    pub(crate) fn options(&self) -> TokenStream {
+        let setters = &self.setters;
+        quote!(::tharsis::Options::default() #(#setters)*)
+    }
+}
+
+impl Parse for Attribute {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut attribute = Self::default();
+        let mut seen: Vec<Ident> = Vec::new();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            if seen.contains(&name) {
+                return Err(Error::new(name.span(), format!("`{name}` is given twice")));
+            }
+            attribute.parse_one(&name, input)?;
+            seen.push(name);
+            if input.is_empty() {
+                break;
+            }
+            input.parse::<Token![,]>()?;
+        }
+        Ok(attribute)
+    }
+}
+
+impl Attribute {
+    fn parse_one(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
+        match name.to_string().as_str() {
+            "num_cpus" | "num_gpus" => {
+                let amount = value(input)?;
+                self.setters.push(quote!(.#name((#amount) as f64)));
+            }
+            "memory" | "priority" | "max_retries" | "max_calls" | "name" => {
+                let value = value(input)?;
+                self.setters.push(quote!(.#name(#value)));
+            }
+            "timeout" => {
+                let seconds = value(input)?;
+                self.setters.push(quote!(.timeout(::std::time::Duration::from_secs_f64((#seconds) as f64))));
+            }
+            "num_returns" => {
+                input.parse::<Token![=]>()?;
+                let count: LitInt = input.parse()?;
+                if count.base10_parse::<u32>()? == 0 {
+                    return Err(Error::new(count.span(), "`num_returns` must be at least 1"));
+                }
+                self.setters.push(quote!(.num_returns(#count)));
+                self.num_returns = Some(count);
+            }
+            "resources" => self.parse_resources(input)?,
+            "retry_on" | "retry_exceptions" => self.parse_retry_on(input)?,
+            _ => return Err(Error::new(name.span(), format!("unknown option `{name}`; known are: {KNOWN}"))),
+        }
+        Ok(())
+    }
+
+    /// `resources(tpu = 1, "disk-fast" = 0.5)`.
+    fn parse_resources(&mut self, input: ParseStream<'_>) -> Result<()> {
+        let content;
+        parenthesized!(content in input);
+        for Resource { name, amount } in Punctuated::<Resource, Token![,]>::parse_terminated(&content)? {
+            self.setters.push(quote!(.resource(#name, (#amount) as f64)));
+        }
+        Ok(())
+    }
+
+    /// `retry_on(TypeA, TypeB)`, or `retry_on = true` for every error.
+    fn parse_retry_on(&mut self, input: ParseStream<'_>) -> Result<()> {
+        if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            let all: syn::LitBool = input.parse()?;
+            if all.value {
+                self.setters.push(quote!(.retry_on_any()));
+            }
+            return Ok(());
+        }
+        let content;
+        parenthesized!(content in input);
+        for error in Punctuated::<Type, Token![,]>::parse_terminated(&content)? {
+            self.setters.push(quote!(.retry_on::<#error>()));
+        }
+        Ok(())
+    }
+}
+
+struct Resource {
+    name: String,
+    amount: Expr,
+}
+
+impl Parse for Resource {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = if input.peek(syn::LitStr) {
+            input.parse::<syn::LitStr>()?.value()
+        } else {
+            input.parse::<Path>()?.to_token_stream().to_string()
+        };
+        input.parse::<Token![=]>()?;
+        Ok(Self { name, amount: input.parse()? })
+    }
+}
+
+fn value(input: ParseStream<'_>) -> Result<Expr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}

@@ -1,0 +1,395 @@
+//! A client: one driver or worker connected to its node.
+//!
+//! Sending. Records of all threads go through one producer under a short lock, so their order is the order of the
+//! pushes: a reference is released after whatever was sent with it, a class is defined before it is used. A full
+//! ring is back-pressure: the sender gives the node time, and reads the inbound ring meanwhile, so that two full
+//! rings never wait for each other.
+//!
+//! Code that runs inside a dispatch (a waker, the drop of a handle) must not wait for room. What it sends is *deferred*:
+//! kept in order and sent by the next thread that can. Only releases, answers to steals and to cancellations are ever
+//! sent from there, and none of them can come too late.
+//!
+//! Loss. When the node is gone, or says that this client must go, every handle without a value fails, everybody is
+//! woken, and every later call fails with the same error.
+
+use crate::current::TaskState;
+use crate::error::{Error, Result};
+use crate::handles::{Handle, Slab, State};
+use crate::pump::{self, Reception};
+use crate::regions::Regions;
+use crate::submit::Classes;
+use crate::worker::Desk;
+use parking_lot::{Mutex, MutexGuard};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+use tharsis_object_store::channel::Channel;
+use tharsis_object_store::{ArenaMap, BellBoard, PendingLarge, Producer, PushError};
+use tharsis_protos::records::{FromClient, Token};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, RefId, TaskId};
+
+/// Rest of a sender that found the ring full: the node has thousands of records to work off.
+const FULL_RING_REST: Duration = Duration::from_micros(100);
+
+/// A connection to a node. Cloning is cheap; the connection ends with [`Client::close`] or when the node goes.
+#[derive(Clone)]
+pub struct Client(Arc<Core>);
+
+/// What a client is made of; see [`crate::connect`] for the usual way.
+pub struct ClientParts {
+    /// Number of the client in its node.
+    pub client: ClientId,
+    /// The node.
+    pub node: NodeId,
+    /// The job it works for.
+    pub job: JobId,
+    /// Whether it runs tasks.
+    pub is_worker: bool,
+    /// The client's side of the rings, and its bell.
+    pub channel: Channel,
+    /// The node's board.
+    pub board: BellBoard,
+    /// The client's place on it.
+    pub board_index: u32,
+    /// The node's arena.
+    pub arena: Arc<ArenaMap>,
+    /// Takes the output of workers; `None` prints it to this process's own output with a prefix.
+    pub log_sink: Option<LogSink>,
+}
+
+/// Takes complete lines of a worker: its process, whether they came from stderr, the text.
+pub type LogSink = Box<dyn Fn(u32, bool, &str) + Send + Sync>;
+
+pub(crate) struct Core {
+    pub(crate) client: ClientId,
+    pub(crate) node: NodeId,
+    pub(crate) job: JobId,
+    pub(crate) is_worker: bool,
+    /// Tells clients of one process apart; never used again.
+    pub(crate) serial: u32,
+    outbox: Mutex<Producer>,
+    deferred: Mutex<VecDeque<Vec<u8>>>,
+    has_deferred: AtomicBool,
+    board: BellBoard,
+    board_index: usize,
+    pub(crate) arena: Arc<ArenaMap>,
+    pub(crate) reception: Reception,
+    pub(crate) slab: Mutex<Slab>,
+    pub(crate) classes: Classes,
+    pub(crate) regions: Regions,
+    /// Work of a worker.
+    pub(crate) desk: Desk,
+    pub(crate) log_sink: Option<LogSink>,
+    /// What a thread without a task works for.
+    pub(crate) root: Arc<TaskState>,
+    lost: OnceLock<Arc<Failure>>,
+    is_lost: AtomicBool,
+    /// Run when the client is lost, once.
+    on_loss: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+thread_local! {
+    /// The record being built; taken while it is in use.
+    static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// The client whose records this thread dispatches.
+    static DISPATCHING: Cell<*const Core> = const { Cell::new(std::ptr::null()) };
+}
+
+static SERIAL: AtomicU32 = AtomicU32::new(1);
+
+impl Client {
+    /// Makes a client of its parts and starts its background reader.
+    ///
+    /// # Errors
+    /// `Internal` if no thread can be started.
+    pub fn from_parts(parts: ClientParts) -> Result<Self> {
+        let root_task = if parts.is_worker { background_task(&parts) } else { TaskId::root(parts.job) };
+        let client = Self(Arc::new(Core {
+            client: parts.client,
+            node: parts.node,
+            job: parts.job,
+            is_worker: parts.is_worker,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            outbox: Mutex::new(parts.channel.producer),
+            deferred: Mutex::default(),
+            has_deferred: AtomicBool::new(false),
+            board: parts.board,
+            board_index: parts.board_index as usize,
+            arena: parts.arena,
+            reception: Reception::new(parts.channel.consumer, parts.channel.bell),
+            slab: Mutex::default(),
+            classes: Classes::default(),
+            regions: Regions::default(),
+            desk: Desk::default(),
+            log_sink: parts.log_sink,
+            root: Arc::new(TaskState::root(root_task)),
+            lost: OnceLock::new(),
+            is_lost: AtomicBool::new(false),
+            on_loss: Mutex::default(),
+        }));
+        pump::start(&client).map_err(|cause| Error::internal(format!("cannot start a thread: {cause}")))?;
+        Ok(client)
+    }
+
+    /// Number of this client in its node.
+    #[must_use]
+    pub fn id(&self) -> ClientId {
+        self.0.client
+    }
+
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.0.node
+    }
+
+    /// The job it works for.
+    #[must_use]
+    pub fn job(&self) -> JobId {
+        self.0.job
+    }
+
+    /// Ends the connection: everything that waits fails with `Shutdown`.
+    pub fn close(&self) {
+        self.lose(Failure::new(FailureKind::Shutdown, "the runtime was shut down"));
+    }
+
+    /// Ends the connection for a reason; the first reason counts.
+    pub fn lose(&self, failure: Failure) {
+        self.0.lose(failure);
+    }
+
+    /// Why the connection ended, if it has.
+    #[must_use]
+    pub fn loss(&self) -> Option<Error> {
+        self.0.lost.get().map(|failure| Error::shared(Arc::clone(failure)))
+    }
+
+    /// Runs `action` once when the connection ends; at once if it has ended already.
+    pub fn on_loss(&self, action: impl FnOnce() + Send + 'static) {
+        self.0.on_loss.lock().push(Box::new(action));
+        if self.0.is_lost() {
+            self.0.run_loss_actions();
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.0
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Core> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Sends a record.
+    pub(crate) fn send(&self, record: &FromClient<'_>) -> Result<()> {
+        self.0.send(record)
+    }
+
+    /// Sends a record whose loss shows elsewhere: the connection is gone then.
+    pub(crate) fn send_or_lose(&self, record: &FromClient<'_>) {
+        let _ = self.0.send(record);
+    }
+
+    /// Makes a handle in this state.
+    pub(crate) fn handle(&self, reference: RefId, state: State) -> Arc<Handle> {
+        self.0.slab.lock().insert(self, reference, state)
+    }
+
+    /// Makes a handle for a reference that was found inside a value.
+    pub(crate) fn hold(&self, reference: RefId) -> Arc<Handle> {
+        let handle = self.handle(reference, State::Pending);
+        match self.send(&FromClient::Hold { token: handle.token(), reference }) {
+            Ok(()) => handle,
+            Err(error) => Handle::failed(error),
+        }
+    }
+
+    /// Forgets a dropped handle and tells the node.
+    pub(crate) fn release(&self, token: Token, reference: RefId) {
+        self.0.slab.lock().remove(token);
+        self.send_or_lose(&FromClient::Release { token, reference });
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({} of node {})", self.0.client.0, self.0.node)
+    }
+}
+
+/// What threads of a worker that run no task work for: an id of its own, so that they never name another's objects.
+fn background_task(parts: &ClientParts) -> TaskId {
+    TaskId::root(parts.job).child(parts.node.0).child(u64::from(parts.client.0))
+}
+
+impl Core {
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// The error of a client that is gone.
+    pub(crate) fn loss(&self) -> Error {
+        match self.lost.get() {
+            Some(failure) => Error::shared(Arc::clone(failure)),
+            None => Error::internal("the connection was taken for lost and is not"),
+        }
+    }
+
+    pub(crate) fn lose(&self, failure: Failure) {
+        if self.lost.set(Arc::new(failure)).is_err() {
+            return;
+        }
+        self.is_lost.store(true, Ordering::SeqCst);
+        let handles = self.slab.lock().all();
+        if let Some(failure) = self.lost.get() {
+            handles.iter().for_each(|handle| handle.fail(failure));
+        }
+        self.reception.wake_all();
+        self.run_loss_actions();
+    }
+
+    /// As [`Core::lose`], after what the node still wrote was read: it may say why.
+    pub(crate) fn lose_after_reading(&self, failure: Failure) {
+        self.drain();
+        self.lose(failure);
+    }
+
+    fn run_loss_actions(&self) {
+        let actions = std::mem::take(&mut *self.on_loss.lock());
+        actions.into_iter().for_each(|action| action());
+    }
+
+    pub(crate) fn send(&self, record: &FromClient<'_>) -> Result<()> {
+        let mut bytes = RECORD.take();
+        bytes.clear();
+        record.encode(&mut bytes);
+        let result = self.push(&bytes);
+        const KEPT_BYTES: usize = 64 << 10;
+        if bytes.capacity() <= KEPT_BYTES {
+            RECORD.set(bytes);
+        }
+        result
+    }
+
+    fn push(&self, bytes: &[u8]) -> Result<()> {
+        if self.is_lost() {
+            return Err(self.loss());
+        }
+        if DISPATCHING.get() == std::ptr::from_ref(self) {
+            self.defer(bytes.to_vec());
+            return Ok(());
+        }
+        let mut outbox = self.outbox.lock();
+        loop {
+            match outbox.try_push(&[bytes]) {
+                Ok(()) => break,
+                Err(PushError::Full) => self.make_room(&mut outbox)?,
+                Err(PushError::TooLarge { .. }) => {
+                    self.push_large(&mut outbox, bytes)?;
+                    break;
+                }
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        outbox.publish();
+        drop(outbox);
+        self.ring_node();
+        self.send_deferred();
+        Ok(())
+    }
+
+    fn push_large(&self, outbox: &mut MutexGuard<'_, Producer>, bytes: &[u8]) -> Result<()> {
+        let mut message = PendingLarge::new(bytes.to_vec());
+        loop {
+            match outbox.try_push_large(&mut message) {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.make_room(outbox)?,
+                Err(PushError::TooLarge { len, limit_bytes }) => {
+                    return Err(Error::argument(format!(
+                        "a message of {len} bytes is above the limit of {limit_bytes}; use put for large values"
+                    )));
+                }
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+    }
+
+    /// Lets the node work while the ring is full, and reads what it has to say.
+    fn make_room(&self, outbox: &mut MutexGuard<'_, Producer>) -> Result<()> {
+        outbox.publish();
+        self.ring_node();
+        self.drain();
+        if self.is_lost() {
+            return Err(self.loss());
+        }
+        std::thread::sleep(FULL_RING_REST);
+        Ok(())
+    }
+
+    fn broken(&self, error: &PushError) -> Error {
+        self.lose(Failure::new(FailureKind::Disconnected, format!("the ring to the node is broken: {error}")));
+        self.loss()
+    }
+
+    /// Tells the node that there is something to read, or room to write.
+    pub(crate) fn ring_node(&self) {
+        self.board.mark_and_ring(self.board_index);
+    }
+
+    fn defer(&self, record: Vec<u8>) {
+        self.deferred.lock().push_back(record);
+        self.has_deferred.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.has_deferred.load(Ordering::Relaxed)
+    }
+
+    /// Sends what was deferred, as far as there is room and nobody else is sending.
+    pub(crate) fn send_deferred(&self) {
+        if !self.has_deferred() || DISPATCHING.get() == std::ptr::from_ref(self) {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        let Some(mut outbox) = self.outbox.try_lock() else { return };
+        let mut deferred = self.deferred.lock();
+        let mut is_sent = false;
+        while let Some(record) = deferred.front() {
+            if outbox.try_push(&[record]).is_err() {
+                break;
+            }
+            deferred.pop_front();
+            is_sent = true;
+        }
+        self.has_deferred.store(!deferred.is_empty(), Ordering::SeqCst);
+        drop(deferred);
+        if is_sent {
+            outbox.publish();
+            drop(outbox);
+            self.ring_node();
+        }
+    }
+
+    /// Runs `dispatch` so that nothing in it waits for room.
+    pub(crate) fn dispatching<R>(&self, dispatch: impl FnOnce() -> R) -> R {
+        let outer = DISPATCHING.replace(std::ptr::from_ref(self));
+        let result = dispatch();
+        DISPATCHING.set(outer);
+        result
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // The pump holds no strong reference while it sleeps; it looks, sees that we are gone, and ends.
+        self.is_lost.store(true, Ordering::SeqCst);
+        self.reception.wake_all();
+    }
+}

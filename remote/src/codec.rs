@@ -1,0 +1,269 @@
+//! Values to bytes and back: serde and postcard in band, large parts and references beside it.
+//!
+//! While a value is encoded for the store or for a task, a *context* is active on the thread. Zero-copy kinds
+//! ([`crate::Blob`], [`crate::Array`], [`crate::Batch`]) hand their bytes to it and leave an index in band;
+//! [`crate::ObjectRef`] registers its id with it, so that the node can count the reference. While a value is
+//! decoded, the context gives the buffers back (slices of the mapped object, without a copy) and makes live
+//! references of the ids. Contexts nest: a `Serialize` implementation may itself put or get.
+//!
+//! Outside a context the zero-copy kinds are plain bytes, and a reference refuses: it would leave the system's
+//! sight, and its object could be freed behind its back.
+
+use crate::error::{Error, Result};
+use crate::handles::Handle;
+use crate::memory::Mapped;
+use crate::client::Client;
+use bytes::Bytes;
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+use tharsis_types::RefId;
+use tharsis_types::payload::{Frame, FrameLayout, PayloadKind};
+
+/// Buffers below this travel in band: a copy is cheaper than a table entry and 64-byte alignment.
+pub(crate) const BUFFER_BYTES_MIN: usize = 1 << 10;
+
+/// Why a reference was not encoded.
+pub(crate) const REFUSED_REFERENCE: &str =
+    "references can only travel in task arguments, results and put values";
+
+/// An encoded value: in-band bytes and what lies beside them.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    pub(crate) in_band: Vec<u8>,
+    pub(crate) buffers: Vec<Bytes>,
+    pub(crate) nested: Vec<RefId>,
+    /// Keeps the nested references alive until the record that names them is sent.
+    pub(crate) keep: Vec<Arc<Handle>>,
+}
+
+impl Encoded {
+    /// Empties it, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.in_band.clear();
+        self.buffers.clear();
+        self.nested.clear();
+        self.keep.clear();
+    }
+
+    /// How the frame of this value is laid out.
+    pub(crate) fn layout(&self) -> Result<FrameLayout> {
+        FrameLayout::new(PayloadKind::Serde, 0, self.in_band.len(), self.buffers.iter().map(Bytes::len))
+            .map_err(|bad| Error::argument(bad.to_string()))
+    }
+
+    /// Appends one value.
+    pub(crate) fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let own = Sink {
+            buffers: std::mem::take(&mut self.buffers),
+            nested: std::mem::take(&mut self.nested),
+            keep: std::mem::take(&mut self.keep),
+        };
+        let outer = SINK.with(|sink| sink.borrow_mut().replace(own));
+        let start = self.in_band.len();
+        let result = value.serialize(&mut postcard::Serializer { output: Tail(&mut self.in_band) });
+        if let Some(own) = SINK.with(|sink| std::mem::replace(&mut *sink.borrow_mut(), outer)) {
+            (self.buffers, self.nested, self.keep) = (own.buffers, own.nested, own.keep);
+        }
+        result.map_err(|error| {
+            self.in_band.truncate(start);
+            Error::argument(format!("a {} cannot be encoded: {error}", name_of::<T>()))
+        })
+    }
+}
+
+/// What the value that is being encoded hands over.
+struct Sink {
+    buffers: Vec<Bytes>,
+    nested: Vec<RefId>,
+    keep: Vec<Arc<Handle>>,
+}
+
+/// Decodes values one after the other from a frame.
+pub(crate) struct Decoder {
+    source: Source,
+    in_band: Range<usize>,
+}
+
+/// The bytes of a value that is to be decoded.
+#[derive(Clone)]
+pub(crate) enum Payload {
+    /// It came in a record.
+    Inline(Box<[u8]>),
+    /// It lies in the arena.
+    Mapped(Mapped),
+}
+
+impl Payload {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(bytes) => bytes,
+            Self::Mapped(mapped) => mapped.as_ref(),
+        }
+    }
+}
+
+/// What the zero-copy kinds and references draw on while a value is decoded.
+struct Source {
+    whole: Bytes,
+    buffers: Vec<Range<usize>>,
+    client: Option<Client>,
+}
+
+thread_local! {
+    static SINK: RefCell<Option<Sink>> = const { RefCell::new(None) };
+    static SOURCE: RefCell<Option<Source>> = const { RefCell::new(None) };
+}
+
+/// Appends to a vector, faster than an iterator of bytes.
+struct Tail<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Tail<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+impl Decoder {
+    /// Checks the frame and prepares to decode from it.
+    pub(crate) fn new(client: Option<Client>, payload: &Payload) -> Result<Self> {
+        let bytes = payload.bytes();
+        let frame = Frame::parse(bytes).map_err(|bad| Error::corrupt(bad.to_string()))?;
+        if frame.kind() != PayloadKind::Serde {
+            return Err(Error::corrupt(format!("expected an encoded value, found {:?}", frame.kind())));
+        }
+        frame.verify().map_err(|bad| Error::corrupt(bad.to_string()))?;
+        let buffers: Vec<_> = (0..frame.buffer_count()).filter_map(|i| frame.buffer_range(i)).collect();
+        let in_band_start = frame.in_band().as_ptr().addr() - bytes.as_ptr().addr();
+        let in_band = in_band_start..in_band_start + frame.in_band().len();
+        let whole = match payload {
+            Payload::Mapped(mapped) => Bytes::from_owner(mapped.clone()),
+            Payload::Inline(bytes) => Bytes::copy_from_slice(bytes),
+        };
+        Ok(Self { source: Source { whole, buffers, client }, in_band })
+    }
+
+    /// Decodes the next value.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let bytes = self.source.whole.clone();
+        let in_band = bytes.get(self.in_band.clone()).unwrap_or_default();
+        let (result, left) = self.source.lend(|| decode_prefix(in_band));
+        self.in_band.start = self.in_band.end - left;
+        result
+    }
+
+    /// Whether everything was decoded.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.in_band.is_empty()
+    }
+}
+
+impl Source {
+    /// Runs `decode` with this source active on the thread.
+    fn lend<R>(&mut self, decode: impl FnOnce() -> R) -> R {
+        let own = Self {
+            whole: self.whole.clone(),
+            buffers: std::mem::take(&mut self.buffers),
+            client: self.client.take(),
+        };
+        let outer = SOURCE.with(|source| source.borrow_mut().replace(own));
+        let result = decode();
+        if let Some(own) = SOURCE.with(|source| std::mem::replace(&mut *source.borrow_mut(), outer)) {
+            *self = own;
+        }
+        result
+    }
+}
+
+/// Decodes a value that stands alone in its frame.
+pub(crate) fn decode<T: DeserializeOwned>(client: Option<&Client>, payload: &Payload) -> Result<T> {
+    if let [tharsis_types::payload::COMPACT, in_band @ ..] = payload.bytes() {
+        // The common case without buffers needs no copy of the bytes.
+        let mut source = Source { whole: Bytes::new(), buffers: Vec::new(), client: client.cloned() };
+        let (result, left) = source.lend(|| decode_prefix(in_band));
+        return if left == 0 || result.is_err() { result } else { Err(left_over::<T>(left)) };
+    }
+    let mut decoder = Decoder::new(client.cloned(), payload)?;
+    let value = decoder.next()?;
+    if decoder.is_finished() { Ok(value) } else { Err(left_over::<T>(decoder.in_band.len())) }
+}
+
+fn decode_prefix<T: DeserializeOwned>(in_band: &[u8]) -> (Result<T>, usize) {
+    let mut deserializer = postcard::Deserializer::from_bytes(in_band);
+    match T::deserialize(&mut deserializer) {
+        Ok(value) => {
+            let left = deserializer.finalize().map_or(0, <[u8]>::len);
+            (Ok(value), left)
+        }
+        Err(error) => {
+            (Err(Error::corrupt(format!("bytes do not decode to {}: {error}", name_of::<T>()))), in_band.len())
+        }
+    }
+}
+
+fn left_over<T>(left: usize) -> Error {
+    Error::corrupt(format!("{left} bytes are left over after a {}", name_of::<T>()))
+}
+
+fn name_of<T: ?Sized>() -> &'static str {
+    std::any::type_name::<T>()
+}
+
+/// Hands a buffer to the active encoding; `None` if there is none or the buffer is too small to be worth it.
+pub(crate) fn offer_buffer(bytes: &Bytes) -> Option<u32> {
+    if bytes.len() < BUFFER_BYTES_MIN {
+        return None;
+    }
+    SINK.with(|sink| {
+        let mut sink = sink.borrow_mut();
+        let sink = sink.as_mut()?;
+        let index = u32::try_from(sink.buffers.len()).ok()?;
+        sink.buffers.push(bytes.clone());
+        Some(index)
+    })
+}
+
+/// A buffer of the value that is being decoded, without a copy.
+pub(crate) fn take_buffer(index: u32) -> Option<Bytes> {
+    SOURCE.with(|source| {
+        let source = source.borrow();
+        let source = source.as_ref()?;
+        let range = source.buffers.get(index as usize)?.clone();
+        Some(source.whole.slice(range))
+    })
+}
+
+/// Registers a reference with the active encoding; false if there is none.
+pub(crate) fn offer_reference(handle: &Arc<Handle>) -> bool {
+    SINK.with(|sink| match sink.borrow_mut().as_mut() {
+        Some(sink) => {
+            sink.nested.push(handle.reference());
+            sink.keep.push(Arc::clone(handle));
+            true
+        }
+        None => false,
+    })
+}
+
+/// Makes a live reference of an id that was decoded; `None` outside a context.
+pub(crate) fn adopt_reference(reference: RefId) -> Option<Arc<Handle>> {
+    let client = SOURCE.with(|source| source.borrow().as_ref().and_then(|source| source.client.clone()))?;
+    Some(client.hold(reference))
+}

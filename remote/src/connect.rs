@@ -1,0 +1,122 @@
+//! From a node's socket to a client.
+//!
+//! The client says hello over the node's Unix socket and gets the names of its segment and of the board, and the
+//! descriptor of the arena. Afterwards the socket is silent; a thread sleeps on it, because its end is how each side
+//! learns that the other is gone.
+
+use crate::client::{Client, ClientParts, LogSink};
+use crate::error::{Error, Result};
+use crate::registry::function_table;
+use std::io::Read;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tharsis_object_store::channel::Channel;
+use tharsis_object_store::{ArenaMap, BellBoard, Segment, local_socket};
+use tharsis_protos::handshake::{
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Role, Welcome,
+};
+use tharsis_types::{Failure, FailureKind};
+
+/// How long a node may take to answer a hello: it may have to fetch the job's program first.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connects to the node that listens at `socket`.
+///
+/// # Errors
+/// `Disconnected` if nobody answers there, what the node refuses with, `Internal` if its memory cannot be mapped.
+pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<Client> {
+    let unreachable = |cause: &dyn std::fmt::Display| {
+        let text = format!("no node answers at {}: {cause}", socket.display());
+        Error::new(FailureKind::Disconnected, text)
+    };
+    let is_worker = matches!(role, Role::Worker { .. });
+    let stream = UnixStream::connect(socket).map_err(|cause| unreachable(&cause))?;
+    local_socket::check_peer(&stream).map_err(|cause| unreachable(&cause))?;
+    let (welcome, arena) = greet(&stream, role).map_err(|refused| match refused {
+        Greeting::Broken(cause) => unreachable(&cause),
+        Greeting::Refused(failure) => failure.into(),
+    })?;
+    let parts = map(&welcome, arena, is_worker, log_sink)
+        .map_err(|cause| Error::internal(format!("the node's memory cannot be mapped: {cause}")))?;
+    // The names of the segments can go now: this process has mapped everything.
+    local_socket::send_frame(&stream, &[], 0, None).map_err(|cause| unreachable(&cause))?;
+    let client = Client::from_parts(parts)?;
+    watch(&client, stream)?;
+    Ok(client)
+}
+
+enum Greeting {
+    Broken(String),
+    Refused(Failure),
+}
+
+fn greet(stream: &UnixStream, role: Role) -> std::result::Result<(Welcome, OwnedFd), Greeting> {
+    let broken = |cause: &dyn std::fmt::Display| Greeting::Broken(cause.to_string());
+    let hello = Hello {
+        magic: HELLO_MAGIC,
+        version: PROTOCOL_VERSION,
+        pid: std::process::id(),
+        role,
+        functions: function_table(),
+    };
+    let hello = postcard::to_allocvec(&hello).map_err(|cause| broken(&cause))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(|cause| broken(&cause))?;
+    local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| broken(&cause))?;
+    let (answer, arena) = local_socket::recv_frame(stream, HELLO_BYTES_MAX).map_err(|cause| broken(&cause))?;
+    stream.set_read_timeout(None).map_err(|cause| broken(&cause))?;
+    match postcard::from_bytes(&answer).map_err(|cause| broken(&cause))? {
+        Answer::Refused(failure) => Err(Greeting::Refused(failure)),
+        Answer::Report(_) => Err(Greeting::Broken("the node answered a question that was not asked".to_owned())),
+        Answer::Welcome(welcome) => match arena {
+            Some(arena) => Ok((welcome, arena)),
+            None => Err(Greeting::Broken("the welcome brought no arena".to_owned())),
+        },
+    }
+}
+
+fn map(
+    welcome: &Welcome,
+    arena: OwnedFd,
+    is_worker: bool,
+    log_sink: Option<LogSink>,
+) -> std::result::Result<ClientParts, tharsis_object_store::StoreError> {
+    let rings = Arc::new(Segment::open(&welcome.ring_segment)?);
+    let board = Arc::new(Segment::open(&welcome.board_segment)?);
+    Ok(ClientParts {
+        client: welcome.client,
+        node: welcome.node,
+        job: welcome.job,
+        is_worker,
+        channel: Channel::client_side(&rings)?,
+        board: BellBoard::at(&board, 0)?,
+        board_index: welcome.board_index,
+        arena: Arc::new(ArenaMap::from_fd(arena, welcome.arena_bytes)?),
+        log_sink,
+    })
+}
+
+/// Sleeps on the socket until the node closes it. A client that is closed first closes the socket, which ends the thread.
+fn watch(client: &Client, stream: UnixStream) -> Result<()> {
+    let failed = |cause: std::io::Error| Error::internal(format!("cannot watch the node: {cause}"));
+    let ours = stream.try_clone().map_err(failed)?;
+    client.on_loss(move || {
+        let _ = ours.shutdown(Shutdown::Both);
+    });
+    let core = client.downgrade();
+    let watcher = thread::Builder::new().name("tharsis-watch".to_owned()).stack_size(128 << 10);
+    watcher
+        .spawn(move || {
+            // Nothing is ever sent: a read returns when the connection ends.
+            while matches!((&stream).read(&mut [0; 64]), Ok(count) if count > 0) {}
+            if let Some(core) = core.upgrade() {
+                core.lose_after_reading(Failure::new(FailureKind::Disconnected, "the node has gone"));
+            }
+        })
+        .map_err(failed)?;
+    Ok(())
+}

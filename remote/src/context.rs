@@ -1,0 +1,87 @@
+//! What a running task can ask about itself.
+
+use crate::client::Client;
+use crate::current::{self, TaskState};
+use crate::error::Result;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tharsis_types::{Attempt, JobId, NodeId, Resources, TaskId};
+
+/// Where the current code runs: in a task, or in the driver.
+#[derive(Clone)]
+pub struct Context {
+    client: Client,
+    state: Arc<TaskState>,
+}
+
+/// The context of the current thread.
+///
+/// # Errors
+/// `Shutdown` if no runtime is active.
+pub fn context() -> Result<Context> {
+    let client = current::current()?;
+    let state = current::task(&client);
+    Ok(Context { client, state })
+}
+
+impl Context {
+    /// The job.
+    #[must_use]
+    pub fn job(&self) -> JobId {
+        self.client.job()
+    }
+
+    /// The node that this process works for.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.client.node()
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    /// Whether this is a task, not the driver's own code.
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        self.state.slot.is_some()
+    }
+
+    /// The running task; in a driver the root of its job.
+    #[must_use]
+    pub fn task(&self) -> TaskId {
+        self.state.task
+    }
+
+    /// Name of the task; empty in a driver.
+    #[must_use]
+    pub fn task_name(&self) -> &str {
+        self.state.class.as_ref().map_or("", |class| &class.class.name)
+    }
+
+    /// Which attempt this is; the first is 0.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        self.state.attempt
+    }
+
+    /// What the task was given; nothing in a driver.
+    #[must_use]
+    pub fn resources(&self) -> Resources {
+        self.state.class.as_ref().map(|class| class.class.resources.clone()).unwrap_or_default()
+    }
+
+    /// Whether the task should stop because it was cancelled. A long task asks now and then.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.state.is_cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Context({} in {:?})", self.state.task, self.client)
+    }
+}

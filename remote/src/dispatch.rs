@@ -1,0 +1,102 @@
+//! What each record from the node does.
+
+use crate::client::Core;
+use std::io::{self, Write};
+use tharsis_protos::records::ToClient;
+use tharsis_types::{Failure, FailureKind};
+
+impl Core {
+    /// Acts on one record. An error means that the node cannot be understood or that it ended the connection.
+    pub(crate) fn dispatch(&self, record: &[u8]) -> Result<(), Failure> {
+        let decoded = ToClient::decode(record)
+            .map_err(|bad| Failure::new(FailureKind::DataCorrupt, format!("from the node: {bad}")))?;
+        self.dispatching(|| self.act(decoded))
+    }
+
+    fn act(&self, record: ToClient<'_>) -> Result<(), Failure> {
+        match record {
+            ToClient::CancelRun { slot } => self.cancel_run(slot),
+            ToClient::DefineClass { class, definition } => return self.desk.define(class, definition),
+            ToClient::Log { pid, stderr, text } => self.log(pid, stderr, text),
+            ToClient::Region { request, region, failure } => {
+                self.regions.answer(request, region, failure);
+                self.reception.wake_bystanders();
+            }
+            ToClient::Resumed => {
+                self.desk.resume();
+                self.reception.wake_bystanders();
+            }
+            ToClient::Run { slot, class, attempt, task, payload, arguments } => {
+                self.desk.accept(slot, class, attempt, task, payload, arguments)?;
+                self.reception.wake_bystanders();
+            }
+            ToClient::Shutdown { reason } => return Err(Failure::new(FailureKind::Shutdown, reason)),
+            ToClient::StealBack { count } => self.give_back(count),
+            ToClient::Value { token, value } => {
+                // Unlocked before the handle is told: telling may drop the last clone, which locks again.
+                let handle = self.slab.lock().get(token);
+                if let Some(handle) = handle {
+                    handle.deliver(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on what a worker wrote. Escape sequences are shown, not obeyed.
+    fn log(&self, pid: u32, is_error: bool, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        if let Some(sink) = &self.log_sink {
+            sink(pid, is_error, &text);
+            return;
+        }
+        for line in text.lines() {
+            print_line(pid, is_error, line);
+        }
+    }
+}
+
+/// The driver's own output is where the output of its workers belongs.
+fn print_line(pid: u32, is_error: bool, line: &str) {
+    let shown: String = line.chars().flat_map(Escaped::of).collect();
+    // A closed output is no reason to fail: the lines are lost as the user wished.
+    let _ = if is_error {
+        writeln!(io::stderr().lock(), "(worker {pid}) {shown}")
+    } else {
+        writeln!(io::stdout().lock(), "(worker {pid}) {shown}")
+    };
+}
+
+/// A character as it is, or its escape if it would act on a terminal.
+enum Escaped {
+    Escape(std::char::EscapeDefault),
+    Plain(std::option::IntoIter<char>),
+}
+
+impl Escaped {
+    fn of(c: char) -> Self {
+        if c.is_control() && c != '\t' { Self::Escape(c.escape_default()) } else { Self::Plain(Some(c).into_iter()) }
+    }
+}
+
+impl Iterator for Escaped {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match self {
+            Self::Escape(escape) => escape.next(),
+            Self::Plain(plain) => plain.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_are_shown() {
+        let shown: String = "a\tb\u{1b}[31m".chars().flat_map(Escaped::of).collect();
+        assert_eq!(shown, "a\tb\\u{1b}[31m");
+    }
+}

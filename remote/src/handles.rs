@@ -1,0 +1,284 @@
+//! Handles: what this client knows of each reference it holds.
+//!
+//! A handle has a *token*: the number of its slot and the slot's generation, so that news about a dropped handle
+//! is told from news about the next one in the same slot. Its state moves only forward:
+//!
+//! ```text
+//! Pending -> Ready -> Fetching -> Inline | Local | Failed
+//!    \__________________________/
+//! ```
+//! `Pending` and `Fetching` wait for the node, `Ready` waits for someone to ask for the bytes, the rest is final.
+//! `Local` bytes stay where they are until the handle is released, so whatever looks at them holds the handle.
+//!
+//! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle costs its
+//! allocation and its slot, about 120 bytes; a test holds that bound.
+
+use crate::client::Client;
+use crate::error::{Error, decode_failure};
+use crate::get::Counter;
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+use std::thread::Thread;
+use tharsis_protos::records::{Extent, FromClient, Token, ValueView};
+use tharsis_types::{Failure, RefId};
+
+/// One reference of this client.
+pub(crate) struct Handle {
+    /// `None` for a handle that failed before it reached a node.
+    client: Option<Client>,
+    reference: RefId,
+    token: Token,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    state: State,
+    /// Told at every change of the state.
+    waiters: Option<Box<Vec<Waiter>>>,
+}
+
+/// What is known of the value.
+#[derive(Clone)]
+pub(crate) enum State {
+    /// Nothing yet.
+    Pending,
+    /// It exists.
+    Ready,
+    /// It exists and was asked for.
+    Fetching,
+    /// The encoded value.
+    Inline(Box<[u8]>),
+    /// In the arena, pinned for this handle.
+    Local(Extent),
+    /// There is none.
+    Failed(Arc<Failure>),
+}
+
+impl State {
+    /// Whether the task has ended: `wait` asks this.
+    pub(crate) fn is_ready(&self) -> bool {
+        !matches!(self, Self::Pending)
+    }
+
+    /// Whether `get` can answer without the node.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Inline(_) | Self::Local(_) | Self::Failed(_))
+    }
+
+    /// Whether there is something to do about it: read it, or send for it.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.is_final() || matches!(self, Self::Ready)
+    }
+
+    fn from_view(value: ValueView<'_>) -> Self {
+        match value {
+            ValueView::Inline(bytes) => Self::Inline(bytes.into()),
+            ValueView::Local(extent) => Self::Local(extent),
+            ValueView::Ready { .. } => Self::Ready,
+            ValueView::Failed(failure) => Self::Failed(Arc::new(decode_failure(failure))),
+        }
+    }
+}
+
+/// Someone who waits for a change.
+pub(crate) enum Waiter {
+    Counter(Arc<Counter>),
+    Task(Waker),
+    Thread(Thread),
+}
+
+impl Waiter {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Task(a), Self::Task(b)) => a.will_wake(b),
+            (Self::Thread(a), Self::Thread(b)) => a.id() == b.id(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn wake(self) {
+        match self {
+            Self::Counter(counter) => counter.count_down(),
+            Self::Task(waker) => waker.wake(),
+            Self::Thread(thread) => thread.unpark(),
+        }
+    }
+}
+
+impl Handle {
+    /// A handle that never reached a node.
+    pub(crate) fn failed(error: Error) -> Arc<Self> {
+        let reference = RefId { object: nowhere(), owner: tharsis_types::NodeId(0) };
+        let inner = Inner { state: State::Failed(error.into_shared()), waiters: None };
+        Arc::new(Self { client: None, reference, token: 0, inner: Mutex::new(inner) })
+    }
+
+    pub(crate) fn client(&self) -> Option<&Client> {
+        self.client.as_ref()
+    }
+
+    pub(crate) fn reference(&self) -> RefId {
+        self.reference
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.inner.lock().state.clone()
+    }
+
+    /// Looks at the state without cloning it.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
+        look(&self.inner.lock().state)
+    }
+
+    /// Takes in what the node says; a final state stays.
+    pub(crate) fn deliver(&self, value: ValueView<'_>) {
+        self.advance(State::from_view(value));
+    }
+
+    /// Fails the handle unless its value is here already.
+    pub(crate) fn fail(&self, failure: &Arc<Failure>) {
+        self.advance(State::Failed(Arc::clone(failure)));
+    }
+
+    fn advance(&self, to: State) {
+        let mut inner = self.inner.lock();
+        if inner.state.is_final() {
+            return;
+        }
+        inner.state = to;
+        let waiters = inner.waiters.take();
+        drop(inner);
+        if let Some(waiters) = waiters {
+            waiters.into_iter().for_each(Waiter::wake);
+        }
+    }
+
+    /// Sends for the bytes if they exist and nobody has yet.
+    pub(crate) fn fetch_if_ready(&self) {
+        let mut inner = self.inner.lock();
+        if !matches!(inner.state, State::Ready) {
+            return;
+        }
+        inner.state = State::Fetching;
+        drop(inner);
+        if let Some(client) = &self.client {
+            client.send_or_lose(&FromClient::Fetch { token: self.token, reference: self.reference });
+        }
+    }
+
+    /// Has `waiter` told at the next change, unless `done` holds already; says whether it does.
+    pub(crate) fn watch(&self, done: impl FnOnce(&State) -> bool, waiter: impl FnOnce() -> Waiter) -> bool {
+        let mut inner = self.inner.lock();
+        if done(&inner.state) {
+            return true;
+        }
+        let waiters = inner.waiters.get_or_insert_default();
+        let waiter = waiter();
+        if !waiters.iter().any(|known| known.is_same(&waiter)) {
+            waiters.push(waiter);
+        }
+        false
+    }
+
+    /// Forgets a counter that is not interested any more.
+    pub(crate) fn unwatch(&self, counter: &Arc<Counter>) {
+        let mut inner = self.inner.lock();
+        if let Some(waiters) = &mut inner.waiters {
+            waiters.retain(|known| !matches!(known, Waiter::Counter(c) if Arc::ptr_eq(c, counter)));
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            client.release(self.token, self.reference);
+        }
+    }
+}
+
+fn nowhere() -> tharsis_types::ObjectId {
+    tharsis_types::ObjectId::output(tharsis_types::TaskId::from_bytes([0; 16]), 0)
+}
+
+/// The handles of a client, by token.
+#[derive(Default)]
+pub(crate) struct Slab {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Generation of slots to come: above all that were ever given to slots that are gone.
+    generation: u32,
+}
+
+struct Slot {
+    generation: u32,
+    handle: Weak<Handle>,
+}
+
+impl Slab {
+    /// Makes a handle and gives it a token.
+    pub(crate) fn insert(&mut self, client: &Client, reference: RefId, state: State) -> Arc<Handle> {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: self.generation, handle: Weak::new() });
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[number as usize];
+        let token = Token::from(slot.generation) << 32 | Token::from(number);
+        let inner = Mutex::new(Inner { state, waiters: None });
+        let handle = Arc::new(Handle { client: Some(client.clone()), reference, token, inner });
+        slot.handle = Arc::downgrade(&handle);
+        handle
+    }
+
+    /// The handle with this token, if it still lives.
+    pub(crate) fn get(&self, token: Token) -> Option<Arc<Handle>> {
+        let slot = self.slots.get(token as u32 as usize)?;
+        if Token::from(slot.generation) == token >> 32 { slot.handle.upgrade() } else { None }
+    }
+
+    /// Frees the slot of a dropped handle.
+    pub(crate) fn remove(&mut self, token: Token) {
+        let number = token as u32;
+        let Some(slot) = self.slots.get_mut(number as usize) else { return };
+        if Token::from(slot.generation) == token >> 32 {
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.handle = Weak::new();
+            self.free.push(number);
+            self.shrink();
+        }
+    }
+
+    /// All handles that live.
+    pub(crate) fn all(&self) -> Vec<Arc<Handle>> {
+        self.slots.iter().filter_map(|slot| slot.handle.upgrade()).collect()
+    }
+
+    /// Gives the memory back once every handle is gone; generations go on from the highest one.
+    fn shrink(&mut self) {
+        const KEPT_SLOTS: usize = 1 << 16;
+        if self.free.len() == self.slots.len() && KEPT_SLOTS < self.slots.len() {
+            self.generation = self.slots.iter().map(|slot| slot.generation).max().unwrap_or(0);
+            self.slots.truncate(KEPT_SLOTS);
+            self.slots.shrink_to_fit();
+            self.free = (0..KEPT_SLOTS as u32).rev().collect();
+        }
+    }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pending_handle_is_small() {
+        let counts = 2 * size_of::<usize>();
+        let bytes = counts + size_of::<Handle>() + size_of::<Slot>();
+        assert!(bytes <= 128, "{bytes} bytes per handle");
+    }
+}

@@ -1,0 +1,69 @@
+//! What a driver or a worker has: remote functions, references, put, get and wait.
+//!
+//! This crate is the client of a node on the same machine. It knows no decisions (which node runs a task, what is
+//! kept or freed), no tensors, no control store and no gRPC; it speaks [`tharsis_protos::records`] over two rings in
+//! shared memory, and reads and writes objects in place.
+//!
+//! Users see it through the crate `tharsis`. Reading order:
+//!
+//! | question | module |
+//! |---|---|
+//! | what is connected to what | [`client`], `connect` |
+//! | who reads the inbound ring, how does a waiting thread learn of its value | `pump`, `dispatch` |
+//! | what is known of each reference | `handles`, `reference`, `get` |
+//! | how does a value become bytes and back | `codec`, `values`, `memory`, `regions` |
+//! | how does a call become a task | `submit`, `call`, `options`, `registry` |
+//! | how does a task run | `worker`, `context`, `current` |
+//!
+//! Invariants:
+//! 1. A thread never waits while it dispatches (`client`).
+//! 2. Whatever looks at bytes of the arena holds a pin on them (`memory`).
+//! 3. A reference leaves this process only through a record that names it (`codec`).
+//! 4. When the connection ends, everything that waits ends with an error (`client`).
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod client;
+mod call;
+mod codec;
+mod connect;
+mod context;
+pub mod current;
+mod dispatch;
+mod error;
+mod get;
+mod handles;
+mod memory;
+mod options;
+mod pump;
+mod reference;
+mod regions;
+mod registry;
+mod submit;
+mod values;
+mod worker;
+
+pub use call::{IntoArg, Parameter, Returns, Values};
+pub use client::{Client, ClientParts, LogSink};
+pub use connect::connect;
+pub use context::{Context, context};
+pub use error::{Error, Result};
+pub use get::{Timeout, Wait, cancel, get_all, locations, wait};
+pub use options::{MAX_RETRIES_DEFAULT, Options};
+pub use reference::{ObjectRef, RefFuture};
+pub use registry::function_table;
+pub use submit::put;
+pub use tharsis_types::task::{LabelSelector, LabelTerm};
+pub use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+pub use values::{Array, Batch, Blob, Element};
+pub use worker::run_worker;
+
+/// What generated code uses; not for people.
+#[doc(hidden)]
+pub mod generated {
+    pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
+    pub use crate::registry::{Definition, Registered, Remote};
+    pub use crate::submit::{Call, Output};
+    pub use inventory;
+}

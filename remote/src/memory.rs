@@ -1,0 +1,64 @@
+//! Bytes of the arena, kept where they are for as long as someone looks at them.
+//!
+//! The node does not move or free bytes that it has pinned for this client. There are two pins. The bytes of a
+//! reference stay until it is released, so a mapping holds the handle. The bytes of a task's arguments stay until the
+//! task ends; a mapping that outlives the task (kept in a static, sent to a thread) makes the worker take a
+//! reference of its own just before it reports the end (see [`ArgumentPin::prolong`]).
+
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::handles::Handle;
+use std::sync::{Arc, OnceLock};
+use tharsis_object_store::ArenaSlice;
+use tharsis_protos::records::{Extent, FromClient};
+use tharsis_types::RefId;
+
+/// Sealed bytes of an object.
+#[derive(Clone)]
+pub(crate) struct Mapped {
+    bytes: ArenaSlice,
+    /// What keeps the bytes in place: a handle, or an [`ArgumentPin`].
+    _pin: Arc<dyn Send + Sync>,
+}
+
+/// The pin of one argument of a running task.
+pub(crate) struct ArgumentPin {
+    reference: RefId,
+    prolonged: OnceLock<Arc<Handle>>,
+}
+
+impl Mapped {
+    /// Maps an extent that the node named.
+    pub(crate) fn new(client: &Client, extent: Extent, pin: Arc<dyn Send + Sync>) -> Result<Self> {
+        let bytes = client
+            .core()
+            .arena
+            .slice(extent.offset, extent.len)
+            .map_err(|error| Error::corrupt(format!("an object cannot be mapped: {error}")))?;
+        Ok(Self { bytes, _pin: pin })
+    }
+}
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl ArgumentPin {
+    pub(crate) fn new(reference: RefId) -> Arc<Self> {
+        Arc::new(Self { reference, prolonged: OnceLock::new() })
+    }
+
+    /// Takes a reference of its own if anything but the worker still looks at the bytes.
+    ///
+    /// To be called after the function ended and before its end is reported: the node handles the records in
+    /// order, so the new pin is there before the old one goes.
+    pub(crate) fn prolong(self: &Arc<Self>, client: &Client) {
+        if Arc::strong_count(self) > 1 {
+            let handle = client.hold(self.reference);
+            client.send_or_lose(&FromClient::Fetch { token: handle.token(), reference: self.reference });
+            let _ = self.prolonged.set(handle);
+        }
+    }
+}

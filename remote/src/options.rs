@@ -1,0 +1,261 @@
+//! How a call is to run: resources, retries, names, place.
+//!
+//! Options are checked when they are set and refused when the call is made, so that a chain of setters stays a chain.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tharsis_types::limits::{NAME_BYTES_MAX, RETURNS_MAX};
+use tharsis_types::resources::{check_name, units};
+use tharsis_types::task::{LabelSelector, Placement, RetryOn};
+use tharsis_types::{NodeId, Resources};
+
+/// Retries after a crash, unless the options say otherwise.
+pub const MAX_RETRIES_DEFAULT: i32 = 3;
+
+/// The options of a call. `#[remote(..)]` sets them for a function, `f::options()` for one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    pub(crate) name: Option<String>,
+    pub(crate) cpu: Option<u64>,
+    pub(crate) gpu: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) custom: BTreeMap<String, u64>,
+    pub(crate) priority: i32,
+    pub(crate) timeout_ms: u64,
+    pub(crate) max_retries: Option<i32>,
+    pub(crate) retry_on: RetryOn,
+    pub(crate) num_returns: Option<u32>,
+    pub(crate) max_calls: u32,
+    pub(crate) placement: Placement,
+    /// The first thing that was wrong.
+    pub(crate) problem: Option<String>,
+}
+
+impl Options {
+    /// CPUs, 1 by default; fractions share one.
+    #[must_use]
+    pub fn num_cpus(mut self, cpus: f64) -> Self {
+        self.cpu = self.amount("num_cpus", cpus);
+        self
+    }
+
+    /// GPUs, 0 by default.
+    #[must_use]
+    pub fn num_gpus(mut self, gpus: f64) -> Self {
+        self.gpu = self.amount("num_gpus", gpus).unwrap_or(0);
+        self
+    }
+
+    /// Memory in bytes that the task is expected to need.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// An amount of a custom resource. Call it once for each.
+    #[must_use]
+    pub fn resource(mut self, name: &str, amount: f64) -> Self {
+        if let Err(bad) = check_name(name) {
+            self.refuse(bad.to_string());
+        } else if let Some(units) = self.amount(name, amount) {
+            self.custom.insert(name.to_owned(), units);
+        }
+        self
+    }
+
+    /// Tasks of higher priority start first; 0 by default.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// How long one attempt may run.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        // Rounded up, so that a short timeout does not become none.
+        let ms = timeout.as_nanos().div_ceil(1_000_000);
+        self.timeout_ms = u64::try_from(ms).unwrap_or(u64::MAX);
+        if self.timeout_ms == 0 {
+            self.refuse("timeout is 0: leave it away for no bound".to_owned());
+        }
+        self
+    }
+
+    /// How often to run again after a crash or a listed error; negative means without end. 3 by default.
+    #[must_use]
+    pub fn max_retries(mut self, count: i32) -> Self {
+        self.max_retries = Some(count.max(-1));
+        self
+    }
+
+    /// Retries this error of the function. Call it once for each type.
+    #[must_use]
+    pub fn retry_on<E>(mut self) -> Self {
+        let name = std::any::type_name::<E>().to_owned();
+        match &mut self.retry_on {
+            RetryOn::Everything => {}
+            RetryOn::Nothing => self.retry_on = RetryOn::Types(vec![name]),
+            RetryOn::Types(names) => names.push(name),
+        }
+        self
+    }
+
+    /// Retries whatever error the function returns.
+    #[must_use]
+    pub fn retry_on_any(mut self) -> Self {
+        self.retry_on = RetryOn::Everything;
+        self
+    }
+
+    /// A name for people; the function's path by default.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let len = name.len();
+            self.refuse(format!("name has {len} bytes, allowed are 1 to {NAME_BYTES_MAX}"));
+        }
+        self.name = Some(name);
+        self
+    }
+
+    /// How many objects a call of a function that returns `Returns` gives.
+    #[must_use]
+    pub fn num_returns(mut self, count: u32) -> Self {
+        if !(1..=RETURNS_MAX).contains(&count) {
+            self.refuse(format!("num_returns is {count}, allowed are 1 to {RETURNS_MAX}"));
+        }
+        self.num_returns = Some(count);
+        self
+    }
+
+    /// How many calls one worker process serves before it is replaced; 0, the default, means no bound.
+    #[must_use]
+    pub fn max_calls(mut self, count: u32) -> Self {
+        self.max_calls = count;
+        self
+    }
+
+    /// Runs it on the least loaded node.
+    #[must_use]
+    pub fn spread(mut self) -> Self {
+        self.placement = Placement::Spread;
+        self
+    }
+
+    /// Runs it on this node; with `soft`, on another one if this is gone.
+    #[must_use]
+    pub fn node(mut self, node: NodeId, soft: bool) -> Self {
+        self.placement = Placement::Node { node, soft };
+        self
+    }
+
+    /// Runs it on a node whose labels match; several selectors are tried in order.
+    #[must_use]
+    pub fn labels(mut self, selectors: impl IntoIterator<Item = LabelSelector>) -> Self {
+        self.placement = Placement::Labels(selectors.into_iter().collect());
+        self
+    }
+
+    pub(crate) fn resources(&self) -> Resources {
+        let cpu = self.cpu.unwrap_or(Resources::UNIT);
+        Resources { cpu, gpu: self.gpu, memory: self.memory_bytes, custom: self.custom.clone() }
+    }
+
+    fn amount(&mut self, name: &str, amount: f64) -> Option<u64> {
+        match units(name, amount) {
+            Ok(units) => Some(units),
+            Err(bad) => {
+                self.refuse(bad.to_string());
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, problem: String) {
+        self.problem.get_or_insert(problem);
+    }
+}
+
+/// Gives a builder of calls the setters of its `Options` in field 0.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __option_setters {
+    ($vis:vis) => {
+        /// CPUs, 1 by default; fractions share one.
+        #[must_use]
+        $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
+        /// GPUs, 0 by default.
+        #[must_use]
+        $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
+        /// Memory in bytes that the task is expected to need.
+        #[must_use]
+        $vis fn memory(self, bytes: u64) -> Self { Self(self.0.memory(bytes)) }
+        /// An amount of a custom resource. Call it once for each.
+        #[must_use]
+        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
+        /// Tasks of higher priority start first; 0 by default.
+        #[must_use]
+        $vis fn priority(self, priority: i32) -> Self { Self(self.0.priority(priority)) }
+        /// How long one attempt may run.
+        #[must_use]
+        $vis fn timeout(self, timeout: ::std::time::Duration) -> Self { Self(self.0.timeout(timeout)) }
+        /// How often to run again after a crash or a listed error; negative means without end.
+        #[must_use]
+        $vis fn max_retries(self, count: i32) -> Self { Self(self.0.max_retries(count)) }
+        /// Retries this error of the function. Call it once for each type.
+        #[must_use]
+        $vis fn retry_on<E>(self) -> Self { Self(self.0.retry_on::<E>()) }
+        /// Retries whatever error the function returns.
+        #[must_use]
+        $vis fn retry_on_any(self) -> Self { Self(self.0.retry_on_any()) }
+        /// A name for people; the function's path by default.
+        #[must_use]
+        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
+        /// How many calls one worker process serves before it is replaced; 0 means no bound.
+        #[must_use]
+        $vis fn max_calls(self, count: u32) -> Self { Self(self.0.max_calls(count)) }
+        /// Runs it on the least loaded node.
+        #[must_use]
+        $vis fn spread(self) -> Self { Self(self.0.spread()) }
+        /// Runs it on this node; with `soft`, on another one if this is gone.
+        #[must_use]
+        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
+        /// Runs it on a node whose labels match; several selectors are tried in order.
+        #[must_use]
+        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
+            Self(self.0.labels(selectors))
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_problem_is_kept() {
+        let bad = Options::default().num_cpus(-1.0).name("").num_returns(0);
+        assert!(bad.problem.unwrap().contains("num_cpus"));
+        for bad in [
+            Options::default().resource("CPU", 1.0),
+            Options::default().resource("tpu", f64::NAN),
+            Options::default().name("x".repeat(NAME_BYTES_MAX + 1)),
+            Options::default().timeout(Duration::ZERO),
+        ] {
+            assert!(bad.problem.is_some(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_become_resources() {
+        let options = Options::default().num_cpus(0.25).num_gpus(1.0).memory(5).resource("tpu", 2.0);
+        let resources = options.resources();
+        assert_eq!((resources.cpu, resources.gpu, resources.memory), (2_500, 10_000, 5));
+        assert_eq!(resources.custom["tpu"], 20_000);
+        assert_eq!(Options::default().resources().cpu, Resources::UNIT);
+        assert_eq!(Options::default().timeout(Duration::from_micros(1)).timeout_ms, 1);
+    }
+}

@@ -1,0 +1,178 @@
+//! `ObjectRef`: a typed reference to a value that exists, or will.
+
+use crate::client::Client;
+use crate::codec::{self, REFUSED_REFERENCE};
+use crate::error::{Error, Result};
+use crate::get::{self, Timeout};
+use crate::handles::Handle;
+use serde::de::{self, Deserializer, DeserializeOwned};
+use serde::{Deserialize, Serialize, Serializer, ser};
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tharsis_types::RefId;
+
+/// A reference to a value of type `T` in the store: the result of a task, or something that was put.
+///
+/// Clones refer to the same value; it lives until the last of them, on any machine, is dropped. A reference may
+/// stand inside task arguments, results and put values, and is counted there as well. Read it with
+/// [`ObjectRef::get`], or `.await` it.
+pub struct ObjectRef<T> {
+    handle: Arc<Handle>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> ObjectRef<T> {
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle, value: PhantomData }
+    }
+
+    /// A reference without a value.
+    pub(crate) fn failed(error: Error) -> Self {
+        Self::new(Handle::failed(error))
+    }
+
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
+    /// The value's id, and the node that answers for it.
+    #[must_use]
+    pub fn id(&self) -> RefId {
+        self.handle.reference()
+    }
+
+    /// Whether the value, or the reason why there is none, is known here.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        if let Some(client) = self.handle.client() {
+            client.core().drain();
+        }
+        self.handle.look(crate::handles::State::is_ready)
+    }
+}
+
+impl<T: DeserializeOwned> ObjectRef<T> {
+    /// Waits for the value and reads it.
+    ///
+    /// # Errors
+    /// Whatever kept the task from returning a value, see [`Error::kind`].
+    pub fn get(&self) -> Result<T> {
+        get::one(&self.handle, None)
+    }
+
+    /// Waits for the value for at most `timeout` (seconds, or a `Duration`); 0 takes only what is here.
+    ///
+    /// # Errors
+    /// `GetTimeout` if it is not here in time (a later `get` may succeed), `InvalidArgument` for a timeout that is
+    /// negative or not a number, else as [`ObjectRef::get`].
+    pub fn get_timeout(&self, timeout: impl Into<Timeout>) -> Result<T> {
+        get::one(&self.handle, Some(timeout.into()))
+    }
+}
+
+impl<T> Clone for ObjectRef<T> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.handle))
+    }
+}
+
+impl<T> fmt::Debug for ObjectRef<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectRef<{}>({})", std::any::type_name::<T>(), self.id().object)
+    }
+}
+
+impl<T> Serialize for ObjectRef<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(error) = get::early_failure(&self.handle) {
+            return Err(ser::Error::custom(error));
+        }
+        if codec::offer_reference(&self.handle) {
+            self.id().serialize(serializer)
+        } else {
+            Err(ser::Error::custom(REFUSED_REFERENCE))
+        }
+    }
+}
+
+impl<'de, T> Deserialize<'de> for ObjectRef<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let reference = RefId::deserialize(deserializer)?;
+        codec::adopt_reference(reference).map(Self::new).ok_or_else(|| de::Error::custom(REFUSED_REFERENCE))
+    }
+}
+
+/// Waits for a value; made by `.await` on an [`ObjectRef`].
+///
+/// # Cancel safety
+/// Dropping it loses nothing: the task goes on, and another `await` or `get` finds the value.
+pub struct RefFuture<T> {
+    handle: Arc<Handle>,
+    /// The client that knows of our waiting.
+    entered: Option<Client>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Future for RefFuture<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if self.entered.is_none()
+            && !self.handle.look(crate::handles::State::is_final)
+            && let Some(client) = self.handle.client().cloned()
+        {
+            client.core().reception.enter_async();
+            crate::worker::enter_await();
+            self.entered = Some(client);
+        }
+        if get::poll_final(&self.handle, context) {
+            self.leave();
+            Poll::Ready(get::decode_final(&self.handle))
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl<T> RefFuture<T> {
+    fn leave(&mut self) {
+        if let Some(client) = self.entered.take() {
+            client.core().reception.leave_async();
+            crate::worker::leave_await(&client);
+        }
+    }
+}
+
+impl<T> Drop for RefFuture<T> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl<T> fmt::Debug for RefFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RefFuture({})", self.handle.reference().object)
+    }
+}
+
+impl<T: DeserializeOwned> IntoFuture for ObjectRef<T> {
+    type Output = Result<T>;
+    type IntoFuture = RefFuture<T>;
+
+    fn into_future(self) -> RefFuture<T> {
+        RefFuture { handle: self.handle, entered: None, value: PhantomData }
+    }
+}
+
+impl<T: DeserializeOwned> IntoFuture for &ObjectRef<T> {
+    type Output = Result<T>;
+    type IntoFuture = RefFuture<T>;
+
+    fn into_future(self) -> RefFuture<T> {
+        RefFuture { handle: Arc::clone(&self.handle), entered: None, value: PhantomData }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where this client writes large values: regions of the arena that the node granted to it.
+//!
+//! Small objects are carved one after the other from the current region, so that a put takes no round trip; the
+//! next region is asked for when half of the current one is used. An object of more than a quarter of a region gets
+//! one of its own, exactly as large as it is. A region is retired, and what was not sealed in it is free again, when
+//! the last writer in it is done *and has reported*: each [`Written`] holds its region until its record is sent.
+//!
+//! Regions start small and grow with use, so that a worker that returns one large value does not hold
+//! sixteen mebibytes for the rest of its life.
+
+use crate::client::{Client, Core};
+use crate::codec::Encoded;
+use crate::error::{Error, Result, decode_failure};
+use crate::pump::Wish;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use tharsis_object_store::{WriteSlot, copy_large};
+use tharsis_protos::records::{Extent, FromClient};
+use tharsis_types::Failure;
+use tharsis_types::limits::{MIB, OBJECT_ALIGN};
+use tharsis_types::payload::FrameLayout;
+
+/// First region of a client.
+const REGION_BYTES_MIN: u64 = MIB as u64;
+/// Regions grow up to this.
+const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
+
+/// Regions of one client.
+#[derive(Default)]
+pub(crate) struct Regions {
+    writing: Mutex<Writing>,
+    answers: Mutex<HashMap<u32, Option<std::result::Result<Extent, Failure>>>>,
+    next_request: AtomicU32,
+}
+
+#[derive(Default)]
+struct Writing {
+    current: Option<(Arc<Region>, u64)>,
+    /// The request for the region after the current one.
+    ahead: Option<u32>,
+    grown_bytes: u64,
+}
+
+/// A granted region; dropping it retires it.
+pub(crate) struct Region {
+    core: Weak<Core>,
+    extent: Extent,
+}
+
+/// A frame that lies in the arena, complete.
+pub(crate) struct Written {
+    pub(crate) extent: Extent,
+    /// Not to be retired before the frame was reported.
+    _region: Arc<Region>,
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let Some(core) = self.core.upgrade() else { return };
+        // Should the protection stay, the worst is that this client could still write there.
+        let _ = core.arena.retire(self.extent.offset, self.extent.len);
+        let _ = core.send(&FromClient::RegionRetired { region: self.extent });
+    }
+}
+
+impl Regions {
+    /// Takes in the node's answer to a request.
+    pub(crate) fn answer(&self, request: u32, region: Extent, failure: &[u8]) {
+        let answer = if region.len == 0 { Err(decode_failure(failure)) } else { Ok(region) };
+        if let Some(waiting) = self.answers.lock().get_mut(&request) {
+            *waiting = Some(answer);
+        }
+    }
+
+    fn is_answered(&self, request: u32) -> bool {
+        self.answers.lock().get(&request).is_some_and(Option::is_some)
+    }
+}
+
+impl Client {
+    /// Writes a frame into the arena.
+    ///
+    /// # Errors
+    /// `StoreFull` or `ObjectTooLarge` as the node says, or the loss of the connection.
+    pub(crate) fn write_frame(&self, encoded: &Encoded, layout: &FrameLayout) -> Result<Written> {
+        let len = layout.total_len() as u64;
+        let (region, offset) = self.allocate(len)?;
+        let mut slot = self.core().arena.write(offset, len).map_err(|error| Error::internal(error.to_string()))?;
+        fill(&mut slot, encoded, layout)?;
+        Ok(Written { extent: Extent { offset, len }, _region: region })
+    }
+
+    fn allocate(&self, len: u64) -> Result<(Arc<Region>, u64)> {
+        let mut writing = self.core().regions.writing.lock();
+        let region_bytes = writing.grown_bytes.max(REGION_BYTES_MIN);
+        if len > region_bytes / 4 && len > REGION_BYTES_MIN / 4 {
+            drop(writing);
+            let request = self.request_region(len)?;
+            let region = self.take_region(request)?;
+            let offset = region.extent.offset;
+            return Ok((region, offset));
+        }
+        loop {
+            if let Some((region, used)) = &mut writing.current {
+                let offset = region.extent.offset + *used;
+                if *used + len <= region.extent.len {
+                    *used = (*used + len).next_multiple_of(OBJECT_ALIGN as u64);
+                    let region = Arc::clone(region);
+                    self.look_ahead(&mut writing)?;
+                    return Ok((region, offset));
+                }
+            }
+            writing.current = None;
+            let request = match writing.ahead.take() {
+                Some(request) => request,
+                None => self.request_region(self.grow(&mut writing))?,
+            };
+            writing.current = Some((self.take_region(request)?, 0));
+        }
+    }
+
+    fn grow(&self, writing: &mut Writing) -> u64 {
+        writing.grown_bytes = (writing.grown_bytes * 2).clamp(REGION_BYTES_MIN, REGION_BYTES_MAX);
+        writing.grown_bytes
+    }
+
+    /// Asks for the next region once half of this one is used.
+    fn look_ahead(&self, writing: &mut Writing) -> Result<()> {
+        let is_half_used = writing.current.as_ref().is_some_and(|(region, used)| *used > region.extent.len / 2);
+        if is_half_used && writing.ahead.is_none() {
+            let bytes = self.grow(writing);
+            writing.ahead = Some(self.request_region(bytes)?);
+        }
+        Ok(())
+    }
+
+    fn request_region(&self, bytes: u64) -> Result<u32> {
+        let regions = &self.core().regions;
+        let request = regions.next_request.fetch_add(1, Ordering::Relaxed);
+        regions.answers.lock().insert(request, None);
+        self.send(&FromClient::RegionWanted { request, bytes })?;
+        Ok(request)
+    }
+
+    fn take_region(&self, request: u32) -> Result<Arc<Region>> {
+        let core = self.core();
+        let mut wish = Wish {
+            is_true: &mut || core.regions.is_answered(request),
+            subscribe: &mut || {
+                core.reception.stand_by();
+                core.regions.is_answered(request)
+            },
+        };
+        core.wait(&mut wish, None);
+        let answer = core.regions.answers.lock().remove(&request).flatten();
+        let extent = answer.ok_or_else(|| core.loss())??;
+        core.arena
+            .grant(extent.offset, extent.len)
+            .map_err(|error| Error::internal(format!("a granted region is not writable: {error}")))?;
+        Ok(Arc::new(Region { core: self.downgrade(), extent }))
+    }
+}
+
+/// Writes head, in-band bytes and buffers to their places, in one pass.
+fn fill(slot: &mut WriteSlot, encoded: &Encoded, layout: &FrameLayout) -> Result<()> {
+    const PADDING: [u8; OBJECT_ALIGN] = [0; OBJECT_ALIGN];
+    let head = layout.head();
+    let mut parts: Vec<&[u8]> = vec![&head, &encoded.in_band];
+    let mut at = head.len() + encoded.in_band.len();
+    for (offset, buffer) in layout.buffer_offsets().zip(&encoded.buffers) {
+        parts.push(&PADDING[..offset - at]);
+        parts.push(buffer);
+        at = offset + buffer.len();
+    }
+    copy_large(slot, &parts).map_err(|error| Error::internal(error.to_string()))
+}

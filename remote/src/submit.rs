@@ -1,0 +1,310 @@
+//! Calling a remote function, and putting a value.
+//!
+//! What all calls from one place with the same options share is a *class*, sent once and named by a number. The
+//! number is found by the addresses of the definition and of the call site in a small table of the thread; only a
+//! call with options of its own, or the first of a kind, takes a lock.
+//!
+//! A call never fails by itself: what is wrong with it (options, arguments, connection) is what its references give.
+
+use crate::call::Arguments;
+use crate::client::{Client, Core};
+use crate::current;
+use crate::error::{Error, Result};
+use crate::handles::{Handle, State};
+use crate::options::{MAX_RETRIES_DEFAULT, Options};
+use crate::reference::ObjectRef;
+use crate::registry::{self, Definition};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::Arc;
+use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
+use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
+use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
+
+/// Task classes that a client has defined.
+#[derive(Default)]
+pub(crate) struct Classes {
+    table: Mutex<HashMap<ClassKey, u32>>,
+}
+
+/// Definition and call site by their addresses, and the options of the call if it has its own.
+#[derive(PartialEq, Eq, Hash)]
+struct ClassKey {
+    definition: usize,
+    site: usize,
+    options: Option<Options>,
+}
+
+/// A remembered class of a call without options of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Remembered {
+    client: u32,
+    definition: usize,
+    site: usize,
+    class: u32,
+}
+
+const REMEMBERED_COUNT: usize = 64;
+const NOTHING: Remembered = Remembered { client: 0, definition: 0, site: 0, class: 0 };
+
+thread_local! {
+    static REMEMBERED: [Cell<Remembered>; REMEMBERED_COUNT] = const { [const { Cell::new(NOTHING) }; REMEMBERED_COUNT] };
+    /// Taken while in use; a `Serialize` that submits gets a fresh one.
+    static ARGUMENTS: RefCell<Arguments> = RefCell::default();
+    static FRAME: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One call, as the generated code describes it.
+pub struct Call<'a> {
+    /// The function.
+    pub definition: &'static Definition,
+    /// Options of this call; `None` takes those of the function.
+    pub options: Option<Options>,
+    /// Where it is made.
+    pub site: &'static Location<'static>,
+    /// Adds the arguments.
+    pub arguments: &'a mut dyn FnMut(&mut Arguments) -> Result<()>,
+}
+
+impl Call<'_> {
+    /// Calls a function that returns one value.
+    #[must_use]
+    pub fn one<T>(mut self) -> ObjectRef<T> {
+        match self.submit(1) {
+            Ok((_, handles)) => {
+                handles.into_iter().next().map_or_else(|| ObjectRef::failed(no_handle()), ObjectRef::new)
+            }
+            Err(error) => ObjectRef::failed(error),
+        }
+    }
+
+    /// Calls a function that returns `N` values of any types.
+    #[must_use]
+    pub fn several<const N: usize>(mut self) -> [Output; N] {
+        let mut handles = match self.submit(N as u32) {
+            Ok((_, handles)) => handles.into_iter(),
+            Err(error) => return std::array::from_fn(|_| Output(Handle::failed(error.clone()))),
+        };
+        std::array::from_fn(|_| Output(handles.next().unwrap_or_else(|| Handle::failed(no_handle()))))
+    }
+
+    /// Calls a function that returns as many values of one type as the options say.
+    #[must_use]
+    pub fn many<T>(mut self) -> Vec<ObjectRef<T>> {
+        let own = self.options.as_ref().and_then(|options| options.num_returns);
+        let count = own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns);
+        match self.submit(count) {
+            Ok((_, handles)) => handles.into_iter().map(ObjectRef::new).collect(),
+            Err(error) => (0..count.max(1)).map(|_| ObjectRef::failed(error.clone())).collect(),
+        }
+    }
+
+    fn submit(&mut self, returns: u32) -> Result<(Client, Vec<Arc<Handle>>)> {
+        let client = current::current()?;
+        let mut arguments = ARGUMENTS.take();
+        arguments.clear();
+        let outcome = (self.arguments)(&mut arguments).and_then(|()| {
+            let class = class_of(&client, self, returns)?;
+            send_call(&client, class, returns, &mut arguments)
+        });
+        arguments.clear();
+        ARGUMENTS.set(arguments);
+        outcome.map(|handles| (client, handles))
+    }
+}
+
+/// One of several results, before it has its type.
+pub struct Output(Arc<Handle>);
+
+impl Output {
+    /// Gives it its type.
+    #[must_use]
+    pub fn typed<T>(self) -> ObjectRef<T> {
+        ObjectRef::new(self.0)
+    }
+}
+
+fn no_handle() -> Error {
+    Error::internal("a call made no reference")
+}
+
+fn send_call(
+    client: &Client,
+    class: u32,
+    returns: u32,
+    arguments: &mut Arguments,
+) -> Result<Vec<Arc<Handle>>> {
+    let layout = arguments.encoded.layout()?;
+    let state = current::task(client);
+    let mut frame = FRAME.take();
+    frame.clear();
+    // Arguments too large for a record become one object; it lives as long as the task needs it.
+    let mut whole = None;
+    if layout.total_len() <= INLINE_ARGS_BYTES_MAX {
+        layout.push_frame(&arguments.encoded.in_band, &arguments.encoded.buffers, &mut frame);
+    } else {
+        let handle = put_encoded(client, arguments, state.next_put()?)?;
+        arguments.dependencies.push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
+        whole = Some(handle);
+    }
+    if arguments.dependencies.len() > DEPENDENCIES_MAX {
+        let count = arguments.dependencies.len();
+        return Err(Error::argument(format!("{count} references as arguments, the limit is {DEPENDENCIES_MAX}")));
+    }
+    let task = state.next_child();
+    let handles = new_handles(client, task, returns);
+    let tokens: smallvec::SmallVec<[u8; 64]> = handles.iter().flat_map(|h| h.token().to_le_bytes()).collect();
+    let dependencies = pack::dependencies(&arguments.dependencies);
+    let nested = match whole {
+        None => pack::references(&arguments.encoded.nested),
+        Some(_) => Vec::new(),
+    };
+    let record = FromClient::Submit {
+        class,
+        task,
+        tokens: TokensView::new(&tokens).map_err(malformed)?,
+        payload: &frame,
+        dependencies: DependenciesView::new(&dependencies).map_err(malformed)?,
+        nested: RefsView::new(&nested).map_err(malformed)?,
+    };
+    let sent = client.send(&record);
+    FRAME.set(frame);
+    if let Err(error) = sent {
+        let failure = error.into_shared();
+        handles.iter().for_each(|handle| handle.fail(&failure));
+    }
+    Ok(handles)
+}
+
+fn malformed(bad: tharsis_protos::records::BadRecord) -> Error {
+    Error::internal(bad.to_string())
+}
+
+fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Vec<Arc<Handle>> {
+    let owner = client.node();
+    let mut slab = client.core().slab.lock();
+    (0..returns)
+        .map(|index| {
+            let reference = RefId { object: ObjectId::output(task, index), owner };
+            slab.insert(client, reference, State::Pending)
+        })
+        .collect()
+}
+
+/// Puts a value into the store.
+///
+/// # Errors
+/// `InvalidArgument` if it cannot be encoded, `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown`
+/// without a runtime.
+pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
+    let client = current::current()?;
+    let mut arguments = ARGUMENTS.take();
+    arguments.clear();
+    let outcome = arguments.encoded.push(value).and_then(|()| {
+        let object = current::task(&client).next_put()?;
+        put_encoded(&client, &arguments, object)
+    });
+    arguments.clear();
+    ARGUMENTS.set(arguments);
+    outcome.map(ObjectRef::new)
+}
+
+/// Writes an encoded value to the store, or sends it along if it is small.
+fn put_encoded(client: &Client, arguments: &Arguments, object: ObjectId) -> Result<Arc<Handle>> {
+    let encoded = &arguments.encoded;
+    let layout = encoded.layout()?;
+    let reference = RefId { object, owner: client.node() };
+    let nested = pack::references(&encoded.nested);
+    let nested = RefsView::new(&nested).map_err(malformed)?;
+    if layout.total_len() <= INLINE_BYTES_MAX {
+        let mut frame = Vec::with_capacity(layout.total_len());
+        layout.push_frame(&encoded.in_band, &encoded.buffers, &mut frame);
+        let frame = frame.into_boxed_slice();
+        let handle = client.handle(reference, State::Inline(frame.clone()));
+        let value = ValueView::Inline(&frame);
+        client.send(&FromClient::Put { token: handle.token(), object, value, nested })?;
+        return Ok(handle);
+    }
+    let written = client.write_frame(encoded, &layout)?;
+    let handle = client.handle(reference, State::Local(written.extent));
+    let value = ValueView::Local(written.extent);
+    client.send(&FromClient::Put { token: handle.token(), object, value, nested })?;
+    Ok(handle)
+}
+
+/// The number of a call's class, defining it if it is new.
+fn class_of(client: &Client, call: &mut Call<'_>, returns: u32) -> Result<u32> {
+    let definition = std::ptr::from_ref(call.definition).addr();
+    let site = std::ptr::from_ref(call.site).addr();
+    let client_serial = client.core().serial;
+    if call.options.is_none() {
+        let known = REMEMBERED.with(|table| table[place_of(definition, site)].get());
+        if (known.client, known.definition, known.site) == (client_serial, definition, site) {
+            return Ok(known.class);
+        }
+    }
+    let options = call.options.take();
+    let is_plain = options.is_none();
+    let class = client.core().define(ClassKey { definition, site, options }, call, returns)?;
+    if is_plain {
+        let known = Remembered { client: client_serial, definition, site, class };
+        REMEMBERED.with(|table| table[place_of(definition, site)].set(known));
+    }
+    Ok(class)
+}
+
+fn place_of(definition: usize, site: usize) -> usize {
+    // Both are addresses of aligned statics: fold the bits that differ.
+    ((definition >> 4) ^ (site >> 3) ^ (site >> 9)) % REMEMBERED_COUNT
+}
+
+impl Core {
+    fn define(&self, key: ClassKey, call: &Call<'_>, returns: u32) -> Result<u32> {
+        // Held while the definition is sent, so that no thread uses a number that the node does not know.
+        let mut table = self.classes.table.lock();
+        if let Some(class) = table.get(&key) {
+            return Ok(*class);
+        }
+        let defaults;
+        let options = match &key.options {
+            Some(options) => options,
+            None => {
+                defaults = (call.definition.options)();
+                &defaults
+            }
+        };
+        if let Some(problem) = &options.problem {
+            return Err(Error::argument(format!("{}: {problem}", call.definition.path())));
+        }
+        let encoded = postcard::to_allocvec(&self.task_class(options, call, returns))
+            .map_err(|error| Error::internal(error.to_string()))?;
+        let class = table.len() as u32;
+        self.send(&FromClient::DefineClass { class, definition: &encoded })?;
+        table.insert(key, class);
+        Ok(class)
+    }
+
+    fn task_class(&self, options: &Options, call: &Call<'_>, returns: u32) -> TaskClass {
+        let function = registry::of(call.definition);
+        let path = call.definition.path();
+        TaskClass {
+            job: self.job,
+            function: function.id,
+            signature: function.signature,
+            name: options.name.clone().unwrap_or_else(|| path.clone()),
+            function_name: path,
+            call_site: format!("{}:{}", call.site.file(), call.site.line()),
+            resources: options.resources(),
+            priority: options.priority,
+            returns,
+            max_retries: options.max_retries.unwrap_or(MAX_RETRIES_DEFAULT),
+            retry_on: options.retry_on.clone(),
+            timeout_ms: options.timeout_ms,
+            max_calls: options.max_calls,
+            placement: options.placement.clone(),
+        }
+    }
+}

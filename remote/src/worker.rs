@@ -1,0 +1,389 @@
+//! The worker loop: tasks in, results out.
+//!
+//! One thread executes. While it has nothing to run it leads the reception and so finds its next task itself; while
+//! the user's code runs, the pump reads, and answers what cannot wait: it hands back tasks that were sent ahead and
+//! are wanted elsewhere, and marks a cancelled one. Each end is reported at once: a report costs two stores, and
+//! wakes the node only if it sleeps. Holding a report back until the next task ends would save those stores and could
+//! make a caller wait for a task that has nothing to do with it.
+//!
+//! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that it is
+//! blocked, and it goes on when the node says so.
+
+use crate::call::{TaskCall, into_failure};
+use crate::client::{Client, Core};
+use crate::codec::Payload;
+use crate::current::{self, TaskState};
+use crate::error::{Error, Result, decode_failure, encode_failure};
+use crate::memory::{ArgumentPin, Mapped};
+use crate::pump::Wish;
+use crate::registry::{self, Function};
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use tharsis_protos::records::{
+    ArgumentsView, Extent, FromClient, OutcomeView, OutputsView, SlotsView, ValueView,
+};
+use tharsis_types::failure::Origin;
+use tharsis_types::{Attempt, Dependency, Failure, FailureKind, RefId, TaskClass, TaskId};
+
+/// A class of tasks that the node may send, and the function behind it if this program has it.
+pub(crate) struct RunClass {
+    pub(crate) class: TaskClass,
+    function: std::result::Result<Function, Failure>,
+}
+
+/// One argument that was given by reference.
+pub(crate) struct Argument {
+    pub(crate) parameter: u16,
+    value: ArgumentValue,
+    pin: Arc<ArgumentPin>,
+    payload: OnceLock<Payload>,
+}
+
+enum ArgumentValue {
+    Failed(Failure),
+    Inline,
+    Local(Extent),
+}
+
+/// A task that waits for its turn in this worker.
+struct Run {
+    slot: u32,
+    attempt: Attempt,
+    task: TaskId,
+    class: Arc<RunClass>,
+    payload: Box<[u8]>,
+    arguments: Vec<Argument>,
+}
+
+/// What a worker has on its desk.
+#[derive(Default)]
+pub(crate) struct Desk {
+    classes: Mutex<HashMap<u32, Arc<RunClass>>>,
+    queue: Mutex<VecDeque<Run>>,
+    running: Mutex<Option<Arc<TaskState>>>,
+    is_resumed: AtomicBool,
+}
+
+impl Desk {
+    /// Learns a class.
+    pub(crate) fn define(&self, number: u32, definition: &[u8]) -> Result<(), Failure> {
+        let class: TaskClass = postcard::from_bytes(definition)
+            .map_err(|error| Failure::new(FailureKind::DataCorrupt, format!("a task class does not decode: {error}")))?;
+        let function = registry::find(class.function, class.signature, &class.function_name);
+        self.classes.lock().insert(number, Arc::new(RunClass { class, function }));
+        Ok(())
+    }
+
+    /// Queues a task.
+    pub(crate) fn accept(
+        &self,
+        slot: u32,
+        class: u32,
+        attempt: Attempt,
+        task: TaskId,
+        payload: &[u8],
+        arguments: ArgumentsView<'_>,
+    ) -> Result<(), Failure> {
+        let class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
+            Failure::new(FailureKind::DataCorrupt, format!("the node named class {class} and did not define it"))
+        })?;
+        let arguments = arguments
+            .iter()
+            .map(|argument| argument.map(|(parameter, from, value)| Argument::new(parameter, from, value)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|bad| Failure::new(FailureKind::DataCorrupt, bad.to_string()))?;
+        self.queue.lock().push_back(Run { slot, attempt, task, class, payload: payload.into(), arguments });
+        Ok(())
+    }
+
+    /// The task that runs.
+    pub(crate) fn running(&self) -> Option<Arc<TaskState>> {
+        self.running.lock().clone()
+    }
+
+    pub(crate) fn resume(&self) {
+        self.is_resumed.store(true, Ordering::Release);
+    }
+
+    /// Takes up to `count` tasks that were not started, the last ones first, as packed slots.
+    fn take_back(&self, count: usize) -> Vec<u8> {
+        let mut queue = self.queue.lock();
+        let kept = queue.len().saturating_sub(count);
+        let taken = queue.split_off(kept);
+        drop(queue);
+        taken.iter().flat_map(|run| run.slot.to_le_bytes()).collect()
+    }
+}
+
+impl Argument {
+    fn new(parameter: u16, from: RefId, value: ValueView<'_>) -> Self {
+        let payload = OnceLock::new();
+        let value = match value {
+            ValueView::Inline(bytes) => {
+                let _ = payload.set(Payload::Inline(bytes.into()));
+                ArgumentValue::Inline
+            }
+            ValueView::Local(extent) => ArgumentValue::Local(extent),
+            ValueView::Failed(failure) => ArgumentValue::Failed(decode_failure(failure)),
+            ValueView::Ready { len } => ArgumentValue::Failed(Failure::new(
+                FailureKind::Internal,
+                format!("the node started a task whose argument of {len} bytes is not mapped"),
+            )),
+        };
+        Self { parameter, value, pin: ArgumentPin::new(from), payload }
+    }
+
+    /// The bytes of the argument.
+    pub(crate) fn payload(&self, client: &Client) -> Result<&Payload> {
+        if let Some(payload) = self.payload.get() {
+            return Ok(payload);
+        }
+        match &self.value {
+            ArgumentValue::Failed(failure) => Err(failure.clone().into()),
+            ArgumentValue::Inline => Err(Error::internal("an inline argument without bytes")),
+            ArgumentValue::Local(extent) => {
+                let mapped = Mapped::new(client, *extent, Arc::clone(&self.pin) as _)?;
+                Ok(self.payload.get_or_init(|| Payload::Mapped(mapped)))
+            }
+        }
+    }
+
+    /// Keeps the bytes in place beyond the task if something still looks at them.
+    fn prolong(self, client: &Client) {
+        let Self { pin, payload, .. } = self;
+        drop(payload);
+        pin.prolong(client);
+    }
+}
+
+/// Runs tasks until the node ends the connection.
+///
+/// # Errors
+/// Why it ended, unless it was an orderly shutdown.
+pub fn run_worker(client: &Client) -> Result<()> {
+    hook_panics();
+    let _binding = current::bind(client.clone());
+    let core = client.core();
+    loop {
+        let next = core.desk.queue.lock().pop_front();
+        match next {
+            Some(run) => execute(client, run),
+            None => {
+                let has_work = || !core.desk.queue.lock().is_empty();
+                let mut wish = Wish {
+                    is_true: &mut || has_work(),
+                    subscribe: &mut || {
+                        core.reception.stand_by();
+                        has_work()
+                    },
+                };
+                if !core.wait(&mut wish, None) {
+                    let loss = core.loss();
+                    return if loss.kind() == FailureKind::Shutdown { Ok(()) } else { Err(loss) };
+                }
+            }
+        }
+        if core.is_lost() {
+            let loss = core.loss();
+            return if loss.kind() == FailureKind::Shutdown { Ok(()) } else { Err(loss) };
+        }
+    }
+}
+
+fn execute(client: &Client, run: Run) {
+    let core = client.core();
+    let Run { slot, attempt, task, class, payload, arguments } = run;
+    let state = Arc::new(TaskState::new(task, attempt, Some(slot), Some(Arc::clone(&class))));
+    *core.desk.running.lock() = Some(Arc::clone(&state));
+    let outer = current::replace_task(Some((core.serial, state)));
+    let started = Instant::now();
+    let outcome = call(client, &class, payload, &arguments);
+    let run_ns = u32::try_from(started.elapsed().as_nanos()).unwrap_or(u32::MAX);
+    current::replace_task(outer);
+    *core.desk.running.lock() = None;
+    // Before the report: the node handles records in order, and the arguments' pins end with the task.
+    arguments.into_iter().for_each(|argument| argument.prolong(client));
+    match outcome {
+        Ok(outputs) => {
+            let view = OutputsView::new(outputs.count, &outputs.bytes);
+            client.send_or_lose(&FromClient::Done { slot, run_ns, outcome: OutcomeView::Returned(view) });
+        }
+        Err(failure) => core.report_failure(slot, run_ns, failure.at(origin(core, &class, task, attempt))),
+    }
+}
+
+fn call(
+    client: &Client,
+    class: &RunClass,
+    payload: Box<[u8]>,
+    arguments: &[Argument],
+) -> Result<crate::call::Outputs, Failure> {
+    let function = class.function.as_ref().map_err(Clone::clone)?;
+    let inline;
+    let payload = match arguments.iter().find(|argument| argument.parameter == Dependency::WHOLE) {
+        Some(whole) => whole.payload(client).map_err(into_failure)?,
+        None => {
+            inline = Payload::Inline(payload);
+            &inline
+        }
+    };
+    let mut call = TaskCall::new(client, class, payload, arguments)?;
+    let run = AssertUnwindSafe(|| (function.definition.run)(&mut call));
+    match catch_unwind(run) {
+        Ok(Ok(())) => Ok(call.outputs),
+        Ok(Err(failure)) => Err(failure),
+        Err(panic) => Err(panic_failure(panic.as_ref())),
+    }
+}
+
+fn origin(core: &Core, class: &RunClass, task: TaskId, attempt: Attempt) -> Origin {
+    Origin {
+        task_name: class.class.name.clone(),
+        task: Some(task),
+        call_site: class.class.call_site.clone(),
+        node: Some(core.node),
+        pid: Some(std::process::id()),
+        attempt,
+    }
+}
+
+impl Core {
+    fn report_failure(&self, slot: u32, run_ns: u32, failure: Failure) {
+        let error_type = match (&failure.kind, &failure.user) {
+            (FailureKind::UserError, Some(user)) => user.type_name.clone(),
+            _ => String::new(),
+        };
+        let failure = encode_failure(&failure);
+        let outcome = OutcomeView::Failed { error_type: &error_type, failure: &failure };
+        let _ = self.send(&FromClient::Done { slot, run_ns, outcome });
+    }
+
+    /// Marks the running task as cancelled, or ends one that has not started.
+    pub(crate) fn cancel_run(&self, slot: u32) {
+        if let Some(state) = self.desk.running()
+            && state.slot == Some(slot)
+        {
+            state.is_cancelled.store(true, Ordering::Relaxed);
+            return;
+        }
+        let mut queue = self.desk.queue.lock();
+        let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));
+        drop(queue);
+        if let Some(run) = found {
+            let failure = Failure::new(FailureKind::Cancelled, "cancelled before it started");
+            self.report_failure(slot, 0, failure.at(origin(self, &run.class, run.task, run.attempt)));
+        }
+    }
+
+    /// Hands back tasks that are not started. The answer is sent even if there are none.
+    pub(crate) fn give_back(&self, count: u32) {
+        let slots = self.desk.take_back(count as usize);
+        if let Ok(returned) = SlotsView::new(&slots) {
+            let _ = self.send(&FromClient::GiveBack { returned });
+        }
+    }
+
+    /// Says that the running task waits, and hands back everything behind it.
+    pub(crate) fn lend_slot(&self) -> Result<()> {
+        self.desk.is_resumed.store(false, Ordering::Release);
+        let slots = self.desk.take_back(usize::MAX);
+        let returned = SlotsView::new(&slots).map_err(|bad| Error::internal(bad.to_string()))?;
+        self.send(&FromClient::Blocked { returned })
+    }
+
+    /// Waits until the running task may go on.
+    pub(crate) fn reclaim_slot(&self) -> Result<()> {
+        self.send(&FromClient::Unblock)?;
+        let is_resumed = || self.desk.is_resumed.load(Ordering::Acquire);
+        let mut wish = Wish {
+            is_true: &mut || is_resumed(),
+            subscribe: &mut || {
+                self.reception.stand_by();
+                is_resumed()
+            },
+        };
+        if self.wait(&mut wish, None) { Ok(()) } else { Err(self.loss()) }
+    }
+}
+
+thread_local! {
+    /// Message and place of the last panic of a task on this thread.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static RUNTIME: RefCell<Option<tokio::runtime::Runtime>> = const { RefCell::new(None) };
+    /// References that futures on this thread await.
+    static AWAITED: Cell<usize> = const { Cell::new(0) };
+    /// Whether the task of this thread has lent its slot while awaiting.
+    static IS_LENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes where a task panics, and why; then does what was done before.
+fn hook_panics() {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if current::any_own_task().is_some() {
+                let place = info.location().map(ToString::to_string).unwrap_or_default();
+                let backtrace = std::backtrace::Backtrace::capture();
+                let mut text = format!("{} at {place}", message_of(info.payload()));
+                if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+                    text = format!("{text}\n{backtrace}");
+                }
+                PANIC.set(Some(text));
+            }
+            before(info);
+        }));
+    });
+}
+
+fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {
+    let text = PANIC.take().unwrap_or_else(|| message_of(payload).to_owned());
+    Failure::new(FailureKind::Panicked, text)
+}
+
+fn message_of(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}
+
+/// Runs a future of the running task to its end, on a runtime that this thread keeps.
+pub(crate) fn block_on<F: Future>(client: &Client, future: F) -> Result<F::Output> {
+    // Taken while in use, so that a panic in the future does not leave it borrowed.
+    let runtime = match RUNTIME.take() {
+        Some(runtime) => runtime,
+        None => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Error::internal(format!("cannot start an async runtime: {cause}")))?,
+    };
+    let mut future = std::pin::pin!(future);
+    let output = runtime.block_on(std::future::poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        if polled.is_pending() && AWAITED.get() > 0 && client.core().is_worker && !IS_LENT.replace(true) {
+            // Should the connection be gone, the awaited references fail and the future goes on.
+            let _ = client.core().lend_slot();
+        }
+        polled
+    }));
+    RUNTIME.set(Some(runtime));
+    Ok(output)
+}
+
+/// A future of this thread begins to wait for a reference.
+pub(crate) fn enter_await() {
+    AWAITED.set(AWAITED.get() + 1);
+}
+
+/// A future of this thread has its value, or gave up; a task that lent its slot takes it back.
+pub(crate) fn leave_await(client: &Client) {
+    AWAITED.set(AWAITED.get().saturating_sub(1));
+    if current::own_task(client).is_some() && IS_LENT.replace(false) {
+        let _ = client.core().reclaim_slot();
+    }
+}

@@ -1,0 +1,161 @@
+//! `init()`: what a program wants to run on.
+
+use crate::runtime::Runtime;
+use crate::start;
+use std::path::PathBuf;
+use tharsis_remote::Result;
+use tharsis_types::Resources;
+use tharsis_types::limits::NAME_BYTES_MAX;
+use tharsis_types::resources::{check_name, units};
+
+/// What a program wants to run on; made by [`init`], used by [`Init::start`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Init {
+    pub(crate) address: Option<String>,
+    pub(crate) cpu_units: Option<u64>,
+    pub(crate) gpu_units: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) custom: Vec<(String, u64)>,
+    pub(crate) store_bytes: Option<u64>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) job_name: Option<String>,
+    pub(crate) worker_count: Option<usize>,
+    pub(crate) scratch: Option<PathBuf>,
+    /// The first thing that was wrong.
+    pub(crate) problem: Option<String>,
+}
+
+/// Prepares a runtime: embedded in this process unless [`Init::address`] says otherwise.
+///
+/// ```no_run
+/// let runtime = tharsis::init().num_cpus(2.0).store_bytes(1 << 30).start()?;
+/// # Ok::<(), tharsis::Error>(())
+/// ```
+#[must_use = "nothing starts before `start` is called"]
+pub fn init() -> Init {
+    Init::default()
+}
+
+impl Init {
+    /// Uses the node or cluster at this address instead of running embedded: `HOST:PORT`, the path of a node's socket,
+    /// or `auto` for the node that runs on this machine.
+    pub fn address(mut self, address: impl Into<String>) -> Self {
+        self.address = Some(address.into());
+        self
+    }
+
+    /// CPUs of the embedded node; by default those of the machine.
+    pub fn num_cpus(mut self, cpus: f64) -> Self {
+        self.cpu_units = self.units("num_cpus", cpus);
+        self
+    }
+
+    /// GPUs of the embedded node, 0 by default.
+    pub fn num_gpus(mut self, gpus: f64) -> Self {
+        self.gpu_units = self.units("num_gpus", gpus);
+        self
+    }
+
+    /// Memory in bytes that tasks may ask for; by default that of the machine.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// An amount of a custom resource of the embedded node. Call it once for each.
+    pub fn resource(mut self, name: &str, amount: f64) -> Self {
+        if let Err(bad) = check_name(name) {
+            self.problem.get_or_insert(bad.to_string());
+        } else if let Some(units) = self.units(name, amount) {
+            self.custom.push((name.to_owned(), units));
+        }
+        self
+    }
+
+    /// Bytes of the embedded node's object store; by default a share of the machine's memory.
+    pub fn store_bytes(mut self, bytes: u64) -> Self {
+        self.store_bytes = Some(bytes);
+        self
+    }
+
+    /// The namespace that names are looked up in.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        let namespace = namespace.into();
+        self.check_length("namespace", &namespace);
+        self.namespace = Some(namespace);
+        self
+    }
+
+    /// A name of the job, for people.
+    pub fn job_name(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.check_length("job_name", &name);
+        self.job_name = Some(name);
+        self
+    }
+
+    /// Runs tasks in this many worker processes instead of threads of this process. The program's `main` must carry
+    /// `#[tharsis::main]`.
+    pub fn workers(mut self, process_count: usize) -> Self {
+        self.worker_count = Some(process_count);
+        self
+    }
+
+    /// The folder for sockets and logs; by default one of the user's own.
+    pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(folder.into());
+        self
+    }
+
+    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a setting out of bounds, `Disconnected` if nobody answers at the address, `StoreFull` if the
+    /// machine has no room for the store.
+    pub fn start(self) -> Result<Runtime> {
+        if let Some(problem) = &self.problem {
+            return Err(tharsis_remote::Error::new(tharsis_types::FailureKind::InvalidArgument, problem.clone()));
+        }
+        start::start(&self).map(|started| Runtime::new(started, true))
+    }
+
+    /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs, and tests,
+    /// with several runtimes.
+    ///
+    /// # Errors
+    /// As [`Init::start`].
+    pub fn start_local(self) -> Result<Runtime> {
+        if let Some(problem) = &self.problem {
+            return Err(tharsis_remote::Error::new(tharsis_types::FailureKind::InvalidArgument, problem.clone()));
+        }
+        start::start(&self).map(|started| Runtime::new(started, false))
+    }
+
+    /// What the embedded node has, where the machine has `cpus` and `memory_bytes`.
+    #[allow(dead_code)]
+    pub(crate) fn resources(&self, cpus: usize, memory_bytes: u64) -> Resources {
+        Resources {
+            cpu: self.cpu_units.unwrap_or(cpus as u64 * Resources::UNIT),
+            gpu: self.gpu_units.unwrap_or(0),
+            memory: self.memory_bytes.unwrap_or(memory_bytes),
+            custom: self.custom.iter().cloned().collect(),
+        }
+    }
+
+    fn units(&mut self, name: &str, amount: f64) -> Option<u64> {
+        match units(name, amount) {
+            Ok(units) => Some(units),
+            Err(bad) => {
+                self.problem.get_or_insert(bad.to_string());
+                None
+            }
+        }
+    }
+
+    fn check_length(&mut self, what: &str, name: &str) {
+        let len = name.len();
+        if len > NAME_BYTES_MAX {
+            self.problem.get_or_insert(format!("{what} has {len} bytes, allowed are {NAME_BYTES_MAX}"));
+        }
+    }
+}

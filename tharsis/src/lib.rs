@@ -1,0 +1,85 @@
+//! Call functions remotely and get futures.
+//!
+//! ```no_run
+//! use tharsis::prelude::*;
+//!
+//! #[remote]
+//! fn square(x: i64) -> i64 {
+//!     x * x
+//! }
+//!
+//! #[remote]
+//! fn add(x: i64, y: i64) -> i64 {
+//!     x + y
+//! }
+//!
+//! #[tharsis::main]
+//! fn main() -> Result<(), Error> {
+//!     let _runtime = tharsis::init().start()?;
+//!     let (a, b) = (square::remote(3), square::remote(4));
+//!     // References are arguments like values: `add` runs when both squares are there.
+//!     assert_eq!(add::remote(&a, &b).get()?, 25);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The same program runs embedded (as above: no server, no set-up), on one machine and on a cluster
+//! (`init().address(..)`). It is its own worker: nodes start its executable, and `#[tharsis::main]` turns such a process
+//! into a worker.
+//!
+//! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and [`Batch`] are read where they lie, without a copy,
+//! and may stand anywhere inside other values.
+//!
+//! **Waiting.** [`ObjectRef::get`], [`get_all`], [`wait`] block; `.await` on an [`ObjectRef`] does not. A task that waits
+//! lends its slot to others, so nested calls do not deadlock.
+//!
+//! **Errors.** Everything that can go wrong is an [`Error`]: what, where, why, what to do. An error value of a remote
+//! function keeps its type, see [`Error::downcast`].
+//!
+//! This crate knows no sockets and no wire messages; it joins `tharsis-remote` (the client) with the node that an
+//! embedded program runs in itself.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+// Generated code says `::tharsis`, here as well.
+extern crate self as tharsis;
+
+mod init;
+pub mod process;
+mod runtime;
+mod start;
+
+pub use init::{Init, init};
+pub use runtime::{Entered, Runtime};
+pub use tharsis_macros::{main, remote};
+#[doc(hidden)]
+pub use tharsis_remote::__option_setters;
+pub use tharsis_remote::{
+    Array, Batch, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector, LabelTerm,
+    NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout, Values,
+    Wait, cancel, context, get_all, locations, put, wait,
+};
+
+/// Waits for a value and reads it; the same as [`ObjectRef::get`].
+///
+/// # Errors
+/// As [`ObjectRef::get`].
+pub fn get<T: serde::de::DeserializeOwned>(reference: &ObjectRef<T>) -> Result<T> {
+    reference.get()
+}
+
+/// What most programs use: `use tharsis::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        Array, Batch, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get, get_all, init,
+        put, remote, wait,
+    };
+}
+
+/// What generated code uses; not for people.
+#[doc(hidden)]
+pub mod generated {
+    pub use crate::process::{block_on, enter};
+    pub use tharsis_remote::generated::*;
+}

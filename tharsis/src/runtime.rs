@@ -1,0 +1,75 @@
+//! A runtime that was started, and how threads use it.
+
+use tharsis_remote::{Client, JobId, NodeId, current};
+
+/// What start-up gives: the driver's client, and how to end everything behind it.
+pub(crate) struct Started {
+    pub(crate) client: Client,
+    /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is closed.
+    pub(crate) stop: Box<dyn FnOnce() + Send>,
+}
+
+/// A running runtime. Dropping it ends the job: what still waits fails with `Shutdown`, and nothing is left behind.
+#[must_use = "the runtime ends when this is dropped"]
+pub struct Runtime {
+    client: Client,
+    stop: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// A thread's use of a runtime that is not the program's own.
+pub struct Entered<'a> {
+    _binding: current::Binding,
+    _runtime: &'a Runtime,
+}
+
+impl Runtime {
+    pub(crate) fn new(started: Started, is_global: bool) -> Self {
+        if is_global {
+            current::set_global(Some(started.client.clone()));
+        }
+        Self { client: started.client, stop: Some(started.stop) }
+    }
+
+    /// Makes this the runtime of the current thread until the answer is dropped.
+    #[must_use = "the thread leaves the runtime when this is dropped"]
+    pub fn enter(&self) -> Entered<'_> {
+        Entered { _binding: current::bind(self.client.clone()), _runtime: self }
+    }
+
+    /// The job of this driver.
+    #[must_use]
+    pub fn job(&self) -> JobId {
+        self.client.job()
+    }
+
+    /// The node that this driver is connected to.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.client.node()
+    }
+
+    /// Ends the runtime now; the same as dropping it.
+    pub fn shutdown(self) {}
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        current::unset_global(&self.client);
+        self.client.close();
+        if let Some(stop) = self.stop.take() {
+            stop();
+        }
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Runtime({:?})", self.client)
+    }
+}
+
+impl std::fmt::Debug for Entered<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Entered({:?})", self._runtime)
+    }
+}
