@@ -1,0 +1,184 @@
+//! How a call between processes fails, on either side of it, without a type of the transport.
+
+use crate::message::{BadMessage, Problem};
+use std::time::Duration;
+use tonic::{Code, Status};
+
+/// Why a server did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Which kind of reason.
+    pub code: RefusalCode,
+    /// The reason, for people: what, which, limit, what to do.
+    pub message: String,
+}
+
+/// Kinds of reasons for a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusalCode {
+    /// Something of that name is there already.
+    AlreadyExists,
+    /// It was not done in time; it may still happen.
+    DeadlineExceeded,
+    /// Not in this state, or not in this version of the protocol.
+    FailedPrecondition,
+    /// A defect of the server, or a code that we never send.
+    Internal,
+    /// A field of the message is not what it should be.
+    InvalidArgument,
+    /// There is no such thing.
+    NotFound,
+    /// The caller may not.
+    PermissionDenied,
+    /// Too large or too many.
+    ResourceExhausted,
+    /// The server has no such call.
+    Unimplemented,
+    /// Not now; the same call may succeed later.
+    Unavailable,
+    /// The caller did not prove who it is.
+    Unauthenticated,
+}
+
+/// Why a call brought no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The server answered something that is not an answer to this call.
+    #[error("{call}: bad answer of {address}: {cause}")]
+    BadAnswer {
+        /// The call.
+        call: &'static str,
+        /// The server.
+        address: String,
+        /// The field and what is wrong with it.
+        cause: BadMessage,
+    },
+    /// There was no answer in time; the call may have been carried out.
+    #[error("{call}: no answer of {address} within {} ms", deadline.as_millis())]
+    Deadline {
+        /// The call.
+        call: &'static str,
+        /// The server.
+        address: String,
+        /// How long the answer was waited for.
+        deadline: Duration,
+    },
+    /// The server refused.
+    #[error("{call}: {address} refused: {refusal}")]
+    Refused {
+        /// The call.
+        call: &'static str,
+        /// The server.
+        address: String,
+        /// Its reason.
+        refusal: Refusal,
+    },
+    /// The server cannot be reached or does not speak this protocol.
+    #[error("{call}: cannot reach {address}: {cause}")]
+    Unreachable {
+        /// The call.
+        call: &'static str,
+        /// The server.
+        address: String,
+        /// Why.
+        cause: String,
+    },
+}
+
+impl Refusal {
+    /// A refusal.
+    pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl CallError {
+    /// Whether the same call may succeed a little later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { refusal, .. } => refusal.code == RefusalCode::Unavailable,
+            Self::BadAnswer { .. } | Self::Deadline { .. } => false,
+        }
+    }
+
+    /// The kind of the server's refusal, if it was one.
+    #[must_use]
+    pub fn refusal_code(&self) -> Option<RefusalCode> {
+        match self {
+            Self::Refused { refusal, .. } => Some(refusal.code),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn from_status(call: &'static str, address: &str, status: &Status) -> Self {
+        let address = address.to_owned();
+        let cause = std::error::Error::source(status);
+        if let Some(cause) = cause {
+            return Self::Unreachable { call, address, cause: chain(cause) };
+        }
+        let refusal = Refusal::new(code_of(status.code()), status.message());
+        Self::Refused { call, address, refusal }
+    }
+}
+
+impl From<BadMessage> for Refusal {
+    fn from(bad: BadMessage) -> Self {
+        let code = match bad.problem {
+            Problem::TooMany { .. } => RefusalCode::ResourceExhausted,
+            _ => RefusalCode::InvalidArgument,
+        };
+        Self::new(code, bad.to_string())
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal.code {
+            RefusalCode::AlreadyExists => Code::AlreadyExists,
+            RefusalCode::DeadlineExceeded => Code::DeadlineExceeded,
+            RefusalCode::FailedPrecondition => Code::FailedPrecondition,
+            RefusalCode::Internal => Code::Internal,
+            RefusalCode::InvalidArgument => Code::InvalidArgument,
+            RefusalCode::NotFound => Code::NotFound,
+            RefusalCode::PermissionDenied => Code::PermissionDenied,
+            RefusalCode::ResourceExhausted => Code::ResourceExhausted,
+            RefusalCode::Unauthenticated => Code::Unauthenticated,
+            RefusalCode::Unavailable => Code::Unavailable,
+            RefusalCode::Unimplemented => Code::Unimplemented,
+        };
+        Status::new(code, refusal.message)
+    }
+}
+
+/// An error with all its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+fn code_of(code: Code) -> RefusalCode {
+    match code {
+        Code::AlreadyExists => RefusalCode::AlreadyExists,
+        Code::DeadlineExceeded | Code::Cancelled => RefusalCode::DeadlineExceeded,
+        Code::FailedPrecondition | Code::Aborted => RefusalCode::FailedPrecondition,
+        Code::InvalidArgument => RefusalCode::InvalidArgument,
+        Code::NotFound => RefusalCode::NotFound,
+        Code::OutOfRange | Code::ResourceExhausted => RefusalCode::ResourceExhausted,
+        Code::PermissionDenied => RefusalCode::PermissionDenied,
+        Code::Unauthenticated => RefusalCode::Unauthenticated,
+        Code::Unavailable => RefusalCode::Unavailable,
+        Code::Unimplemented => RefusalCode::Unimplemented,
+        Code::Ok | Code::Unknown | Code::DataLoss | Code::Internal => RefusalCode::Internal,
+    }
+}

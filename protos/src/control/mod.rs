@@ -1,0 +1,271 @@
+//! The control store as seen over the wire: its values, the trait that a server implements, the stub that calls it.
+//!
+//! Nothing here is sent per task or per object. Calls are safe to send twice: registering a node again answers
+//! the same, a job is named by a request id, puts and deletes settle on the same state.
+
+mod call;
+mod door;
+mod wire;
+
+pub use call::{NodeEvents, Stub};
+pub use door::{EventStream, Service, routes};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+use tharsis_types::limits::{KIB, MESSAGE_BYTES_MAX, MIB};
+use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
+
+/// The version of the protocol that this build speaks.
+pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 1, minor: 0 };
+
+/// Nodes of one cluster.
+pub const NODES_MAX: usize = 1024;
+/// Bytes of all that one node says of itself.
+pub const NODE_BYTES_MAX: usize = 12 * KIB;
+const _: () =
+    assert!(NODES_MAX * NODE_BYTES_MAX < MESSAGE_BYTES_MAX, "a list of all nodes fits into one message");
+/// Labels of one node.
+pub const LABELS_MAX: usize = 64;
+/// Bytes of a reason, an entry point or the last words of a job.
+pub const TEXT_BYTES_MAX: usize = 4 * KIB;
+/// Entries of one page of a list.
+pub const PAGE_ENTRIES_MAX: usize = 1000;
+const _: () = assert!(
+    PAGE_ENTRIES_MAX * 3 * TEXT_BYTES_MAX < MESSAGE_BYTES_MAX,
+    "a page of jobs fits into one message"
+);
+/// Bytes of a key in the key-value table.
+pub const KEY_BYTES_MAX: usize = KIB;
+/// Bytes of a value in the key-value table: what etcd takes in one request, with room for the rest of it.
+pub const VALUE_BYTES_MAX: usize = MIB;
+
+/// A version of the protocol: another major is refused, another minor is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtocolVersion {
+    /// Changes when old and new cannot talk.
+    pub major: u32,
+    /// Changes when something was added.
+    pub minor: u32,
+}
+
+/// Which cluster: made once, when its first control store starts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ClusterId(pub [u8; 16]);
+
+/// What a control store says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterInfo {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The protocol of the server.
+    pub protocol: ProtocolVersion,
+    /// Release of the server, for people.
+    pub version: String,
+}
+
+/// What a node says of itself when it joins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// The node.
+    pub id: NodeId,
+    /// `host:port` of its one port.
+    pub listen: String,
+    /// Boot id of its machine: nodes of one host share it.
+    pub host: String,
+    /// Path of the socket for drivers and workers on that machine.
+    pub local_socket: String,
+    /// What it has in total.
+    pub resources: Resources,
+    /// What placement may ask for by name.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// How busy a node is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeLoad {
+    /// What is free.
+    pub free: Resources,
+    /// What there is.
+    pub total: Resources,
+    /// Tasks that wait.
+    pub queued_tasks: u64,
+    /// Bytes of objects in memory.
+    pub store_used_bytes: u64,
+    /// Bytes that objects may take in memory.
+    pub store_total_bytes: u64,
+}
+
+/// All members as of a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// The members, by id.
+    pub nodes: Vec<NodeInfo>,
+    /// What the list shows; a watch goes on from the revision after it.
+    pub revision: u64,
+}
+
+/// The answer to a node that joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The node must be heard of more often than this.
+    pub lease_ttl: Duration,
+    /// All members, itself among them.
+    pub members: Members,
+    /// The server's clock less the node's, in ms; only to be shown.
+    pub clock_skew_ms: i64,
+}
+
+/// One change of the membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// The revision after which this holds; 0 for loads, which have none.
+    pub revision: u64,
+    /// What changed.
+    pub change: NodeChange,
+}
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeChange {
+    /// A node joined.
+    Joined(NodeInfo),
+    /// A node is gone.
+    Left {
+        /// Which.
+        node: NodeId,
+        /// Why.
+        reason: LeftReason,
+    },
+    /// All members: whoever is not among them has left.
+    Listed(Vec<NodeInfo>),
+    /// A node said how busy it is. Later news replaces earlier; some may be left out.
+    Load {
+        /// Which.
+        node: NodeId,
+        /// How busy.
+        load: NodeLoad,
+    },
+}
+
+/// Why a node is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LeftReason {
+    /// It was not heard of for the length of its lease.
+    Expired,
+    /// It took its leave and said why.
+    Unregistered(String),
+}
+
+/// What a driver says of its job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRequest {
+    /// Name of the job; may be empty.
+    pub name: String,
+    /// Namespace of the names in it.
+    pub namespace: String,
+    /// The program that nodes fetch and start as worker; none for the stock one.
+    pub code_unit: Option<CodeUnitId>,
+    /// The node that the driver is connected to.
+    pub driver_node: NodeId,
+    /// The command line, for people.
+    pub entrypoint: String,
+    /// Random: the same request sent twice makes one job.
+    pub request: [u8; 16],
+}
+
+/// A job that runs or ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobInfo {
+    /// The job.
+    pub id: JobId,
+    /// Its name; may be empty.
+    pub name: String,
+    /// Namespace of the names in it.
+    pub namespace: String,
+    /// The program, if it is not the stock one.
+    pub code_unit: Option<CodeUnitId>,
+    /// The node that its driver is connected to.
+    pub driver_node: NodeId,
+    /// The command line, for people.
+    pub entrypoint: String,
+    /// When it was registered, by the server's clock.
+    pub started_unix_ms: u64,
+    /// How it ended; none while it runs.
+    pub end: Option<JobEnd>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobEnd {
+    /// Whether its driver was content.
+    pub succeeded: bool,
+    /// Its last words.
+    pub message: String,
+    /// When, by the server's clock.
+    pub ended_unix_ms: u64,
+}
+
+/// Some jobs, by id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<JobInfo>,
+    /// Whether there are more after the last one.
+    pub more: bool,
+}
+
+/// Where a code unit can be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeUnit {
+    /// Its length.
+    pub size_bytes: u64,
+    /// Members that hold it, by id; never empty.
+    pub holders: Vec<NodeId>,
+}
+
+/// Some keys, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPage {
+    /// The keys.
+    pub keys: Vec<Bytes>,
+    /// Whether there are more after the last one.
+    pub more: bool,
+}
+
+impl ProtocolVersion {
+    /// Whether builds with this version and `other` can talk.
+    #[must_use]
+    pub fn speaks_with(&self, other: &Self) -> bool {
+        self.major == other.major
+    }
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster({self})")
+    }
+}
+
+impl fmt::Display for LeftReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => write!(f, "its lease ran out"),
+            Self::Unregistered(reason) => write!(f, "{reason}"),
+        }
+    }
+}

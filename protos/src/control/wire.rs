@@ -1,0 +1,260 @@
+//! Conversions between the values of this module and the generated messages. Incoming ones are checked.
+
+use super::*;
+use crate::generated::control as wire;
+use crate::message::{self, BadMessage};
+
+impl From<ProtocolVersion> for wire::ProtocolVersion {
+    fn from(version: ProtocolVersion) -> Self {
+        Self { major: version.major, minor: version.minor }
+    }
+}
+
+impl From<wire::ProtocolVersion> for ProtocolVersion {
+    fn from(version: wire::ProtocolVersion) -> Self {
+        Self { major: version.major, minor: version.minor }
+    }
+}
+
+impl From<Resources> for wire::Resources {
+    fn from(set: Resources) -> Self {
+        Self { cpu_units: set.cpu, gpu_units: set.gpu, memory_bytes: set.memory, custom_units: set.custom }
+    }
+}
+
+impl From<NodeInfo> for wire::Node {
+    fn from(node: NodeInfo) -> Self {
+        Self {
+            node_id: node.id.0,
+            listen_address: node.listen,
+            host_id: node.host,
+            local_socket: node.local_socket,
+            resources: Some(node.resources.into()),
+            labels: node.labels,
+        }
+    }
+}
+
+impl TryFrom<wire::Node> for NodeInfo {
+    type Error = BadMessage;
+
+    fn try_from(node: wire::Node) -> Result<Self, BadMessage> {
+        let size_bytes = prost::Message::encoded_len(&node);
+        if size_bytes > NODE_BYTES_MAX {
+            return Err(BadMessage::too_many("node", size_bytes, NODE_BYTES_MAX, "bytes"));
+        }
+        Ok(Self {
+            id: message::node_id("node_id", node.node_id)?,
+            listen: message::address("listen_address", node.listen_address)?,
+            host: message::name("host_id", node.host_id)?,
+            local_socket: message::name("local_socket", node.local_socket)?,
+            resources: resources("resources", node.resources)?,
+            labels: labels(node.labels)?,
+        })
+    }
+}
+
+impl From<NodeLoad> for wire::Load {
+    fn from(load: NodeLoad) -> Self {
+        Self {
+            free: Some(load.free.into()),
+            total: Some(load.total.into()),
+            queued_tasks: load.queued_tasks,
+            store_used_bytes: load.store_used_bytes,
+            store_total_bytes: load.store_total_bytes,
+        }
+    }
+}
+
+impl TryFrom<wire::Load> for NodeLoad {
+    type Error = BadMessage;
+
+    fn try_from(load: wire::Load) -> Result<Self, BadMessage> {
+        Ok(Self {
+            free: resources("free", load.free)?,
+            total: resources("total", load.total)?,
+            queued_tasks: load.queued_tasks,
+            store_used_bytes: load.store_used_bytes,
+            store_total_bytes: load.store_total_bytes,
+        })
+    }
+}
+
+impl From<NodeEvent> for wire::NodeEvent {
+    fn from(event: NodeEvent) -> Self {
+        use wire::node_event::Event;
+        let change = match event.change {
+            NodeChange::Joined(node) => Event::Joined(node.into()),
+            NodeChange::Left { node, reason } => Event::Left(left(node, reason)),
+            NodeChange::Listed(nodes) => Event::Listed(wire::NodeList { members: to_wire(nodes) }),
+            NodeChange::Load { node, load } => {
+                Event::Load(wire::NodeLoad { node_id: node.0, load: Some(load.into()) })
+            }
+        };
+        Self { revision: event.revision, event: Some(change) }
+    }
+}
+
+impl TryFrom<wire::NodeEvent> for NodeEvent {
+    type Error = BadMessage;
+
+    fn try_from(event: wire::NodeEvent) -> Result<Self, BadMessage> {
+        use wire::node_event::Event;
+        let change = match message::required("event", event.event)? {
+            Event::Joined(node) => {
+                NodeChange::Joined(node.try_into().map_err(|e: BadMessage| e.within("joined"))?)
+            }
+            Event::Left(left) => NodeChange::Left {
+                node: message::node_id("left.node_id", left.node_id)?,
+                reason: match message::required("left.reason", left.reason)? {
+                    wire::node_left::Reason::Expired(_) => LeftReason::Expired,
+                    wire::node_left::Reason::Unregistered(reason) => LeftReason::Unregistered(reason),
+                },
+            },
+            Event::Listed(list) => NodeChange::Listed(nodes(list.members)?),
+            Event::Load(load) => NodeChange::Load {
+                node: message::node_id("load.node_id", load.node_id)?,
+                load: self::load("load.load", load.load)?,
+            },
+        };
+        Ok(Self { revision: event.revision, change })
+    }
+}
+
+impl From<JobInfo> for wire::Job {
+    fn from(job: JobInfo) -> Self {
+        Self {
+            job_id: job.id.0,
+            name: job.name,
+            namespace: job.namespace,
+            code_unit: hash(job.code_unit),
+            driver_node: job.driver_node.0,
+            entrypoint: job.entrypoint,
+            started_unix_ms: job.started_unix_ms,
+            end: job.end.map(|end| wire::JobEnd {
+                succeeded: end.succeeded,
+                message: end.message,
+                ended_unix_ms: end.ended_unix_ms,
+            }),
+        }
+    }
+}
+
+impl TryFrom<wire::Job> for JobInfo {
+    type Error = BadMessage;
+
+    fn try_from(job: wire::Job) -> Result<Self, BadMessage> {
+        Ok(Self {
+            id: message::job_id("job_id", job.job_id)?,
+            name: message::name("name", job.name)?,
+            namespace: message::name("namespace", job.namespace)?,
+            code_unit: message::code_unit("code_unit", &job.code_unit)?,
+            driver_node: message::node_id("driver_node", job.driver_node)?,
+            entrypoint: message::text("entrypoint", job.entrypoint, TEXT_BYTES_MAX)?,
+            started_unix_ms: job.started_unix_ms,
+            end: job.end.map(|end| JobEnd {
+                succeeded: end.succeeded,
+                message: end.message,
+                ended_unix_ms: end.ended_unix_ms,
+            }),
+        })
+    }
+}
+
+impl From<JobRequest> for wire::RegisterJobRequest {
+    fn from(job: JobRequest) -> Self {
+        Self {
+            name: job.name,
+            namespace: job.namespace,
+            code_unit: hash(job.code_unit),
+            driver_node: job.driver_node.0,
+            entrypoint: job.entrypoint,
+            protocol: Some(PROTOCOL.into()),
+            request_id: Bytes::copy_from_slice(&job.request),
+        }
+    }
+}
+
+impl TryFrom<wire::RegisterJobRequest> for JobRequest {
+    type Error = BadMessage;
+
+    fn try_from(job: wire::RegisterJobRequest) -> Result<Self, BadMessage> {
+        Ok(Self {
+            name: message::name("name", job.name)?,
+            namespace: message::name("namespace", job.namespace)?,
+            code_unit: message::code_unit("code_unit", &job.code_unit)?,
+            driver_node: message::node_id("driver_node", job.driver_node)?,
+            entrypoint: message::text("entrypoint", job.entrypoint, TEXT_BYTES_MAX)?,
+            request: message::fixed("request_id", &job.request_id)?,
+        })
+    }
+}
+
+/// What must be there and in bounds in every message that has it.
+pub(super) fn load(field: &str, load: Option<wire::Load>) -> Result<NodeLoad, BadMessage> {
+    message::required(field, load)?.try_into().map_err(|bad: BadMessage| bad.within(field))
+}
+
+pub(super) fn nodes(members: Vec<wire::Node>) -> Result<Vec<NodeInfo>, BadMessage> {
+    if members.len() > NODES_MAX {
+        return Err(BadMessage::too_many("members", members.len(), NODES_MAX, "nodes"));
+    }
+    members.into_iter().map(NodeInfo::try_from).collect::<Result<_, _>>().map_err(|bad| bad.within("members"))
+}
+
+pub(super) fn to_wire<A, B: From<A>>(values: Vec<A>) -> Vec<B> {
+    values.into_iter().map(B::from).collect()
+}
+
+pub(super) fn hash(code_unit: Option<CodeUnitId>) -> Bytes {
+    code_unit.map(|unit| Bytes::copy_from_slice(&unit.0)).unwrap_or_default()
+}
+
+/// A namespace and a key of the key-value table.
+pub(super) fn key(namespace: String, key: Bytes) -> Result<(String, Bytes), BadMessage> {
+    if key.is_empty() {
+        return Err(BadMessage::missing("key"));
+    }
+    Ok((self::namespace(namespace)?, bounded("key", key, KEY_BYTES_MAX)?))
+}
+
+pub(super) fn namespace(namespace: String) -> Result<String, BadMessage> {
+    if namespace.is_empty() {
+        return Err(BadMessage::missing("namespace"));
+    }
+    if namespace.contains('/') {
+        return Err(BadMessage::invalid("namespace", "has a slash"));
+    }
+    message::name("namespace", namespace)
+}
+
+pub(super) fn bounded(field: &str, bytes: Bytes, limit: usize) -> Result<Bytes, BadMessage> {
+    if bytes.len() <= limit {
+        Ok(bytes)
+    } else {
+        Err(BadMessage::too_many(field, bytes.len(), limit, "bytes"))
+    }
+}
+
+fn left(node: NodeId, reason: LeftReason) -> wire::NodeLeft {
+    let reason = match reason {
+        LeftReason::Expired => wire::node_left::Reason::Expired(wire::Expired {}),
+        LeftReason::Unregistered(reason) => wire::node_left::Reason::Unregistered(reason),
+    };
+    wire::NodeLeft { node_id: node.0, reason: Some(reason) }
+}
+
+fn resources(field: &str, set: Option<wire::Resources>) -> Result<Resources, BadMessage> {
+    let set = message::required(field, set)?;
+    message::amounts(field, set.cpu_units, set.gpu_units, set.memory_bytes, set.custom_units)
+}
+
+fn labels(labels: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, BadMessage> {
+    if labels.len() > LABELS_MAX {
+        return Err(BadMessage::too_many("labels", labels.len(), LABELS_MAX, "labels"));
+    }
+    labels
+        .into_iter()
+        .map(|(name, value)| Ok((message::name("labels", name)?, message::name("labels", value)?)))
+        .collect()
+}

@@ -1,0 +1,13 @@
+//! Code written by `cargo xtask protos`; only this crate may name it.
+
+/// Messages of the control store.
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+pub(crate) mod control {
+    include!("generated/tharsis.control.v1.rs");
+}
+
+/// Messages between two nodes.
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+pub(crate) mod peer {
+    include!("generated/tharsis.peer.v1.rs");
+}

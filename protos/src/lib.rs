@@ -1,0 +1,25 @@
+//! What crosses a border: messages between nodes, drivers and the control store, and records in local rings.
+//!
+//! Generated types stay in this crate. Each service shows a trait of plain values to implement ([`control::Service`],
+//! [`peer::Service`]), a function that mounts it on a port, and a stub that calls it; whatever arrives is checked
+//! here, once, and a message that is not what it should be is a [`BadMessage`] that names the field.
+//!
+//! This crate knows nothing of decisions and stores nothing.
+//!
+//! Read [`control`] first (the control store), then [`peer`] (the stream between two nodes), [`handshake`] and
+//! [`records`] (between a node and the processes on its machine).
+
+#![forbid(unsafe_code)]
+
+pub mod call;
+pub mod control;
+pub mod handshake;
+pub mod message;
+pub mod peer;
+pub mod records;
+
+mod generated;
+mod mount;
+
+pub use call::{CallError, Refusal, RefusalCode};
+pub use message::{BadMessage, Problem};

@@ -1,0 +1,176 @@
+//! Reading fields of messages: every value that arrives is checked here before anyone sees it.
+
+use std::collections::BTreeMap;
+use tharsis_types::resources::{self, Resources};
+use tharsis_types::{CodeUnitId, JobId, NodeId, limits};
+
+/// A message with a field that is missing or not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("field {field}: {problem}")]
+pub struct BadMessage {
+    /// The field, with the messages around it: `node.listen_address`.
+    pub field: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Not what it should be, for this reason.
+    #[error("{0}")]
+    Invalid(String),
+    /// Must be there.
+    #[error("is missing")]
+    Missing,
+    /// Has a fixed length, and this is another.
+    #[error("has {found_bytes} bytes and must have {wanted_bytes}")]
+    Length {
+        /// Bytes that arrived.
+        found_bytes: usize,
+        /// Bytes of such a value.
+        wanted_bytes: usize,
+    },
+    /// More entries or bytes than the limit.
+    #[error("has {count} {unit}, the limit is {limit}")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+        /// Of what.
+        unit: &'static str,
+    },
+}
+
+impl BadMessage {
+    /// A field that is not what it should be.
+    pub fn invalid(field: impl Into<String>, reason: impl ToString) -> Self {
+        Self { field: field.into(), problem: Problem::Invalid(reason.to_string()) }
+    }
+
+    /// A field that must be there.
+    pub fn missing(field: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: Problem::Missing }
+    }
+
+    /// A field with more entries or bytes than the limit.
+    pub fn too_many(field: impl Into<String>, count: usize, limit: usize, unit: &'static str) -> Self {
+        Self { field: field.into(), problem: Problem::TooMany { count, limit, unit } }
+    }
+
+    /// The same, inside the message `outer`.
+    #[must_use]
+    pub fn within(self, outer: &str) -> Self {
+        Self { field: format!("{outer}.{}", self.field), ..self }
+    }
+}
+
+pub(crate) fn required<T>(field: &str, value: Option<T>) -> Result<T, BadMessage> {
+    value.ok_or_else(|| BadMessage::missing(field))
+}
+
+pub(crate) fn node_id(field: &str, id: u64) -> Result<NodeId, BadMessage> {
+    if id == 0 { Err(BadMessage::missing(field)) } else { Ok(NodeId(id)) }
+}
+
+pub(crate) fn job_id(field: &str, id: u32) -> Result<JobId, BadMessage> {
+    if id == 0 { Err(BadMessage::missing(field)) } else { Ok(JobId(id)) }
+}
+
+/// An id or hash of exactly `N` bytes.
+pub(crate) fn fixed<const N: usize>(field: &str, bytes: &[u8]) -> Result<[u8; N], BadMessage> {
+    bytes.try_into().map_err(|_| BadMessage {
+        field: field.to_owned(),
+        problem: Problem::Length { found_bytes: bytes.len(), wanted_bytes: N },
+    })
+}
+
+/// A code unit; no bytes at all mean none.
+pub(crate) fn code_unit(field: &str, bytes: &[u8]) -> Result<Option<CodeUnitId>, BadMessage> {
+    if bytes.is_empty() { Ok(None) } else { Ok(Some(CodeUnitId(fixed(field, bytes)?))) }
+}
+
+/// Text of at most `limit` bytes.
+pub(crate) fn text(field: &str, value: String, limit: usize) -> Result<String, BadMessage> {
+    if value.len() <= limit {
+        Ok(value)
+    } else {
+        Err(BadMessage::too_many(field, value.len(), limit, "bytes"))
+    }
+}
+
+/// A name: text of at most [`limits::NAME_BYTES_MAX`] bytes without control characters.
+pub(crate) fn name(field: &str, value: String) -> Result<String, BadMessage> {
+    if value.chars().any(char::is_control) {
+        return Err(BadMessage::invalid(field, "has control characters"));
+    }
+    text(field, value, limits::NAME_BYTES_MAX)
+}
+
+/// An address `host:port` with a port that is not 0.
+pub(crate) fn address(field: &str, value: String) -> Result<String, BadMessage> {
+    let value = name(field, value)?;
+    let port =
+        value.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(port)) if port != 0 => Ok(value),
+        _ => Err(BadMessage::invalid(field, format!("{value:?} is not host:port"))),
+    }
+}
+
+/// Amounts in units and bytes; names and amounts are checked as if a user had given them.
+pub(crate) fn amounts(
+    field: &str,
+    cpu: u64,
+    gpu: u64,
+    memory: u64,
+    custom: BTreeMap<String, u64>,
+) -> Result<Resources, BadMessage> {
+    let most = (limits::RESOURCE_AMOUNT_MAX * Resources::UNIT as f64) as u64;
+    let units_max = [("cpu_units", &cpu), ("gpu_units", &gpu)];
+    let custom_max = custom.iter().map(|(name, units)| (name.as_str(), units));
+    if let Some((name, units)) = units_max.into_iter().chain(custom_max).find(|(_, units)| most < **units) {
+        let reason = format!("resource {name}: {units} units, the limit is {most}");
+        return Err(BadMessage::invalid(field, reason));
+    }
+    if custom.len() > limits::RESOURCE_NAMES_MAX {
+        return Err(BadMessage::too_many(
+            field,
+            custom.len(),
+            limits::RESOURCE_NAMES_MAX,
+            "custom resources",
+        ));
+    }
+    for name in custom.keys() {
+        resources::check_name(name).map_err(|bad| BadMessage::invalid(field, bad))?;
+    }
+    Ok(Resources { cpu, gpu, memory, custom })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_field_is_named_with_its_numbers() {
+        let bad = fixed::<16>("task", &[0; 15]).unwrap_err().within("request");
+        assert_eq!(bad.to_string(), "field request.task: has 15 bytes and must have 16");
+        let bad = address("listen_address", "localhost".to_owned()).unwrap_err();
+        assert_eq!(bad.to_string(), "field listen_address: \"localhost\" is not host:port");
+        assert_eq!(node_id("node_id", 0), Err(BadMessage::missing("node_id")));
+        assert!(name("name", "a\nb".to_owned()).is_err());
+    }
+
+    #[test]
+    fn amounts_from_outside_are_bounded() {
+        let one = |name: &str, units| BTreeMap::from([(name.to_owned(), units)]);
+        assert!(amounts("resources", u64::MAX, 0, 0, BTreeMap::new()).is_err());
+        assert!(amounts("resources", 1, 0, 0, one("a\nb", 1)).is_err());
+        assert!(amounts("resources", 1, 0, 0, one("tpu", u64::MAX)).is_err());
+        assert!(amounts("resources", 1, 0, u64::MAX, one("tpu", 1)).is_ok());
+        let many = (0..10_000).map(|n| (format!("r{n}"), 1)).collect();
+        let bad = amounts("resources", 1, 0, 0, many).unwrap_err();
+        assert_eq!(bad.problem, Problem::TooMany { count: 10_000, limit: 256, unit: "custom resources" });
+    }
+}

@@ -1,0 +1,64 @@
+//! What every mounted service does the same way: how a request that cannot be read is answered.
+//!
+//! The transport calls a message above the limit "out of range" and one that is cut short "internal". Neither is
+//! true: the first is a resource limit, the second the fault of whoever sent it. Our own handlers use neither
+//! code in that way, so both are put right on the way out.
+
+use futures::TryFutureExt;
+use futures::future::MapOk;
+use http::{HeaderValue, Request, Response};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::service::Routes;
+use tonic::{Code, Status};
+use tower::Service;
+
+type Put = fn(Response<Body>) -> Response<Body>;
+
+/// A service whose answers to unreadable requests have the right code.
+#[derive(Clone, Debug)]
+struct Honest<S>(S);
+
+/// Adds a service to those of one port.
+pub(crate) fn mount<S>(routes: Routes, service: S) -> Routes
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + NamedService,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+{
+    routes.add_service(Honest(service))
+}
+
+impl<S: NamedService> NamedService for Honest<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<Request<Body>> for Honest<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = MapOk<S::Future, Put>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        self.0.call(request).map_ok(put_right as Put)
+    }
+}
+
+fn put_right(mut response: Response<Body>) -> Response<Body> {
+    let Some(status) = Status::from_header_map(response.headers()) else { return response };
+    let code = match status.code() {
+        Code::OutOfRange => "8",
+        Code::Internal if status.message().starts_with("failed to decode Protobuf message") => "3",
+        _ => return response,
+    };
+    response.headers_mut().insert(Status::GRPC_STATUS, HeaderValue::from_static(code));
+    response
+}
