@@ -1,0 +1,204 @@
+//! The door between records and the machine: everything from a client is checked here, everything for it is packed here.
+
+use crate::port::{Facts, Port};
+use crate::rim::Rim;
+use std::sync::Arc;
+use tharsis_core::event::{Extent, Output, OutputValue};
+use tharsis_core::node::ArgumentValue;
+use tharsis_core::{Action, Event, Node, TaskOutcome, Value};
+use tharsis_protos::records::{self, ArgumentsView, FromClient, OutcomeView, OutputsView, ToClient, ValueView, pack};
+use tharsis_types::limits::{INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX};
+use tharsis_types::{ClientId, Failure, FailureKind, RefId, TaskArgs, TaskClass};
+
+/// The event that a record stands for, if any.
+///
+/// # Errors
+/// What is wrong with the record; the client is then cut off. Wrong options of a task are no such error: they fail the
+/// calls of its class.
+pub fn event(client: ClientId, facts: &Facts, rim: &Rim, record: FromClient<'_>) -> Result<Option<Event>, String> {
+    Ok(Some(match record {
+        FromClient::Blocked { returned } => Event::Blocked { client, returned: returned.iter().collect() },
+        FromClient::Cancel { reference, force, .. } => Event::CancelRequested { reference, force },
+        FromClient::DefineClass { class, definition } => {
+            let definition = task_class(facts, definition).map(Arc::new).map_err(Arc::new);
+            Event::ClassDefined { client, class, definition }
+        }
+        FromClient::Done { slot, run_ns, outcome } => {
+            Event::Finished { client, run: slot, run_ns, outcome: task_outcome(rim, outcome)? }
+        }
+        FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
+        FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
+        FromClient::Hold { token, reference } => Event::Held { client, token, reference },
+        FromClient::Put { token, object, value, nested } => {
+            let (value, nested) = (output_value(rim, value)?, nested.iter().collect());
+            Event::Put { client, token, object, value, nested }
+        }
+        FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
+        FromClient::RegionRetired { region } => Event::RegionRetired { client, region: extent(region) },
+        FromClient::Release { token, reference } => Event::Released { client, token, reference },
+        FromClient::Submit { class, task, tokens, payload, dependencies, nested } => {
+            if task.job() != facts.job {
+                return Err(format!("task {task} belongs to another job than client {}", client.0));
+            }
+            if payload.len() > INLINE_ARGS_BYTES_MAX {
+                return Err(format!("{} bytes of inline arguments, the limit is {INLINE_ARGS_BYTES_MAX}", payload.len()));
+            }
+            let args = TaskArgs {
+                payload: payload.into(),
+                dependencies: dependencies.iter().collect(),
+                nested: nested.iter().collect(),
+            };
+            Event::Submitted { client, class, task, tokens: tokens.iter().collect(), args }
+        }
+        FromClient::Unblock => Event::Unblocked { client },
+    }))
+}
+
+/// Packs an action that is a record for a client.
+pub fn write(node: &Node, port: &mut Port, action: &Action) {
+    match action {
+        Action::CancelRun { run, .. } => port.write(&ToClient::CancelRun { slot: *run }),
+        Action::Deliver { token, object, extent, .. } => {
+            let failed;
+            let value = match (extent, node.value(*object)) {
+                (Some(extent), _) => ValueView::Local(wire_extent(*extent)),
+                (None, Some(Value::Inline(bytes))) => ValueView::Inline(bytes),
+                (None, Some(Value::Stored { len })) => ValueView::Ready { len: *len },
+                (None, Some(Value::Failed(failure))) => {
+                    failed = encode_failure(failure);
+                    ValueView::Failed(&failed)
+                }
+                (None, None) => {
+                    let text = format!("object {object} is not known any more");
+                    failed = encode_failure(&Failure::new(FailureKind::ObjectFreed, text));
+                    ValueView::Failed(&failed)
+                }
+            };
+            port.write(&ToClient::Value { token: *token, value });
+        }
+        Action::GrantRegion { request, region, .. } => match region {
+            Ok(region) => port.write(&ToClient::Region { request: *request, region: wire_extent(*region), failure: &[] }),
+            Err(failure) => {
+                let region = records::Extent { offset: 0, len: 0 };
+                port.write(&ToClient::Region { request: *request, region, failure: &encode_failure(failure) });
+            }
+        },
+        Action::Resume { .. } => port.write(&ToClient::Resumed),
+        Action::Run { run, .. } => write_run(node, port, *run),
+        Action::StealBack { count, .. } => port.write(&ToClient::StealBack { count: *count }),
+        Action::KillWorker { .. }
+        | Action::Pull { .. }
+        | Action::Reclaim(_)
+        | Action::Send { .. }
+        | Action::StartWorker { .. }
+        | Action::StopWorker { .. } => debug_assert!(false, "not a record: {action:?}"),
+    }
+}
+
+/// Bytes of a failure as records carry it.
+#[must_use]
+pub fn encode_failure(failure: &Failure) -> Vec<u8> {
+    // A failure is plain data; encoding it to memory cannot fail.
+    postcard::to_stdvec(failure).unwrap_or_default()
+}
+
+fn write_run(node: &Node, port: &mut Port, run: u32) {
+    let Some(view) = node.run(run) else { return };
+    if port.learns_class(view.class_number) {
+        let definition = postcard::to_stdvec(view.class.as_ref()).unwrap_or_default();
+        port.write(&ToClient::DefineClass { class: view.class_number, definition: &definition });
+    }
+    let mut arguments = Vec::new();
+    for (parameter, reference, value) in &view.arguments {
+        let value = match value {
+            ArgumentValue::Inline(bytes) => ValueView::Inline(bytes),
+            ArgumentValue::Local(extent) => ValueView::Local(wire_extent(*extent)),
+        };
+        pack::argument(&mut arguments, *parameter, reference, &value);
+    }
+    port.write(&ToClient::Run {
+        slot: run,
+        class: view.class_number,
+        attempt: view.attempt,
+        task: view.task,
+        payload: view.payload,
+        arguments: ArgumentsView::new(view.arguments.len() as u32, &arguments),
+    });
+}
+
+fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
+    let invalid = |text: String| Failure::new(FailureKind::InvalidArgument, text);
+    let class: TaskClass = postcard::from_bytes(definition)
+        .map_err(|cause| Failure::new(FailureKind::DataCorrupt, format!("task class does not decode: {cause}")))?;
+    if class.job != facts.job {
+        return Err(invalid(format!("job: class of job {}, the driver's job is {}", class.job, facts.job)));
+    }
+    if class.returns == 0 || class.returns > RETURNS_MAX {
+        return Err(invalid(format!("num_returns: {} is not from 1 to {RETURNS_MAX}", class.returns)));
+    }
+    if class.name.len() > NAME_BYTES_MAX {
+        return Err(invalid(format!("name: {} bytes, the limit is {NAME_BYTES_MAX}", class.name.len())));
+    }
+    if class.resources.custom.len() > RESOURCE_NAMES_MAX {
+        return Err(invalid(format!("resources: {} names, the limit is {RESOURCE_NAMES_MAX}", class.resources.custom.len())));
+    }
+    for name in class.resources.custom.keys() {
+        tharsis_types::resources::check_name(name).map_err(|bad| invalid(format!("resources: {bad}")))?;
+    }
+    match facts.functions.get(&class.function) {
+        None => {
+            let text = format!("function {} (id {}) is not in the workers' program", class.function_name, class.function);
+            Err(Failure::new(FailureKind::FunctionNotFound, text))
+        }
+        Some((signature, name)) if *signature != class.signature => {
+            let text = format!(
+                "function {} has signature {:016x} in the driver, {name} has {signature:016x} in the workers' program",
+                class.function_name, class.signature
+            );
+            Err(Failure::new(FailureKind::VersionMismatch, text))
+        }
+        Some(_) => Ok(class),
+    }
+}
+
+fn task_outcome(rim: &Rim, outcome: OutcomeView<'_>) -> Result<TaskOutcome, String> {
+    Ok(match outcome {
+        OutcomeView::Returned(outputs) => TaskOutcome::Returned(task_outputs(rim, outputs)?),
+        OutcomeView::Failed { error_type, failure } => {
+            let failure = postcard::from_bytes(failure).map_err(|cause| format!("failure does not decode: {cause}"))?;
+            TaskOutcome::Failed { error_type: error_type.to_owned(), failure: Arc::new(failure) }
+        }
+    })
+}
+
+fn task_outputs(rim: &Rim, outputs: OutputsView<'_>) -> Result<Vec<Output>, String> {
+    let each = outputs.iter().map(|output| {
+        let (value, nested) = output.map_err(|bad| bad.to_string())?;
+        let nested: Vec<RefId> = nested.iter().collect();
+        Ok(Output { value: output_value(rim, value)?, nested })
+    });
+    each.collect()
+}
+
+fn output_value(rim: &Rim, value: ValueView<'_>) -> Result<OutputValue, String> {
+    match value {
+        ValueView::Inline(bytes) if bytes.len() <= INLINE_BYTES_MAX => Ok(OutputValue::Inline(bytes.into())),
+        ValueView::Inline(bytes) => Err(format!("inline value of {} bytes, the limit is {INLINE_BYTES_MAX}", bytes.len())),
+        ValueView::Local(range) => {
+            let end = range.offset.checked_add(range.len);
+            if end.is_none_or(|end| end > rim.arena_bytes()) {
+                return Err(format!("range {}+{} leaves the arena", range.offset, range.len));
+            }
+            Ok(OutputValue::Written(extent(range)))
+        }
+        ValueView::Ready { .. } | ValueView::Failed(_) => Err("a value must be sent or written".to_owned()),
+    }
+}
+
+fn extent(range: records::Extent) -> Extent {
+    Extent { offset: range.offset, len: range.len }
+}
+
+fn wire_extent(extent: Extent) -> records::Extent {
+    records::Extent { offset: extent.offset, len: extent.len }
+}

@@ -1,0 +1,308 @@
+//! The loop of a node: records and inputs in, events to the machine, actions out.
+//!
+//! One thread owns the machine and all rings. It visits the clients that left a mark on the board, then whatever
+//! other threads put into the inbox, then lets the machine settle, performs its actions and rings the bells of
+//! the clients it wrote to: one wake-up per client and round, however many records. With nothing to do it spins
+//! for a moment (a closed loop of small tasks never sleeps), then sleeps until a mark, an input or the machine's next
+//! timeout.
+
+use crate::door;
+use crate::inbox::{Inbox, Input};
+use crate::port::Port;
+use crate::rim::Rim;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tharsis_core::event::Extent;
+use tharsis_core::{Action, Event, Node, Now};
+use tharsis_object_store::{BellBoard, SpinPolicy};
+use tharsis_protos::handshake::{NodeRow, PendingRow, Report, StoreRow};
+use tharsis_protos::records::FromClient;
+use tharsis_types::{ClientId, Failure, FailureKind};
+
+/// Records taken from one client before the next one gets its turn.
+const VISIT_RECORDS: usize = 1024;
+/// How long the loop spins before it sleeps.
+const SPIN: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
+/// A full ring of a client is looked at again after this long, in case its bell was missed.
+const OVERFLOW_RETRY: Duration = Duration::from_millis(2);
+
+/// The loop's state.
+pub struct Engine {
+    node: Node,
+    ports: Vec<Option<Port>>,
+    index_of: HashMap<ClientId, usize>,
+    board: BellBoard,
+    inbox: Arc<Inbox>,
+    rim: Rim,
+    started: Instant,
+    actions: Vec<Action>,
+    /// Clients with more records than one visit takes.
+    unfinished: Vec<usize>,
+    stopping: bool,
+}
+
+impl Engine {
+    /// A loop around a machine.
+    #[must_use]
+    pub fn new(node: Node, board: BellBoard, inbox: Arc<Inbox>, rim: Rim) -> Self {
+        Self {
+            node,
+            ports: Vec::new(),
+            index_of: HashMap::new(),
+            board,
+            inbox,
+            rim,
+            started: Instant::now(),
+            actions: Vec::new(),
+            unfinished: Vec::new(),
+            stopping: false,
+        }
+    }
+
+    /// Runs until it is told to stop, then tells all clients.
+    pub fn run(mut self) {
+        while !self.stopping {
+            let busy = self.round();
+            if !busy {
+                self.sleep();
+            }
+        }
+        for port in self.ports.iter_mut().flatten() {
+            port.shutdown("the node stops");
+        }
+        self.rim.stop();
+    }
+
+    /// One round; false if there was nothing to do.
+    fn round(&mut self) -> bool {
+        let now = self.now();
+        let mut marked = std::mem::take(&mut self.unfinished);
+        self.board.take_marked(|index| marked.push(index));
+        let mut busy = !marked.is_empty();
+        for index in marked {
+            self.visit(now, index);
+        }
+        while let Some(input) = self.inbox.take() {
+            busy = true;
+            self.input(now, input);
+        }
+        if self.node.next_timeout(now).is_some_and(|at| at <= now) {
+            self.node.handle(now, Event::Tick, &mut self.actions);
+            busy = true;
+        }
+        if busy {
+            self.node.settle(now, &mut self.actions);
+            self.perform();
+        }
+        self.flush();
+        busy
+    }
+
+    fn visit(&mut self, now: Now, index: usize) {
+        let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
+        let client = port.client;
+        let (node, actions, rim) = (&mut self.node, &mut self.actions, &self.rim);
+        let drained = port.drain(VISIT_RECORDS, |facts, record| {
+            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string());
+            let event = decoded.and_then(|record| door::event(client, facts, rim, record))?;
+            if let Some(event) = event {
+                node.handle(now, event, actions);
+            }
+            Ok(())
+        });
+        match drained {
+            Ok(more) => {
+                if more {
+                    self.unfinished.push(index);
+                }
+            }
+            Err(problem) => self.expel(now, index, &problem),
+        }
+    }
+
+    /// A client that does not keep to the protocol is cut off.
+    fn expel(&mut self, now: Now, index: usize, problem: &str) {
+        let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
+        let client = port.client;
+        tracing::warn!(client = client.0, problem, "client is cut off");
+        port.shutdown(problem);
+        let failure = Failure::new(FailureKind::DataCorrupt, format!("client {} was cut off: {problem}", client.0));
+        self.rim.kill(client, &failure);
+        self.client_gone(now, client, Arc::new(failure));
+    }
+
+    fn input(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Event(event) => match event {
+                Event::ClientGone { client, failure } => self.client_gone(now, client, failure),
+                event => self.node.handle(now, event, &mut self.actions),
+            },
+            Input::Connected { index, port, event } => {
+                self.index_of.insert(port.client, index);
+                if self.ports.len() <= index {
+                    self.ports.resize_with(index + 1, || None);
+                }
+                self.ports[index] = Some(*port);
+                self.node.handle(now, event, &mut self.actions);
+                // Whatever the client wrote before it was known here.
+                self.unfinished.push(index);
+            }
+            Input::Granted { client, request, region } => {
+                self.actions.push(Action::GrantRegion { client, request, region });
+            }
+            Input::Log { job, pid, stderr, text } => {
+                for port in self.ports.iter_mut().flatten().filter(|p| p.is_driver && p.facts.job == job) {
+                    port.log(pid, stderr, &text);
+                }
+            }
+            Input::OpenForTransfer { object, reply } => {
+                let extent = self.node.pin_for_transfer(crate::TRANSFER_CLIENT, object);
+                let _gone = reply.send(extent);
+            }
+            Input::CloseTransfer { object } => self.node.unpin_after_transfer(crate::TRANSFER_CLIENT, object),
+            Input::Report { reply } => {
+                let _gone = reply.send(self.report());
+            }
+            Input::Stop => self.stopping = true,
+        }
+    }
+
+    fn client_gone(&mut self, now: Now, client: ClientId, failure: Arc<Failure>) {
+        let Some(index) = self.index_of.remove(&client) else { return };
+        // What it had written before it died is still in its ring.
+        self.drain_last(now, index);
+        self.ports[index] = None;
+        self.board.clear(index);
+        self.rim.release_index(index);
+        self.node.handle(now, Event::ClientGone { client, failure }, &mut self.actions);
+    }
+
+    fn drain_last(&mut self, now: Now, index: usize) {
+        let Some(mut port) = self.ports.get_mut(index).and_then(Option::take) else { return };
+        let client = port.client;
+        let (node, actions, rim) = (&mut self.node, &mut self.actions, &self.rim);
+        let _cut = port.drain(usize::MAX, |facts, record| {
+            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string());
+            if let Some(event) = decoded.and_then(|record| door::event(client, facts, rim, record))? {
+                node.handle(now, event, actions);
+            }
+            Ok(())
+        });
+    }
+
+    fn perform(&mut self) {
+        let actions = std::mem::take(&mut self.actions);
+        for action in &actions {
+            self.perform_one(action);
+        }
+        self.actions = actions;
+        self.actions.clear();
+    }
+
+    fn perform_one(&mut self, action: &Action) {
+        match action {
+            Action::Deliver { client, .. }
+            | Action::Run { client, .. }
+            | Action::CancelRun { client, .. }
+            | Action::GrantRegion { client, region: Err(_), .. }
+            | Action::Resume { client }
+            | Action::StealBack { client, .. } => {
+                let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
+                if let Some(port) = port {
+                    door::write(&self.node, port, action);
+                }
+            }
+            Action::GrantRegion { client, request, region: Ok(region) } => self.grant(*client, *request, *region),
+            Action::StopWorker { client } => {
+                let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
+                if let Some(port) = port {
+                    port.shutdown("the worker is not needed any more");
+                }
+            }
+            Action::KillWorker { client, reason } => {
+                let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
+                if let Some(port) = port {
+                    port.shutdown(&reason.message);
+                }
+                self.rim.kill(*client, reason);
+            }
+            Action::StartWorker { start, job } => self.rim.start_worker(*start, *job),
+            Action::Pull { object, from, into } => self.rim.pull(*object, *from, *into),
+            Action::Reclaim(extent) => self.rim.reclaim(*extent),
+            Action::Send { to, packet } => self.rim.send(*to, packet),
+        }
+    }
+
+    /// Makes the pages of a region, here or on a thread, before the client hears of it.
+    fn grant(&mut self, client: ClientId, request: u32, region: Extent) {
+        let done = move |made: Result<(), Failure>| made.map(|()| region).map_err(Arc::new);
+        let made = self.rim.populate(region, move |made| Input::Granted { client, request, region: done(made) });
+        let Some(made) = made else { return };
+        let port = self.index_of.get(&client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
+        if let Some(port) = port {
+            let region = made.map(|()| region).map_err(Arc::new);
+            door::write(&self.node, port, &Action::GrantRegion { client, request, region });
+        }
+    }
+
+    /// Shows the clients what was written and wakes those that sleep.
+    fn flush(&mut self) {
+        for port in self.ports.iter_mut().flatten() {
+            port.flush();
+        }
+    }
+
+    fn sleep(&mut self) {
+        let now = self.now();
+        let mut wait = self.node.next_timeout(now).map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        if self.ports.iter().flatten().any(Port::is_overfull) {
+            wait = Some(wait.map_or(OVERFLOW_RETRY, |w| w.min(OVERFLOW_RETRY)));
+        }
+        let inbox = &self.inbox;
+        self.board.wait(SPIN, wait, || !inbox.is_empty());
+    }
+
+    fn now(&self) -> Now {
+        // The machine's clock starts well above zero, so that subtractions of intervals stay positive.
+        self.started.elapsed().as_nanos() as Now + 1_000 * tharsis_core::MS
+    }
+
+    fn report(&self) -> Report {
+        let snapshot = self.node.snapshot();
+        let mine = NodeRow {
+            node: self.node.id().0,
+            total: snapshot.total.to_string(),
+            free: snapshot.free.to_string(),
+            labels: self.node.labels().to_vec(),
+        };
+        let others = self.node.members().filter(|(m, _)| m.node != self.node.id()).map(|(m, load)| NodeRow {
+            node: m.node.0,
+            total: m.resources.to_string(),
+            free: load.free.to_string(),
+            labels: m.labels.clone(),
+        });
+        Report {
+            node: self.node.id().0,
+            pid: std::process::id(),
+            address: self.rim.address().unwrap_or_default(),
+            nodes: std::iter::once(mine).chain(others).collect(),
+            store: StoreRow {
+                used_bytes: snapshot.store.used_bytes,
+                capacity_bytes: snapshot.store.capacity_bytes,
+                object_count: snapshot.store.object_count,
+                pinned_count: snapshot.store.pinned_count,
+            },
+            object_count: snapshot.object_count,
+            task_count: snapshot.task_count,
+            running_count: snapshot.running_count,
+            worker_count: snapshot.worker_count,
+            driver_count: self.ports.iter().flatten().filter(|p| p.is_driver).count(),
+            pending: snapshot
+                .pending
+                .into_iter()
+                .map(|p| PendingRow { name: p.name, resources: p.resources.to_string(), count: p.count, reason: p.reason })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What other threads tell the loop.
+
+use crate::port::Port;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
+use tharsis_core::Event;
+use tharsis_core::event::Extent;
+use tharsis_object_store::BellBoard;
+use tharsis_protos::handshake::Report;
+use tharsis_types::{ClientId, Failure, JobId, ObjectId};
+
+/// One thing the loop should know or do.
+pub enum Input {
+    /// An object was sent; its pin goes.
+    CloseTransfer {
+        /// The object.
+        object: ObjectId,
+    },
+    /// A client connected.
+    Connected {
+        /// Its place on the board.
+        index: usize,
+        /// The node's end of the connection.
+        port: Box<Port>,
+        /// What it is.
+        event: Event,
+    },
+    /// Something for the machine.
+    Event(Event),
+    /// The pages of a granted region exist now, or could not be made.
+    Granted {
+        /// The client.
+        client: ClientId,
+        /// Its request.
+        request: u32,
+        /// The region, or why there is none.
+        region: Result<Extent, Arc<Failure>>,
+    },
+    /// Output of a worker.
+    Log {
+        /// The worker's job.
+        job: JobId,
+        /// Its process.
+        pid: u32,
+        /// Whether it was written to stderr.
+        stderr: bool,
+        /// Complete lines.
+        text: Vec<u8>,
+    },
+    /// Another node reads an object: pin it and say where it lies.
+    OpenForTransfer {
+        /// The object.
+        object: ObjectId,
+        /// Takes the answer.
+        reply: SyncSender<Option<Extent>>,
+    },
+    /// Somebody asks how the node is.
+    Report {
+        /// Takes the answer.
+        reply: SyncSender<Report>,
+    },
+    /// End.
+    Stop,
+}
+
+/// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers, so its
+/// length is bounded by what they have under way; packets of peers are bounded by the window of their link.
+pub struct Inbox {
+    queue: Mutex<VecDeque<Input>>,
+    len: AtomicUsize,
+    board: BellBoard,
+}
+
+impl Inbox {
+    /// An empty queue that wakes the loop through the board.
+    #[must_use]
+    pub fn new(board: BellBoard) -> Self {
+        Self { queue: Mutex::new(VecDeque::new()), len: AtomicUsize::new(0), board }
+    }
+
+    /// Tells the loop something.
+    pub fn put(&self, input: Input) {
+        {
+            let mut queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            queue.push_back(input);
+            self.len.store(queue.len(), Ordering::Release);
+        }
+        self.board.ring();
+    }
+
+    /// The next thing, if any.
+    pub fn take(&self) -> Option<Input> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let input = queue.pop_front();
+        self.len.store(queue.len(), Ordering::Release);
+        input
+    }
+
+    /// Whether there is nothing, as far as one look tells.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Acquire) == 0
+    }
+}

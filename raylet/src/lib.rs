@@ -1,0 +1,33 @@
+//! The node process: drives the machines of `core` with real rings, processes, sockets and memory.
+//!
+//! Nothing is decided here. [`engine`] is the only loop; [`door`] turns records into events and actions into records;
+//! everything that may block happens on other threads that talk to the loop through the [`inbox`].
+//!
+//! This crate must not know user types, graphs of tensors, or etcd.
+//!
+//! | read | for |
+//! |---|---|
+//! | [`node`] | how a node is put together and ended |
+//! | [`engine`], [`door`], [`port`] | the loop and the rings of its clients |
+//! | [`rim`], [`workers`], [`local`] | what the actions do: processes, pages, sockets |
+//! | [`cluster`] | other nodes: membership, links, transfers |
+
+#![forbid(unsafe_code)]
+
+pub mod cluster;
+pub mod door;
+pub mod engine;
+pub mod inbox;
+pub mod local;
+pub mod node;
+pub mod port;
+pub mod registry;
+pub mod rim;
+pub mod workers;
+
+pub use node::{Embedded, NodeHandle, NodeOptions};
+
+use tharsis_types::ClientId;
+
+/// The client id under which objects are pinned while they are sent to other nodes.
+pub const TRANSFER_CLIENT: ClientId = ClientId(0);

@@ -1,0 +1,266 @@
+//! The node's Unix socket: who comes in, what they are given, when they are gone.
+
+use crate::inbox::{Inbox, Input};
+use crate::port::{Facts, Port, function_table};
+use crate::registry::{Job, Registry};
+use crate::workers::Arrivals;
+use std::io::Read;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tharsis_core::Event;
+use tharsis_object_store::local_socket::{bind, check_peer, recv_frame, send_frame};
+use tharsis_object_store::{Arena, Channel, Segment};
+use tharsis_protos::handshake::{
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role, Welcome,
+};
+use tharsis_types::{ClientId, CodeUnitId, Failure, FailureKind, JobId, NodeId};
+
+/// How long a client may take for its part of the handshake.
+const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
+/// How long the loop may take to answer an observer.
+const REPORT_WAIT: Duration = Duration::from_secs(5);
+
+/// Gives jobs their ids; the cluster's control store does it where there is one.
+pub type RegisterJob = Arc<dyn Fn(&NewJob) -> Result<JobId, Failure> + Send + Sync>;
+
+/// A job that a driver wants to start.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// Its name; may be empty.
+    pub name: String,
+    /// Namespace of names.
+    pub namespace: String,
+    /// Its program.
+    pub code_unit: CodeUnitId,
+    /// Where the program is on this node.
+    pub executable: PathBuf,
+}
+
+/// What the socket's threads need.
+pub struct Reception {
+    /// The node.
+    pub node: NodeId,
+    /// Its arena.
+    pub arena: Arc<Arena>,
+    /// Into the loop.
+    pub inbox: Arc<Inbox>,
+    /// Names and numbers.
+    pub registry: Arc<Registry>,
+    /// Name of the segment with the board.
+    pub board_segment: String,
+    /// Gives jobs their ids.
+    pub register_job: RegisterJob,
+    /// Told of workers.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// The socket's thread.
+pub struct LocalSocket {
+    path: PathBuf,
+    stopping: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl LocalSocket {
+    /// Binds the socket and starts to listen.
+    ///
+    /// # Errors
+    /// Why it cannot be bound.
+    pub fn start(path: &Path, reception: Reception) -> Result<Self, Failure> {
+        let cannot = |cause: String| Failure::new(FailureKind::InvalidArgument, format!("socket {}: {cause}", path.display()));
+        let listener = bind(path).map_err(|cause| cannot(cause.to_string()))?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopping);
+        let thread = std::thread::Builder::new()
+            .name("local-socket".into())
+            .spawn(move || accept(&listener, &Arc::new(reception), &stop))
+            .map_err(|cause| cannot(cause.to_string()))?;
+        Ok(Self { path: path.to_owned(), stopping, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Stops listening and removes the socket.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        // Wakes the thread out of its accept.
+        let _woken = UnixStream::connect(&self.path);
+        if let Some(thread) = crate::registry::lock(&self.thread).take() {
+            let _joined = thread.join();
+        }
+        let _removed = std::fs::remove_file(&self.path);
+    }
+}
+
+fn accept(listener: &UnixListener, reception: &Arc<Reception>, stop: &AtomicBool) {
+    for stream in listener.incoming() {
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok(stream) = stream else {
+            // Out of descriptors: those that are here go on, the next comer waits.
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let reception = Arc::clone(reception);
+        let name = "client".to_owned();
+        // Ends with the client's socket.
+        let _detached = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
+            if let Err(problem) = reception.receive(&stream) {
+                tracing::warn!(%problem, "a client was refused");
+            }
+        });
+    }
+}
+
+impl Reception {
+    fn receive(&self, stream: &UnixStream) -> Result<(), String> {
+        let peer = check_peer(stream).map_err(|e| e.to_string())?;
+        stream.set_read_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
+        stream.set_write_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
+        let (frame, _descriptor) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
+        let hello: Hello = match postcard::from_bytes(&frame) {
+            Ok(hello) => hello,
+            // Not one of ours: nothing is said to it.
+            Err(cause) => return Err(format!("the first frame is not a hello: {cause}")),
+        };
+        if hello.magic != HELLO_MAGIC {
+            return Err("the first frame is not a hello".to_owned());
+        }
+        if hello.version != PROTOCOL_VERSION {
+            let text = format!("the client speaks protocol {}, this node speaks {PROTOCOL_VERSION}", hello.version);
+            return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
+        }
+        match hello.role {
+            Role::Observer(question) => self.answer(stream, question),
+            Role::Driver { .. } | Role::Worker { .. } => match self.admit(stream, hello, peer.process_id) {
+                Ok(admitted) => {
+                    self.watch(stream, &admitted);
+                    Ok(())
+                }
+                Err(failure) => refuse(stream, failure),
+            },
+        }
+    }
+
+    fn answer(&self, stream: &UnixStream, question: Question) -> Result<(), String> {
+        let report = match question {
+            Question::Status => self.report()?,
+            Question::Stop => {
+                let report = self.report()?;
+                self.inbox.put(Input::Stop);
+                report
+            }
+        };
+        send(stream, &Answer::Report(Box::new(report)), None)
+    }
+
+    fn report(&self) -> Result<Report, String> {
+        let (reply, answer) = sync_channel(1);
+        self.inbox.put(Input::Report { reply });
+        answer.recv_timeout(REPORT_WAIT).map_err(|_| "the node is too busy to answer".to_owned())
+    }
+
+    fn admit(&self, stream: &UnixStream, hello: Hello, pid: u32) -> Result<Admitted, Failure> {
+        let client = self.registry.new_client();
+        let (job, facts, event, is_driver) = self.introduce(client, hello, pid)?;
+        let connected = self.connect(client, is_driver, facts, stream, job);
+        let (index, port, segment) = connected.inspect_err(|_| {
+            if let Some(arrivals) = &self.arrivals {
+                arrivals.refused(client);
+            }
+        })?;
+        self.inbox.put(Input::Connected { index, port: Box::new(port), event });
+        Ok(Admitted { client, is_driver, segment })
+    }
+
+    /// Finds out what a client is.
+    fn introduce(&self, client: ClientId, hello: Hello, pid: u32) -> Result<(JobId, Facts, Event, bool), Failure> {
+        match hello.role {
+            Role::Driver { job_name, namespace, code_unit, executable } => {
+                let executable = PathBuf::from(executable);
+                let new = NewJob { name: job_name, namespace, code_unit, executable: executable.clone() };
+                let job = (self.register_job)(&new)?;
+                let functions = function_table(&hello.functions);
+                self.registry.add_job(job, Job { code_unit, executable, functions: hello.functions });
+                Ok((job, Facts { job, functions }, Event::DriverJoined { client, job }, true))
+            }
+            Role::Worker { start } => {
+                let job = self.arrivals.as_ref().and_then(|a| a.arrived(start, pid, client)).ok_or_else(|| {
+                    let text = format!("process {pid} was not started by this node as worker {start}");
+                    Failure::new(FailureKind::InvalidArgument, text)
+                })?;
+                let functions = function_table(&hello.functions);
+                Ok((job, Facts { job, functions }, Event::WorkerReady { start, client }, false))
+            }
+            Role::Observer(_) => Err(Failure::new(FailureKind::Internal, "an observer is no client")),
+        }
+    }
+
+    fn connect(
+        &self,
+        client: ClientId,
+        is_driver: bool,
+        facts: Facts,
+        stream: &UnixStream,
+        job: JobId,
+    ) -> Result<(usize, Port, Arc<Segment>), Failure> {
+        let cannot = |what: &str, cause: String| Failure::new(FailureKind::StoreFull, format!("{what}: {cause}"));
+        let segment = Segment::create("ring", Channel::BYTES).map_err(|e| cannot("rings for a client", e.to_string()))?;
+        let segment = Arc::new(segment);
+        let channel = Channel::node_side(&segment).map_err(|e| cannot("rings for a client", e.to_string()))?;
+        let full = || Failure::new(FailureKind::InvalidArgument, "the node has as many clients as it can");
+        let index = self.registry.take_index().ok_or_else(full)?;
+        let welcome = Welcome {
+            client,
+            node: self.node,
+            job,
+            ring_segment: segment.name().to_owned(),
+            board_segment: self.board_segment.clone(),
+            board_index: index as u32,
+            arena_bytes: self.arena.len(),
+        };
+        let sent = send(stream, &Answer::Welcome(welcome), Some(&self.arena));
+        // The client says with an empty frame that it has mapped everything; then the name can go.
+        let mapped = sent.and_then(|()| recv_frame(stream, 0).map_err(|e| e.to_string()));
+        let _gone = segment.unlink();
+        if let Err(cause) = mapped {
+            self.registry.release_index(index);
+            return Err(cannot("the client did not map its rings", cause));
+        }
+        Ok((index, Port::new(client, is_driver, facts, channel, Arc::clone(&segment)), segment))
+    }
+
+    /// Sleeps until the client's socket ends.
+    fn watch(&self, mut stream: &UnixStream, admitted: &Admitted) {
+        let _set = stream.set_read_timeout(None);
+        let mut byte = [0];
+        while matches!(stream.read(&mut byte), Ok(1)) {}
+        let _keeps_mapping = &admitted.segment;
+        let told_by_keeper = self.arrivals.as_ref().is_some_and(|a| a.left(admitted.client));
+        if admitted.is_driver || !told_by_keeper {
+            let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));
+            self.inbox.put(Input::Event(Event::ClientGone { client: admitted.client, failure }));
+        }
+    }
+}
+
+struct Admitted {
+    client: ClientId,
+    is_driver: bool,
+    segment: Arc<Segment>,
+}
+
+fn refuse(stream: &UnixStream, failure: Failure) -> Result<(), String> {
+    let problem = failure.to_string();
+    send(stream, &Answer::Refused(failure), None)?;
+    Err(problem)
+}
+
+fn send(stream: &UnixStream, answer: &Answer, arena: Option<&Arena>) -> Result<(), String> {
+    let frame = postcard::to_stdvec(answer).map_err(|e| e.to_string())?;
+    send_frame(stream, &frame, HELLO_BYTES_MAX, arena.map(Arena::fd)).map_err(|e| e.to_string())
+}

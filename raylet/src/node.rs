@@ -1,0 +1,285 @@
+//! Putting a node together, and ending it.
+
+use crate::engine::Engine;
+use crate::inbox::{Inbox, Input};
+use crate::local::{LocalSocket, NewJob, Reception};
+use crate::port::{Facts, Port, function_table};
+use crate::registry::Registry;
+use crate::rim::{Rim, Workforce};
+use crate::workers::Processes;
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tharsis_core::event::Member;
+use tharsis_core::node::Config;
+use tharsis_core::{Event, Node, Now};
+use tharsis_object_store::bell::BELL_BOARD_BYTES;
+use tharsis_object_store::{Arena, ArenaOptions, BellBoard, Channel, Segment, segment};
+use tharsis_protos::handshake::{FunctionEntry, Report};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
+
+/// How long a client waits for room in a full store.
+const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
+
+/// What a node is given.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// What it has.
+    pub resources: Resources,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+    /// Bytes of its arena.
+    pub store_bytes: u64,
+}
+
+/// A running node.
+pub struct NodeHandle {
+    id: NodeId,
+    inbox: Arc<Inbox>,
+    board: BellBoard,
+    arena: Arc<Arena>,
+    registry: Arc<Registry>,
+    socket: Option<LocalSocket>,
+    engine: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The client's end of a connection inside one process.
+pub struct Embedded {
+    /// The client.
+    pub client: ClientId,
+    /// The node.
+    pub node: NodeId,
+    /// The job.
+    pub job: JobId,
+    /// Its rings and bell.
+    pub channel: Channel,
+    /// The node's board.
+    pub board: BellBoard,
+    /// Its place there.
+    pub board_index: u32,
+    /// The node's arena.
+    pub arena: Arc<tharsis_object_store::ArenaMap>,
+}
+
+/// A random id for a node, different for every start.
+///
+/// # Errors
+/// If the system gives no randomness.
+pub fn new_node_id() -> Result<NodeId, Failure> {
+    let mut bytes = [0; 8];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes));
+    read.map_err(|cause| Failure::new(FailureKind::Internal, format!("/dev/urandom: {cause}")))?;
+    Ok(NodeId(u64::from_le_bytes(bytes).max(1)))
+}
+
+/// The parts of a node before its loop runs.
+pub(crate) struct Parts {
+    id: NodeId,
+    node: Node,
+    arena: Arc<Arena>,
+    board: BellBoard,
+    board_segment: Arc<Segment>,
+    inbox: Arc<Inbox>,
+    registry: Arc<Registry>,
+}
+
+impl Parts {
+    /// Memory and machine of a node; `shared` makes the board visible to other processes.
+    pub(crate) fn new(id: NodeId, options: NodeOptions, shared: bool) -> Result<Self, Failure> {
+        let no_memory = |cause: String| Failure::new(FailureKind::StoreFull, cause);
+        if shared {
+            // Segments of nodes that were killed; failing to look is no reason not to start.
+            let _swept = segment::sweep(segment::process_is_alive);
+        }
+        let arena = Arena::create(options.store_bytes, ArenaOptions { huge_pages: true });
+        let arena = Arc::new(arena.map_err(|e| no_memory(format!("store of {} bytes: {e}", options.store_bytes)))?);
+        let made = if shared { Segment::create("board", BELL_BOARD_BYTES) } else { Segment::anonymous(BELL_BOARD_BYTES) };
+        let board_segment = Arc::new(made.map_err(|e| no_memory(e.to_string()))?);
+        let board = BellBoard::at(&board_segment, 0).map_err(|e| no_memory(e.to_string()))?;
+        let inbox = Arc::new(Inbox::new(board.clone()));
+        let member = Member { node: id, resources: options.resources, labels: options.labels };
+        let config = Config { member, store_bytes: arena.len(), create_timeout: CREATE_TIMEOUT };
+        let registry = Arc::new(Registry::new());
+        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry })
+    }
+
+    fn run(self, workforce: Box<dyn Workforce>, socket: Option<LocalSocket>) -> Result<NodeHandle, Failure> {
+        let rim = Rim::new(
+            Arc::clone(&self.arena),
+            Arc::clone(&self.inbox),
+            Arc::clone(&self.registry),
+            workforce,
+            None,
+        );
+        let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim);
+        let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
+        let thread = thread.map_err(|cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}")))?;
+        Ok(NodeHandle {
+            id: self.id,
+            inbox: self.inbox,
+            board: self.board,
+            arena: self.arena,
+            registry: self.registry,
+            socket,
+            engine: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+impl NodeHandle {
+    /// A node inside this process, whose workers are what `make_workforce` makes of its inbox.
+    ///
+    /// # Errors
+    /// If there is no memory for its store.
+    pub fn embedded(
+        options: NodeOptions,
+        make_workforce: impl FnOnce(Arc<Inbox>) -> Box<dyn Workforce>,
+    ) -> Result<Self, Failure> {
+        let parts = Parts::new(new_node_id()?, options, false)?;
+        let workforce = make_workforce(Arc::clone(&parts.inbox));
+        parts.run(workforce, None)
+    }
+
+    /// A node with worker processes, alone in its cluster, listening on a Unix socket.
+    ///
+    /// # Errors
+    /// If there is no memory for its store or the socket cannot be bound.
+    pub fn alone(options: NodeOptions, socket: PathBuf) -> Result<Self, Failure> {
+        let parts = Parts::new(new_node_id()?, options, true)?;
+        let registry = Arc::clone(&parts.registry);
+        let find_registry = Arc::clone(&registry);
+        let find_program = Arc::new(move |job| {
+            let job = find_registry.job(job);
+            job.map(|j| j.executable).ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
+        });
+        let workforce = Processes::new(Arc::clone(&parts.inbox), socket.clone(), find_program);
+        let register_job = {
+            let registry = Arc::clone(&registry);
+            Arc::new(move |_new: &NewJob| Ok(registry.new_job()))
+        };
+        let reception = Reception {
+            node: parts.id,
+            arena: Arc::clone(&parts.arena),
+            inbox: Arc::clone(&parts.inbox),
+            registry,
+            board_segment: parts.board_segment.name().to_owned(),
+            register_job,
+            arrivals: Some(workforce.arrivals()),
+        };
+        let listening = LocalSocket::start(&socket, reception)?;
+        parts.run(Box::new(workforce), Some(listening))
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Its arena.
+    #[must_use]
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// A number for a job, for drivers in this process.
+    #[must_use]
+    pub fn new_job(&self) -> JobId {
+        self.registry.new_job()
+    }
+
+    /// Connects a client that lives in this process: the driver, or with `start` a worker thread.
+    ///
+    /// # Errors
+    /// If there is no memory for its rings, or no place for it.
+    pub fn connect(&self, job: JobId, start: Option<u64>, functions: &[FunctionEntry]) -> Result<Embedded, Failure> {
+        connect_embedded(&self.shared(), job, start, functions)
+    }
+
+    /// What worker threads need to connect.
+    #[must_use]
+    pub fn shared(&self) -> Shared {
+        Shared {
+            id: self.id,
+            inbox: Arc::clone(&self.inbox),
+            board: self.board.clone(),
+            arena: Arc::clone(&self.arena),
+            registry: Arc::clone(&self.registry),
+        }
+    }
+
+    /// How the node is.
+    ///
+    /// # Errors
+    /// If the loop does not answer in time.
+    pub fn report(&self) -> Result<Report, Failure> {
+        let (reply, answer) = sync_channel(1);
+        self.inbox.put(Input::Report { reply });
+        answer
+            .recv_timeout(Duration::from_secs(5))
+            .map_err(|_| Failure::new(FailureKind::Disconnected, "the node does not answer"))
+    }
+
+    /// Waits until the loop has ended.
+    pub fn join(&self) {
+        if let Some(thread) = crate::registry::lock(&self.engine).take() {
+            let _joined = thread.join();
+        }
+        if let Some(socket) = &self.socket {
+            socket.stop();
+        }
+    }
+
+    /// Ends the loop, the workers and the socket.
+    pub fn stop(&self) {
+        self.inbox.put(Input::Stop);
+        self.join();
+    }
+}
+
+/// What clients inside the node's process share with it.
+#[derive(Clone)]
+pub struct Shared {
+    id: NodeId,
+    inbox: Arc<Inbox>,
+    board: BellBoard,
+    arena: Arc<Arena>,
+    registry: Arc<Registry>,
+}
+
+/// Connects a client that lives in the node's process.
+///
+/// # Errors
+/// If there is no memory for its rings, or no place for it.
+pub fn connect_embedded(
+    shared: &Shared,
+    job: JobId,
+    start: Option<u64>,
+    functions: &[FunctionEntry],
+) -> Result<Embedded, Failure> {
+    let no_memory = |cause: String| Failure::new(FailureKind::StoreFull, cause);
+    let client = shared.registry.new_client();
+    let segment = Arc::new(Segment::anonymous(Channel::BYTES).map_err(|e| no_memory(e.to_string()))?);
+    let node_side = Channel::node_side(&segment).map_err(|e| no_memory(e.to_string()))?;
+    let channel = Channel::client_side(&segment).map_err(|e| no_memory(e.to_string()))?;
+    let full = || Failure::new(FailureKind::InvalidArgument, "the node has as many clients as it can");
+    let index = shared.registry.take_index().ok_or_else(full)?;
+    let facts = Facts { job, functions: function_table(functions) };
+    let (event, is_driver) = match start {
+        Some(start) => (Event::WorkerReady { start, client }, false),
+        None => (Event::DriverJoined { client, job }, true),
+    };
+    let port = Box::new(Port::new(client, is_driver, facts, node_side, segment));
+    shared.inbox.put(Input::Connected { index, port, event });
+    Ok(Embedded {
+        client,
+        node: shared.id,
+        job,
+        channel,
+        board: shared.board.clone(),
+        board_index: index as u32,
+        arena: Arc::clone(shared.arena.map()),
+    })
+}

@@ -1,0 +1,166 @@
+//! The node's end of a client's connection.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use tharsis_object_store::{Bell, Channel, Consumer, PendingLarge, Producer, PushError, Segment};
+use tharsis_protos::handshake::FunctionEntry;
+use tharsis_protos::records::ToClient;
+use tharsis_types::{ClientId, FunctionId, JobId};
+
+/// Bytes of log lines that may wait for a driver that does not read; more is dropped and said so.
+const LOG_OVERFLOW_BYTES_MAX: usize = 1 << 20;
+
+/// A client's connection.
+pub struct Port {
+    /// The client.
+    pub client: ClientId,
+    /// Whether it is a driver.
+    pub is_driver: bool,
+    /// What is checked when it speaks.
+    pub facts: Facts,
+    producer: Producer,
+    consumer: Consumer,
+    bell: Bell,
+    /// Records that found the ring full, in order.
+    overflow: VecDeque<PendingLarge>,
+    overflow_bytes: usize,
+    /// Classes the client knows.
+    classes: Vec<bool>,
+    wrote: bool,
+    scratch: Vec<u8>,
+    /// Keeps the mapping.
+    _segment: Arc<Segment>,
+}
+
+/// What is known of a client when its records are read.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Its job.
+    pub job: JobId,
+    /// Functions that the job's workers have, by id: signature and name.
+    pub functions: Arc<HashMap<FunctionId, (u64, String)>>,
+}
+
+/// A table of functions as they are looked up.
+#[must_use]
+pub fn function_table(entries: &[FunctionEntry]) -> Arc<HashMap<FunctionId, (u64, String)>> {
+    Arc::new(entries.iter().map(|e| (e.id, (e.signature, e.name.clone()))).collect())
+}
+
+impl Port {
+    /// The node's end of a channel.
+    #[must_use]
+    pub fn new(client: ClientId, is_driver: bool, facts: Facts, channel: Channel, segment: Arc<Segment>) -> Self {
+        Self {
+            client,
+            is_driver,
+            facts,
+            producer: channel.producer,
+            consumer: channel.consumer,
+            bell: channel.bell,
+            overflow: VecDeque::new(),
+            overflow_bytes: 0,
+            classes: Vec::new(),
+            wrote: false,
+            scratch: Vec::new(),
+            _segment: segment,
+        }
+    }
+
+    /// Hands up to `max` records to `take`; true if there may be more.
+    ///
+    /// # Errors
+    /// What is wrong with the ring or a record; the client is then of no further use.
+    pub fn drain(&mut self, max: usize, mut take: impl FnMut(&Facts, &[u8]) -> Result<(), String>) -> Result<bool, String> {
+        let mut more = true;
+        for _ in 0..max {
+            match self.consumer.peek().map_err(|corrupt| corrupt.to_string())? {
+                Some(record) => take(&self.facts, record)?,
+                None => {
+                    more = false;
+                    break;
+                }
+            }
+            self.consumer.advance();
+        }
+        // A client that waits for room looks again by itself.
+        self.consumer.release();
+        Ok(more)
+    }
+
+    /// Writes a record, or keeps it until there is room.
+    pub fn write(&mut self, record: &ToClient<'_>) {
+        self.scratch.clear();
+        record.encode(&mut self.scratch);
+        self.wrote = true;
+        if self.overflow.is_empty() && self.scratch.len() <= self.producer.record_bytes_max() {
+            match self.producer.try_push(&[&self.scratch]) {
+                Ok(()) => return,
+                Err(PushError::Full) => {}
+                Err(error) => {
+                    tracing::error!(client = self.client.0, %error, "record cannot be sent");
+                    return;
+                }
+            }
+        }
+        self.overflow_bytes += self.scratch.len();
+        self.overflow.push_back(PendingLarge::new(std::mem::take(&mut self.scratch)));
+    }
+
+    /// Whether the client knows a class already; from now on it does.
+    pub fn learns_class(&mut self, class: u32) -> bool {
+        let index = class as usize;
+        if self.classes.len() <= index {
+            self.classes.resize(index + 1, false);
+        }
+        !std::mem::replace(&mut self.classes[index], true)
+    }
+
+    /// Passes on output of a worker.
+    pub fn log(&mut self, pid: u32, stderr: bool, text: &[u8]) {
+        if self.overflow_bytes < LOG_OVERFLOW_BYTES_MAX {
+            self.write(&ToClient::Log { pid, stderr, text });
+        }
+    }
+
+    /// Tells the client to end.
+    pub fn shutdown(&mut self, reason: &str) {
+        self.write(&ToClient::Shutdown { reason });
+        self.flush();
+    }
+
+    /// Whether records wait for room.
+    #[must_use]
+    pub fn is_overfull(&self) -> bool {
+        !self.overflow.is_empty()
+    }
+
+    /// Shows the client what was written and wakes it if it sleeps.
+    pub fn flush(&mut self) {
+        while let Some(first) = self.overflow.front_mut() {
+            let before = first.remaining_bytes();
+            let sent = self.producer.try_push_large(first);
+            self.wrote |= first.remaining_bytes() < before;
+            match sent {
+                Ok(true) => {
+                    self.wrote = true;
+                    if let Some(done) = self.overflow.pop_front() {
+                        self.overflow_bytes = self.overflow_bytes.saturating_sub(before.max(done.remaining_bytes()));
+                    }
+                }
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::error!(client = self.client.0, %error, "record cannot be sent");
+                    self.overflow.pop_front();
+                }
+            }
+        }
+        if self.overflow.is_empty() {
+            self.overflow_bytes = 0;
+        }
+        if std::mem::take(&mut self.wrote) {
+            self.producer.publish();
+            self.bell.ring();
+        }
+    }
+}

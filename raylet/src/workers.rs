@@ -1,0 +1,282 @@
+//! Worker processes: the job's program, started in worker mode, its output read, its end noticed.
+//!
+//! Each worker has a keeper thread that starts it and waits for its end. The keeper is also what the worker's
+//! parent-death signal is bound to, so it lives as long as the worker. A worker leads a process group of its own; the
+//! group is killed with it, so nothing that a task started is left behind.
+
+use crate::inbox::{Inbox, Input};
+use crate::registry::lock;
+use crate::rim::Workforce;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::{HashMap, VecDeque};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use tharsis_core::Event;
+use tharsis_types::limits::LOG_TAIL_BYTES;
+use tharsis_types::{ClientId, Failure, FailureKind, JobId};
+
+/// Environment variable with the node's socket; its presence makes a program a worker.
+pub const WORKER_SOCKET: &str = "THARSIS_WORKER_SOCKET";
+/// Environment variable with the number of the start.
+pub const WORKER_START: &str = "THARSIS_WORKER_START";
+/// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
+const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);
+
+/// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper threads.
+pub type FindProgram = Arc<dyn Fn(JobId) -> Result<PathBuf, Failure> + Send + Sync>;
+
+/// The worker processes of a node.
+pub struct Processes {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    inbox: Arc<Inbox>,
+    socket: PathBuf,
+    find_program: FindProgram,
+    workers: Mutex<HashMap<u64, Worker>>,
+    ended: Condvar,
+}
+
+/// A worker between its start and its end.
+struct Worker {
+    job: JobId,
+    pid: u32,
+    client: Option<ClientId>,
+    /// Why it was killed, if it was.
+    reason: Option<Failure>,
+    tail: Arc<Tail>,
+}
+
+/// The last output of a worker.
+#[derive(Default)]
+struct Tail {
+    bytes: Mutex<VecDeque<u8>>,
+    open_pipes: Mutex<u32>,
+    closed: Condvar,
+}
+
+impl Processes {
+    /// No workers yet.
+    #[must_use]
+    pub fn new(inbox: Arc<Inbox>, socket: PathBuf, find_program: FindProgram) -> Self {
+        let (workers, ended) = (Mutex::new(HashMap::new()), Condvar::new());
+        Self { shared: Arc::new(Shared { inbox, socket, find_program, workers, ended }) }
+    }
+
+    /// What the local socket tells when a worker has connected.
+    #[must_use]
+    pub fn arrivals(&self) -> Arrivals {
+        Arrivals(Arc::clone(&self.shared))
+    }
+}
+
+/// Connects starts with clients.
+#[derive(Clone)]
+pub struct Arrivals(Arc<Shared>);
+
+impl Arrivals {
+    /// A worker said hello: its job, unless nobody started it.
+    #[must_use]
+    pub fn arrived(&self, start: u64, pid: u32, client: ClientId) -> Option<JobId> {
+        let mut workers = lock(&self.0.workers);
+        let worker = workers.get_mut(&start).filter(|w| w.pid == pid && w.client.is_none())?;
+        worker.client = Some(client);
+        Some(worker.job)
+    }
+
+    /// A worker that had said hello could not be connected: it ends as one that never started.
+    pub fn refused(&self, client: ClientId) {
+        if let Some(worker) = lock(&self.0.workers).values_mut().find(|w| w.client == Some(client)) {
+            worker.client = None;
+            kill_group(worker.pid);
+        }
+    }
+
+    /// A worker closed its socket: it ends, or is made to. False if it has ended and its keeper said so.
+    #[must_use]
+    pub fn left(&self, client: ClientId) -> bool {
+        let workers = lock(&self.0.workers);
+        let worker = workers.values().find(|w| w.client == Some(client));
+        worker.inspect(|w| kill_group(w.pid)).is_some()
+    }
+}
+
+impl Workforce for Processes {
+    fn start(&self, start: u64, job: JobId) {
+        let shared = Arc::clone(&self.shared);
+        let keeper = std::thread::Builder::new().name(format!("keeper-{start}"));
+        let spawned = keeper.spawn(move || keep(&shared, start, job));
+        if let Err(cause) = spawned {
+            let failure = Failure::new(FailureKind::WorkerStartFailed, format!("no thread for a worker: {cause}"));
+            self.shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure: Arc::new(failure) }));
+        }
+    }
+
+    fn kill(&self, client: ClientId, reason: &Failure) {
+        let mut workers = lock(&self.shared.workers);
+        if let Some(worker) = workers.values_mut().find(|w| w.client == Some(client)) {
+            worker.reason.get_or_insert_with(|| reason.clone());
+            kill_group(worker.pid);
+        }
+    }
+
+    fn stop(&self) {
+        let until = Instant::now() + Duration::from_secs(2);
+        let mut workers = lock(&self.shared.workers);
+        workers.values().for_each(|w| kill_group(w.pid));
+        while !workers.is_empty() {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return };
+            workers = self.shared.ended.wait_timeout(workers, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The life of one worker, from its start to the report of its end.
+fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
+    let started = (shared.find_program)(job).and_then(|program| spawn(shared, &program, start, job));
+    let mut child = match started {
+        Ok(child) => child,
+        Err(failure) => {
+            shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure: Arc::new(failure) }));
+            return;
+        }
+    };
+    let status = child.wait();
+    kill_group(child.id());
+    let worker = lock(&shared.workers).remove(&start);
+    shared.ended.notify_all();
+    let Some(worker) = worker else { return };
+    let tail = worker.tail.last_output();
+    let failure = Arc::new(match worker.reason {
+        Some(reason) => reason,
+        None => crashed(child.id(), status.ok()),
+    }.with_log_tail(tail));
+    let event = match worker.client {
+        Some(client) => Event::ClientGone { client, failure },
+        None => Event::WorkerStartFailed { start, failure },
+    };
+    shared.inbox.put(Input::Event(event));
+}
+
+fn spawn(shared: &Arc<Shared>, program: &Path, start: u64, job: JobId) -> Result<std::process::Child, Failure> {
+    let mut workers = lock(&shared.workers);
+    let child = Command::new(program)
+        .env(WORKER_SOCKET, &shared.socket)
+        .env(WORKER_START, start.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn();
+    let mut child = child.map_err(|cause| {
+        let text = format!("cannot start {}: {cause}", program.display());
+        Failure::new(FailureKind::WorkerStartFailed, text)
+    })?;
+    let tail = Arc::new(Tail::default());
+    let pid = child.id();
+    if let Some(pipe) = child.stdout.take() {
+        read_output(shared, &tail, pipe, job, pid, false);
+    }
+    if let Some(pipe) = child.stderr.take() {
+        read_output(shared, &tail, pipe, job, pid, true);
+    }
+    workers.insert(start, Worker { job, pid, client: None, reason: None, tail });
+    Ok(child)
+}
+
+/// Passes complete lines on and keeps the last of them.
+fn read_output(
+    shared: &Arc<Shared>,
+    tail: &Arc<Tail>,
+    mut pipe: impl Read + Send + 'static,
+    job: JobId,
+    pid: u32,
+    stderr: bool,
+) {
+    let (inbox, tail) = (Arc::clone(&shared.inbox), Arc::clone(tail));
+    *lock(&tail.open_pipes) += 1;
+    let reader = std::thread::Builder::new().name("output".into()).stack_size(128 << 10);
+    let also_tail = Arc::clone(&tail);
+    let spawned = reader.spawn(move || {
+        let mut buffer = vec![0; 8192];
+        let mut line = Vec::new();
+        while let Ok(len @ 1..) = pipe.read(&mut buffer) {
+            tail.append(&buffer[..len]);
+            line.extend_from_slice(&buffer[..len]);
+            let complete = line.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            let full = if line.len() > LOG_TAIL_BYTES * 4 { line.len() } else { complete };
+            if full > 0 {
+                let rest = line.split_off(full);
+                let text = std::mem::replace(&mut line, rest);
+                inbox.put(Input::Log { job, pid, stderr, text });
+            }
+        }
+        if !line.is_empty() {
+            line.push(b'\n');
+            inbox.put(Input::Log { job, pid, stderr, text: line });
+        }
+        tail.pipe_closed();
+    });
+    if spawned.is_err() {
+        also_tail.pipe_closed();
+    }
+}
+
+impl Tail {
+    fn append(&self, new: &[u8]) {
+        let mut bytes = lock(&self.bytes);
+        bytes.extend(new);
+        let surplus = bytes.len().saturating_sub(LOG_TAIL_BYTES);
+        bytes.drain(..surplus);
+    }
+
+    fn pipe_closed(&self) {
+        *lock(&self.open_pipes) -= 1;
+        self.closed.notify_all();
+    }
+
+    fn last_output(&self) -> String {
+        let open = lock(&self.open_pipes);
+        let waited = self.closed.wait_timeout_while(open, LAST_OUTPUT_WAIT, |open| *open > 0);
+        drop(waited);
+        let bytes: Vec<u8> = lock(&self.bytes).iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+fn crashed(pid: u32, status: Option<ExitStatus>) -> Failure {
+    let how = match status {
+        Some(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) => format!("was killed by signal {signal}{}", signal_name(signal)),
+            (None, Some(code)) => format!("exited with status {code}"),
+            (None, None) => "ended".to_owned(),
+        },
+        None => "ended, and nobody knows how".to_owned(),
+    };
+    Failure::new(FailureKind::WorkerCrashed, format!("worker process {pid} {how}"))
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+fn kill_group(pid: u32) {
+    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // Gone already is fine.
+        let _gone = kill_process_group(group, Signal::KILL);
+    }
+}
