@@ -118,6 +118,12 @@ impl Leases {
         self.workers.len()
     }
 
+    /// Leases, waiting requests included.
+    #[must_use]
+    pub fn lease_count(&self) -> usize {
+        self.leases.len()
+    }
+
     /// Workers of a job.
     pub fn workers_of(&self, job: JobId) -> impl Iterator<Item = ClientId> {
         self.workers.iter().filter(move |(_, w)| w.job == job).map(|(c, _)| *c)

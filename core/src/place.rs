@@ -68,6 +68,11 @@ impl View {
         self.nodes.contains_key(&node)
     }
 
+    /// All nodes and how busy they are.
+    pub fn members(&self) -> impl Iterator<Item = (&Member, &Load)> {
+        self.nodes.values().map(|s| (&s.member, &s.load))
+    }
+
     /// The other nodes.
     pub fn others(&self) -> impl Iterator<Item = NodeId> {
         self.nodes.keys().copied().filter(|n| *n != self.me)

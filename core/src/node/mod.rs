@@ -107,6 +107,14 @@ pub struct Snapshot {
     pub running_count: usize,
     /// Workers here.
     pub worker_count: usize,
+    /// Leases of workers here, waiting requests included.
+    pub lease_count: usize,
+    /// Leases that this node's ledger asked for or has.
+    pub leased_count: usize,
+    /// Objects or bundles of objects that are fetched from other nodes.
+    pub pull_count: usize,
+    /// Messages to other nodes that are not acknowledged.
+    pub unacknowledged_count: usize,
     /// What waits, and why.
     pub pending: Vec<Pending>,
 }
@@ -245,6 +253,22 @@ impl Node {
         self.owner.copies(object)
     }
 
+    /// Its labels.
+    #[must_use]
+    pub fn labels(&self) -> &[(String, String)] {
+        &self.config.member.labels
+    }
+
+    /// The nodes it knows, itself among them, and how busy they are.
+    pub fn members(&self) -> impl Iterator<Item = (&Member, &Load)> {
+        self.view.members()
+    }
+
+    /// Every object in the ledger, with its owner; for tests and the simulator.
+    pub fn references(&self) -> impl Iterator<Item = RefId> {
+        self.owner.references()
+    }
+
     /// What people want to know.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -258,6 +282,10 @@ impl Node {
             queued_count: self.owner.queued_count(),
             running_count: self.runs.len(),
             worker_count: self.leases.worker_count(),
+            lease_count: self.leases.lease_count(),
+            leased_count: self.owner.leased_count(),
+            pull_count: self.pulls.len(),
+            unacknowledged_count: self.links.values().map(Link::unacknowledged).sum(),
             pending: self.owner.pending(),
         }
     }

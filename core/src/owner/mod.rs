@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use tharsis_types::{
-    Attempt, ClientId, Dependency, Failure, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
+    Attempt, ClientId, Dependency, Failure, LeaseId, NodeId, ObjectId, RefId, TaskClass, TaskId,
 };
 
 /// What the ledger wants done.
@@ -350,6 +350,17 @@ impl Owner {
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         (self.objects.len(), self.tasks.len())
+    }
+
+    /// Every object in the ledger, with its owner.
+    pub fn references(&self) -> impl Iterator<Item = RefId> {
+        self.objects.iter().filter_map(|(slot, _)| self.reference(slot))
+    }
+
+    /// Leases that were asked for or granted.
+    #[must_use]
+    pub fn leased_count(&self) -> usize {
+        self.leases.len()
     }
 
     /// A client is gone: its references go, its job's tasks if it was the driver.

@@ -1,0 +1,600 @@
+//! What drivers and workers do, step by step.
+
+use crate::client::{Argument, Client, Context, Current, Phase, RunRecord};
+use crate::cluster::{Cluster, Happening, Seen, Told, US, class_of};
+use crate::program::{self, Content, FATAL, FLAKY, Payload, Step};
+use std::sync::Arc;
+use tharsis_core::event::{Extent, Output, OutputValue, TaskOutcome};
+use tharsis_core::{Event, MS};
+use tharsis_types::limits::PIPELINE_DEPTH_MAX;
+use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, TaskArgs};
+
+impl Cluster {
+    /// A driver does its next operation.
+    pub(crate) fn think(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        if client.phase == Phase::Region {
+            return;
+        }
+        let Some(driver) = client.driver.as_mut() else { return };
+        if driver.ops_left == 0 {
+            self.drain(host, id);
+            return;
+        }
+        driver.ops_left -= 1;
+        match self.rng.range(0, 100) {
+            0..45 => self.submit_random(host, id, 1),
+            45..48 => self.submit_random(host, id, 40),
+            48..62 => self.put_random(host, id),
+            62..80 => {
+                if let Some(token) = self.random_local(host, id) {
+                    self.want(host, id, token);
+                }
+            }
+            80..97 => {
+                if let Some(token) = self.random_local(host, id) {
+                    self.release(host, id, token);
+                }
+            }
+            _ => self.cancel_random(host, id),
+        }
+        let pause = if self.rng.chance(100) { 30 * MS } else { 500 * US };
+        let when = self.now + self.rng.range(0, pause);
+        self.at(when, Happening::Think { host, client: id });
+    }
+
+    /// A client gets a record from its node.
+    pub(crate) fn told(&mut self, host: usize, id: ClientId, record: Told) {
+        let Some(client) = self.client(host, id) else { return };
+        match record {
+            Told::Cancel(run) => self.cancel_told(host, id, run),
+            Told::Region(region) => self.region_told(host, id, region.ok()),
+            Told::Resumed => {
+                if client.phase == Phase::Resuming {
+                    client.phase = Phase::Working;
+                    if let Some(cpu) = client.current.as_ref().map(|c| c.cpu) {
+                        self.start_using(host, cpu, 0);
+                    }
+                    self.work(host, id);
+                }
+            }
+            Told::Run(record) => {
+                client.queue.push_back(record);
+                if client.queue.len() > PIPELINE_DEPTH_MAX {
+                    self.fail("what is sent ahead is bounded", format!("client {}", id.0));
+                }
+                self.start_next(host, id);
+            }
+            Told::StealBack(count) => {
+                let keep = client.queue.len().saturating_sub(count as usize);
+                let returned = client.queue.split_off(keep).iter().map(|r| r.run).collect();
+                self.send(host, id, Event::GivenBack { client: id, returned });
+            }
+            Told::Stop => {
+                let busy = client.current.is_some() || !client.queue.is_empty();
+                if busy {
+                    self.fail("only idle workers are stopped", format!("client {}", id.0));
+                }
+                let failure = Arc::new(Failure::new(FailureKind::Shutdown, "stopped"));
+                self.crash_client(host, id, failure);
+            }
+            Told::Value { token, value } => self.value_told(host, id, token, &value),
+        }
+    }
+
+    /// Work of a task ends (or its worker does).
+    pub(crate) fn resume_work(&mut self, host: usize, id: ClientId, epoch: u64) {
+        let Some(client) = self.client(host, id) else { return };
+        if client.epoch != epoch || client.phase != Phase::Working {
+            return;
+        }
+        if client.current.as_ref().is_some_and(|c| c.doomed) {
+            let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "killed while it worked"));
+            self.crash_client(host, id, failure);
+            return;
+        }
+        self.work(host, id);
+    }
+
+    /// A client drops a reference.
+    pub(crate) fn release(&mut self, host: usize, id: ClientId, token: u64) {
+        let Some(client) = self.client(host, id) else { return };
+        let Some(held) = client.refs.remove(&token) else { return };
+        client.context.locals.retain(|t| *t != token);
+        client.context.found.retain(|t| *t != token);
+        if let Some((extent, content)) = &held.mapped {
+            self.still(host, *extent, content);
+        }
+        self.send(host, id, Event::Released { client: id, token, reference: held.reference });
+    }
+
+    /// A client gives back all its regions.
+    pub(crate) fn retire_regions(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        let regions = std::mem::take(&mut client.regions);
+        for (region, _) in regions {
+            self.send(host, id, Event::RegionRetired { client: id, region });
+        }
+    }
+
+    fn client(&mut self, host: usize, id: ClientId) -> Option<&mut Client> {
+        self.hosts[host].clients.get_mut(&id)
+    }
+
+    /// Bytes that are mapped never change.
+    fn still(&mut self, host: usize, extent: Extent, content: &Content) {
+        if self.read(host, extent) != Some(content) {
+            let text = format!("{extent:?} on node {}", self.hosts[host].id);
+            self.fail("mapped bytes never change", text);
+        }
+    }
+
+    /// The last operations of a driver: get most of what is left, then drop everything.
+    fn drain(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        if let Some(driver) = client.driver.as_mut() {
+            driver.draining = true;
+        }
+        let tokens: Vec<_> = client.refs.keys().copied().collect();
+        for token in tokens {
+            if self.rng.chance(800) { self.want(host, id, token) } else { self.release(host, id, token) }
+        }
+        self.drop_if_drained(host, id);
+    }
+
+    fn drop_if_drained(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        if client.waits() || client.driver.as_ref().is_none_or(|d| !d.draining) {
+            return;
+        }
+        let tokens: Vec<_> = client.refs.keys().copied().collect();
+        tokens.into_iter().for_each(|token| self.release(host, id, token));
+    }
+
+    fn random_local(&mut self, host: usize, id: ClientId) -> Option<u64> {
+        let choice = self.rng.next();
+        let locals = &self.client(host, id)?.context.locals;
+        (!locals.is_empty()).then(|| locals[(choice % locals.len() as u64) as usize])
+    }
+
+    fn submit_random(&mut self, host: usize, id: ClientId, count: u32) {
+        let first = program::submit(&mut self.rng);
+        for _ in 0..count {
+            self.submit(host, id, &first);
+        }
+    }
+
+    fn put_random(&mut self, host: usize, id: ClientId) {
+        let nested = program::choices(&mut self.rng, 300);
+        let stored = program::stored(&mut self.rng);
+        let Some(client) = self.client(host, id) else { return };
+        let extent = stored.and_then(|len| client.carve(len));
+        if let (Some(len), None) = (stored, extent) {
+            // The next put finds the region; this one goes inline.
+            let bytes = Client::region_bytes(len);
+            self.retire_regions(host, id);
+            self.send(host, id, Event::RegionWanted { client: id, request: 0, bytes });
+        }
+        self.put(host, id, extent, &nested);
+    }
+
+    fn cancel_random(&mut self, host: usize, id: ClientId) {
+        let Some(token) = self.random_local(host, id) else { return };
+        if !self.rng.chance(self.faults.cancel * 4) {
+            return;
+        }
+        let force = self.rng.chance(500);
+        let Some(reference) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference) else { return };
+        if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
+            facts.cancelled = true;
+            self.send(host, id, Event::CancelRequested { reference, force });
+        }
+    }
+
+    fn submit(&mut self, host: usize, id: ClientId, step: &Step) {
+        let Step::Submit { class: kind, dependencies, nested } = step else { return };
+        let Some(job) = self.client(host, id).map(|c| c.job) else { return };
+        let definition = class_of(self, job, *kind);
+        let owner = self.hosts[host].id;
+        let Some(client) = self.client(host, id) else { return };
+        let named = !client.classes.insert(*kind);
+        let task = client.context.task.child(client.context.children);
+        client.context.children += 1;
+        let depth = client.context.depth + 1;
+        let dependencies = client.chosen(dependencies);
+        let nested = client.chosen(nested);
+        let objects: Vec<_> = dependencies.iter().map(|r| r.object).collect();
+        let outputs = (0..program::returns(*kind)).map(|i| RefId { object: ObjectId::output(task, i), owner });
+        let tokens: Vec<_> = outputs.map(|reference| client.hold(reference)).collect();
+        client.context.locals.extend(&tokens);
+        if !named {
+            self.send(host, id, Event::ClassDefined { client: id, class: *kind, definition: Ok(definition) });
+        }
+        if let Err(text) = self.oracle.submitted(task, *kind, depth, &objects) {
+            self.fail("a task that runs again submits the same", text);
+        }
+        let payload = Payload { depth, nested: nested.clone() }.encode();
+        let number = |(parameter, reference): (usize, &RefId)| Dependency { reference: *reference, parameter: parameter as u16 };
+        let args = TaskArgs {
+            payload,
+            dependencies: dependencies.iter().enumerate().map(number).collect(),
+            nested: nested.into(),
+        };
+        self.send(host, id, Event::Submitted { client: id, class: *kind, task, tokens: tokens.into(), args });
+    }
+
+    fn put(&mut self, host: usize, id: ClientId, extent: Option<Extent>, nested: &[u64]) {
+        let owner = self.hosts[host].id;
+        let Some(client) = self.client(host, id) else { return };
+        let object = ObjectId::put(client.context.task, client.context.puts);
+        client.context.puts += 1;
+        let nested = client.chosen(nested);
+        let token = client.hold(RefId { object, owner });
+        client.context.locals.push(token);
+        let content = Content { hash: program::put_value(object), nested: nested.clone() };
+        self.oracle.expected.insert(object, content.hash);
+        let value = self.store(host, extent, content);
+        self.send(host, id, Event::Put { client: id, token, object, value, nested });
+    }
+
+    fn store(&mut self, host: usize, extent: Option<Extent>, content: Content) -> OutputValue {
+        match extent {
+            Some(extent) => {
+                self.write(host, extent, content);
+                OutputValue::Written(extent)
+            }
+            None => OutputValue::Inline(content.encode()),
+        }
+    }
+
+    /// A client asks for a value, unless it has it.
+    fn want(&mut self, host: usize, id: ClientId, token: u64) {
+        let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) else { return };
+        if held.ended || held.pending {
+            return;
+        }
+        held.pending = true;
+        let reference = held.reference;
+        self.summary.get_count += 1;
+        self.send(host, id, Event::Fetch { client: id, token, reference });
+    }
+
+    fn value_told(&mut self, host: usize, id: ClientId, token: u64, value: &Seen) {
+        let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object) else {
+            return;
+        };
+        let content = match value {
+            Seen::Failed(failure) => {
+                self.summary.failure_count += 1;
+                if let Err(text) = self.oracle.excuse(object, failure) {
+                    self.fail("a failure has a cause", text);
+                }
+                None
+            }
+            Seen::Inline(bytes) => Content::decode(bytes),
+            Seen::Local(extent) => {
+                let content = self.read(host, *extent).cloned();
+                if content.is_none() {
+                    self.fail("delivered bytes are there", format!("{object} at {extent:?}"));
+                }
+                content
+            }
+            Seen::Ready => return,
+        };
+        let expected = self.oracle.expected.get(&object).copied();
+        if let Some(content) = &content
+            && expected != Some(content.hash)
+        {
+            self.fail("a value is the expected one", format!("{object}"));
+        }
+        let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) else { return };
+        held.pending = false;
+        held.ended = true;
+        if let (Seen::Local(extent), Some(content)) = (value, &content) {
+            held.mapped = Some((*extent, content.clone()));
+        }
+        let inside = content.map(|c| c.nested).unwrap_or_default();
+        self.find_inside(host, id, &inside);
+        self.drop_if_drained(host, id);
+        self.unblock_if_ready(host, id);
+    }
+
+    /// A client makes handles of some of the references in a value.
+    fn find_inside(&mut self, host: usize, id: ClientId, inside: &[RefId]) {
+        for reference in inside {
+            if !self.rng.chance(600) {
+                continue;
+            }
+            let Some(client) = self.client(host, id) else { return };
+            let token = client.hold(*reference);
+            match &client.driver {
+                Some(_) => client.context.locals.push(token),
+                None => client.context.found.push(token),
+            }
+            let draining = client.driver.as_ref().is_some_and(|d| d.draining);
+            self.send(host, id, Event::Held { client: id, token, reference: *reference });
+            if draining || self.rng.chance(500) {
+                self.want(host, id, token);
+            }
+        }
+    }
+
+    fn region_told(&mut self, host: usize, id: ClientId, region: Option<Extent>) {
+        let Some(client) = self.client(host, id) else { return };
+        client.regions.extend(region.map(|r| (r, 0)));
+        if client.phase == Phase::Region {
+            client.phase = Phase::Working;
+            if let Some(current) = client.current.as_mut() {
+                current.refused = region.is_none();
+            }
+            self.work(host, id);
+        }
+    }
+
+    fn cancel_told(&mut self, host: usize, id: ClientId, run: u32) {
+        let heeds = self.rng.chance(700);
+        let Some(client) = self.client(host, id) else { return };
+        if let Some(current) = client.current.as_mut().filter(|c| c.record.run == run) {
+            current.cancelled |= heeds;
+        } else if let Some(at) = client.queue.iter().position(|r| r.run == run) {
+            client.queue.remove(at);
+            let outcome = failed("", FailureKind::Cancelled, "cancelled before it started");
+            self.send(host, id, Event::Finished { client: id, run, run_ns: 1, outcome });
+        }
+    }
+
+    fn start_next(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        if client.current.is_some() {
+            return;
+        }
+        let Some(record) = client.queue.pop_front() else { return };
+        self.note_start(&record);
+        let payload = Payload::decode(&record.payload);
+        let Some(payload) = payload else {
+            self.fail("arguments arrive as they were sent", format!("payload of {}", record.task));
+            return;
+        };
+        let (arguments, mapped) = self.read_arguments(host, &record);
+        let Some(job) = self.client(host, id).map(|c| c.job) else { return };
+        if job != record.task.job() {
+            self.fail("a worker runs tasks of its job only", format!("{}", record.task));
+        }
+        let demand = class_of(self, job, record.kind).resources.clone();
+        let (cpu, disk) = (demand.cpu, demand.custom.get("disk").copied().unwrap_or(0));
+        self.start_using(host, cpu, disk);
+        let doomed = self.rng.chance(self.faults.worker_crash / 3);
+        let script = program::script(record.task, record.kind, payload.depth);
+        let inside: Vec<_> = mapped.iter().flat_map(|(_, content)| content.nested.clone()).collect();
+        let Some(client) = self.client(host, id) else { return };
+        client.context = Context::new(record.task, payload.depth);
+        client.phase = Phase::Working;
+        client.current = Some(Current {
+            record,
+            script,
+            step: 0,
+            arguments,
+            mapped,
+            outputs: Vec::new(),
+            cancelled: false,
+            doomed,
+            refused: false,
+            cpu,
+            disk,
+        });
+        for reference in payload.nested {
+            let Some(client) = self.client(host, id) else { return };
+            let token = client.hold(reference);
+            client.context.locals.push(token);
+            self.send(host, id, Event::Held { client: id, token, reference });
+        }
+        self.find_inside(host, id, &inside);
+        self.work(host, id);
+    }
+
+    fn note_start(&mut self, record: &RunRecord) {
+        let job = record.task.job();
+        let retries = class_of(self, job, record.kind).max_retries;
+        let Some(facts) = self.oracle.tasks.get_mut(&record.task) else {
+            self.fail("only submitted tasks run", format!("{}", record.task));
+            return;
+        };
+        let fresh = facts.started.insert(record.attempt);
+        let count = facts.started.len();
+        if self.oracle.starts_max(retries) < count {
+            self.fail("side effects happen at most as often as allowed", format!("{} ran {count} times", record.task));
+        }
+        if !fresh {
+            self.fail("an attempt starts at most once", format!("attempt {} of {}", record.attempt, record.task));
+        }
+    }
+
+    fn read_arguments(&mut self, host: usize, record: &RunRecord) -> (Vec<u64>, Vec<(Extent, Content)>) {
+        let (mut values, mut mapped) = (Vec::new(), Vec::new());
+        for (at, (parameter, reference, argument)) in record.arguments.iter().enumerate() {
+            let content = match argument {
+                Argument::Inline(bytes) => Content::decode(bytes),
+                Argument::Local(extent) => self.read(host, *extent).cloned(),
+            };
+            let expected = self.oracle.expected.get(&reference.object).copied();
+            match content {
+                Some(content) if Some(content.hash) == expected && *parameter as usize == at => {
+                    values.push(content.hash);
+                    if let Argument::Local(extent) = argument {
+                        mapped.push((*extent, content));
+                    }
+                }
+                _ => self.fail("arguments are the expected values", format!("{} of {}", reference.object, record.task)),
+            }
+        }
+        (values, mapped)
+    }
+
+    /// Goes on with the task at hand until it must wait for something.
+    fn work(&mut self, host: usize, id: ClientId) {
+        loop {
+            let Some(client) = self.client(host, id) else { return };
+            let Some(current) = client.current.as_mut() else { return };
+            if client.phase != Phase::Working {
+                return;
+            }
+            if current.cancelled {
+                self.end_task(host, id, failed("", FailureKind::Cancelled, "stopped at a check"));
+                return;
+            }
+            let Some(step) = current.script.steps.get(current.step).cloned() else {
+                if !self.make_output(host, id) {
+                    return;
+                }
+                continue;
+            };
+            match step {
+                Step::Work { us } => {
+                    current.step += 1;
+                    self.compute(host, id, us);
+                    return;
+                }
+                Step::Submit { .. } => {
+                    current.step += 1;
+                    self.submit(host, id, &step);
+                }
+                Step::Put { stored, nested } => {
+                    let Ok(extent) = self.room(host, id, stored) else { return };
+                    self.next_step(host, id);
+                    self.put(host, id, extent, &nested);
+                }
+                Step::Wait => {
+                    current.step += 1;
+                    self.wait(host, id);
+                }
+            }
+        }
+    }
+
+    fn next_step(&mut self, host: usize, id: ClientId) {
+        if let Some(current) = self.client(host, id).and_then(|c| c.current.as_mut()) {
+            current.step += 1;
+            current.refused = false;
+        }
+    }
+
+    fn compute(&mut self, host: usize, id: ClientId, us: u64) {
+        let when = self.now + self.rng.range(US, us.max(2) * US);
+        let Some(client) = self.client(host, id) else { return };
+        client.epoch += 1;
+        let epoch = client.epoch;
+        self.at(when, Happening::Continue { host, client: id, epoch });
+    }
+
+    /// Room for a value; `Err` if the client has to wait for the answer.
+    fn room(&mut self, host: usize, id: ClientId, stored: Option<u64>) -> Result<Option<Extent>, ()> {
+        let (Some(len), Some(client)) = (stored, self.client(host, id)) else { return Ok(None) };
+        if client.current.as_ref().is_some_and(|c| c.refused) {
+            return Ok(None);
+        }
+        if let Some(extent) = client.carve(len) {
+            return Ok(Some(extent));
+        }
+        client.phase = Phase::Region;
+        self.retire_regions(host, id);
+        self.send(host, id, Event::RegionWanted { client: id, request: 1, bytes: Client::region_bytes(len) });
+        Err(())
+    }
+
+    fn wait(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        let tokens = client.context.locals.clone();
+        tokens.into_iter().for_each(|token| self.want(host, id, token));
+        let Some(client) = self.client(host, id) else { return };
+        if !waits_for_locals(client) {
+            return;
+        }
+        client.phase = Phase::Blocked;
+        let returned = client.queue.drain(..).map(|r| r.run).collect();
+        let cpu = client.current.as_ref().map_or(0, |c| c.cpu);
+        self.summary.block_count += 1;
+        self.stop_using(host, cpu, 0);
+        self.send(host, id, Event::Blocked { client: id, returned });
+    }
+
+    fn unblock_if_ready(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        if client.phase == Phase::Blocked && !waits_for_locals(client) {
+            client.phase = Phase::Resuming;
+            self.send(host, id, Event::Unblocked { client: id });
+        }
+    }
+
+    /// Makes the next output, or ends the task; false if it waits or has ended.
+    fn make_output(&mut self, host: usize, id: ClientId) -> bool {
+        let Some(current) = self.client(host, id).and_then(|c| c.current.as_ref()) else { return false };
+        let (task, index) = (current.record.task, current.outputs.len() as u32);
+        if let Some(outcome) = self.raised(host, id) {
+            self.end_task(host, id, outcome);
+            return false;
+        }
+        let Some(client) = self.client(host, id) else { return false };
+        let Some(current) = client.current.as_mut() else { return false };
+        let Some(plan) = current.next_output().cloned() else {
+            let outputs = std::mem::take(&mut current.outputs);
+            self.end_task(host, id, TaskOutcome::Returned(outputs));
+            return false;
+        };
+        let hash = program::output_value(task, index, &current.arguments);
+        let Ok(extent) = self.room(host, id, plan.stored) else { return false };
+        let Some(client) = self.client(host, id) else { return false };
+        let nested = client.chosen(&plan.nested);
+        let value = self.store(host, extent, Content { hash, nested: nested.clone() });
+        if let Some(current) = self.client(host, id).and_then(|c| c.current.as_mut()) {
+            current.outputs.push(Output { value, nested });
+            current.refused = false;
+        }
+        true
+    }
+
+    /// The error value that a task ends with, if it does.
+    fn raised(&mut self, host: usize, id: ClientId) -> Option<TaskOutcome> {
+        let current = self.client(host, id)?.current.as_ref()?;
+        let (task, fatal, flaky) = (current.record.task, current.script.fatal, current.script.flaky_raises);
+        let facts = self.oracle.tasks.get_mut(&task)?;
+        let name = if fatal { FATAL } else { FLAKY };
+        if !fatal && flaky <= facts.raises {
+            return None;
+        }
+        facts.raises += 1;
+        Some(failed(name, FailureKind::UserError, "raised"))
+    }
+
+    fn end_task(&mut self, host: usize, id: ClientId, outcome: TaskOutcome) {
+        let Some(client) = self.client(host, id) else { return };
+        let Some(current) = client.current.take() else { return };
+        client.phase = Phase::Idle;
+        let held = std::mem::replace(&mut client.context, Context::new(current.record.task, 0));
+        for (extent, content) in &current.mapped {
+            self.still(host, *extent, content);
+        }
+        self.stop_using(host, current.cpu, current.disk);
+        let run_ns = 1000;
+        self.send(host, id, Event::Finished { client: id, run: current.record.run, run_ns, outcome });
+        for token in held.locals.into_iter().chain(held.found) {
+            if self.rng.chance(800) {
+                self.release(host, id, token);
+            } else {
+                let when = self.now + self.rng.range(0, 200 * MS);
+                self.at(when, Happening::Drop { host, client: id, token });
+            }
+        }
+        if self.rng.chance(100) {
+            self.retire_regions(host, id);
+        }
+        self.start_next(host, id);
+    }
+}
+
+fn waits_for_locals(client: &Client) -> bool {
+    client.context.locals.iter().filter_map(|token| client.refs.get(token)).any(|held| held.pending)
+}
+
+fn failed(error_type: &str, kind: FailureKind, text: &str) -> TaskOutcome {
+    TaskOutcome::Failed { error_type: error_type.to_owned(), failure: Arc::new(Failure::new(kind, text)) }
+}

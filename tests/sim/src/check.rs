@@ -1,0 +1,150 @@
+//! What is checked between events and at the end of each stage, across all nodes.
+
+use crate::client::Phase;
+use crate::cluster::Cluster;
+use std::collections::BTreeMap;
+use tharsis_types::{NodeId, ObjectId};
+
+/// Workers that a node may have beyond what its CPUs and blocked tasks explain: leases of tasks without demand,
+/// starts ahead of need, idle ones that are kept.
+const SPARE_WORKERS_MAX: usize = 96;
+
+impl Cluster {
+    /// Checks that cost too much for every event.
+    pub(crate) fn check_often(&mut self) {
+        self.check_owners();
+        self.check_held();
+        self.check_worker_counts();
+    }
+
+    /// Nothing waits when nothing is left to happen.
+    pub(crate) fn check_quiet(&mut self, when: &str) {
+        let pending = self.pending();
+        for host in self.living() {
+            let mut waiting = self.hosts[host].clients.values().filter(|c| c.waits() || c.phase != idle_phase(c));
+            if let Some(client) = waiting.next() {
+                let refs = client.refs.iter().filter(|(_, h)| h.pending).map(|(t, h)| (t, h.reference)).collect::<Vec<_>>();
+                let text = format!("client {} of node {host} is {:?} when {when}, wants {refs:?}; {pending}", client.id.0, client.phase);
+                self.fail("every get ends and every blocked worker resumes", text);
+                return;
+            }
+        }
+    }
+
+    /// Nothing is left of anything when every reference is dropped.
+    pub(crate) fn check_empty(&mut self, when: &str) {
+        self.check_quiet(when);
+        for host in self.living() {
+            let at = &self.hosts[host];
+            at.node.check();
+            let s = at.node.snapshot();
+            let counts = [
+                ("objects", s.object_count as u64),
+                ("tasks", s.task_count as u64),
+                ("queued tasks", s.queued_count as u64),
+                ("runs", s.running_count as u64),
+                ("leases given", s.lease_count as u64),
+                ("leases held", s.leased_count as u64),
+                ("pulls", s.pull_count as u64),
+                ("unacknowledged messages", s.unacknowledged_count as u64),
+                ("stored objects", s.store.object_count as u64),
+                ("pinned objects", s.store.pinned_count as u64),
+                ("bytes in use", s.store.used_bytes),
+                ("CPU units of tasks", at.used_cpu),
+            ];
+            if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > 0) {
+                let refs: Vec<_> = at.node.references().take(4).collect();
+                let text = format!("{count} {what} on node {host} ({}) after {when}; references {refs:?}; {:?}", at.id, s.pending);
+                self.fail("nothing leaks", text);
+                return;
+            }
+            if s.free != s.total {
+                let text = format!("node {host} has {} free of {}", s.free, s.total);
+                self.fail("all resources come back", text);
+                return;
+            }
+        }
+    }
+
+    /// Workers of jobs whose driver is gone end.
+    pub(crate) fn check_no_workers(&mut self) {
+        let orphaned = self.oracle.ended_jobs.clone();
+        for host in self.living() {
+            // A driver that died with its node could tell nobody.
+            let told = self.oracle.node_deaths == 0;
+            let left = self.hosts[host].clients.values().filter(|c| orphaned.contains(&c.job)).count();
+            if told && left > 0 {
+                self.fail("workers end with their job", format!("{left} on node {host}"));
+            }
+        }
+    }
+
+    /// What waits on all nodes, for people.
+    pub(crate) fn pending(&self) -> String {
+        let living = self.hosts.iter().filter(|h| h.alive);
+        let texts = living.map(|h| {
+            let s = h.node.snapshot();
+            format!(
+                "node {}: {} tasks, {} queued, {} running, {} leases given, {} held, {} pulls, free {}, pending {:?}",
+                h.id, s.task_count, s.queued_count, s.running_count, s.lease_count, s.leased_count, s.pull_count, s.free, s.pending
+            )
+        });
+        texts.collect::<Vec<_>>().join("\n  ")
+    }
+
+    fn living(&self) -> Vec<usize> {
+        (0..self.hosts.len()).filter(|h| self.hosts[*h].alive).collect()
+    }
+
+    /// An object that any node refers to is known to its owner, if that lives.
+    fn check_owners(&mut self) {
+        if self.oracle.node_deaths > 0 {
+            // A lender that died leaves a moment in which the owner is not told yet.
+            return;
+        }
+        let mut owned: BTreeMap<(NodeId, ObjectId), ()> = BTreeMap::new();
+        let mut borrowed = Vec::new();
+        for host in self.hosts.iter().filter(|h| h.alive) {
+            for reference in host.node.references() {
+                match reference.owner == host.id {
+                    true => drop(owned.insert((host.id, reference.object), ())),
+                    false => borrowed.push((host.id, reference)),
+                }
+            }
+        }
+        let lost = borrowed.into_iter().find(|(_, r)| !owned.contains_key(&(r.owner, r.object)));
+        if let Some((at, reference)) = lost {
+            let text = format!("node {at} refers to {} of node {}, which has freed it", reference.object, reference.owner);
+            self.fail("no object is freed while a node refers to it", text);
+        }
+    }
+
+    /// A reference that a client holds and has used is known to its node.
+    fn check_held(&mut self) {
+        let mut gone = None;
+        for host in self.hosts.iter().filter(|h| h.alive) {
+            let known: std::collections::BTreeSet<_> = host.node.references().map(|r| r.object).collect();
+            let held = host.clients.values().flat_map(|c| c.refs.values());
+            gone = gone.or_else(|| held.filter(|h| h.ended).map(|h| h.reference.object).find(|o| !known.contains(o)));
+        }
+        if let Some(object) = gone {
+            self.fail("no object is freed while a client refers to it", format!("{object}"));
+        }
+    }
+
+    fn check_worker_counts(&mut self) {
+        for host in self.living() {
+            let at = &self.hosts[host];
+            let lent = at.clients.values().filter(|c| matches!(c.phase, Phase::Blocked | Phase::Resuming)).count();
+            let cpus = (at.member.resources.cpu / 2_500) as usize;
+            if cpus + lent + SPARE_WORKERS_MAX < at.clients.len() {
+                let text = format!("{} clients on node {host}, {lent} blocked", at.clients.len());
+                self.fail("workers are bounded", text);
+            }
+        }
+    }
+}
+
+fn idle_phase(client: &crate::client::Client) -> Phase {
+    if client.driver.is_some() { Phase::Working } else { Phase::Idle }
+}

@@ -1,0 +1,225 @@
+//! Drivers and workers as the simulator sees them: what a client process keeps.
+
+use crate::program::{Content, OutputPlan, Script};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tharsis_core::Now;
+use tharsis_core::event::{Extent, Output};
+use tharsis_types::{ClientId, JobId, RefId, TaskId};
+
+/// Bytes of a region that a client asks for.
+const REGION_BYTES: u64 = 64 << 10;
+
+/// A driver or worker.
+#[derive(Debug)]
+pub struct Client {
+    /// Its id in its node.
+    pub id: ClientId,
+    /// Its job.
+    pub job: JobId,
+    /// Classes it has named.
+    pub classes: BTreeSet<u32>,
+    /// References that it has told its node of and not released.
+    pub refs: BTreeMap<u64, Held>,
+    /// Next token.
+    pub next_token: u64,
+    /// Regions it may write to, and how much of each is used.
+    pub regions: Vec<(Extent, u64)>,
+    /// What the task at hand (a driver's: its root) has made so far.
+    pub context: Context,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Counts starts of work, so that an old alarm is told from a new one.
+    pub epoch: u64,
+    /// Set for drivers.
+    pub driver: Option<Driver>,
+    /// Runs sent and not started.
+    pub queue: VecDeque<RunRecord>,
+    /// The run that has started.
+    pub current: Option<Current>,
+    /// Times of the last records in either direction: rings keep order.
+    pub to_node_at: Now,
+    /// As `to_node_at`.
+    pub to_client_at: Now,
+}
+
+/// What a task has at hand.
+#[derive(Debug)]
+pub struct Context {
+    /// Its id; a driver's is the root of its job.
+    pub task: TaskId,
+    /// Depth of what it submits.
+    pub depth: u8,
+    /// Tasks submitted so far.
+    pub children: u64,
+    /// Values put so far.
+    pub puts: u32,
+    /// References in the order in which every attempt gets them.
+    pub locals: Vec<u64>,
+    /// References found inside values.
+    pub found: Vec<u64>,
+}
+
+/// A reference of a client.
+#[derive(Debug)]
+pub struct Held {
+    /// The object.
+    pub reference: RefId,
+    /// A get waits for it.
+    pub pending: bool,
+    /// The value was seen, or its failure.
+    pub ended: bool,
+    /// Mapped bytes, and what stood there at first.
+    pub mapped: Option<(Extent, Content)>,
+}
+
+/// What a client is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing.
+    Idle,
+    /// Steps of a task.
+    Working,
+    /// Waiting for a region, or for the answer that there is none.
+    Region,
+    /// Waiting for values, slot lent.
+    Blocked,
+    /// Has its values, waits for its slot.
+    Resuming,
+}
+
+/// The program of a driver.
+#[derive(Debug)]
+pub struct Driver {
+    /// Operations to go.
+    pub ops_left: u32,
+    /// Waits for its last gets.
+    pub draining: bool,
+}
+
+/// A run as it was sent.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// Its number.
+    pub run: u32,
+    /// The task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Kind of its class.
+    pub kind: u32,
+    /// Arguments by value.
+    pub payload: Vec<u8>,
+    /// Arguments by reference.
+    pub arguments: Vec<(u16, RefId, Argument)>,
+}
+
+/// An argument as it was sent.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// Sent along.
+    Inline(Vec<u8>),
+    /// Mapped.
+    Local(Extent),
+}
+
+/// The run that has started.
+#[derive(Debug)]
+pub struct Current {
+    /// As it was sent.
+    pub record: RunRecord,
+    /// What the task does.
+    pub script: Script,
+    /// Next step.
+    pub step: usize,
+    /// Values of the arguments, in order.
+    pub arguments: Vec<u64>,
+    /// Mapped arguments, and what stood there at the start.
+    pub mapped: Vec<(Extent, Content)>,
+    /// Outputs so far.
+    pub outputs: Vec<Output>,
+    /// It was asked to stop.
+    pub cancelled: bool,
+    /// It ends by the death of the worker.
+    pub doomed: bool,
+    /// No region was granted: what would be stored goes inline.
+    pub refused: bool,
+    /// Its demand, as units of CPU and of everything else.
+    pub cpu: u64,
+    /// Units of the custom resource.
+    pub disk: u64,
+}
+
+impl Client {
+    /// A client without anything.
+    #[must_use]
+    pub fn new(id: ClientId, job: JobId, driver: Option<Driver>) -> Self {
+        Self {
+            id,
+            job,
+            classes: BTreeSet::new(),
+            refs: BTreeMap::new(),
+            next_token: 1,
+            regions: Vec::new(),
+            context: Context::new(TaskId::root(job), 0),
+            phase: if driver.is_some() { Phase::Working } else { Phase::Idle },
+            epoch: 0,
+            driver,
+            queue: VecDeque::new(),
+            current: None,
+            to_node_at: 0,
+            to_client_at: 0,
+        }
+    }
+
+    /// A new token for a reference.
+    pub fn hold(&mut self, reference: RefId) -> u64 {
+        let token = self.next_token;
+        self.next_token += 1;
+        self.refs.insert(token, Held { reference, pending: false, ended: false, mapped: None });
+        token
+    }
+
+    /// A range for a value, if a region has room.
+    pub fn carve(&mut self, len: u64) -> Option<Extent> {
+        let (region, used) = self.regions.iter_mut().find(|(region, used)| used.next_multiple_of(64) + len <= region.len)?;
+        let offset = region.offset + used.next_multiple_of(64);
+        *used = offset - region.offset + len;
+        Some(Extent { offset, len })
+    }
+
+    /// Bytes to ask for, so that `len` fit.
+    #[must_use]
+    pub fn region_bytes(len: u64) -> u64 {
+        REGION_BYTES.max(len)
+    }
+
+    /// References that the choices name, among those at hand.
+    #[must_use]
+    pub fn chosen(&self, choices: &[u64]) -> Vec<RefId> {
+        let locals = &self.context.locals;
+        let tokens = choices.iter().filter(|_| !locals.is_empty()).map(|c| locals[(*c % locals.len() as u64) as usize]);
+        tokens.filter_map(|token| self.refs.get(&token)).map(|held| held.reference).collect()
+    }
+
+    /// Whether a get is under way.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.refs.values().any(|held| held.pending)
+    }
+}
+
+impl Context {
+    /// Of a task that has done nothing yet.
+    #[must_use]
+    pub fn new(task: TaskId, depth: u8) -> Self {
+        Self { task, depth, children: 0, puts: 0, locals: Vec::new(), found: Vec::new() }
+    }
+}
+
+impl Current {
+    /// The plan of the next output.
+    #[must_use]
+    pub fn next_output(&self) -> Option<&OutputPlan> {
+        self.script.outputs.get(self.outputs.len())
+    }
+}

@@ -1,0 +1,762 @@
+//! The world: hosts, network, clocks, and what goes wrong when.
+//!
+//! Everything that will happen stands in one agenda, ordered by virtual time and by the order in which it was
+//! entered. Records between a client and its node keep their order and survive the client's death, as the rings in
+//! shared memory do; packets between nodes keep nothing.
+
+use crate::client::{Argument, Client, Driver, Phase, RunRecord};
+use crate::oracle::Oracle;
+use crate::program::{self, CLASS_COUNT, Content};
+use crate::rng::{Rng, mix};
+use crate::{Options, Sabotage, Summary, Violation};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tharsis_core::event::{Extent, Member, Value};
+use tharsis_core::node::{ArgumentValue, Config};
+use tharsis_core::peer::Packet;
+use tharsis_core::{Action, Event, MS, Node, Now};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Resources};
+
+/// Nanoseconds in a microsecond.
+pub(crate) const US: Now = 1_000;
+/// A run that needs more virtual time than this hangs.
+const TIME_MAX: Now = 600_000 * MS;
+/// A run with more events than this does not settle.
+const EVENTS_MAX: u64 = 3_000_000;
+/// Events at one moment of virtual time; more is a machine that keeps itself awake.
+const EVENTS_AT_ONCE_MAX: u32 = 20_000;
+/// Ids of transfers as pinners start here, above those of clients.
+const PINNERS: u32 = 1 << 31;
+
+/// What can go wrong, and how often, in 1/1000.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) loss: u64,
+    pub(crate) double: u64,
+    pub(crate) worker_crash: u64,
+    pub(crate) start_failure: u64,
+    pub(crate) pull_failure: u64,
+    pub(crate) cancel: u64,
+    pub(crate) node_crashes: u64,
+    pub(crate) partitions: u64,
+    pub(crate) driver_crash: u64,
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Continue { host: usize, client: ClientId, epoch: u64 },
+    Crash { host: usize },
+    CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
+    Drop { host: usize, client: ClientId, token: u64 },
+    Gone { host: usize, client: ClientId, failure: Arc<Failure> },
+    Join,
+    Packet { from: usize, to: usize, packet: Packet },
+    Partition,
+    PullEnds { host: usize, transfer: Transfer },
+    Record { host: usize, event: Event },
+    Settle { host: usize },
+    Think { host: usize, client: ClientId },
+    Tick { host: usize },
+    ToClient { host: usize, client: ClientId, record: Told },
+    ToldJoined { host: usize, about: usize },
+    ToldLeft { host: usize, about: usize },
+    WorkerStarts { host: usize, start: u64, job: JobId },
+}
+
+/// An object on its way from arena to arena.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    object: ObjectId,
+    from: NodeId,
+    /// Where it lies at the source, pinned.
+    source: Option<Extent>,
+    into: Extent,
+    pinner: ClientId,
+}
+
+/// What a node tells a client.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Cancel(u32),
+    Region(Result<Extent, Arc<Failure>>),
+    Resumed,
+    Run(RunRecord),
+    StealBack(u32),
+    Stop,
+    Value { token: u64, value: Seen },
+}
+
+/// A value as a client is told of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Seen {
+    Failed(Arc<Failure>),
+    Inline(Arc<[u8]>),
+    Local(Extent),
+    Ready,
+}
+
+/// One machine.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) node: Node,
+    pub(crate) id: NodeId,
+    pub(crate) alive: bool,
+    pub(crate) member: Member,
+    pub(crate) clients: BTreeMap<ClientId, Client>,
+    /// What stands in the arena, by offset: (bytes, value).
+    pub(crate) arena: BTreeMap<u64, (u64, Content)>,
+    /// What tasks use right now: units of CPU and of the custom resource.
+    pub(crate) used_cpu: u64,
+    pub(crate) used_disk: u64,
+    next_client: u32,
+    settles: bool,
+    tick_at: Option<Now>,
+    knows: BTreeSet<usize>,
+}
+
+/// All machines and what is on its way between them.
+pub(crate) struct Cluster {
+    pub(crate) rng: Rng,
+    pub(crate) now: Now,
+    pub(crate) faults: Faults,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) oracle: Oracle,
+    pub(crate) nodes_at_start: Vec<NodeId>,
+    pub(crate) sabotage: Sabotage,
+    pub(crate) summary: Summary,
+    verbose: bool,
+    agenda: BTreeMap<(Now, u64), Happening>,
+    order: u64,
+    trace: u64,
+    violation: Option<Violation>,
+    /// Pairs of hosts that cannot reach each other, and until when.
+    cuts: Vec<(usize, usize, Now)>,
+    pull_failures: BTreeMap<ObjectId, u32>,
+    next_pinner: u32,
+    next_job: u32,
+    store_bytes: u64,
+    at_once: u32,
+    sabotage_at: u64,
+}
+
+impl Cluster {
+    /// A cluster with its drivers, as the seed has it.
+    pub(crate) fn new(options: &Options) -> Self {
+        let mut rng = Rng::new(options.seed);
+        let small = rng.chance(300);
+        let faults = faults(&mut rng);
+        let node_count = options.nodes.unwrap_or_else(|| rng.range(1, 5) as usize).max(1);
+        let mut cluster = Self {
+            rng,
+            now: MS,
+            faults,
+            hosts: Vec::new(),
+            oracle: Oracle { small_store: small, ..Oracle::default() },
+            nodes_at_start: Vec::new(),
+            sabotage: options.sabotage,
+            summary: Summary { seed: options.seed, ..Summary::default() },
+            verbose: options.verbose,
+            agenda: BTreeMap::new(),
+            order: 0,
+            trace: options.seed,
+            violation: None,
+            cuts: Vec::new(),
+            pull_failures: BTreeMap::new(),
+            next_pinner: PINNERS,
+            next_job: 1,
+            store_bytes: if small { 1 << 20 } else { 64 << 20 },
+            at_once: 0,
+            sabotage_at: 0,
+        };
+        cluster.sabotage_at = cluster.rng.range(5, 30);
+        for _ in 0..node_count {
+            cluster.add_host();
+        }
+        cluster.nodes_at_start = cluster.hosts.iter().map(|h| h.id).collect();
+        for about in 0..node_count {
+            (0..node_count).filter(|host| *host != about).for_each(|host| cluster.tell_joined(host, about));
+        }
+        cluster.add_drivers(node_count);
+        cluster.plan_faults();
+        cluster
+    }
+
+    /// Runs until nothing is left to happen, through all stages.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub(crate) fn run(&mut self) -> Result<Summary, Violation> {
+        self.run_dry()?;
+        self.check_quiet("work is done");
+        self.finish_step()?;
+        self.retire_all();
+        self.run_dry()?;
+        self.check_empty("references are dropped");
+        self.finish_step()?;
+        self.end_drivers();
+        self.run_dry()?;
+        self.check_empty("drivers are gone");
+        self.check_no_workers();
+        self.finish_step()?;
+        self.summary.node_count = self.hosts.len();
+        self.summary.task_count = self.oracle.tasks.len();
+        self.summary.start_count = self.oracle.tasks.values().map(|t| t.started.len()).sum();
+        self.summary.virtual_ms = self.now / MS;
+        self.summary.trace_hash = self.trace;
+        Ok(self.summary.clone())
+    }
+
+    /// Events so far.
+    pub(crate) fn event_count(&self) -> u64 {
+        self.summary.event_count
+    }
+
+    /// Virtual time.
+    pub(crate) fn time(&self) -> Now {
+        self.now
+    }
+
+    /// Enters something into the agenda.
+    pub(crate) fn at(&mut self, when: Now, happening: Happening) {
+        self.order += 1;
+        self.agenda.insert((when.max(self.now), self.order), happening);
+    }
+
+    /// Notes the first violation; the run ends with it.
+    pub(crate) fn fail(&mut self, invariant: &'static str, detail: impl Into<String>) {
+        let at = self.now;
+        let event = self.summary.event_count;
+        self.violation.get_or_insert_with(|| Violation { event, at, invariant, detail: detail.into() });
+    }
+
+    /// Mixes something into the hash of the trace.
+    pub(crate) fn note(&mut self, what: u64) {
+        self.trace = mix(self.trace, what);
+    }
+
+    /// Sends a record of a client to its node, in order.
+    pub(crate) fn send(&mut self, host: usize, client: ClientId, event: Event) {
+        let delay = self.rng.range(US, 30 * US);
+        let Some(sender) = self.hosts[host].clients.get_mut(&client) else { return };
+        sender.to_node_at = sender.to_node_at.max(self.now + delay);
+        let when = sender.to_node_at;
+        self.at(when, Happening::Record { host, event });
+    }
+
+    /// A client's process ends, at once and without a word.
+    pub(crate) fn crash_client(&mut self, host: usize, client: ClientId, failure: Arc<Failure>) {
+        let Some(gone) = self.hosts[host].clients.remove(&client) else { return };
+        if gone.driver.is_some() {
+            self.oracle.ended_jobs.insert(gone.job);
+        }
+        if let Some(current) = &gone.current {
+            let lent = matches!(gone.phase, Phase::Blocked | Phase::Resuming);
+            self.stop_using(host, if lent { 0 } else { current.cpu }, current.disk);
+            let facts = self.oracle.tasks.entry(current.record.task).or_default();
+            facts.crashes += 1;
+        }
+        self.summary.crash_count += u32::from(failure.kind == FailureKind::WorkerCrashed);
+        let when = gone.to_node_at.max(self.now) + self.rng.range(0, 3 * MS);
+        self.at(when, Happening::Gone { host, client, failure });
+    }
+
+    /// A task has stopped using resources.
+    pub(crate) fn stop_using(&mut self, host: usize, cpu: u64, disk: u64) {
+        let host = &mut self.hosts[host];
+        host.used_cpu -= cpu;
+        host.used_disk -= disk;
+    }
+
+    /// A task uses resources from now on: never more than there are.
+    pub(crate) fn start_using(&mut self, at: usize, cpu: u64, disk: u64) {
+        let host = &mut self.hosts[at];
+        host.used_cpu += cpu;
+        host.used_disk += disk;
+        let total = &host.member.resources;
+        let disk_total = total.custom.get("disk").copied().unwrap_or(0);
+        if host.used_cpu > total.cpu || host.used_disk > disk_total {
+            let text = format!("node {} uses {} CPU units of {}", host.id, host.used_cpu, total.cpu);
+            self.fail("resources are never oversubscribed", text);
+        }
+    }
+
+    /// Writes a value into an arena; whatever stood there is gone.
+    pub(crate) fn write(&mut self, host: usize, extent: Extent, content: Content) {
+        let arena = &mut self.hosts[host].arena;
+        let end = extent.offset + extent.len;
+        let overlapped: Vec<_> = arena
+            .range(..end)
+            .rev()
+            .take_while(|(offset, (len, _))| **offset + len.max(&1) > extent.offset || **offset + (1 << 17) > extent.offset)
+            .filter(|(offset, (len, _))| **offset + len > extent.offset)
+            .map(|(offset, _)| *offset)
+            .collect();
+        overlapped.into_iter().for_each(|offset| drop(arena.remove(&offset)));
+        arena.insert(extent.offset, (extent.len, content));
+    }
+
+    /// Reads a value from an arena.
+    pub(crate) fn read(&self, host: usize, extent: Extent) -> Option<&Content> {
+        let (len, content) = self.hosts[host].arena.get(&extent.offset)?;
+        (*len == extent.len).then_some(content)
+    }
+
+    fn finish_step(&mut self) -> Result<(), Violation> {
+        self.violation.take().map_or(Ok(()), Err)
+    }
+
+    fn run_dry(&mut self) -> Result<(), Violation> {
+        while let Some(((when, _), happening)) = self.agenda.pop_first() {
+            self.at_once = if when > self.now { 0 } else { self.at_once + 1 };
+            self.now = when;
+            self.summary.event_count += 1;
+            if self.verbose {
+                self.tell_person(&happening);
+            }
+            self.happen(happening);
+            if self.now > TIME_MAX || self.summary.event_count > EVENTS_MAX || self.at_once > EVENTS_AT_ONCE_MAX {
+                let pending = self.pending();
+                self.fail("everything ends", format!("no end in sight; {pending}"));
+            }
+            if self.summary.event_count % 16 == 0 {
+                self.check_often();
+            }
+            self.finish_step()?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::print_stdout, reason = "asked for on the command line")]
+    fn tell_person(&self, happening: &Happening) {
+        println!("{:>9} {:>12} {happening:?}", self.summary.event_count, self.now / US);
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        self.note(self.now);
+        match happening {
+            Happening::Continue { host, client, epoch } => self.resume_work(host, client, epoch),
+            Happening::Crash { host } => self.crash_host(host),
+            Happening::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
+            Happening::Drop { host, client, token } => self.release(host, client, token),
+            Happening::Gone { host, client, failure } => self.feed(host, Event::ClientGone { client, failure }),
+            Happening::Join => self.join(),
+            Happening::Packet { from, to, packet } => {
+                let from = self.hosts[from].id;
+                self.feed(to, Event::PacketReceived { from, packet });
+            }
+            Happening::Partition => self.partition(),
+            Happening::PullEnds { host, transfer } => self.pull_ends(host, &transfer),
+            Happening::Record { host, event } => self.feed_record(host, event),
+            Happening::Settle { host } => self.settle(host),
+            Happening::Think { host, client } => self.think(host, client),
+            Happening::Tick { host } => {
+                if self.hosts[host].tick_at == Some(self.now) {
+                    self.hosts[host].tick_at = None;
+                    self.feed(host, Event::Tick);
+                    self.settle(host);
+                }
+            }
+            Happening::ToClient { host, client, record } => self.told(host, client, record),
+            Happening::ToldJoined { host, about } => {
+                if self.hosts[about].alive {
+                    self.hosts[host].knows.insert(about);
+                    let member = self.hosts[about].member.clone();
+                    self.feed(host, Event::MemberJoined(member));
+                }
+            }
+            Happening::ToldLeft { host, about } => {
+                let node = self.hosts[about].id;
+                self.feed(host, Event::MemberLeft { node });
+            }
+            Happening::WorkerStarts { host, start, job } => self.worker_starts(host, start, job),
+        }
+    }
+
+    fn feed_record(&mut self, host: usize, event: Event) {
+        if self.sabotage == Sabotage::LoseRelease && matches!(event, Event::Released { .. }) && self.strikes() {
+            return;
+        }
+        self.feed(host, event);
+    }
+
+    /// Whether the planted fault strikes now: once per run.
+    fn strikes(&mut self) -> bool {
+        self.sabotage_at = self.sabotage_at.saturating_sub(1);
+        let strikes = self.sabotage_at == 0;
+        if strikes {
+            self.sabotage_at = u64::MAX;
+        }
+        strikes
+    }
+
+    /// One event for one node, and what follows.
+    fn feed(&mut self, host: usize, event: Event) {
+        if !self.hosts[host].alive {
+            return;
+        }
+        self.note(host as u64 + 1);
+        let mut out = Vec::new();
+        self.hosts[host].node.handle(self.now, event, &mut out);
+        self.perform(host, out);
+        if !self.hosts[host].settles {
+            self.hosts[host].settles = true;
+            let when = self.now + self.rng.range(0, 20 * US);
+            self.at(when, Happening::Settle { host });
+        }
+        if self.rng.chance(100) {
+            self.hosts[host].node.check();
+        }
+    }
+
+    fn settle(&mut self, host: usize) {
+        if !self.hosts[host].alive {
+            return;
+        }
+        self.hosts[host].settles = false;
+        let mut out = Vec::new();
+        self.hosts[host].node.settle(self.now, &mut out);
+        self.perform(host, out);
+        let next = self.hosts[host].node.next_timeout(self.now);
+        let known = self.hosts[host].tick_at;
+        if let Some(next) = next
+            && known.is_none_or(|known| next < known)
+        {
+            let when = next.max(self.now + 1);
+            self.hosts[host].tick_at = Some(when);
+            self.at(when, Happening::Tick { host });
+        }
+    }
+
+    fn perform(&mut self, host: usize, actions: Vec<Action>) {
+        for action in actions {
+            self.note(action_number(&action));
+            self.perform_one(host, action);
+        }
+    }
+
+    fn perform_one(&mut self, host: usize, action: Action) {
+        match action {
+            Action::CancelRun { client, run } => self.tell(host, client, Told::Cancel(run)),
+            Action::Deliver { client, token, object, extent } => {
+                let value = self.seen(host, object, extent);
+                self.tell(host, client, Told::Value { token, value });
+            }
+            Action::GrantRegion { client, region, .. } => self.tell(host, client, Told::Region(region)),
+            Action::KillWorker { client, reason } => self.crash_client(host, client, reason),
+            Action::Pull { object, from, into } => self.start_pull(host, object, from, into),
+            Action::Reclaim(_) => {}
+            Action::Resume { client } => self.tell(host, client, Told::Resumed),
+            Action::Run { client, run } => self.send_run(host, client, run),
+            Action::Send { to, packet } => self.send_packet(host, to, packet),
+            Action::StartWorker { start, job } => {
+                let when = self.now + self.rng.range(MS, 20 * MS);
+                self.at(when, Happening::WorkerStarts { host, start, job });
+            }
+            Action::StealBack { client, count } => self.tell(host, client, Told::StealBack(count)),
+            Action::StopWorker { client } => self.tell(host, client, Told::Stop),
+        }
+    }
+
+    fn seen(&self, host: usize, object: ObjectId, extent: Option<Extent>) -> Seen {
+        match (self.hosts[host].node.value(object), extent) {
+            (_, Some(extent)) => Seen::Local(extent),
+            (Some(Value::Failed(failure)), None) => Seen::Failed(failure.clone()),
+            (Some(Value::Inline(bytes)), None) => Seen::Inline(bytes.clone()),
+            (Some(Value::Stored { .. }), None) => Seen::Ready,
+            (None, None) => {
+                let text = format!("{object} is not known to node {}", self.hosts[host].id);
+                Seen::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text)))
+            }
+        }
+    }
+
+    fn send_run(&mut self, host: usize, client: ClientId, run: u32) {
+        let Some(view) = self.hosts[host].node.run(run) else {
+            self.fail("a run that was announced can be read", format!("run {run} of client {}", client.0));
+            return;
+        };
+        let argument = |value: &ArgumentValue<'_>| match value {
+            ArgumentValue::Inline(bytes) => Argument::Inline(bytes.to_vec()),
+            ArgumentValue::Local(extent) => Argument::Local(*extent),
+        };
+        let record = RunRecord {
+            run,
+            task: view.task,
+            attempt: view.attempt,
+            kind: view.class.function.0 as u32,
+            payload: view.payload.to_vec(),
+            arguments: view.arguments.iter().map(|(parameter, r, v)| (*parameter, *r, argument(v))).collect(),
+        };
+        self.summary.run_count += 1;
+        let planted = matches!(self.sabotage, Sabotage::LoseRun | Sabotage::RepeatRun) && self.strikes();
+        if planted && self.sabotage == Sabotage::LoseRun {
+            return;
+        }
+        if planted {
+            self.tell(host, client, Told::Run(record.clone()));
+        }
+        self.tell(host, client, Told::Run(record));
+    }
+
+    fn tell(&mut self, host: usize, client: ClientId, record: Told) {
+        let delay = self.rng.range(US, 30 * US);
+        let Some(receiver) = self.hosts[host].clients.get_mut(&client) else { return };
+        receiver.to_client_at = receiver.to_client_at.max(self.now + delay);
+        let when = receiver.to_client_at;
+        self.at(when, Happening::ToClient { host, client, record });
+    }
+
+    fn send_packet(&mut self, from: usize, to: NodeId, packet: Packet) {
+        self.summary.packet_count += 1;
+        self.summary.message_count += packet.messages.len() as u64;
+        let Some(to) = self.hosts.iter().position(|h| h.id == to) else { return };
+        let now = self.now;
+        self.cuts.retain(|(_, _, until)| *until > now);
+        let cut = self.cuts.iter().any(|(a, b, _)| (*a, *b) == (from, to) || (*b, *a) == (from, to));
+        if cut || self.rng.chance(self.faults.loss) {
+            return;
+        }
+        let copies = 1 + u64::from(self.rng.chance(self.faults.double));
+        for _ in 0..copies {
+            let slow = if self.rng.chance(30) { 20 * MS } else { 0 };
+            let when = self.now + slow + self.rng.range(30 * US, 400 * US);
+            self.at(when, Happening::Packet { from, to, packet: packet.clone() });
+        }
+    }
+
+    fn start_pull(&mut self, host: usize, object: ObjectId, from: NodeId, into: Extent) {
+        self.summary.pull_count += 1;
+        self.next_pinner += 1;
+        let pinner = ClientId(self.next_pinner);
+        let source = self.hosts.iter_mut().find(|h| h.id == from && h.alive);
+        let source = source.and_then(|h| h.node.pin_for_transfer(pinner, object));
+        let when = self.now + self.rng.range(100 * US, 3 * MS);
+        let transfer = Transfer { object, from, source, into, pinner };
+        self.at(when, Happening::PullEnds { host, transfer });
+    }
+
+    fn pull_ends(&mut self, host: usize, transfer: &Transfer) {
+        let Transfer { object, from, into, pinner, .. } = *transfer;
+        let source = self.hosts.iter().position(|h| h.id == from && h.alive);
+        let content = source.zip(transfer.source).and_then(|(s, extent)| self.read(s, extent).cloned());
+        if let Some(source) = source {
+            self.hosts[source].node.unpin_after_transfer(pinner, object);
+            let when = self.now + self.rng.range(0, 20 * US);
+            self.at(when, Happening::Settle { host: source });
+        }
+        let failures = self.pull_failures.get(&object).copied().unwrap_or(0);
+        let breaks = failures < 2 && self.rng.chance(self.faults.pull_failure);
+        if !self.hosts[host].alive {
+            return;
+        }
+        let Some(mut content) = content.filter(|_| !breaks) else {
+            if breaks {
+                *self.pull_failures.entry(object).or_default() += 1;
+            }
+            self.feed(host, Event::PullFailed { object, from, cause: "broke off".into() });
+            return;
+        };
+        if self.sabotage == Sabotage::CorruptPull && self.strikes() {
+            content.hash ^= 1;
+        }
+        self.write(host, into, content);
+        self.feed(host, Event::PullDone { object });
+    }
+
+    fn worker_starts(&mut self, host: usize, start: u64, job: JobId) {
+        if !self.hosts[host].alive {
+            return;
+        }
+        if self.rng.chance(self.faults.start_failure) {
+            self.oracle.start_failures += 1;
+            let failure = Arc::new(Failure::new(FailureKind::WorkerStartFailed, "no process"));
+            self.feed(host, Event::WorkerStartFailed { start, failure });
+            return;
+        }
+        let client = self.new_client(host, job, None);
+        self.summary.worker_count += 1;
+        self.feed(host, Event::WorkerReady { start, client });
+        if self.rng.chance(self.faults.worker_crash) {
+            let when = self.now + self.rng.range(0, 400 * MS);
+            let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "killed while idle or not"));
+            self.at(when, Happening::CrashClient { host, client, failure });
+        }
+    }
+
+    fn new_client(&mut self, host: usize, job: JobId, driver: Option<Driver>) -> ClientId {
+        let host = &mut self.hosts[host];
+        host.next_client += 1;
+        let id = ClientId(host.next_client);
+        host.clients.insert(id, Client::new(id, job, driver));
+        id
+    }
+
+    fn add_host(&mut self) -> usize {
+        let cpus = self.rng.range(2, 5);
+        let mut resources = Resources { cpu: cpus * Resources::UNIT, ..Resources::default() };
+        resources.custom.insert("disk".to_owned(), Resources::UNIT);
+        let id = NodeId(self.rng.next() | 1);
+        let member = Member { node: id, resources, labels: Vec::new() };
+        let config = Config { member: member.clone(), store_bytes: self.store_bytes, create_timeout: 500 * MS };
+        self.hosts.push(Host {
+            node: Node::new(config),
+            id,
+            alive: true,
+            member,
+            clients: BTreeMap::new(),
+            arena: BTreeMap::new(),
+            used_cpu: 0,
+            used_disk: 0,
+            next_client: 0,
+            settles: false,
+            tick_at: None,
+            knows: BTreeSet::new(),
+        });
+        self.hosts.len() - 1
+    }
+
+    fn add_drivers(&mut self, node_count: usize) {
+        let count = self.rng.range(1, 4);
+        for _ in 0..count {
+            let host = self.rng.index(node_count);
+            let job = JobId(self.next_job);
+            self.next_job += 1;
+            let ops_left = self.rng.range(10, 80) as u32;
+            let client = self.new_client(host, job, Some(Driver { ops_left, draining: false }));
+            self.feed(host, Event::DriverJoined { client, job });
+            let when = self.now + self.rng.range(0, 5 * MS);
+            self.at(when, Happening::Think { host, client });
+            if self.rng.chance(self.faults.driver_crash) {
+                let when = self.now + self.rng.range(0, 300 * MS);
+                let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver died"));
+                self.at(when, Happening::CrashClient { host, client, failure });
+            }
+        }
+    }
+
+    fn plan_faults(&mut self) {
+        for _ in 0..self.faults.node_crashes {
+            let host = self.rng.index(self.hosts.len());
+            let when = self.now + self.rng.range(MS, 300 * MS);
+            self.at(when, Happening::Crash { host });
+            if self.rng.chance(700) {
+                let when = self.now + self.rng.range(MS, 400 * MS);
+                self.at(when, Happening::Join);
+            }
+        }
+        for _ in 0..self.faults.partitions {
+            let when = self.now + self.rng.range(MS, 400 * MS);
+            self.at(when, Happening::Partition);
+        }
+    }
+
+    fn tell_joined(&mut self, host: usize, about: usize) {
+        let when = self.now + self.rng.range(0, 20 * MS);
+        self.at(when, Happening::ToldJoined { host, about });
+    }
+
+    fn join(&mut self) {
+        let about = self.add_host();
+        for host in 0..about {
+            if self.hosts[host].alive {
+                self.tell_joined(host, about);
+                self.tell_joined(about, host);
+            }
+        }
+    }
+
+    fn crash_host(&mut self, host: usize) {
+        let living = self.hosts.iter().filter(|h| h.alive).count();
+        if living < 2 || !self.hosts[host].alive {
+            return;
+        }
+        self.oracle.node_deaths += 1;
+        self.summary.node_death_count += 1;
+        self.hosts[host].alive = false;
+        let clients = std::mem::take(&mut self.hosts[host].clients);
+        for client in clients.into_values() {
+            if client.driver.is_some() {
+                self.oracle.ended_jobs.insert(client.job);
+            }
+        }
+        for other in 0..self.hosts.len() {
+            if other != host && self.hosts[other].alive {
+                let when = self.now + self.rng.range(25 * MS, 300 * MS);
+                self.at(when, Happening::ToldLeft { host: other, about: host });
+            }
+        }
+    }
+
+    fn partition(&mut self) {
+        let (a, b) = (self.rng.index(self.hosts.len()), self.rng.index(self.hosts.len()));
+        let until = self.now + self.rng.range(10 * MS, 2_000 * MS);
+        self.cuts.push((a, b, until));
+    }
+
+    /// Every client gives its regions back.
+    fn retire_all(&mut self) {
+        for host in 0..self.hosts.len() {
+            let clients: Vec<_> = self.hosts[host].clients.keys().copied().collect();
+            for client in clients {
+                let tokens: Vec<_> = self.hosts[host].clients[&client].refs.keys().copied().collect();
+                tokens.into_iter().for_each(|token| self.release(host, client, token));
+                self.retire_regions(host, client);
+            }
+        }
+    }
+
+    fn end_drivers(&mut self) {
+        for host in 0..self.hosts.len() {
+            let drivers = self.hosts[host].clients.values().filter(|c| c.driver.is_some());
+            let drivers: Vec<_> = drivers.map(|c| (c.id, c.job)).collect();
+            for (client, job) in drivers {
+                self.oracle.ended_jobs.insert(job);
+                let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver ended"));
+                self.crash_client(host, client, failure);
+            }
+        }
+    }
+}
+
+/// What goes wrong in this run: nothing in one of five.
+fn faults(rng: &mut Rng) -> Faults {
+    if rng.chance(200) {
+        return Faults::default();
+    }
+    let mut often = |permille: u64, most: u64| if rng.chance(permille) { rng.range(0, most + 1) } else { 0 };
+    Faults {
+        loss: often(400, 150),
+        double: often(400, 150),
+        worker_crash: often(500, 300),
+        start_failure: often(200, 50),
+        pull_failure: often(400, 150),
+        cancel: often(400, 200),
+        node_crashes: often(400, 2),
+        partitions: often(300, 3),
+        driver_crash: often(300, 1000),
+    }
+}
+
+fn action_number(action: &Action) -> u64 {
+    match action {
+        Action::CancelRun { run, .. } => mix(1, u64::from(*run)),
+        Action::Deliver { token, client, .. } => mix(2, mix(*token, u64::from(client.0))),
+        Action::GrantRegion { client, .. } => mix(3, u64::from(client.0)),
+        Action::KillWorker { client, .. } => mix(4, u64::from(client.0)),
+        Action::Pull { object, into, .. } => mix(5, mix(object.task.mixed(), into.offset)),
+        Action::Reclaim(extent) => mix(6, extent.offset),
+        Action::Resume { client } => mix(7, u64::from(client.0)),
+        Action::Run { client, run } => mix(8, mix(u64::from(client.0), u64::from(*run))),
+        Action::Send { packet, .. } => mix(9, mix(packet.first, packet.messages.len() as u64)),
+        Action::StartWorker { start, .. } => mix(10, *start),
+        Action::StealBack { client, .. } => mix(11, u64::from(client.0)),
+        Action::StopWorker { client } => mix(12, u64::from(client.0)),
+    }
+}
+
+/// The class of a kind as clients of this cluster name it.
+pub(crate) fn class_of(cluster: &Cluster, job: JobId, kind: u32) -> Arc<tharsis_types::TaskClass> {
+    debug_assert!(kind < CLASS_COUNT, "kinds are counted");
+    program::class(job, kind, &cluster.nodes_at_start)
+}

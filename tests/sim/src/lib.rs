@@ -1,0 +1,168 @@
+//! Whole clusters in one thread: the product's own decisions under a clock, a network and clients of our making.
+//!
+//! A seed decides how many nodes and drivers there are, what the programs do, how long everything takes, which
+//! packets are lost, doubled or late, who dies when. The nodes are [`tharsis_core::Node`], unchanged. After every
+//! event the rules below are checked; the first that is broken ends the run with its name and the number of the
+//! event, and the same seed breaks it again at the same place.
+//!
+//! | # | rule | where |
+//! |---|---|---|
+//! | 1 | the machine's own books agree | `Node::check` |
+//! | 2 | resources are never oversubscribed, counted from what workers do | `Cluster::start_using` |
+//! | 3 | no object is freed while a client refers to it | `Cluster::check_held` |
+//! | 4 | no object is freed while a node refers to it | `Cluster::check_owners` |
+//! | 5 | an attempt starts at most once | `Cluster::note_start` |
+//! | 6 | side effects happen at most 1 + retries times (and once more per dead node) | `Cluster::note_start` |
+//! | 7 | every get ends, every blocked worker resumes | `Cluster::check_quiet` |
+//! | 8 | a value is the expected one | `Cluster::value_told` |
+//! | 9 | a failure has a cause, so tasks with retries left survive | `Oracle::excuse` |
+//! | 10 | arguments are the expected values, in order | `Cluster::read_arguments` |
+//! | 11 | mapped bytes never change, delivered bytes are there | `Cluster::still` |
+//! | 12 | nothing leaks: objects, tasks, runs, leases, pulls, messages, bytes | `Cluster::check_empty` |
+//! | 13 | all resources come back | `Cluster::check_empty` |
+//! | 14 | workers are bounded and end with their job | `Cluster::check_worker_counts`, `check_no_workers` |
+//! | 15 | what is sent ahead to a worker is bounded, and of its job | `Cluster::told`, `start_next` |
+//! | 16 | a run that is announced can be read | `Cluster::send_run` |
+//! | 17 | only idle workers are stopped | `Cluster::told` |
+//! | 18 | a task that runs again submits the same | `Oracle::submitted` |
+//! | 19 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
+//!
+//! | file | is |
+//! |---|---|
+//! | `program.rs` | what tasks do and what values must come out |
+//! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
+//! | `cluster.rs` | hosts, network, agenda, faults |
+//! | `oracle.rs`, `check.rs` | the rules |
+
+#![forbid(unsafe_code)]
+
+mod acts;
+mod check;
+mod client;
+mod cluster;
+mod oracle;
+mod program;
+mod rng;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tharsis_core::Now;
+
+/// What to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Decides everything.
+    pub seed: u64,
+    /// Nodes at the start; by seed if not given.
+    pub nodes: Option<usize>,
+    /// Print every event.
+    pub verbose: bool,
+    /// A fault that no node may survive unnoticed, to test the rules.
+    pub sabotage: Sabotage,
+}
+
+/// A planted fault: each breaks a rule, once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sabotage {
+    /// None.
+    #[default]
+    Nothing,
+    /// A transfer delivers other bytes.
+    CorruptPull,
+    /// A dropped reference is not reported.
+    LoseRelease,
+    /// A run is not sent to its worker.
+    LoseRun,
+    /// A run is sent twice.
+    RepeatRun,
+}
+
+/// What happened in a run without violations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The seed.
+    pub seed: u64,
+    /// Nodes, those that joined later included.
+    pub node_count: usize,
+    /// Nodes that died.
+    pub node_death_count: u32,
+    /// Tasks.
+    pub task_count: usize,
+    /// Attempts that started.
+    pub start_count: usize,
+    /// Runs sent to workers.
+    pub run_count: u64,
+    /// Workers started.
+    pub worker_count: u32,
+    /// Workers that died by accident.
+    pub crash_count: u32,
+    /// Waits of tasks with their slot lent.
+    pub block_count: u64,
+    /// Gets.
+    pub get_count: u64,
+    /// Failures read.
+    pub failure_count: u64,
+    /// Transfers between nodes.
+    pub pull_count: u64,
+    /// Packets between nodes.
+    pub packet_count: u64,
+    /// Messages in them.
+    pub message_count: u64,
+    /// Events.
+    pub event_count: u64,
+    /// Virtual time, in milliseconds.
+    pub virtual_ms: u64,
+    /// Hash over all events and actions.
+    pub trace_hash: u64,
+}
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Number of the event.
+    pub event: u64,
+    /// Virtual time.
+    pub at: Now,
+    /// The rule.
+    pub invariant: &'static str,
+    /// The facts.
+    pub detail: String,
+}
+
+/// Runs one seed to its end.
+///
+/// # Errors
+/// The first rule that was broken.
+pub fn run(options: &Options) -> Result<Summary, Violation> {
+    let mut cluster = cluster::Cluster::new(options);
+    let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        Err(Violation {
+            event: cluster.event_count(),
+            at: cluster.time(),
+            invariant: "the machine's own books agree",
+            detail: text.unwrap_or_default(),
+        })
+    })
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {} ms of virtual time, {} events", self.seed, self.virtual_ms, self.event_count)?;
+        writeln!(f, "  nodes    {}, of which {} died", self.node_count, self.node_death_count)?;
+        writeln!(f, "  tasks    {}, {} attempts, {} runs sent", self.task_count, self.start_count, self.run_count)?;
+        writeln!(f, "  workers  {}, of which {} crashed; {} waits", self.worker_count, self.crash_count, self.block_count)?;
+        writeln!(f, "  gets     {}, {} failures read", self.get_count, self.failure_count)?;
+        writeln!(f, "  network  {} messages in {} packets, {} transfers", self.message_count, self.packet_count, self.pull_count)?;
+        write!(f, "  trace    {:016x}", self.trace_hash)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { event, at, invariant, detail } = self;
+        write!(f, "broken at event {event}, {} us: {invariant}\n  {detail}", at / 1000)
+    }
+}

@@ -1,0 +1,99 @@
+//! What must be true whatever happened: the expected values, and which failures the faults so far excuse.
+
+use crate::program;
+use std::collections::{BTreeMap, BTreeSet};
+use tharsis_types::{Failure, FailureKind, JobId, ObjectId, TaskId};
+
+/// Facts that no node knows.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    /// The value of every object that was ever put or will be returned.
+    pub expected: BTreeMap<ObjectId, u64>,
+    /// Every task ever submitted.
+    pub tasks: BTreeMap<TaskId, TaskFacts>,
+    /// Jobs whose driver is gone.
+    pub ended_jobs: BTreeSet<JobId>,
+    /// Nodes that died.
+    pub node_deaths: u32,
+    /// Worker starts that failed.
+    pub start_failures: u32,
+    /// Stores are small enough to be full at times.
+    pub small_store: bool,
+}
+
+/// What is known of a task.
+#[derive(Debug, Default)]
+pub struct TaskFacts {
+    /// Kind of its class.
+    pub kind: u32,
+    /// Depth of its calls.
+    pub depth: u8,
+    /// Attempts that a worker has started.
+    pub started: BTreeSet<u32>,
+    /// Starts that ended with the death of the worker.
+    pub crashes: u32,
+    /// Starts that ended with an error value.
+    pub raises: u32,
+    /// Someone asked to cancel it.
+    pub cancelled: bool,
+}
+
+impl Oracle {
+    /// Notes a submission; the same task must come with the same arguments each time.
+    ///
+    /// # Errors
+    /// A text if it does not.
+    pub fn submitted(&mut self, task: TaskId, kind: u32, depth: u8, arguments: &[ObjectId]) -> Result<(), String> {
+        let values: Option<Vec<_>> = arguments.iter().map(|object| self.expected.get(object).copied()).collect();
+        let Some(values) = values else { return Err(format!("task {task} got an argument that nobody made")) };
+        for index in 0..program::returns(kind) {
+            let value = program::output_value(task, index, &values);
+            let old = self.expected.insert(ObjectId::output(task, index), value);
+            if old.is_some_and(|old| old != value) {
+                return Err(format!("task {task} was submitted again with other arguments"));
+            }
+        }
+        let facts = self.tasks.entry(task).or_default();
+        (facts.kind, facts.depth) = (kind, depth);
+        Ok(())
+    }
+
+    /// Why a failure may not be, given what went wrong so far.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn excuse(&self, object: ObjectId, failure: &Failure) -> Result<(), String> {
+        let root = failure.root();
+        let task = root.origin.as_ref().and_then(|o| o.task).unwrap_or(object.task);
+        let facts = self.tasks.get(&task);
+        let kind = facts.map_or(u32::MAX, |f| f.kind);
+        let faulty = self.node_deaths > 0;
+        let excused = match root.kind {
+            FailureKind::UserError => facts.is_some_and(|f| raises(task, f) && f.raises > 0),
+            FailureKind::Cancelled => facts.is_some_and(|f| f.cancelled),
+            FailureKind::WorkerCrashed | FailureKind::NodeDied => facts.is_some_and(|f| {
+                let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
+                0 <= retries && retries as u32 + 1 <= f.crashes + self.start_failures + self.node_deaths
+            }),
+            FailureKind::WorkerStartFailed => self.start_failures > 0,
+            FailureKind::ObjectLost | FailureKind::ObjectFreed => faulty,
+            FailureKind::NodeNotFound => faulty && kind == 9,
+            FailureKind::Shutdown => self.ended_jobs.contains(&task.job()),
+            FailureKind::StoreFull => self.small_store,
+            FailureKind::TimedOut => kind == 12,
+            _ => false,
+        };
+        if excused { Ok(()) } else { Err(format!("{object} of a task of kind {kind} failed without a cause: {failure}")) }
+    }
+
+    /// Side effects that a task may have had at most.
+    #[must_use]
+    pub fn starts_max(&self, retries: i32) -> usize {
+        if retries < 0 { usize::MAX } else { retries as usize + 1 + self.node_deaths as usize }
+    }
+}
+
+fn raises(task: TaskId, facts: &TaskFacts) -> bool {
+    let script = program::script(task, facts.kind, facts.depth);
+    script.fatal || script.flaky_raises > 0
+}

@@ -1,0 +1,270 @@
+//! What the simulated tasks do: scripts and values that depend on ids alone.
+//!
+//! A task's script, and so the ids of its children and its result, is a pure function of its id: every attempt on
+//! any node must come to the same values, which is what the checks compare. Only the time that work takes, and who
+//! dies when, is left to the seed.
+
+use crate::rng::{Rng, mix};
+use std::sync::Arc;
+use tharsis_types::{
+    FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, TaskClass, TaskId,
+};
+
+/// Kinds of task classes; see [`class`].
+pub const CLASS_COUNT: u32 = 14;
+/// Children of children are submitted down to here.
+const DEPTH_MAX: u8 = 3;
+/// Type name of the error that some tasks raise a few times.
+pub const FLAKY: &str = "Flaky";
+/// Type name of the error that some tasks raise at every attempt.
+pub const FATAL: &str = "Fatal";
+
+/// What stands in an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The value itself, as far as anyone looks.
+    pub hash: u64,
+    /// References inside it.
+    pub nested: Vec<RefId>,
+}
+
+/// The arguments that a task gets by value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// How deep in the tree of calls.
+    pub depth: u8,
+    /// References inside.
+    pub nested: Vec<RefId>,
+}
+
+/// One step of a task.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Compute.
+    Work {
+        /// For how long, at most, in microseconds.
+        us: u64,
+    },
+    /// Call a function.
+    Submit {
+        /// Kind of the class.
+        class: u32,
+        /// Choices of references passed by value of the object.
+        dependencies: Vec<u64>,
+        /// Choices of references passed as such.
+        nested: Vec<u64>,
+    },
+    /// Put a value.
+    Put {
+        /// Bytes if it goes to the store, else inline.
+        stored: Option<u64>,
+        /// Choices of references inside.
+        nested: Vec<u64>,
+    },
+    /// Wait until all references that the task has are readable.
+    Wait,
+}
+
+/// One output of a task.
+#[derive(Clone, Debug)]
+pub struct OutputPlan {
+    /// Bytes if it goes to the store, else inline.
+    pub stored: Option<u64>,
+    /// Choices of references inside.
+    pub nested: Vec<u64>,
+}
+
+/// All that a task does.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// In order.
+    pub steps: Vec<Step>,
+    /// What it returns.
+    pub outputs: Vec<OutputPlan>,
+    /// How often it raises [`FLAKY`] before it succeeds.
+    pub flaky_raises: u32,
+    /// Raises [`FATAL`] always.
+    pub fatal: bool,
+}
+
+/// The class of a kind, for a job; some kinds wish for one of `nodes`.
+#[must_use]
+pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
+    let cpu = |quarters: u64| Resources { cpu: quarters * Resources::UNIT / 4, ..Resources::default() };
+    let node = |n: usize, soft| Placement::Node { node: nodes[n % nodes.len()], soft };
+    let mut class = TaskClass {
+        job,
+        function: FunctionId(u64::from(kind)),
+        signature: 0,
+        function_name: format!("f{kind}"),
+        name: format!("f{kind}"),
+        call_site: String::new(),
+        resources: cpu(4),
+        priority: 0,
+        returns: 1,
+        max_retries: 3,
+        retry_on: RetryOn::Nothing,
+        timeout_ms: 0,
+        max_calls: 0,
+        placement: Placement::Default,
+    };
+    match kind {
+        0 => {}
+        1 => class.resources = cpu(1),
+        2 => class.resources = cpu(0),
+        3 => class.max_retries = 0,
+        4 => class.max_retries = -1,
+        5 => {
+            class.retry_on = RetryOn::Types(vec![FLAKY.to_owned()]);
+            class.resources = cpu(2);
+        }
+        6 => class.returns = 3,
+        7 => class.placement = Placement::Spread,
+        8 => class.placement = node(0, true),
+        9 => class.placement = node(1, false),
+        10 => class.max_calls = 2,
+        11 => {
+            class.priority = 5;
+            class.returns = 2;
+        }
+        12 => class.timeout_ms = 40,
+        // Leaves only: what is not CPU is not lent, so a nest of these would wait for itself.
+        _ => {
+            class.resources = cpu(1);
+            class.resources.custom.insert("disk".to_owned(), Resources::UNIT);
+        }
+    }
+    Arc::new(class)
+}
+
+/// Outputs of a class of a kind.
+#[must_use]
+pub fn returns(kind: u32) -> u32 {
+    match kind {
+        6 => 3,
+        11 => 2,
+        _ => 1,
+    }
+}
+
+/// What the task does, whichever attempt it is.
+#[must_use]
+pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
+    let mut rng = Rng::new(mix(task.mixed(), u64::from(kind)));
+    let mut steps = vec![Step::Work { us: work_us(&mut rng, kind) }];
+    if depth < DEPTH_MAX && kind != 13 {
+        let count = if rng.chance(500) { 0 } else { rng.range(1, 5) };
+        for _ in 0..count {
+            steps.push(step(&mut rng, kind));
+        }
+    }
+    let outputs = (0..returns(kind)).map(|_| OutputPlan { stored: stored(&mut rng), nested: choices(&mut rng, 200) });
+    Script {
+        outputs: outputs.collect(),
+        flaky_raises: if kind == 5 { rng.range(0, 3) as u32 } else { 0 },
+        fatal: rng.chance(15),
+        steps,
+    }
+}
+
+fn step(rng: &mut Rng, kind: u32) -> Step {
+    match rng.range(0, 10) {
+        0..5 => submit(rng),
+        5 => Step::Put { stored: stored(rng), nested: choices(rng, 300) },
+        6..9 => Step::Wait,
+        _ => Step::Work { us: work_us(rng, kind) },
+    }
+}
+
+/// A call with a random class and arguments.
+pub fn submit(rng: &mut Rng) -> Step {
+    let class = rng.range(0, u64::from(CLASS_COUNT)) as u32;
+    Step::Submit { class, dependencies: choices(rng, 400), nested: choices(rng, 300) }
+}
+
+/// Bytes of a value that goes to the store, if it does.
+pub fn stored(rng: &mut Rng) -> Option<u64> {
+    rng.chance(350).then(|| rng.range(5_000, 40_000))
+}
+
+/// Up to three choices among references.
+pub fn choices(rng: &mut Rng, permille: u64) -> Vec<u64> {
+    if !rng.chance(permille) {
+        return Vec::new();
+    }
+    let count = rng.range(1, 4);
+    (0..count).map(|_| rng.next()).collect()
+}
+
+fn work_us(rng: &mut Rng, kind: u32) -> u64 {
+    match rng.range(0, 20) {
+        0 if kind == 12 => 200_000,
+        0 => 30_000,
+        1..4 => 3_000,
+        _ => 50,
+    }
+}
+
+/// The value that a put must have.
+#[must_use]
+pub fn put_value(object: ObjectId) -> u64 {
+    mix(object.task.mixed(), u64::from(object.index))
+}
+
+/// The value that an output must have, given those of the arguments.
+#[must_use]
+pub fn output_value(task: TaskId, index: u32, arguments: &[u64]) -> u64 {
+    arguments.iter().fold(mix(task.mixed(), u64::from(index) + 1), |hash, argument| mix(hash, *argument))
+}
+
+impl Content {
+    /// As bytes of an inline value.
+    #[must_use]
+    pub fn encode(&self) -> Arc<[u8]> {
+        let mut out = self.hash.to_le_bytes().to_vec();
+        encode_refs(&mut out, &self.nested);
+        out.into()
+    }
+
+    /// From bytes; `None` if they are not what [`Content::encode`] made.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (hash, rest) = bytes.split_first_chunk::<8>()?;
+        Some(Self { hash: u64::from_le_bytes(*hash), nested: decode_refs(rest)? })
+    }
+}
+
+impl Payload {
+    /// As bytes.
+    #[must_use]
+    pub fn encode(&self) -> Box<[u8]> {
+        let mut out = vec![self.depth];
+        encode_refs(&mut out, &self.nested);
+        out.into()
+    }
+
+    /// From bytes; `None` if they are not what [`Payload::encode`] made.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (depth, rest) = bytes.split_first()?;
+        Some(Self { depth: *depth, nested: decode_refs(rest)? })
+    }
+}
+
+fn encode_refs(out: &mut Vec<u8>, refs: &[RefId]) {
+    for reference in refs {
+        out.extend_from_slice(&reference.object.to_bytes());
+        out.extend_from_slice(&reference.owner.0.to_le_bytes());
+    }
+}
+
+fn decode_refs(bytes: &[u8]) -> Option<Vec<RefId>> {
+    let chunks = bytes.chunks(ObjectId::LEN + 8);
+    chunks
+        .map(|chunk| {
+            let (object, owner) = chunk.split_at_checked(ObjectId::LEN)?;
+            let object = ObjectId::from_bytes(object.try_into().ok()?);
+            Some(RefId { object, owner: NodeId(u64::from_le_bytes(owner.try_into().ok()?)) })
+        })
+        .collect()
+}
