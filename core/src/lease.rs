@@ -6,8 +6,9 @@
 //!
 //! Requests are named by the owner: the same request twice is one lease.
 
+use crate::hash::{IdMap, IdSet};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
 
@@ -45,7 +46,7 @@ pub struct Leases {
     free: Resources,
     workers: BTreeMap<ClientId, Worker>,
     starts: BTreeMap<u64, JobId>,
-    leases: HashMap<LeaseKey, Lease>,
+    leases: IdMap<LeaseKey, Lease>,
     /// Waiting leases, most urgent first.
     waiting: BTreeMap<(Reverse<i32>, u64), LeaseKey>,
     /// Placed leases, oldest first.
@@ -53,6 +54,8 @@ pub struct Leases {
     /// Workers that want their CPUs back.
     resuming: VecDeque<ClientId>,
     clock: u64,
+    /// Jobs whose driver is gone.
+    ended_jobs: IdSet<JobId>,
 }
 
 #[derive(Debug)]
@@ -68,6 +71,8 @@ struct Worker {
 struct Lease {
     class: Arc<TaskClass>,
     state: State,
+    /// Its owner was asked to return it.
+    recalled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +91,12 @@ impl Leases {
             total,
             workers: BTreeMap::new(),
             starts: BTreeMap::new(),
-            leases: HashMap::new(),
+            leases: IdMap::default(),
             waiting: BTreeMap::new(),
             placed: VecDeque::new(),
             resuming: VecDeque::new(),
             clock: 0,
+            ended_jobs: IdSet::default(),
         }
     }
 
@@ -138,6 +144,17 @@ impl Leases {
         }
     }
 
+    /// Whether a worker's task is blocked, or waits for its CPUs.
+    #[must_use]
+    pub fn is_blocked(&self, client: ClientId) -> bool {
+        self.workers.get(&client).is_some_and(|w| w.lent.is_some())
+    }
+
+    /// The driver of a job is gone: its workers end as they fall idle.
+    pub fn job_ended(&mut self, job: JobId) {
+        self.ended_jobs.insert(job);
+    }
+
     /// The lease of a worker.
     #[must_use]
     pub fn lease_of(&self, client: ClientId) -> Option<LeaseKey> {
@@ -159,7 +176,7 @@ impl Leases {
         }
         self.clock += 1;
         self.waiting.insert((Reverse(class.priority), self.clock), key);
-        self.leases.insert(key, Lease { class, state: State::Waiting(self.clock) });
+        self.leases.insert(key, Lease { class, state: State::Waiting(self.clock), recalled: false });
         self.place_waiting(out);
     }
 
@@ -200,6 +217,7 @@ impl Leases {
         let Some(job) = self.starts.remove(&start) else { return false };
         self.workers.insert(client, Worker { job, lease: None, lent: None, calls: 0 });
         self.employ(client, out);
+        self.dismiss(client, out);
         true
     }
 
@@ -255,24 +273,41 @@ impl Leases {
     }
 
     /// Asks back one lease of another shape or job if anyone waits; called every so often.
-    pub fn recall(&self, out: &mut Vec<Effect>) {
-        let Some(first) = self.waiting.values().next().and_then(|key| self.leases.get(key)) else { return };
-        let other = |l: &Lease| l.class.job != first.class.job || l.class.resources != first.class.resources;
-        let candidate = self
-            .leases
-            .iter()
-            .filter(|(_, l)| matches!(l.state, State::Active(_)) && other(l) && l.class.priority <= first.class.priority)
-            .map(|(key, _)| *key)
-            .min();
+    pub fn recall(&mut self, out: &mut Vec<Effect>) {
+        let first = self.waiting.values().next().and_then(|key| self.leases.get(key));
+        let Some(first) = first.map(|l| l.class.clone()) else { return };
+        let (wanted, urgent) = (&first, first.priority);
+        let other = |c: &TaskClass| {
+            c.job != wanted.job
+                || c.resources != wanted.resources
+                || c.priority != wanted.priority
+                || c.max_calls != wanted.max_calls
+                || c.placement != wanted.placement
+        };
+        let may_go = |l: &Lease| !l.recalled && matches!(l.state, State::Active(_)) && l.class.priority <= urgent && other(&l.class);
+        let candidate = self.leases.iter().filter(|(_, l)| may_go(l)).map(|(key, _)| *key).min();
+        if let Some(lease) = candidate.and_then(|key| self.leases.get_mut(&key)) {
+            lease.recalled = true;
+        }
         out.extend(candidate.map(Effect::Recall));
     }
 
-    /// Ends everything of a node that died.
-    pub fn owner_gone(&mut self, owner: NodeId, out: &mut Vec<Effect>) -> Vec<ClientId> {
+    /// Ends everything of a node that died. A worker that is busy keeps its lease, and so its resources, until it
+    /// is gone: it is appended to `doomed`, to be killed.
+    pub fn owner_gone(
+        &mut self,
+        owner: NodeId,
+        is_busy: impl Fn(ClientId) -> bool,
+        doomed: &mut Vec<ClientId>,
+        out: &mut Vec<Effect>,
+    ) {
         let keys: Vec<_> = self.leases.keys().filter(|(node, _)| *node == owner).copied().collect();
-        let busy = keys.iter().filter_map(|key| self.worker(*key)).collect();
-        keys.into_iter().for_each(|key| self.end(key, out));
-        busy
+        for key in keys {
+            match self.worker(key).filter(|client| is_busy(*client)) {
+                Some(client) => doomed.push(client),
+                None => self.end(key, out),
+            }
+        }
     }
 
     /// Asserts invariant 1 and that books agree.
@@ -377,9 +412,15 @@ impl Leases {
             return;
         }
         self.employ(client, out);
+        self.dismiss(client, out);
+    }
+
+    /// Stops an idle worker if there are enough of them, or its job is over.
+    fn dismiss(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
         let cpus = (self.total.cpu / Resources::UNIT).max(1) as usize;
         let idle = self.workers.values().filter(|w| w.lease.is_none()).count();
-        if idle > cpus && self.workers.get(&client).is_some_and(|w| w.lease.is_none()) {
+        if cpus < idle || self.ended_jobs.contains(&worker.job) {
             self.workers.remove(&client);
             out.push(Effect::StopWorker(client));
         }

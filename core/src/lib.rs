@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+mod hash;
 pub mod lease;
 pub mod link;
 pub mod node;

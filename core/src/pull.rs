@@ -5,7 +5,8 @@
 //! come before arguments. An object that several bundles need is read once. When a source fails, the next holder is
 //! tried; when none is left, the bundle fails.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::hash::IdMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{NodeId, ObjectId};
 
 /// Transfers of one node at a time.
@@ -41,10 +42,10 @@ pub enum Effect {
 /// Transfers of one node.
 #[derive(Debug, Default)]
 pub struct Pulls {
-    bundles: HashMap<Purpose, Bundle>,
+    bundles: IdMap<Purpose, Bundle>,
     /// Bundles that are not admitted, most urgent first: (rank, order of arrival).
     queue: BTreeMap<(u8, u64), Purpose>,
-    pulls: HashMap<ObjectId, Pull>,
+    pulls: IdMap<ObjectId, Pull>,
     admitted_bytes: u64,
     clock: u64,
 }
@@ -141,6 +142,17 @@ impl Pulls {
             }
         }
         self.advance(room_bytes, out);
+    }
+
+    /// Runs that wait for an object.
+    #[must_use]
+    pub fn runs_that_need(&self, object: ObjectId) -> Vec<u32> {
+        let needed_by = self.pulls.get(&object).map(|p| &p.needed_by);
+        let run = |purpose: &Purpose| match purpose {
+            Purpose::Arguments(run) => Some(*run),
+            Purpose::Read(..) => None,
+        };
+        needed_by.into_iter().flatten().filter_map(run).collect()
     }
 
     /// Whether a transfer of the object runs.

@@ -60,7 +60,10 @@ impl Node {
             out.push(Action::Deliver { client, token, object, extent: Some(extent) });
             return;
         }
-        let Some(Value::Stored { len }) = self.owner.value_ref(object) else { return };
+        let Some(Value::Stored { len }) = self.owner.value_ref(object) else {
+            out.push(Action::Deliver { client, token, object, extent: None });
+            return;
+        };
         let missing = Missing { object, len: *len, holders: self.holders(object) };
         self.reads.insert((client, token), object);
         self.want(Purpose::Read(client.0, token), vec![missing], out);
@@ -136,6 +139,7 @@ impl Node {
 
     /// Workers of a job are not needed any more.
     pub(super) fn job_ended(&mut self, job: tharsis_types::JobId, out: &mut Vec<Action>) {
+        self.leases.job_ended(job);
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         out.extend(workers.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
@@ -150,10 +154,15 @@ impl Node {
         self.given_back(client, returned, out);
         self.staging_given_back(client, out);
         self.lease_change(out, |leases, effects| leases.blocked(client, effects));
+        if self.has_runs_behind(client) {
+            // Sent before the node knew: behind a blocked task, they could wait for each other.
+            out.push(Action::StealBack { client, count: u32::MAX });
+        }
     }
 
     pub(super) fn steal_back(&mut self, key: lease::LeaseKey, out: &mut Vec<Action>) {
         if let Some(client) = self.leases.worker(key) {
+            self.staging_behind_given_back(client, out);
             out.push(Action::StealBack { client, count: u32::MAX });
         }
     }

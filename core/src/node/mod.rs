@@ -16,6 +16,7 @@ mod runs;
 
 pub use runs::{ArgumentValue, RunView};
 
+use crate::hash::{IdMap, IdSet};
 use crate::event::{Action, Event, Extent, Member};
 use crate::lease::{self, Leases};
 use crate::link::Link;
@@ -27,7 +28,7 @@ use crate::slab::Slab;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
 use runs::Run;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources};
 
@@ -60,14 +61,14 @@ pub struct Node {
     links: BTreeMap<NodeId, Link>,
     runs: Slab<Run>,
     /// Runs of each worker, oldest first: the first has started or is next.
-    runs_of: HashMap<ClientId, VecDeque<u32>>,
-    drivers: HashMap<ClientId, JobId>,
+    runs_of: IdMap<ClientId, VecDeque<u32>>,
+    drivers: IdMap<ClientId, JobId>,
     /// References whose value is mapped by the client.
-    mapped: HashSet<(ClientId, u64)>,
+    mapped: IdSet<(ClientId, u64)>,
     /// Objects that clients are waiting to read.
-    reads: HashMap<(ClientId, u64), ObjectId>,
+    reads: IdMap<(ClientId, u64), ObjectId>,
     /// Owners of the copies that came from other nodes.
-    copy_owners: HashMap<ObjectId, NodeId>,
+    copy_owners: IdMap<ObjectId, NodeId>,
     /// Clients that wait for room in the store, first come first served.
     room_waiters: VecDeque<RoomWaiter>,
     /// Transfers that wait for room in the store.
@@ -135,11 +136,11 @@ impl Node {
             config,
             links: BTreeMap::new(),
             runs: Slab::default(),
-            runs_of: HashMap::new(),
-            drivers: HashMap::new(),
-            mapped: HashSet::new(),
-            reads: HashMap::new(),
-            copy_owners: HashMap::new(),
+            runs_of: IdMap::default(),
+            drivers: IdMap::default(),
+            mapped: IdSet::default(),
+            reads: IdMap::default(),
+            copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),
             stalled_pulls: Vec::new(),
             reported: load,
@@ -298,7 +299,7 @@ impl Node {
 
     /// Asserts the invariants; for tests and the simulator.
     pub fn check(&self) {
-        self.owner.check();
+        self.owner.check(self.lent_slots());
         self.leases.check();
         self.pulls.check();
         self.store.check();
@@ -368,7 +369,7 @@ impl Node {
             }
             Effect::Recall((owner, lease)) if owner == self.id => self.owner.lease_recalled(lease),
             Effect::Recall((owner, lease)) => self.send(owner, Message::LeaseRecall { lease }),
-            Effect::Revoked((owner, lease)) if owner == self.id => self.owner.lease_revoked(lease),
+            Effect::Revoked((owner, lease)) if owner == self.id => self.owner.lease_revoked(lease, &mut self.effects),
             Effect::Revoked((owner, lease)) => self.send(owner, Message::LeaseRevoked { lease }),
             Effect::Resume(client) => out.push(Action::Resume { client }),
             Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),

@@ -28,10 +28,25 @@ impl Node {
         self.links.remove(&node);
         self.view.left(node);
         self.owner.node_gone(now, node, &mut self.effects);
+        self.apply(out);
+        self.drop_orphaned_copies(node);
+        let runs_of = &self.runs_of;
         let mut busy = Vec::new();
-        self.lease_change(out, |leases, effects| busy = leases.owner_gone(node, effects));
+        let mut effects = Vec::new();
+        self.leases.owner_gone(node, |client| runs_of.contains_key(&client), &mut busy, &mut effects);
+        effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
         let reason = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node}, which owned the task, is gone")));
         out.extend(busy.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
+    }
+
+    /// Copies of a dead owner's objects stay only where something refers to them.
+    fn drop_orphaned_copies(&mut self, owner: NodeId) {
+        let orphans: Vec<_> = self.copy_owners.iter().filter(|(_, o)| **o == owner).map(|(object, _)| *object).collect();
+        for object in orphans {
+            if self.owner.reference_of(object).is_none() {
+                self.drop_copy(object);
+            }
+        }
     }
 
     pub(super) fn packet(&mut self, now: Now, from: NodeId, packet: Packet, out: &mut Vec<Action>) {
@@ -48,7 +63,10 @@ impl Node {
             Message::BorrowReleased { object, count } => self.owner.loans_returned(from, object, count, &mut self.effects),
             Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
             Message::HolderRemoved { object } => self.owner.copy_changed(from, object, false, &mut self.effects),
-            Message::JobEnded { job } => self.job_ended(job, out),
+            Message::JobEnded { job } => {
+                self.owner.drop_job(job, &mut self.effects);
+                self.job_ended(job, out);
+            }
             Message::LeaseDenied { lease, free } => {
                 self.owner.lease_denied(lease);
                 self.view.denied(now, from, free);
@@ -61,7 +79,7 @@ impl Node {
             Message::LeaseReturned { lease } => {
                 self.lease_change(out, |leases, effects| leases.end((from, lease), effects));
             }
-            Message::LeaseRevoked { lease } => self.owner.lease_revoked(lease),
+            Message::LeaseRevoked { lease } => self.owner.lease_revoked(lease, &mut self.effects),
             Message::LoadReport { free, waiting } => {
                 self.view.reported(from, Load { free, waiting });
                 self.owner.dirty_all();
@@ -82,7 +100,7 @@ impl Node {
                 let ended = Ended { lease, task, attempt, run_ns, node: from };
                 self.owner.ended(now, &ended, outcome, &mut self.effects);
             }
-            Message::TaskGiveBack { lease, tasks } => self.owner.given_back(lease, &tasks),
+            Message::TaskGiveBack { lease, tasks } => self.owner.given_back(lease, &tasks, &mut self.effects),
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
         }
@@ -106,6 +124,9 @@ impl Node {
             && owner != self.id
         {
             self.copy_owners.insert(object, owner);
+        }
+        for run in self.pulls.runs_that_need(object) {
+            self.pin_argument(run, object);
         }
         self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
     }

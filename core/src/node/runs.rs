@@ -47,6 +47,8 @@ enum Stage {
         /// When it became the first of its worker.
         first_since: Option<Now>,
     },
+    /// Its worker is being killed because the run took too long.
+    Overdue,
 }
 
 /// A run as its worker needs it.
@@ -159,14 +161,13 @@ impl Node {
 
     /// All arguments of a run are here.
     pub(super) fn arguments_ready(&mut self, run: u32, out: &mut Vec<Action>) {
+        let missing = self.pin_arguments(run);
+        if !missing.is_empty() {
+            self.want(Purpose::Arguments(run), missing, out);
+            return;
+        }
         let Some(entry) = self.runs.get_mut(run) else { return };
         let client = entry.client;
-        for (_, slot) in &entry.dependencies {
-            let Some((object, Some(Value::Stored { .. }))) = self.owner.entry(*slot) else { continue };
-            if !entry.pins.contains(&object) && self.store.pin(client, object).is_some() {
-                entry.pins.push(object);
-            }
-        }
         entry.stage = Stage::Sent { first_since: None };
         self.mark_first(client);
         out.push(Action::Run { client, run });
@@ -215,6 +216,16 @@ impl Node {
         }
     }
 
+    /// Runs that are not sent yet go back, unless one is the next of its worker.
+    pub(super) fn staging_behind_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        let runs = self.runs_of.get(&client).cloned().unwrap_or_default();
+        for run in runs.into_iter().skip(1) {
+            if self.runs.get(run).is_some_and(|r| r.stage == Stage::Staging) {
+                self.return_run(run, out);
+            }
+        }
+    }
+
     /// A worker is gone: the first run it was sent had started, the others had not.
     pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         let runs = self.runs_of.remove(&client).unwrap_or_default();
@@ -232,7 +243,7 @@ impl Node {
     /// Stops the run of a task.
     pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, out: &mut Vec<Action>) {
         let Some((number, run)) = self.runs.iter().find(|(_, r)| r.task == task) else { return };
-        let (client, first) = (run.client, matches!(run.stage, Stage::Sent { first_since: Some(_) }));
+        let (client, first) = (run.client, matches!(run.stage, Stage::Overdue | Stage::Sent { first_since: Some(_) }));
         let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
         if run.stage == Stage::Staging {
             self.end_run(number, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
@@ -245,8 +256,10 @@ impl Node {
 
     /// Kills workers whose task has run longer than it may.
     pub(super) fn kill_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
-        for run in self.runs_of.values().filter_map(|runs| self.runs.get(*runs.front()?)) {
+        for number in self.runs_of.values().filter_map(|runs| runs.front().copied()) {
+            let Some(run) = self.runs.get_mut(number) else { continue };
             if run.due().is_some_and(|due| due <= now) {
+                run.stage = Stage::Overdue;
                 let text = format!("ran longer than its timeout of {} ms", run.class.timeout_ms);
                 let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
                 out.push(Action::KillWorker { client: run.client, reason });
@@ -259,6 +272,14 @@ impl Node {
         self.runs_of.values().filter_map(|runs| self.runs.get(*runs.front()?)?.due()).min()
     }
 
+    /// References that runs of other nodes' tasks keep, by place in the ledger.
+    pub(super) fn lent_slots(&self) -> impl Iterator<Item = u32> {
+        self.runs.iter().flat_map(|(_, run)| match &run.origin {
+            Origin::Own => [].iter(),
+            Origin::Lent(slots) => slots.iter(),
+        }).copied()
+    }
+
     pub(super) fn check_runs(&self) {
         let listed: usize = self.runs_of.values().map(std::collections::VecDeque::len).sum();
         assert_eq!(listed, self.runs.len(), "a run without a worker, or listed twice");
@@ -269,23 +290,50 @@ impl Node {
         }
     }
 
-    fn stage(&mut self, mut run: Run, out: &mut Vec<Action>) {
+    fn stage(&mut self, run: Run, out: &mut Vec<Action>) {
         let client = run.client;
-        let mut missing = Vec::new();
-        for (_, slot) in &run.dependencies {
-            let Some((object, Some(Value::Stored { len }))) = self.owner.entry(*slot) else { continue };
-            if self.store.pin(client, object).is_some() {
-                run.pins.push(object);
-            } else {
-                missing.push(Missing { object, len: *len, holders: self.holders(object) });
-            }
-        }
         let number = self.runs.insert(run);
         self.runs_of.entry(client).or_default().push_back(number);
-        if missing.is_empty() {
-            self.arguments_ready(number, out);
+        if self.leases.is_blocked(client) {
+            self.return_run(number, out);
         } else {
-            self.want(Purpose::Arguments(number), missing, out);
+            self.arguments_ready(number, out);
+        }
+    }
+
+    /// Whether more than one run is with a worker.
+    pub(super) fn has_runs_behind(&self, client: ClientId) -> bool {
+        self.runs_of.get(&client).is_some_and(|runs| 1 < runs.len())
+    }
+
+    /// Pins what is here of a run's arguments and returns what is not.
+    fn pin_arguments(&mut self, number: u32) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = Vec::new();
+        let Some(run) = self.runs.get_mut(number) else { return missing };
+        for (_, slot) in &run.dependencies {
+            let Some((object, Some(Value::Stored { len }))) = self.owner.entry(*slot) else { continue };
+            if run.pins.contains(&object) || missing.iter().any(|m| m.object == object) {
+                continue;
+            }
+            if self.store.pin(run.client, object).is_some() {
+                run.pins.push(object);
+            } else {
+                missing.push(Missing { object, len: *len, holders: Vec::new() });
+            }
+        }
+        for m in &mut missing {
+            m.holders = self.holders(m.object);
+        }
+        missing
+    }
+
+    /// An argument arrived that a run still waits for the rest of: it must not be evicted meanwhile.
+    pub(super) fn pin_argument(&mut self, number: u32, object: ObjectId) {
+        if let Some(run) = self.runs.get_mut(number)
+            && !run.pins.contains(&object)
+            && self.store.pin(run.client, object).is_some()
+        {
+            run.pins.push(object);
         }
     }
 
@@ -301,6 +349,7 @@ impl Node {
                 continue;
             }
             if let Err(failure) = self.store.seal(client, object, extent) {
+                (0..index as u32).for_each(|i| self.store.free(ObjectId::output(task, i)));
                 return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
             }
         }
@@ -318,7 +367,7 @@ impl Node {
             }
             Origin::Lent(lent) => {
                 if let TaskOutcome::Returned(outputs) = &outcome {
-                    outputs.iter().for_each(|o| self.owner.lend_references(&o.nested, to));
+                    self.lend_outputs(run.task, outputs, to);
                 }
                 lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
                 let outcome = DoneOutcome::from_local(outcome);
@@ -329,11 +378,27 @@ impl Node {
         self.apply(out);
     }
 
+    /// Outputs made for another node: it decides how long they live, and has the references inside on loan.
+    fn lend_outputs(&mut self, task: TaskId, outputs: &[crate::event::Output], to: NodeId) {
+        let lives = self.view.knows(to);
+        for (index, output) in outputs.iter().enumerate() {
+            let object = ObjectId::output(task, index as u32);
+            match output.value {
+                OutputValue::Written(_) if lives => drop(self.copy_owners.insert(object, to)),
+                OutputValue::Written(_) => self.store.free(object),
+                OutputValue::Inline(_) => {}
+            }
+            if lives {
+                self.owner.lend_references(&output.nested, to);
+            }
+        }
+    }
+
     fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
         let Some(run) = self.take_run(number, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {
-            Origin::Own => self.owner.given_back(lease, &[(run.task, run.attempt)]),
+            Origin::Own => self.owner.given_back(lease, &[(run.task, run.attempt)], &mut self.effects),
             Origin::Lent(lent) => {
                 lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
                 self.send(to, Message::TaskGiveBack { lease, tasks: vec![(run.task, run.attempt)] });

@@ -20,15 +20,16 @@ mod tasks;
 pub use schedule::Pending;
 pub use tasks::Ended;
 
+use crate::Now;
+use crate::hash::{IdMap, IdSet};
 use crate::event::{Tokens, Value};
 use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use schedule::{LeaseUse, Shape};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{
-    Attempt, ClientId, Dependency, Failure, LeaseId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+    Attempt, ClientId, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, TaskClass, TaskId,
 };
 
 /// What the ledger wants done.
@@ -116,17 +117,27 @@ pub enum Effect {
 pub struct Owner {
     me: NodeId,
     objects: Slab<Object>,
-    by_id: HashMap<ObjectId, u32, BuildHasherDefault<IdHasher>>,
+    by_id: IdMap<ObjectId, u32>,
     tasks: Slab<Task>,
     classes: Vec<Class>,
-    class_by_definition: HashMap<Arc<TaskClass>, u32>,
-    class_of_client: HashMap<(ClientId, u32), u32>,
-    refused_classes: HashMap<(ClientId, u32), Arc<Failure>>,
+    class_by_definition: IdMap<Arc<TaskClass>, u32>,
+    class_of_client: IdMap<(ClientId, u32), u32>,
+    refused_classes: IdMap<(ClientId, u32), Arc<Failure>>,
     shapes: Vec<Shape>,
-    leases: HashMap<LeaseId, LeaseUse>,
+    leases: IdMap<LeaseId, LeaseUse>,
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<u32>,
+    /// Waiting tasks, each with an argument that has its value now.
+    woken: VecDeque<(u32, u32)>,
+    /// Whether `woken` is being worked off: chains of any length then need no stack.
+    waking: bool,
+    /// Jobs whose driver is gone: nothing of theirs starts again.
+    ended_jobs: IdSet<JobId>,
+    /// Nodes that are gone.
+    gone: IdSet<NodeId>,
+    /// Objects kept for a moment because a lender died: its borrowers register anew.
+    grace: VecDeque<(Now, ObjectId)>,
 }
 
 /// One entry of the ledger: an owned object, or a proxy of another node's.
@@ -176,6 +187,8 @@ struct Task {
     state: TaskState,
     attempt: Attempt,
     retries_left: i32,
+    /// Someone wants it stopped: it is not started again.
+    cancelled: bool,
     payload: Arc<[u8]>,
     inputs: Option<Box<Inputs>>,
     first_output: u32,
@@ -236,28 +249,6 @@ pub struct StartView<'a> {
     pub dependencies: &'a [(Dependency, u32)],
 }
 
-/// Ids are well mixed already: their last bytes are the hash.
-#[derive(Debug, Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(last) = bytes.last_chunk::<8>() {
-            self.0 ^= u64::from_le_bytes(*last);
-        }
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.0 = self.0.rotate_left(17) ^ u64::from(n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn write_usize(&mut self, _: usize) {}
-}
-
 impl Owner {
     /// The ledger of a new node.
     #[must_use]
@@ -265,16 +256,21 @@ impl Owner {
         Self {
             me,
             objects: Slab::default(),
-            by_id: HashMap::default(),
+            by_id: IdMap::default(),
             tasks: Slab::default(),
             classes: Vec::new(),
-            class_by_definition: HashMap::new(),
-            class_of_client: HashMap::new(),
-            refused_classes: HashMap::new(),
+            class_by_definition: IdMap::default(),
+            class_of_client: IdMap::default(),
+            refused_classes: IdMap::default(),
             shapes: Vec::new(),
-            leases: HashMap::new(),
+            leases: IdMap::default(),
             next_lease: 0,
             dirty: BTreeSet::new(),
+            woken: VecDeque::new(),
+            waking: false,
+            ended_jobs: IdSet::default(),
+            gone: IdSet::default(),
+            grace: VecDeque::new(),
         }
     }
 
@@ -376,10 +372,11 @@ impl Owner {
         }
     }
 
-    /// Asserts invariants 2 and 3, as far as the ledger alone can.
-    pub fn check(&self) {
+    /// Asserts invariants 2 and 3; `lent` are the uses that runs of other nodes' tasks hold.
+    pub fn check(&self, lent: impl Iterator<Item = u32>) {
         assert_eq!(self.by_id.len(), self.objects.len(), "an object without an id, or an id without one");
-        let mut uses: HashMap<u32, u32> = HashMap::new();
+        let mut uses: IdMap<u32, u32> = IdMap::default();
+        lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
         for (_, task) in self.tasks.iter().filter(|(_, t)| t.state != TaskState::Cancelled) {
             let inputs = task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
             inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);

@@ -3,8 +3,12 @@
 use super::{Effect, Links, Object, Owner};
 use crate::event::Value;
 use crate::peer::{Message, RemoteState};
+use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
+
+/// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.
+const REBORROW_GRACE: Now = 2_000 * MS;
 
 impl Object {
     pub(super) fn new(id: ObjectId) -> Self {
@@ -82,8 +86,14 @@ impl Owner {
 
     /// A client put a value. False if the object exists already (a task that runs again puts the same again).
     pub fn put(&mut self, client: ClientId, token: u64, id: ObjectId, value: Value, nested: &[RefId], out: &mut Vec<Effect>) -> bool {
-        if self.by_id.contains_key(&id) {
+        if let Some(slot) = self.by_id.get(&id).copied() {
             self.held(client, token, RefId { object: id, owner: self.me }, out);
+            if self.objects.get(slot).is_some_and(|o| o.owner().is_some()) && !matches!(value, Value::Failed(_)) {
+                // The task ran before on another node, which owns what it put there; this one is ours.
+                self.take_over(slot, out);
+                let inside = self.adopt_nested(nested, None, out);
+                self.fill(slot, value, Some(self.me), inside, out);
+            }
             return false;
         }
         let mut object = Object::new(id);
@@ -210,7 +220,11 @@ impl Owner {
         let Some(entry) = self.objects.get_mut(slot) else { return };
         let text = format!("no copy of object {object} is left");
         entry.value = Some(Value::Failed(Arc::new(Failure::new(FailureKind::ObjectLost, text))));
-        entry.links().copies.clear();
+        let owned = entry.owner().is_none();
+        let copies = std::mem::take(&mut entry.links().copies);
+        if owned {
+            out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
+        }
         self.tell(slot, out);
     }
 
@@ -235,12 +249,18 @@ impl Owner {
     }
 
     /// A node is gone: its copies, its loans, what it owned and what it lent.
-    pub(super) fn objects_of_dead_node(&mut self, node: NodeId, out: &mut Vec<Effect>) {
+    pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
+        self.gone.insert(node);
         let touched: Vec<_> = self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect();
         for slot in touched {
             let Some(object) = self.objects.get_mut(slot) else { continue };
+            let id = object.id;
             let Some(links) = object.links.as_mut() else { continue };
-            links.borrowers.remove(&node);
+            if links.borrowers.remove(&node).is_some() {
+                // Whoever it lent to in turn registers with the owner anew: give them time.
+                *links.borrowers.entry(self.me).or_default() += 1;
+                self.grace.push_back((now + REBORROW_GRACE, id));
+            }
             links.askers.remove(&node);
             let had_copy = links.copies.contains(&node);
             links.copies.retain(|c| *c != node);
@@ -279,12 +299,21 @@ impl Owner {
         let slot = match (self.by_id.get(&reference.object).copied(), lender) {
             (Some(slot), None) => slot,
             (None, None) => self.find_or_proxy(reference, out)?,
+            (Some(slot), Some(lender)) if self.is_orphan(slot) && !self.gone.contains(&reference.owner) => {
+                // Its task ran again elsewhere: follow the new owner.
+                self.change_owner(slot, reference.owner, lender);
+                slot
+            }
             (Some(slot), Some(lender)) => {
                 let object = reference.object;
                 out.push(Effect::Send { to: lender, message: Message::BorrowReleased { object, count: 1 } });
                 slot
             }
-            (None, Some(_)) if reference.owner == self.me => return None,
+            (None, Some(lender)) if reference.owner == self.me => {
+                let object = reference.object;
+                out.push(Effect::Send { to: lender, message: Message::BorrowReleased { object, count: 1 } });
+                return None;
+            }
             (None, Some(lender)) => {
                 let slot = self.insert_proxy(reference);
                 if let Some(object) = self.objects.get_mut(slot) {
@@ -345,13 +374,23 @@ impl Owner {
     pub(super) fn fill(&mut self, slot: u32, value: Value, copy: Option<NodeId>, inside: Vec<u32>, out: &mut Vec<Effect>) {
         let Some(object) = self.objects.get_mut(slot) else { return };
         let stored = matches!(value, Value::Stored { .. });
-        object.value = Some(value);
         object.producer = None;
-        if !inside.is_empty() {
-            object.links().nested = inside;
+        let known = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
+        if known {
+            // Another output of the task had to be made again; this one is there.
+            inside.into_iter().for_each(|s| self.unuse(s, out));
+        } else {
+            object.value = Some(value);
+            if !inside.is_empty() {
+                object.links().nested = inside;
+            }
         }
+        let Some(object) = self.objects.get_mut(slot) else { return };
         if let Some(node) = copy.filter(|_| stored) {
-            object.links().copies.push(node);
+            let copies = &mut object.links().copies;
+            if !copies.contains(&node) {
+                copies.push(node);
+            }
         }
         if object.is_used() {
             self.tell(slot, out);
@@ -361,7 +400,7 @@ impl Owner {
 
     /// Frees an entry nobody refers to, and what only it referred to.
     pub(super) fn free_if_unused(&mut self, slot: u32, out: &mut Vec<Effect>) {
-        let mut doomed = vec![slot];
+        let mut doomed: smallvec::SmallVec<[u32; 4]> = smallvec::smallvec![slot];
         while let Some(slot) = doomed.pop() {
             if self.objects.get(slot).is_none_or(Object::is_used) {
                 continue;
@@ -373,6 +412,9 @@ impl Owner {
             }
             let Some(links) = object.links else { continue };
             let id = object.id;
+            if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
+                out.push(Effect::DropCopy { holder: self.me, object: id });
+            }
             if links.owner.is_none() {
                 out.extend(links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }));
             }
@@ -386,6 +428,61 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// Whether an entry has a value or will get one.
+    pub(super) fn is_live(&self, object: &Object) -> bool {
+        let answered = object.owner().is_some_and(|owner| !self.gone.contains(&owner));
+        let lost = matches!(&object.value, Some(Value::Failed(f)) if f.kind == FailureKind::ObjectLost);
+        !lost && (object.value.is_some() || object.producer.is_some() || answered)
+    }
+
+    /// Makes an entry this node's own: its task runs again here.
+    pub(super) fn take_over(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let Some(object) = self.objects.get_mut(slot) else { return };
+        let id = object.id;
+        if matches!(object.value, Some(Value::Failed(_))) {
+            object.value = None;
+        }
+        let links = object.links();
+        if links.owner.take().is_some() {
+            let local = links.copies.contains(&self.me);
+            links.copies.clear();
+            if local {
+                links.copies.push(self.me);
+            }
+            links.asked = false;
+            let lenders = std::mem::take(&mut links.lenders);
+            let give_back = |(to, count)| Effect::Send { to, message: Message::BorrowReleased { object: id, count } };
+            out.extend(lenders.into_iter().map(give_back));
+            if !local && matches!(object.value, Some(Value::Stored { .. })) {
+                object.value = None;
+            }
+        }
+    }
+
+    /// Ends loans to nodes whose lender died long enough ago.
+    pub(super) fn end_grace(&mut self, now: Now, out: &mut Vec<Effect>) {
+        while let Some((_, object)) = self.grace.front().copied().filter(|(until, _)| *until <= now) {
+            self.grace.pop_front();
+            self.loans_returned(self.me, object, 1, out);
+        }
+    }
+
+    /// A proxy whose owner is gone, without a value.
+    fn is_orphan(&self, slot: u32) -> bool {
+        let Some(object) = self.objects.get(slot) else { return false };
+        let valued = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
+        object.owner().is_some_and(|owner| self.gone.contains(&owner)) && !valued
+    }
+
+    fn change_owner(&mut self, slot: u32, owner: NodeId, lender: NodeId) {
+        let Some(object) = self.objects.get_mut(slot) else { return };
+        object.value = None;
+        let links = object.links();
+        links.owner = Some(owner);
+        links.asked = false;
+        *links.lenders.entry(lender).or_default() += 1;
     }
 
     pub(super) fn insert(&mut self, object: Object) -> u32 {
@@ -440,7 +537,14 @@ impl Owner {
         let askers = std::mem::take(&mut links.askers);
         let dependents = std::mem::take(&mut links.dependents);
         askers.into_iter().for_each(|node| self.answer(slot, node, out));
-        dependents.into_iter().for_each(|task| self.input_ready(task, slot, out));
+        self.woken.extend(dependents.into_iter().map(|task| (task, slot)));
+        if !self.waking {
+            self.waking = true;
+            while let Some((task, object)) = self.woken.pop_front() {
+                self.input_ready(task, object, out);
+            }
+            self.waking = false;
+        }
     }
 
     fn answer(&mut self, slot: u32, to: NodeId, out: &mut Vec<Effect>) {

@@ -106,11 +106,10 @@ impl Owner {
     }
 
     /// A lease is gone; whatever was not reported before was never started.
-    pub fn lease_revoked(&mut self, lease: LeaseId) {
+    pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
         let Some(gone) = self.remove_lease(lease) else { return };
         for slot in gone.in_flight.into_iter().rev() {
-            self.bump_attempt(slot);
-            self.enqueue_first(slot);
+            self.restore(slot, out);
         }
     }
 
@@ -152,13 +151,13 @@ impl Owner {
                 let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
                 self.ended_slot(now, slot, &ended, DoneOutcome::Failed { error_type: String::new(), failure }, out);
             }
-            self.lease_revoked(lease);
+            self.lease_revoked(lease, out);
         }
         for shape in &mut self.shapes {
             let orphans = shape.near.remove(&node).unwrap_or_default();
             shape.queue.extend(orphans);
         }
-        self.objects_of_dead_node(node, out);
+        self.objects_of_dead_node(now, node, out);
         self.dirty_all();
     }
 
@@ -180,11 +179,13 @@ impl Owner {
     /// When [`Owner::expire`] has something to do.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
-        self.leases.values().filter_map(LeaseUse::next_timeout).min()
+        let grace = self.grace.front().map(|(until, _)| *until);
+        self.leases.values().filter_map(LeaseUse::next_timeout).chain(grace).min()
     }
 
     /// Gives back leases that have been idle for long, and takes tasks back that wait behind a long one.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
+        self.end_grace(now, out);
         for (lease, used) in &mut self.leases {
             if used.next_timeout().is_none_or(|at| at > now) {
                 continue;
@@ -258,9 +259,11 @@ impl Owner {
 
     /// An attempt ended: its lease has room again.
     pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: u32, run_ns: u32) {
+        let first = self.leases.get(&lease).is_some_and(|l| l.in_flight.front() == Some(&slot));
         if let Some(shape) = self.lease_unsent(lease, slot) {
             if let Some(used) = self.leases.get_mut(&lease) {
-                used.paused = false;
+                // One that was cancelled behind a blocked task says nothing of that.
+                used.paused &= !first;
                 used.active_at = now;
             }
             let shape = &mut self.shapes[shape as usize];
@@ -347,6 +350,11 @@ impl Owner {
             while used.in_flight.len() < depth {
                 let Some(slot) = shape.next_for(used.node) else { break };
                 let Some(task) = self.tasks.get_mut(slot) else { continue };
+                if task.retries_left == 0 && used.node != self.me && !used.in_flight.is_empty() {
+                    // Were that node to die, nobody could tell whether this task had started.
+                    shape.queue.push_front(slot);
+                    break;
+                }
                 if task.state == TaskState::Cancelled {
                     self.tasks.remove(slot);
                     continue;
@@ -363,11 +371,11 @@ impl Owner {
     /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at once.
     fn return_leases(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
         let shape = &self.shapes[shape_index as usize];
-        let queued = shape.len();
         let over = |l: &LeaseUse| {
             let idle = l.in_flight.is_empty();
-            let expired = queued == 0 && l.active_at + LEASE_IDLE_MS * MS <= now;
-            idle && if l.granted { l.recalled || expired } else { queued == 0 }
+            let unneeded = !shape.has_for(l.node);
+            let expired = unneeded && l.active_at + LEASE_IDLE_MS * MS <= now;
+            idle && if l.granted { l.recalled || expired } else { unneeded }
         };
         let ended: Vec<_> = shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(over)).collect();
         for lease in ended {
@@ -398,7 +406,7 @@ impl Owner {
 
     /// Leases on the node that has the arguments; without room there, the tasks go to the common queue.
     fn request_near(&mut self, now: Now, shape_index: u32, node: NodeId, count: usize, view: &mut View, out: &mut Vec<Effect>) {
-        let at_node = |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled);
+        let at_node = |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
         let shape = &self.shapes[shape_index as usize];
         let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
         let wish = (shape.key.resources.clone(), shape.key.placement.clone());
@@ -498,6 +506,10 @@ impl Shape {
             0 => depth,
             _ => 1,
         }
+    }
+
+    fn has_for(&self, node: NodeId) -> bool {
+        !self.queue.is_empty() || self.near.contains_key(&node)
     }
 
     fn next_for(&mut self, node: NodeId) -> Option<u32> {

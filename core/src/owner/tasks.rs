@@ -23,31 +23,35 @@ pub struct Ended {
     pub node: NodeId,
 }
 
+/// Places of a task's outputs in the ledger.
+type Outputs = smallvec::SmallVec<[u32; 2]>;
+
 impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
         let Submission { client, class: number, task: id, tokens, args } = submission;
-        if self.by_id.contains_key(&ObjectId::output(id, 0)) {
+        if self.is_known(id, tokens.len() as u32) {
             self.attach(client, id, &tokens, out);
             return;
         }
         let class = match self.callable_class(client, number, tokens.len()) {
             Ok(class) => class,
             Err(failure) => {
-                for output in self.insert_outputs(client, id, &tokens) {
+                for output in self.insert_outputs(client, id, &tokens, out) {
                     self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
                 }
                 return;
             }
         };
         let retries_left = self.classes[class as usize].definition.max_retries;
-        let mut refused = None;
-        let outputs = self.insert_outputs(client, id, &tokens);
+        let mut refused = self.ended_jobs.contains(&id.job()).then(job_ended);
+        let outputs = self.insert_outputs(client, id, &tokens, out);
         let Some((&first_output, more)) = outputs.split_first() else { return };
         let more_outputs = (!more.is_empty()).then(|| more.into());
         let payload: Arc<[u8]> = args.payload.into();
         let state = TaskState::Waiting { missing: 0 };
-        let task = Task { id, class, state, attempt: 0, retries_left, payload, inputs: None, first_output, more_outputs };
+        let cancelled = false;
+        let task = Task { id, class, state, attempt: 0, retries_left, cancelled, payload, inputs: None, first_output, more_outputs };
         let slot = self.tasks.insert(task);
         for output in &outputs {
             if let Some(object) = self.objects.get_mut(*output) {
@@ -94,12 +98,11 @@ impl Owner {
     }
 
     /// Tasks that were sent but not started come back; they keep their attempts' number but not their place.
-    pub fn given_back(&mut self, lease: LeaseId, tasks: &[(TaskId, Attempt)]) {
+    pub fn given_back(&mut self, lease: LeaseId, tasks: &[(TaskId, Attempt)], out: &mut Vec<Effect>) {
         for (task, attempt) in tasks.iter().rev() {
             if let Some(slot) = self.sent_task(*task, lease, *attempt) {
                 self.lease_unsent(lease, slot);
-                self.bump_attempt(slot);
-                self.enqueue_first(slot);
+                self.restore(slot, out);
             }
         }
         self.lease_paused(lease);
@@ -109,9 +112,10 @@ impl Owner {
     pub fn cancel(&mut self, object: ObjectId, force: bool, out: &mut Vec<Effect>) {
         let producer = self.by_id.get(&object).and_then(|s| self.objects.get(*s)).and_then(|o| o.producer);
         let Some(slot) = producer else { return };
-        let Some(task) = self.tasks.get(slot) else { return };
+        let Some(task) = self.tasks.get_mut(slot) else { return };
         let (id, state) = (task.id, task.state);
         if let TaskState::Sent { lease } = state {
+            task.cancelled = true;
             let to = self.leases.get(&lease).map_or(self.me, |l| l.node);
             out.push(Effect::Cancel { to, task: id, force });
             return;
@@ -120,13 +124,20 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
-    /// Fails every unfinished task of a job that is not running.
+    /// Fails every unfinished task of a job, or has it stopped; none starts again.
     pub fn drop_job(&mut self, job: tharsis_types::JobId, out: &mut Vec<Effect>) {
+        self.ended_jobs.insert(job);
         let doomed: Vec<_> = self.tasks.iter().filter(|(_, t)| t.id.job() == job).map(|(slot, _)| slot).collect();
-        let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
+        let failure = job_ended();
         for slot in doomed {
-            if let Some(TaskState::Waiting { .. } | TaskState::Queued) = self.tasks.get(slot).map(|t| t.state) {
-                self.fail(slot, &failure, out);
+            let Some(task) = self.tasks.get(slot) else { continue };
+            match task.state {
+                TaskState::Waiting { .. } | TaskState::Queued => self.fail(slot, &failure, out),
+                TaskState::Sent { lease } => {
+                    let to = self.leases.get(&lease).map_or(self.me, |l| l.node);
+                    out.push(Effect::Cancel { to, task: task.id, force: true });
+                }
+                TaskState::Cancelled => {}
             }
         }
     }
@@ -178,7 +189,7 @@ impl Owner {
 
     pub(super) fn take_retry(&mut self, slot: u32) -> bool {
         let Some(task) = self.tasks.get_mut(slot) else { return false };
-        if task.retries_left == 0 {
+        if task.retries_left == 0 || task.cancelled || self.ended_jobs.contains(&task.id.job()) {
             return false;
         }
         task.retries_left -= i32::from(task.retries_left > 0);
@@ -186,10 +197,17 @@ impl Owner {
         true
     }
 
-    pub(super) fn bump_attempt(&mut self, slot: u32) {
-        if let Some(task) = self.tasks.get_mut(slot) {
-            task.attempt += 1;
-        }
+    /// A task that was sent and not started goes back to the head of its queue, unless nobody wants it any more.
+    pub(super) fn restore(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let Some(task) = self.tasks.get_mut(slot) else { return };
+        task.attempt += 1;
+        let failure = match (task.cancelled, self.ended_jobs.contains(&task.id.job())) {
+            (_, true) => job_ended(),
+            (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),
+            (false, false) => return self.enqueue_first(slot),
+        };
+        let failure = self.located_failure(slot, &failure, self.me);
+        self.fail(slot, &failure, out);
     }
 
     fn callable_class(&self, client: ClientId, number: u32, returns: usize) -> Result<u32, Arc<Failure>> {
@@ -208,15 +226,32 @@ impl Owner {
         }
     }
 
-    fn insert_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64]) -> Vec<u32> {
-        let new = |(index, token): (usize, &u64)| {
-            let mut object = Object::new(ObjectId::output(id, index as u32));
+    /// Whether all outputs of a task are here or will be, so that a call of it needs no run.
+    fn is_known(&self, id: TaskId, count: u32) -> bool {
+        (0..count).all(|index| {
+            let slot = self.by_id.get(&ObjectId::output(id, index));
+            slot.and_then(|s| self.objects.get(*s)).is_some_and(|o| self.is_live(o))
+        })
+    }
+
+    /// Entries for the outputs of a task; what is left of an earlier run of it is used again.
+    fn insert_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) -> Outputs {
+        let insert = |(index, token): (usize, &u64)| {
+            let object = ObjectId::output(id, index as u32);
+            if let Some(slot) = self.by_id.get(&object).copied() {
+                self.take_over(slot, out);
+                self.held(client, *token, RefId { object, owner: self.me }, out);
+                if let Some(object) = self.objects.get_mut(slot) {
+                    object.links().fetchers.push((client, *token));
+                }
+                return slot;
+            }
+            let mut object = Object::new(object);
             object.maker = Some(client);
             object.token = *token;
-            object
+            self.insert(object)
         };
-        let objects: Vec<_> = tokens.iter().enumerate().map(new).collect();
-        objects.into_iter().map(|object| self.insert(object)).collect()
+        tokens.iter().enumerate().map(insert).collect()
     }
 
     /// A task that is known already is submitted again (its parent runs again): share what there is.
@@ -227,7 +262,10 @@ impl Owner {
             let slot = self.by_id.get(&reference.object).copied();
             if let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) {
                 match object.value {
-                    None => object.links().fetchers.push((client, *token)),
+                    None => {
+                        object.links().fetchers.push((client, *token));
+                        self.ask_owner(slot, out);
+                    }
                     Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
                 }
             }
@@ -293,6 +331,7 @@ impl Owner {
         let lender = (node != self.me).then_some(node);
         let expected = self.tasks.get(slot).map_or(0, |t| 1 + t.more_outputs.as_ref().map_or(0, |m| m.len()));
         if returned.len() != expected {
+            self.drop_outputs(slot, node, &returned, out);
             let text = format!("the function returned {} values, {expected} were asked for", returned.len());
             let failure = self.located_failure(slot, &Failure::new(FailureKind::ReturnsMismatch, text), node);
             self.fail(slot, &failure, out);
@@ -311,22 +350,23 @@ impl Owner {
     }
 
     /// Takes a task out of the ledger, drops its references and returns its outputs.
-    fn finish(&mut self, slot: u32, out: &mut Vec<Effect>) -> Vec<u32> {
-        let Some(task) = self.tasks.get_mut(slot) else { return Vec::new() };
-        let outputs: Vec<_> = std::iter::once(task.first_output).chain(task.more_outputs.take().into_vec_or_empty()).collect();
+    fn finish(&mut self, slot: u32, out: &mut Vec<Effect>) -> Outputs {
+        let Some(task) = self.tasks.get_mut(slot) else { return Outputs::new() };
+        let mut outputs: Outputs = smallvec::smallvec![task.first_output];
+        outputs.extend(task.more_outputs.take().into_iter().flat_map(<[u32]>::into_vec));
         let inputs = task.inputs.take();
         if task.state == TaskState::Queued {
             task.state = TaskState::Cancelled;
         } else {
             self.tasks.remove(slot);
         }
+        let Some(inputs) = inputs else { return outputs };
         for output in &outputs {
             if let Some(object) = self.objects.get_mut(*output) {
-                object.producer = None;
                 object.uses += 1;
             }
         }
-        for input in inputs.into_iter().flat_map(|i| i.dependencies.into_iter().map(|(_, s)| s).chain(i.nested)) {
+        for input in inputs.dependencies.into_iter().map(|(_, s)| s).chain(inputs.nested) {
             if let Some(links) = self.objects.get_mut(input).and_then(|o| o.links.as_mut()) {
                 links.dependents.retain(|t| *t != slot);
             }
@@ -335,7 +375,6 @@ impl Owner {
         for output in &outputs {
             if let Some(object) = self.objects.get_mut(*output) {
                 object.uses -= 1;
-                object.producer = None;
             }
         }
         outputs
@@ -349,15 +388,28 @@ impl Owner {
 
     /// The outputs of an attempt nobody waits for are dropped where they lie, and its loans go back.
     fn drop_stale(&mut self, ended: &Ended, outcome: &DoneOutcome, out: &mut Vec<Effect>) {
-        let DoneOutcome::Returned(outputs) = outcome else { return };
+        if let DoneOutcome::Returned(outputs) = outcome {
+            self.drop_returned(ended.task, ended.node, outputs, out);
+        }
+    }
+
+    fn drop_outputs(&mut self, slot: u32, node: NodeId, outputs: &[DoneOutput], out: &mut Vec<Effect>) {
+        if let Some(task) = self.tasks.get(slot).map(|t| t.id) {
+            self.drop_returned(task, node, outputs, out);
+        }
+    }
+
+    fn drop_returned(&mut self, task: TaskId, node: NodeId, outputs: &[DoneOutput], out: &mut Vec<Effect>) {
         for (index, output) in outputs.iter().enumerate() {
-            if let DoneValue::Stored { .. } = output.value {
-                let object = ObjectId::output(ended.task, index as u32);
-                out.push(Effect::DropCopy { holder: ended.node, object });
+            let object = ObjectId::output(task, index as u32);
+            // An earlier attempt may have left the very copy that counts.
+            let counts = self.copies(object).contains(&node);
+            if matches!(output.value, DoneValue::Stored { .. }) && !counts {
+                out.push(Effect::DropCopy { holder: node, object });
             }
-            for reference in output.nested.iter().filter(|_| ended.node != self.me) {
+            for reference in output.nested.iter().filter(|_| node != self.me) {
                 let message = crate::peer::Message::BorrowReleased { object: reference.object, count: 1 };
-                out.push(Effect::Send { to: ended.node, message });
+                out.push(Effect::Send { to: node, message });
             }
         }
     }
@@ -372,12 +424,6 @@ fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
     Failure::new(FailureKind::DependencyFailed, text).because(cause.clone())
 }
 
-trait IntoVecOrEmpty {
-    fn into_vec_or_empty(self) -> Vec<u32>;
-}
-
-impl IntoVecOrEmpty for Option<Box<[u32]>> {
-    fn into_vec_or_empty(self) -> Vec<u32> {
-        self.map_or_else(Vec::new, <[u32]>::into_vec)
-    }
+fn job_ended() -> Arc<Failure> {
+    Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"))
 }

@@ -9,17 +9,18 @@ mod extents;
 
 pub use extents::{Extents, NotInUse, rounded};
 
+use crate::hash::IdMap;
 use crate::event::Extent;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
 /// The objects in one node's arena.
 #[derive(Debug)]
 pub struct Store {
     extents: Extents,
-    objects: HashMap<ObjectId, Stored>,
-    regions: HashMap<ClientId, Vec<Region>>,
-    pins: HashMap<ClientId, HashMap<ObjectId, u32>>,
+    objects: IdMap<ObjectId, Stored>,
+    regions: IdMap<ClientId, Vec<Region>>,
+    pins: IdMap<ClientId, IdMap<ObjectId, u32>>,
     /// Secondary copies without pins, oldest first.
     evictable: BTreeMap<u64, ObjectId>,
     clock: u64,
@@ -64,9 +65,9 @@ impl Store {
     pub fn new(capacity_bytes: u64) -> Self {
         Self {
             extents: Extents::new(capacity_bytes),
-            objects: HashMap::new(),
-            regions: HashMap::new(),
-            pins: HashMap::new(),
+            objects: IdMap::default(),
+            regions: IdMap::default(),
+            pins: IdMap::default(),
             evictable: BTreeMap::new(),
             clock: 0,
         }
@@ -214,7 +215,7 @@ impl Store {
         let objects: u64 = self.objects.values().map(|s| rounded(s.extent.len)).sum();
         let regions: u64 = self.regions.values().flatten().map(|r| r.rest().len).sum();
         assert_eq!(self.extents.used_bytes(), objects + regions, "arena bytes without an owner, or with two");
-        let pinned: u32 = self.pins.values().flat_map(HashMap::values).sum();
+        let pinned: u32 = self.pins.values().flat_map(IdMap::values).sum();
         assert_eq!(pinned, self.objects.values().map(|s| s.pins).sum::<u32>(), "pins of clients and objects differ");
         for (age, object) in &self.evictable {
             let stored = self.objects.get(object);

@@ -399,9 +399,12 @@ impl Cluster {
             self.fail("only submitted tasks run", format!("{}", record.task));
             return;
         };
-        let fresh = facts.started.insert(record.attempt);
-        let count = facts.started.len();
-        if self.oracle.starts_max(retries) < count {
+        let starts = facts.started.entry(record.attempt).or_default();
+        *starts += 1;
+        let fresh = *starts <= facts.submissions;
+        let count: u32 = facts.started.values().sum();
+        let facts = &self.oracle.tasks[&record.task];
+        if self.oracle.starts_max(facts, retries) < count {
             self.fail("side effects happen at most as often as allowed", format!("{} ran {count} times", record.task));
         }
         if !fresh {
@@ -496,7 +499,11 @@ impl Cluster {
             return Ok(Some(extent));
         }
         client.phase = Phase::Region;
-        self.retire_regions(host, id);
+        // Outputs made so far lie in regions until the end is reported.
+        let unsealed = client.current.as_ref().is_some_and(|c| !c.outputs.is_empty());
+        if !unsealed {
+            self.retire_regions(host, id);
+        }
         self.send(host, id, Event::RegionWanted { client: id, request: 1, bytes: Client::region_bytes(len) });
         Err(())
     }

@@ -84,8 +84,10 @@ impl Cluster {
         let living = self.hosts.iter().filter(|h| h.alive);
         let texts = living.map(|h| {
             let s = h.node.snapshot();
+            let busy = h.clients.values().filter(|c| c.driver.is_none() && (c.phase != Phase::Idle || !c.queue.is_empty()));
+            let busy: Vec<_> = busy.map(|c| (c.id.0, c.phase, c.queue.len(), c.context.task)).collect();
             format!(
-                "node {}: {} tasks, {} queued, {} running, {} leases given, {} held, {} pulls, free {}, pending {:?}",
+                "node {}: {} tasks, {} queued, {} running, {} leases given, {} held, {} pulls, free {}, pending {:?}, workers {busy:?}",
                 h.id, s.task_count, s.queued_count, s.running_count, s.lease_count, s.leased_count, s.pull_count, s.free, s.pending
             )
         });

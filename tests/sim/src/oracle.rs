@@ -28,8 +28,10 @@ pub struct TaskFacts {
     pub kind: u32,
     /// Depth of its calls.
     pub depth: u8,
-    /// Attempts that a worker has started.
-    pub started: BTreeSet<u32>,
+    /// How often it was submitted: a parent that runs again submits its children again.
+    pub submissions: u32,
+    /// Attempts that a worker has started, and how often.
+    pub started: BTreeMap<u32, u32>,
     /// Starts that ended with the death of the worker.
     pub crashes: u32,
     /// Starts that ended with an error value.
@@ -55,6 +57,7 @@ impl Oracle {
         }
         let facts = self.tasks.entry(task).or_default();
         (facts.kind, facts.depth) = (kind, depth);
+        facts.submissions += 1;
         Ok(())
     }
 
@@ -73,7 +76,7 @@ impl Oracle {
             FailureKind::Cancelled => facts.is_some_and(|f| f.cancelled),
             FailureKind::WorkerCrashed | FailureKind::NodeDied => facts.is_some_and(|f| {
                 let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
-                0 <= retries && retries as u32 + 1 <= f.crashes + self.start_failures + self.node_deaths
+                0 <= retries && retries as u32 + 1 <= f.crashes + f.raises + self.start_failures + self.node_deaths
             }),
             FailureKind::WorkerStartFailed => self.start_failures > 0,
             FailureKind::ObjectLost | FailureKind::ObjectFreed => faulty,
@@ -88,8 +91,9 @@ impl Oracle {
 
     /// Side effects that a task may have had at most.
     #[must_use]
-    pub fn starts_max(&self, retries: i32) -> usize {
-        if retries < 0 { usize::MAX } else { retries as usize + 1 + self.node_deaths as usize }
+    pub fn starts_max(&self, facts: &TaskFacts, retries: i32) -> u32 {
+        let each = (retries + 1).unsigned_abs() + self.node_deaths;
+        if retries < 0 { u32::MAX } else { each * facts.submissions }
     }
 }
 
