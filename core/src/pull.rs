@@ -12,6 +12,9 @@ use tharsis_types::{NodeId, ObjectId};
 /// Transfers of one node at a time.
 const TRANSFERS_MAX: usize = 8;
 
+/// Transfers of one object that may break off, for each holder.
+const TRIES_PER_HOLDER: usize = 3;
+
 /// Who waits for a bundle; also decides its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
@@ -61,8 +64,10 @@ struct Bundle {
 #[derive(Debug)]
 struct Pull {
     len: u64,
-    /// Holders not tried yet.
+    /// Holders, the next to try first.
     holders: Vec<NodeId>,
+    /// Transfers that broke off.
+    failures: usize,
     running: bool,
     needed_by: BTreeSet<Purpose>,
 }
@@ -93,6 +98,7 @@ impl Pulls {
             let pull = self.pulls.entry(m.object).or_insert_with(|| Pull {
                 len: m.len,
                 holders: Vec::new(),
+                failures: 0,
                 running: false,
                 needed_by: BTreeSet::new(),
             });
@@ -114,6 +120,11 @@ impl Pulls {
         self.advance(room_bytes, out);
     }
 
+    /// Room may have changed.
+    pub fn resume(&mut self, room_bytes: u64, out: &mut Vec<Effect>) {
+        self.advance(room_bytes, out);
+    }
+
     /// An object is here.
     pub fn arrived(&mut self, object: ObjectId, room_bytes: u64, out: &mut Vec<Effect>) {
         let Some(pull) = self.pulls.remove(&object) else { return };
@@ -132,8 +143,12 @@ impl Pulls {
     pub fn failed(&mut self, object: ObjectId, from: NodeId, room_bytes: u64, out: &mut Vec<Effect>) {
         let Some(pull) = self.pulls.get_mut(&object) else { return };
         pull.running = false;
-        pull.holders.retain(|h| *h != from);
-        if pull.holders.is_empty() {
+        pull.failures += 1;
+        if let Some(at) = pull.holders.iter().position(|h| *h == from) {
+            pull.holders[at..].rotate_left(1);
+        }
+        let hopeless = TRIES_PER_HOLDER * pull.holders.len() <= pull.failures;
+        if hopeless || pull.needed_by.is_empty() {
             let Some(pull) = self.pulls.remove(&object) else { return };
             for purpose in pull.needed_by {
                 if self.remove(purpose) {
@@ -142,6 +157,23 @@ impl Pulls {
             }
         }
         self.advance(room_bytes, out);
+    }
+
+    /// A node is gone: nothing can be read from it any more. Running transfers fail by themselves.
+    pub fn holder_gone(&mut self, node: NodeId) {
+        for pull in self.pulls.values_mut() {
+            pull.holders.retain(|h| *h != node);
+        }
+    }
+
+    /// A transfer could not start for want of room: the bundles that need it, which end.
+    pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose> {
+        let Some(pull) = self.pulls.get_mut(&object) else { return Vec::new() };
+        pull.running = false;
+        let bundles: Vec<_> = pull.needed_by.iter().copied().collect();
+        bundles.iter().for_each(|purpose| drop(self.remove(*purpose)));
+        self.pulls.remove(&object);
+        bundles
     }
 
     /// Runs that wait for an object.
@@ -290,7 +322,10 @@ mod tests {
         pulls.want(Purpose::Arguments(1), vec![missing(1, 8, &[7])], 10, &mut out);
         pulls.want(Purpose::Arguments(2), vec![missing(2, 8, &[7])], 10, &mut out);
         out.clear();
-        pulls.failed(object(1), NodeId(7), 10, &mut out);
+        for _ in 0..TRIES_PER_HOLDER {
+            pulls.failed(object(1), NodeId(7), 10, &mut out);
+        }
+        out.retain(|effect| !matches!(effect, Effect::Start { object: again, .. } if *again == object(1)));
         let next = Effect::Start { object: object(2), len: 8, from: NodeId(7) };
         assert_eq!(out, [Effect::Lost(Purpose::Arguments(1), object(1)), next]);
         pulls.forget(Purpose::Arguments(2), 10, &mut out);

@@ -1,7 +1,7 @@
 //! First words between a client and its node, over the node's Unix socket.
 //!
 //! The client sends one [`Hello`], the node answers with one [`Answer`] and, if it is a welcome, passes the file
-//! descriptor of the arena along. Afterwards the socket carries nothing; its end tells each side that the
+//! descriptor of the arena along; the client then says with an empty frame that it has mapped everything. Afterwards the socket carries nothing; its end tells each side that the
 //! other one is gone.
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,8 @@ pub enum Role {
         /// Where this node finds the program's bytes.
         executable: String,
     },
+    /// Asks one question and leaves.
+    Observer(Question),
     /// Runs tasks; started by the node with this number.
     Worker {
         /// Number of the start.
@@ -62,10 +64,12 @@ pub struct FunctionEntry {
 }
 
 /// What the node answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Come in.
     Welcome(Welcome),
+    /// What an observer asked for.
+    Report(Box<Report>),
     /// Go away, and why.
     Refused(Failure),
 }
@@ -87,4 +91,79 @@ pub struct Welcome {
     pub board_index: u32,
     /// Bytes of the arena.
     pub arena_bytes: u64,
+}
+
+/// What an observer asks of a node; answered by [`Answer::Report`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// How are you?
+    Status,
+    /// End yourself, and your workers.
+    Stop,
+}
+
+/// What a node tells people about itself and the cluster as it sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The node that answers.
+    pub node: u64,
+    /// Its process.
+    pub pid: u32,
+    /// Where other nodes reach it; empty if it is alone.
+    pub address: String,
+    /// All nodes it knows, itself first.
+    pub nodes: Vec<NodeRow>,
+    /// Its arena: bytes in use and in all, objects, pinned objects.
+    pub store: StoreRow,
+    /// Entries of its ledger: objects and unfinished tasks.
+    pub object_count: usize,
+    /// Unfinished tasks.
+    pub task_count: usize,
+    /// Tasks at its workers.
+    pub running_count: usize,
+    /// Its workers.
+    pub worker_count: usize,
+    /// Drivers connected to it.
+    pub driver_count: usize,
+    /// Tasks that wait, by kind, and why.
+    pub pending: Vec<PendingRow>,
+}
+
+/// One node of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Its id.
+    pub node: u64,
+    /// What it has.
+    pub total: String,
+    /// What is not in use.
+    pub free: String,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+}
+
+/// How full an arena is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreRow {
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// Bytes in all.
+    pub capacity_bytes: u64,
+    /// Objects.
+    pub object_count: usize,
+    /// Objects that somebody maps.
+    pub pinned_count: usize,
+}
+
+/// Tasks that wait for the same thing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PendingRow {
+    /// Name of one of them.
+    pub name: String,
+    /// What each needs.
+    pub resources: String,
+    /// How many.
+    pub count: usize,
+    /// Why they wait.
+    pub reason: String,
 }

@@ -132,7 +132,6 @@ impl Init {
     }
 
     /// What the embedded node has, where the machine has `cpus` and `memory_bytes`.
-    #[allow(dead_code)]
     pub(crate) fn resources(&self, cpus: usize, memory_bytes: u64) -> Resources {
         Resources {
             cpu: self.cpu_units.unwrap_or(cpus as u64 * Resources::UNIT),

@@ -45,7 +45,9 @@
 // Generated code says `::tharsis`, here as well.
 extern crate self as tharsis;
 
+mod embedded;
 mod init;
+pub mod machine;
 pub mod process;
 mod runtime;
 mod start;

@@ -3,22 +3,150 @@
 //! A node starts the program again and says so in the environment. `#[tharsis::main]` asks here before it runs the
 //! user's `main`.
 
-use std::path::Path;
-use std::process::{ExitCode, Termination};
+use crate::machine;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio, Termination};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
-use tharsis_remote::{Result, connect, current, run_worker};
+use tharsis_raylet::{NodeHandle, NodeOptions};
+use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
+use tharsis_types::Resources;
 
 /// Set for a worker: the path of its node's socket.
 pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
 /// Set for a worker: the number of its start.
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 
+/// Set for a node: what it should be, as JSON.
+pub const NODE_VARIABLE: &str = "THARSIS_NODE";
+/// How long a node process may take until its socket answers.
+const NODE_START_WAIT: Duration = Duration::from_secs(10);
+/// How long a node process may take to end by itself.
+const NODE_STOP_WAIT: Duration = Duration::from_secs(3);
+
+/// What a node process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeSpec {
+    /// Where it listens for clients.
+    pub socket: PathBuf,
+    /// What it has.
+    pub resources: Resources,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+    /// Bytes of its store.
+    pub store_bytes: u64,
+    /// Whether it ends when its standard input does, which is when the process that started it ends.
+    pub ends_with_stdin: bool,
+}
+
 /// Runs this process as what it was started for; `user_main` if it is the driver.
 pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
-    match worker_arguments() {
-        Some((socket, start)) => exit_code(work(Path::new(&socket), start)),
-        None => user_main().report(),
+    if let Some((socket, start)) = worker_arguments() {
+        return exit_code(work(Path::new(&socket), start));
     }
+    match std::env::var(NODE_VARIABLE) {
+        Ok(spec) => exit_code(run_node_from(&spec)),
+        Err(_) => user_main().report(),
+    }
+}
+
+/// Runs this process as a node until it is told to stop.
+///
+/// # Errors
+/// Why it cannot start.
+pub fn run_node(spec: NodeSpec) -> Result<()> {
+    let options = NodeOptions { resources: spec.resources, labels: spec.labels, store_bytes: spec.store_bytes };
+    let node = std::sync::Arc::new(NodeHandle::alone(options, spec.socket)?);
+    if spec.ends_with_stdin {
+        let watched = std::sync::Arc::clone(&node);
+        // Ends with the process.
+        let _detached = std::thread::Builder::new().name("stdin".into()).spawn(move || {
+            let mut byte = [0];
+            while matches!(std::io::stdin().read(&mut byte), Ok(1)) {}
+            watched.stop();
+        });
+    }
+    node.join();
+    Ok(())
+}
+
+/// A node process that this process started and that ends with it.
+pub(crate) struct NodeProcess {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl NodeProcess {
+    /// Starts this program again, as a node.
+    pub(crate) fn start(options: &NodeOptions, scratch: Option<&Path>) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let failed = |text: String| Error::new(FailureKind::Internal, text);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let scratch = scratch.map_or_else(machine::scratch, Path::to_owned);
+        let folder = scratch.join(format!("{}-{count}", std::process::id()));
+        let socket = folder.join("node.sock");
+        let spec = NodeSpec {
+            socket: socket.clone(),
+            resources: options.resources.clone(),
+            labels: options.labels.clone(),
+            store_bytes: options.store_bytes,
+            ends_with_stdin: true,
+        };
+        let spec = serde_json::to_string(&spec).map_err(|cause| failed(cause.to_string()))?;
+        let program = std::env::current_exe().map_err(|cause| failed(format!("this program's own path: {cause}")))?;
+        let child = Command::new(&program).env(NODE_VARIABLE, spec).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let child = child.map_err(|cause| failed(format!("cannot start {} as a node: {cause}", program.display())))?;
+        let mut node = Self { child, socket };
+        node.await_socket()?;
+        Ok(node)
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    fn await_socket(&mut self) -> Result<()> {
+        let until = Instant::now() + NODE_START_WAIT;
+        while UnixStream::connect(&self.socket).is_err() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                let text = format!(
+                    "the node process ended with {status}; does this program's main carry `#[tharsis::main]`?"
+                );
+                return Err(Error::new(FailureKind::WorkerStartFailed, text));
+            }
+            if Instant::now() > until {
+                return Err(Error::new(FailureKind::Disconnected, "the node process does not answer"));
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        // The end of its input tells the node to stop.
+        drop(self.child.stdin.take());
+        let until = Instant::now() + NODE_STOP_WAIT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+        if let Some(folder) = self.socket.parent() {
+            let _removed = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn run_node_from(spec: &str) -> Result<()> {
+    let spec = serde_json::from_str(spec)
+        .map_err(|cause| Error::new(FailureKind::InvalidArgument, format!("{NODE_VARIABLE}: {cause}")))?;
+    run_node(spec)
 }
 
 /// Runs tasks for the node at `socket` until it ends the connection.
@@ -27,6 +155,8 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 /// Why the connection could not be made, or ended out of order.
 pub fn work(socket: &Path, start: u64) -> Result<()> {
     let client = connect(socket, Role::Worker { start }, None)?;
+    // User code may run for ever; without its node, nobody waits for it.
+    client.on_loss(|| std::process::exit(0));
     // Threads that tasks start find the worker's client as well.
     current::set_global(Some(client.clone()));
     let outcome = run_worker(&client);

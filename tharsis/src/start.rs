@@ -1,29 +1,60 @@
-//! From an [`Init`] to a running job.
+//! From an [`Init`] to a running job: embedded, on a node of its own with worker processes, or on one that runs.
 
 use crate::init::Init;
+use crate::process::NodeProcess;
 use crate::runtime::Started;
-use std::path::Path;
+use crate::{embedded, machine};
+use std::path::{Path, PathBuf};
 use tharsis_protos::handshake::Role;
-use tharsis_remote::{Error, FailureKind, Result, connect};
+use tharsis_raylet::NodeOptions;
+use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::CodeUnitId;
 
 /// Starts what `init` describes.
 pub(crate) fn start(init: &Init) -> Result<Started> {
-    match init.address.as_deref() {
-        Some(address) => start_at(init, Path::new(address)),
-        None => Err(Error::new(FailureKind::Internal, "the embedded node is not part of this build")),
+    match (init.address.as_deref(), init.worker_count) {
+        (Some(address), _) => start_at(init, address),
+        (None, Some(_)) => start_node(init),
+        (None, None) => start_embedded(init),
     }
 }
 
-/// Connects to the node at this socket.
-fn start_at(init: &Init, socket: &Path) -> Result<Started> {
-    let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+fn start_embedded(init: &Init) -> Result<Started> {
+    let (client, node) = embedded::start(options(init)?)?;
+    Ok(Started { client, stop: Box::new(move || node.stop()) })
+}
+
+/// Starts a node process that ends with this one, and connects to it.
+fn start_node(init: &Init) -> Result<Started> {
+    let node = NodeProcess::start(&options(init)?, init.scratch.as_deref())?;
+    let client = connect_driver(init, node.socket())?;
+    Ok(Started { client, stop: Box::new(move || drop(node)) })
+}
+
+/// Connects to a node that runs on this machine.
+fn start_at(init: &Init, address: &str) -> Result<Started> {
+    let client = connect_driver(init, &machine::find_socket(address)?)?;
+    Ok(Started { client, stop: Box::new(|| {}) })
+}
+
+fn connect_driver(init: &Init, socket: &Path) -> Result<Client> {
+    let executable = std::env::current_exe();
+    let executable: PathBuf = executable
+        .map_err(|cause| Error::new(FailureKind::Internal, format!("cannot tell this program's own path: {cause}")))?;
     let role = Role::Driver {
         job_name: init.job_name.clone().unwrap_or_default(),
         namespace: init.namespace.clone().unwrap_or_default(),
+        // The node hashes the bytes itself when another node needs the program.
         code_unit: CodeUnitId([0; 32]),
-        executable,
+        executable: executable.display().to_string(),
     };
-    let client = connect(socket, role, None)?;
-    Ok(Started { client, stop: Box::new(|| {}) })
+    connect(socket, role, None)
+}
+
+fn options(init: &Init) -> Result<NodeOptions> {
+    let memory_bytes = machine::memory_bytes();
+    let cpus = init.worker_count.unwrap_or_else(machine::cpu_count);
+    let store_bytes = init.store_bytes.unwrap_or_else(|| machine::default_store_bytes(memory_bytes));
+    machine::check_store_bytes(store_bytes, memory_bytes)?;
+    Ok(NodeOptions { resources: init.resources(cpus, memory_bytes), labels: Vec::new(), store_bytes })
 }

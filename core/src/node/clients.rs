@@ -48,6 +48,7 @@ impl Node {
         if self.mapped.remove(&(client, token)) {
             self.store.unpin(client, object);
         }
+        self.refusals.remove(&(client, token));
         if self.reads.remove(&(client, token)).is_some() {
             self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Read(client.0, token), room, effects));
         }
@@ -109,8 +110,8 @@ impl Node {
                 break;
             }
         }
-        for (object, len, from) in std::mem::take(&mut self.stalled_pulls) {
-            self.start_pull(object, len, from, out);
+        for pull in std::mem::take(&mut self.stalled_pulls) {
+            self.start_pull(pull, out);
         }
     }
 
@@ -120,6 +121,7 @@ impl Node {
         self.apply(out);
         self.room_waiters.retain(|w| w.client != client);
         self.mapped.retain(|(c, _)| *c != client);
+        self.refusals.retain(|(c, _), _| *c != client);
         let reads: Vec<_> = self.reads.keys().filter(|(c, _)| *c == client).copied().collect();
         for (client, token) in reads {
             self.reads.remove(&(client, token));

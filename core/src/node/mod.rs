@@ -17,7 +17,7 @@ mod runs;
 pub use runs::{ArgumentValue, RunView};
 
 use crate::hash::{IdMap, IdSet};
-use crate::event::{Action, Event, Extent, Member};
+use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::{self, Leases};
 use crate::link::Link;
 use crate::owner::{self, Owner, Pending};
@@ -72,7 +72,9 @@ pub struct Node {
     /// Clients that wait for room in the store, first come first served.
     room_waiters: VecDeque<RoomWaiter>,
     /// Transfers that wait for room in the store.
-    stalled_pulls: Vec<(ObjectId, u64, NodeId)>,
+    stalled_pulls: Vec<StalledPull>,
+    /// Reads that ended without a value although there is one.
+    refusals: IdMap<(ClientId, u64), Value>,
     reported: Load,
     reported_at: Now,
     recalled_at: Now,
@@ -86,6 +88,14 @@ struct RoomWaiter {
     client: ClientId,
     request: u32,
     bytes: u64,
+    until: Now,
+}
+
+#[derive(Debug)]
+struct StalledPull {
+    object: ObjectId,
+    len: u64,
+    from: NodeId,
     until: Now,
 }
 
@@ -143,6 +153,7 @@ impl Node {
             copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),
             stalled_pulls: Vec::new(),
+            refusals: IdMap::default(),
             reported: load,
             reported_at: 0,
             recalled_at: 0,
@@ -167,7 +178,10 @@ impl Node {
             }
             Event::Finished { client, run, run_ns, outcome } => self.finished(client, run, run_ns, outcome, out),
             Event::Released { client, token, reference } => self.released(client, token, reference, out),
-            Event::Fetch { client, token, reference } => self.owner.fetch(client, token, reference, &mut self.effects),
+            Event::Fetch { client, token, reference } => {
+                self.refusals.remove(&(client, token));
+                self.owner.fetch(client, token, reference, &mut self.effects);
+            }
             Event::Held { client, token, reference } => self.owner.held(client, token, reference, &mut self.effects),
             Event::Put { client, token, object, value, nested } => self.put(client, token, object, value, &nested, out),
             Event::RegionWanted { client, request, bytes } => self.region_wanted(now, client, request, bytes, out),
@@ -221,7 +235,8 @@ impl Node {
         let links = self.links.values().filter_map(Link::next_timeout).min();
         let recall = (self.leases.waiting_count() > 0).then(|| self.recalled_at + RECALL_EVERY);
         let report = (self.links.len() > 0 && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
-        let room = self.room_waiters.iter().map(|w| w.until).min();
+        let waiting = self.room_waiters.iter().map(|w| w.until);
+        let room = waiting.chain(self.stalled_pulls.iter().map(|p| p.until)).min();
         let all = [links, recall, report, room, self.owner.next_timeout(), self.view.next_timeout(now), self.run_timeout()];
         all.into_iter().flatten().min()
     }
@@ -230,6 +245,12 @@ impl Node {
     #[must_use]
     pub fn value(&self, object: ObjectId) -> Option<&crate::Value> {
         self.owner.value_ref(object)
+    }
+
+    /// What a client is told of a reference with [`Action::Deliver`]: the value, or why this client cannot have it.
+    #[must_use]
+    pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
+        self.refusals.get(&(client, token)).or_else(|| self.owner.value_ref(object))
     }
 
     /// Where an object lies in the local arena, for a reader on another node.
@@ -417,7 +438,10 @@ impl Node {
             match effect {
                 pull::Effect::Ready(purpose) => self.pulled(purpose, out),
                 pull::Effect::Lost(purpose, object) => self.pull_lost(purpose, object, out),
-                pull::Effect::Start { object, len, from } => self.start_pull(object, len, from, out),
+                pull::Effect::Start { object, len, from } => {
+                    let until = self.now + self.config.create_timeout;
+                    self.start_pull(StalledPull { object, len, from, until }, out);
+                }
             }
         }
     }

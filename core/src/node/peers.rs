@@ -1,13 +1,14 @@
 //! Messages of other nodes, members coming and going, transfers.
 
-use super::Node;
+use super::{Node, StalledPull};
 use crate::Now;
-use crate::event::{Action, Member};
+use crate::event::{Action, Member, Value};
 use crate::link::Link;
 use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
+use crate::pull::{Pulls, Purpose};
 use std::sync::Arc;
-use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Member) {
@@ -27,6 +28,7 @@ impl Node {
         }
         self.links.remove(&node);
         self.view.left(node);
+        self.pulls.holder_gone(node);
         self.owner.node_gone(now, node, &mut self.effects);
         self.apply(out);
         self.drop_orphaned_copies(node);
@@ -106,15 +108,33 @@ impl Node {
         }
     }
 
-    pub(super) fn start_pull(&mut self, object: ObjectId, len: u64, from: NodeId, out: &mut Vec<Action>) {
+    /// Starts a transfer, or lets it wait for room until its time is over.
+    pub(super) fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
+        let StalledPull { object, len, from, until } = pull;
         let mut evicted = Vec::new();
         let received = self.store.receive(object, len, &mut evicted);
         self.evicted(&evicted);
         match received {
             Ok(into) => out.push(Action::Pull { object, from, into }),
-            Err(failure) if failure.kind == FailureKind::StoreFull => self.stalled_pulls.push((object, len, from)),
-            Err(_) => self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects)),
+            Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => self.stalled_pulls.push(pull),
+            Err(failure) => self.pull_refused(object, &Arc::new(failure), out),
         }
+    }
+
+    /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.
+    fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        for purpose in self.pulls.refused(object) {
+            match purpose {
+                Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
+                Purpose::Read(client, token) => {
+                    let client = ClientId(client);
+                    self.reads.remove(&(client, token));
+                    self.refusals.insert((client, token), Value::Failed(failure.clone()));
+                    out.push(Action::Deliver { client, token, object, extent: None });
+                }
+            }
+        }
+        self.pull_change(out, Pulls::resume);
     }
 
     pub(super) fn pull_done(&mut self, object: ObjectId, out: &mut Vec<Action>) {

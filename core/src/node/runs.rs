@@ -177,6 +177,11 @@ impl Node {
     pub(super) fn arguments_lost(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
         let text = format!("argument {object} has no copy left");
         let failure = Arc::new(Failure::new(FailureKind::ObjectLost, text));
+        self.arguments_refused(run, failure, out);
+    }
+
+    /// A run cannot have its arguments.
+    pub(super) fn arguments_refused(&mut self, run: u32, failure: Arc<Failure>, out: &mut Vec<Action>) {
         self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
     }
 

@@ -1,11 +1,11 @@
 //! Arrow record batches.
 
 use super::Blob;
-use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
-use arrow::error::ArrowError;
-use arrow::ipc::reader::StreamDecoder;
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_schema::ArrowError;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::writer::StreamWriter;
 use serde::de::{self, Deserializer};
 use serde::ser;
 use serde::{Deserialize, Serialize, Serializer};
@@ -78,7 +78,7 @@ fn read(bytes: &mut Buffer) -> Result<Batch, ArrowError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Int64Array, StringArray};
+    use arrow_array::{Int64Array, StringArray};
     use std::sync::Arc;
 
     fn sample() -> RecordBatch {

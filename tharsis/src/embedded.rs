@@ -1,0 +1,87 @@
+//! The embedded node: the whole engine in the user's own process, with threads for workers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Shared, Workforce, connect_embedded};
+use tharsis_remote::{Client, ClientParts, Error, FailureKind, Result, current, function_table, run_worker};
+use tharsis_types::{ClientId, Failure, JobId};
+
+/// How long workers may take to end with the runtime; one that runs user code for longer is left to itself.
+const JOIN_WAIT: Duration = Duration::from_secs(2);
+
+/// Starts a node in this process and connects its driver.
+pub(crate) fn start(options: NodeOptions) -> Result<(Client, NodeHandle)> {
+    let node = NodeHandle::embedded(options, |shared| Box::new(Threads::new(shared)))?;
+    let job = node.new_job();
+    let driver = node.connect(job, None, &function_table())?;
+    Ok((client(driver, false)?, node))
+}
+
+/// Workers that are threads of this process.
+struct Threads {
+    shared: Shared,
+    running: Arc<Mutex<HashMap<u64, JoinHandle<()>>>>,
+}
+
+impl Threads {
+    fn new(shared: Shared) -> Self {
+        Self { shared, running: Arc::default() }
+    }
+}
+
+impl Workforce for Threads {
+    fn start(&self, start: u64, job: JobId) {
+        let (shared, running) = (self.shared.clone(), Arc::clone(&self.running));
+        let mut threads = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let spawned = std::thread::Builder::new().name(format!("worker-{start}")).spawn(move || {
+            work(&shared, start, job);
+            running.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
+        });
+        match spawned {
+            Ok(thread) => drop(threads.insert(start, thread)),
+            Err(cause) => {
+                let text = format!("no thread for a worker: {cause}");
+                self.shared.start_failed(start, Failure::new(FailureKind::WorkerStartFailed, text));
+            }
+        }
+    }
+
+    /// A thread cannot be killed: it is cut off, and what it still computes is dropped.
+    fn kill(&self, client: ClientId, reason: &Failure) {
+        self.shared.gone(client, reason.clone());
+    }
+
+    fn stop(&self) {
+        let until = Instant::now() + JOIN_WAIT;
+        let still_running = || !self.running.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        while still_running() && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// The life of one worker thread.
+fn work(shared: &Shared, start: u64, job: JobId) {
+    let connected = connect_embedded(shared, job, Some(start), &function_table());
+    let embedded = match connected {
+        Ok(embedded) => embedded,
+        Err(failure) => return shared.start_failed(start, failure),
+    };
+    let id = embedded.client;
+    let ended = client(embedded, true).and_then(|client| {
+        let _binding = current::bind(client.clone());
+        let outcome = run_worker(&client);
+        client.close();
+        outcome
+    });
+    let text = ended.err().map_or_else(|| "the worker has ended".to_owned(), |error| error.to_string());
+    shared.gone(id, Failure::new(FailureKind::WorkerCrashed, text));
+}
+
+fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {
+    let Embedded { client, node, job, channel, board, board_index, arena } = embedded;
+    let log_sink = None;
+    Client::from_parts(ClientParts { client, node, job, is_worker, channel, board, board_index, arena, log_sink })
+}

@@ -1,0 +1,99 @@
+//! What this machine has, and where its nodes are found.
+
+use std::path::{Path, PathBuf};
+use tharsis_remote::{Error, FailureKind, Result};
+
+/// Smallest object store.
+pub const STORE_BYTES_MIN: u64 = 4 << 20;
+/// Share of the memory that a store may take if nothing is said, as a divisor.
+const STORE_SHARE: u64 = 3;
+
+/// CPUs this process may use.
+#[must_use]
+pub fn cpu_count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Memory of the machine or of the container, whichever is less, in bytes.
+#[must_use]
+pub fn memory_bytes() -> u64 {
+    let machine = meminfo("MemTotal:").unwrap_or(1 << 30);
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    limit.map_or(machine, |limit: u64| limit.min(machine))
+}
+
+/// The size of a store if nothing is said.
+#[must_use]
+pub fn default_store_bytes(memory_bytes: u64) -> u64 {
+    (memory_bytes / STORE_SHARE).max(STORE_BYTES_MIN)
+}
+
+/// Refuses a store that the machine cannot hold.
+///
+/// # Errors
+/// `InvalidArgument` with both numbers.
+pub fn check_store_bytes(store_bytes: u64, memory_bytes: u64) -> Result<()> {
+    let wrong = |text: String| Err(Error::new(FailureKind::InvalidArgument, text));
+    if store_bytes < STORE_BYTES_MIN {
+        return wrong(format!("store_bytes: {store_bytes} bytes are less than the smallest store, {STORE_BYTES_MIN} bytes"));
+    }
+    if store_bytes > memory_bytes {
+        return wrong(format!("store_bytes: {store_bytes} bytes are more than the memory, {memory_bytes} bytes"));
+    }
+    Ok(())
+}
+
+/// The folder of sessions of this user.
+#[must_use]
+pub fn scratch() -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    std::env::temp_dir().join(format!("tharsis-{user}"))
+}
+
+/// The socket of the node that `tharsis start` made.
+#[must_use]
+pub fn default_socket() -> PathBuf {
+    scratch().join("node").join("node.sock")
+}
+
+/// The socket that an address stands for.
+///
+/// # Errors
+/// `Disconnected` if no node is there.
+pub fn find_socket(address: &str) -> Result<PathBuf> {
+    let socket = match address {
+        "auto" => default_socket(),
+        path if path.contains('/') => PathBuf::from(path),
+        _ => default_socket(),
+    };
+    if Path::exists(&socket) {
+        Ok(socket)
+    } else {
+        let text = format!("no node runs on this machine: {} is not there; start one with `tharsis start`", socket.display());
+        Err(Error::new(FailureKind::Disconnected, text))
+    }
+}
+
+fn meminfo(key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_that_cannot_be_are_refused_with_both_numbers() {
+        let memory = 1 << 30;
+        assert!(check_store_bytes(default_store_bytes(memory), memory).is_ok());
+        for bad in [0, STORE_BYTES_MIN - 1, memory + 1] {
+            let error = check_store_bytes(bad, memory).unwrap_err();
+            assert_eq!(error.kind(), FailureKind::InvalidArgument);
+            assert!(error.to_string().contains(&bad.to_string()), "{error}");
+        }
+        assert!(memory_bytes() > 1 << 26);
+    }
+}
