@@ -1,0 +1,308 @@
+//! The store inside the process: in memory, or in memory with every change in one file first.
+//!
+//! Writers take turns under the `writer` lock: plan against the key space, commit to the file, apply, wake the
+//! watchers. The key space has a lock of its own that is held only to look or to apply, so that watchers and
+//! keep-alives never wait for a disk. Order: `writer` before `space`, never the other way round.
+//!
+//! Watchers pull from the history at their own revision and wait for news of a higher one. There is no queue per
+//! watcher, so there is none to overflow.
+//!
+//! One task ends leases that have run out; [`Backend::close`] joins it, and dropping the store ends it.
+
+use crate::backend::{Answer, Backend, StoreLease, Txn, TxnResult, Watch, WatchItem};
+use crate::error::StoreError;
+use crate::journal::Journal;
+use crate::keyspace::{Commit, KeySpace, Next};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tharsis_types::limits::MIB;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// After a failure to end leases (a full disk), this long until it is tried again.
+const EXPIRY_RETRY: Duration = Duration::from_secs(1);
+
+/// What an embedded store may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbeddedLimits {
+    /// Bytes of all keys and values; they are all in memory.
+    pub bytes_max: usize,
+    /// Changes kept for watchers.
+    pub history_events_max: usize,
+    /// Bytes of those.
+    pub history_bytes_max: usize,
+    /// Leases at a time.
+    pub leases_max: usize,
+}
+
+/// A store inside the process.
+#[derive(Debug)]
+pub struct Embedded {
+    inner: Arc<Inner>,
+    reaper: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    writer: Mutex<Writer>,
+    space: Mutex<KeySpace>,
+    news: watch::Sender<News>,
+    path: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+enum Writer {
+    Closed,
+    File(Journal),
+    Memory,
+}
+
+/// What watchers and the reaper wait for.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    revision: u64,
+    leases: u64,
+    closed: bool,
+}
+
+impl Default for EmbeddedLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 256 * MIB,
+            history_events_max: 16_384,
+            history_bytes_max: 32 * MIB,
+            leases_max: 4096,
+        }
+    }
+}
+
+impl Embedded {
+    /// A store in memory. Must be called within a tokio runtime, which runs its reaper.
+    #[must_use]
+    pub fn memory(limits: EmbeddedLimits) -> Self {
+        Self::start(Writer::Memory, KeySpace::empty(limits, Instant::now()), None)
+    }
+
+    /// A store in the file at `path`, which is made if it is not there. Leases in it begin anew.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::Format`], [`StoreError::Corrupt`] or [`StoreError::Io`].
+    pub async fn open(path: impl AsRef<Path>, limits: EmbeddedLimits) -> Result<Self, StoreError> {
+        let path = path.as_ref().to_owned();
+        let opened = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || Journal::open(&path, limits)).await
+        };
+        let (journal, space) =
+            opened.map_err(|cause| StoreError::Io { path: path.clone(), cause: cause.to_string() })??;
+        Ok(Self::start(Writer::File(journal), space, Some(path)))
+    }
+
+    /// Forgets the changes up to and with a revision, as the limits on the history do by themselves.
+    pub fn compact(&self, at: u64) {
+        self.inner.space.lock().compact(at);
+    }
+
+    fn start(writer: Writer, space: KeySpace, path: Option<PathBuf>) -> Self {
+        let (news, _) = watch::channel(News { revision: space.revision(), leases: 0, closed: false });
+        let inner = Arc::new(Inner { writer: Mutex::new(writer), space: Mutex::new(space), news, path });
+        let reaper = tokio::spawn(reap(inner.clone(), inner.news.subscribe()));
+        Self { inner, reaper: Mutex::new(Some(reaper)) }
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        plan: impl FnOnce(&KeySpace) -> Result<(Commit, T), StoreError> + Send + 'static,
+    ) -> Answer<'static, T> {
+        Box::pin(write(self.inner.clone(), plan))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.inner.announce_end();
+    }
+}
+
+impl Backend for Embedded {
+    fn txn(&self, txn: Txn) -> Answer<'_, TxnResult> {
+        if !txn.is_read_only() {
+            return self.write(move |space| space.plan(&txn));
+        }
+        Box::pin(async move {
+            self.inner.check_open()?;
+            self.inner.space.lock().plan(&txn).map(|(_, result)| result)
+        })
+    }
+
+    fn watch(&self, prefix: Vec<u8>, from_revision: u64) -> Answer<'_, Watch> {
+        let watcher = Watcher {
+            news: self.inner.news.subscribe(),
+            inner: self.inner.clone(),
+            prefix,
+            from: from_revision.max(1),
+            done: false,
+        };
+        Box::pin(async move {
+            watcher.inner.check_open()?;
+            Ok(futures::stream::unfold(watcher, Watcher::next).boxed())
+        })
+    }
+
+    fn lease_grant(&self, ttl: Duration) -> Answer<'_, (StoreLease, Duration)> {
+        self.write(move |space| {
+            let (commit, lease) = space.plan_grant(ttl)?;
+            Ok((commit, (lease, ttl)))
+        })
+    }
+
+    fn lease_keep_alive(&self, lease: StoreLease) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.inner.check_open()?;
+            self.inner.space.lock().keep_alive(lease, Instant::now())
+        })
+    }
+
+    fn lease_revoke(&self, lease: StoreLease) -> Answer<'_, ()> {
+        self.write(move |space| Ok((space.plan_revoke(lease)?, ())))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.inner.announce_end();
+            let reaper = self.reaper.lock().take();
+            if let Some(reaper) = reaper
+                && let Err(error) = reaper.await
+            {
+                tracing::error!(%error, "the task that ends leases failed");
+            }
+            let inner = self.inner.clone();
+            // Waits for the commit in progress and closes the file: not for a thread of the runtime.
+            let closed = tokio::task::spawn_blocking(move || *inner.writer.lock() = Writer::Closed).await;
+            if let Err(error) = closed {
+                tracing::error!(%error, "closing the store failed");
+            }
+        })
+    }
+
+    fn place(&self) -> String {
+        self.inner.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
+    }
+}
+
+impl Inner {
+    fn announce_end(&self) {
+        self.news.send_modify(|news| news.closed = true);
+    }
+
+    fn check_open(&self) -> Result<(), StoreError> {
+        if self.news.borrow().closed { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// One change, from plan to news. Blocks for the disk if there is a file.
+    fn write_now<T>(
+        &self,
+        plan: impl FnOnce(&KeySpace) -> Result<(Commit, T), StoreError>,
+    ) -> Result<T, StoreError> {
+        let writer = self.writer.lock();
+        if matches!(*writer, Writer::Closed) {
+            return Err(StoreError::Closed);
+        }
+        let (commit, answer) = plan(&self.space.lock())?;
+        if commit.is_empty() {
+            return Ok(answer);
+        }
+        if let Writer::File(journal) = &*writer {
+            journal.commit(&commit)?;
+        }
+        let changed_leases = !commit.leases.is_empty();
+        let revision = commit.revision;
+        self.space.lock().apply(commit, Instant::now());
+        drop(writer);
+        self.news.send_modify(|news| {
+            news.revision = news.revision.max(revision);
+            news.leases += u64::from(changed_leases);
+        });
+        Ok(answer)
+    }
+}
+
+async fn write<T: Send + 'static>(
+    inner: Arc<Inner>,
+    plan: impl FnOnce(&KeySpace) -> Result<(Commit, T), StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    inner.check_open()?;
+    let Some(path) = inner.path.clone() else { return inner.write_now(plan) };
+    let written = tokio::task::spawn_blocking(move || inner.write_now(plan)).await;
+    written.map_err(|cause| StoreError::Io { path, cause: cause.to_string() })?
+}
+
+/// Ends leases when they run out, until the store is closed.
+async fn reap(inner: Arc<Inner>, mut news: watch::Receiver<News>) {
+    loop {
+        let state = *news.borrow_and_update();
+        if state.closed {
+            return;
+        }
+        let due = inner.space.lock().next_expiry();
+        let wait = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => futures::future::pending().await,
+            }
+        };
+        // Renewed leases are found when the old time comes; new ones and the end are news.
+        let other_news =
+            async { news.wait_for(|now| now.closed || now.leases != state.leases).await.is_ok() };
+        tokio::select! {
+            () = wait => {}
+            _ = other_news => continue,
+        }
+        let ended = write(inner.clone(), |space| Ok((space.plan_expiry(Instant::now()), ()))).await;
+        match ended {
+            Ok(()) | Err(StoreError::Closed) => {}
+            Err(error) => {
+                tracing::error!(%error, "leases that ran out cannot be ended now");
+                tokio::time::sleep(EXPIRY_RETRY).await;
+            }
+        }
+    }
+}
+
+struct Watcher {
+    inner: Arc<Inner>,
+    news: watch::Receiver<News>,
+    prefix: Vec<u8>,
+    from: u64,
+    done: bool,
+}
+
+impl Watcher {
+    async fn next(mut self) -> Option<(Result<WatchItem, StoreError>, Self)> {
+        while !self.done {
+            let next = self.inner.space.lock().next_change(&self.prefix, self.from);
+            match next {
+                Next::Changed(revision, events) => {
+                    self.from = revision + 1;
+                    return Some((Ok(WatchItem::Changed { revision, events }), self));
+                }
+                Next::Compacted(at) => {
+                    self.done = true;
+                    return Some((Ok(WatchItem::Compacted { at }), self));
+                }
+                Next::Wait(from) => self.from = from,
+            }
+            let from = self.from;
+            let open = self.news.wait_for(|news| news.closed || from <= news.revision).await;
+            if !open.is_ok_and(|news| !news.closed) {
+                return None;
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,166 @@
+//! How the store itself fails.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a back end did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The back end was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// The key space belongs to another cluster.
+    #[error(
+        "the key space at {place} belongs to cluster {found}, not to {expected}: use another name or place"
+    )]
+    ClusterMismatch {
+        /// Where the key space is.
+        place: String,
+        /// The cluster that was expected.
+        expected: String,
+        /// The cluster that owns it.
+        found: String,
+    },
+    /// None of the servers can be used.
+    #[error("cannot use the store at {}: {cause}", endpoints.join(", "))]
+    Connect {
+        /// The servers that were tried.
+        endpoints: Vec<String>,
+        /// Why each of them failed.
+        cause: String,
+    },
+    /// Others changed the same keys again and again.
+    #[error("{what}: given up after {attempts} attempts, others changed the same keys each time")]
+    Contention {
+        /// What was to be done.
+        what: &'static str,
+        /// How often it was tried.
+        attempts: usize,
+    },
+    /// What is stored cannot be read.
+    #[error("stored {what} is damaged: {problem}")]
+    Corrupt {
+        /// A key or part of the file.
+        what: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The back end did not answer in time; the operation may have been carried out.
+    #[error("{what}: no answer of the store within {} ms", deadline.as_millis())]
+    Deadline {
+        /// What was to be done.
+        what: &'static str,
+        /// How long the answer was waited for.
+        deadline: Duration,
+    },
+    /// A transaction writes one key twice.
+    #[error("key {key:?} is written twice in one transaction")]
+    DuplicateKey {
+        /// The key, as text.
+        key: String,
+    },
+    /// The file is of another version of this store.
+    #[error("{} has format {found}, this release reads format {wanted}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// Ours.
+        wanted: u64,
+    },
+    /// Another process has the file open.
+    #[error("{} is in use by another process", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read or written. It holds what was committed before.
+    #[error("{}: {cause}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
+    /// A key is empty or too long.
+    #[error("a key has {len_bytes} bytes, it must have 1 to {limit_bytes}")]
+    KeyLength {
+        /// Its length.
+        len_bytes: usize,
+        /// The longest there may be.
+        limit_bytes: usize,
+    },
+    /// There is no such lease, or there is none any more.
+    #[error("lease {lease:x} does not exist or has run out")]
+    LeaseNotFound {
+        /// The lease.
+        lease: u64,
+    },
+    /// A lease would be too short or too long.
+    #[error("a lease of {} ms was asked for, it must be {} to {} ms", ttl.as_millis(), min.as_millis(), max.as_millis())]
+    LeaseTtl {
+        /// What was asked for.
+        ttl: Duration,
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// The store is full.
+    #[error("the store is full: {needed_bytes} bytes are needed, the limit is {limit_bytes}")]
+    NoSpace {
+        /// Bytes it would hold.
+        needed_bytes: usize,
+        /// Bytes it may hold.
+        limit_bytes: usize,
+    },
+    /// More of something than there may be.
+    #[error("{count} {what}, the limit is {limit}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The back end cannot be reached now; the same operation may succeed later.
+    #[error("{what}: the store is not available: {cause}")]
+    Unavailable {
+        /// What was to be done.
+        what: &'static str,
+        /// Why.
+        cause: String,
+    },
+    /// A value is too large.
+    #[error("a value has {len_bytes} bytes, the limit is {limit_bytes}")]
+    ValueLength {
+        /// Its length.
+        len_bytes: usize,
+        /// The longest there may be.
+        limit_bytes: usize,
+    },
+}
+
+impl StoreError {
+    /// Whether the same operation may succeed a little later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Deadline { .. } | Self::Contention { .. })
+    }
+}
+
+/// An error with all its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

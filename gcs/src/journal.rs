@@ -1,0 +1,141 @@
+//! The file under an embedded store: three tables of a redb database, one commit per change.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `entries` | the key | value, version, revision and lease, as postcard |
+//! | `leases` | the lease | its length in ms |
+//! | `meta` | `format`, `revision`, `next_lease` | a number |
+//!
+//! A commit returns when it is on disk. A commit that a crash cut short, pages torn or missing, is found by its
+//! checksums at the next start and the one before it is used. History for watches is not kept here: after a start, watchers of
+//! earlier revisions list again.
+
+use crate::embedded::EmbeddedLimits;
+use crate::error::{StoreError, chain};
+use crate::keyspace::{Commit, Entry, KeySpace};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Changes whenever a file of an older release cannot be read as it is.
+const FORMAT: u64 = 1;
+/// The key space is in memory anyway, so the file needs little more than its own pages in flight.
+const CACHE_BYTES: usize = 4 << 20;
+
+const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
+const LEASES: TableDefinition<u64, u64> = TableDefinition::new("leases");
+const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    database: Database,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Opens or makes the file and reads all of it. Blocks.
+    pub(crate) fn open(path: &Path, limits: EmbeddedLimits) -> Result<(Self, KeySpace), StoreError> {
+        let database =
+            Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(|error| match error {
+                DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: path.to_owned() },
+                error => io(path, &error),
+            })?;
+        let journal = Self { database, path: path.to_owned() };
+        journal.prepare()?;
+        let space = journal.read(limits)?;
+        Ok((journal, space))
+    }
+
+    /// Makes a change last. Blocks until it is on disk.
+    pub(crate) fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        let fail = |error: &dyn std::error::Error| io(&self.path, error);
+        let write = self.database.begin_write().map_err(|e| fail(&e))?;
+        {
+            let mut entries = write.open_table(ENTRIES).map_err(|e| fail(&e))?;
+            for (key, entry) in &commit.keys {
+                match entry {
+                    Some(entry) => {
+                        let bytes = postcard::to_stdvec(entry).map_err(|e| fail(&e))?;
+                        entries.insert(key.as_slice(), bytes.as_slice()).map_err(|e| fail(&e))?;
+                    }
+                    None => {
+                        entries.remove(key.as_slice()).map_err(|e| fail(&e))?;
+                    }
+                }
+            }
+            let mut leases = write.open_table(LEASES).map_err(|e| fail(&e))?;
+            for (lease, ttl) in &commit.leases {
+                match ttl {
+                    Some(ttl) => leases.insert(lease, millis(*ttl)).map_err(|e| fail(&e))?,
+                    None => leases.remove(lease).map_err(|e| fail(&e))?,
+                };
+            }
+            let mut meta = write.open_table(META).map_err(|e| fail(&e))?;
+            meta.insert("revision", commit.revision).map_err(|e| fail(&e))?;
+            meta.insert("next_lease", commit.next_lease).map_err(|e| fail(&e))?;
+        }
+        write.commit().map_err(|e| fail(&e))
+    }
+
+    /// Makes the tables of a new file, and checks the format of an old one.
+    fn prepare(&self) -> Result<(), StoreError> {
+        let fail = |error: &dyn std::error::Error| io(&self.path, error);
+        let write = self.database.begin_write().map_err(|e| fail(&e))?;
+        {
+            write.open_table(ENTRIES).map_err(|e| fail(&e))?;
+            write.open_table(LEASES).map_err(|e| fail(&e))?;
+            let mut meta = write.open_table(META).map_err(|e| fail(&e))?;
+            let found = meta.get("format").map_err(|e| fail(&e))?.map(|format| format.value());
+            match found {
+                Some(FORMAT) => {}
+                Some(found) => {
+                    return Err(StoreError::Format { path: self.path.clone(), found, wanted: FORMAT });
+                }
+                None => {
+                    for (name, value) in [("format", FORMAT), ("revision", 1), ("next_lease", 1)] {
+                        meta.insert(name, value).map_err(|e| fail(&e))?;
+                    }
+                }
+            }
+        }
+        write.commit().map_err(|e| fail(&e))
+    }
+
+    fn read(&self, limits: EmbeddedLimits) -> Result<KeySpace, StoreError> {
+        let fail = |error: &dyn std::error::Error| io(&self.path, error);
+        let read = self.database.begin_read().map_err(|e| fail(&e))?;
+        let mut entries = BTreeMap::new();
+        for row in read.open_table(ENTRIES).map_err(|e| fail(&e))?.iter().map_err(|e| fail(&e))? {
+            let (key, value) = row.map_err(|e| fail(&e))?;
+            let entry: Entry = postcard::from_bytes(value.value()).map_err(|error| StoreError::Corrupt {
+                what: format!("key {:?}", String::from_utf8_lossy(key.value())),
+                problem: error.to_string(),
+            })?;
+            entries.insert(key.value().to_vec(), entry);
+        }
+        let mut leases = BTreeMap::new();
+        for row in read.open_table(LEASES).map_err(|e| fail(&e))?.iter().map_err(|e| fail(&e))? {
+            let (lease, ttl) = row.map_err(|e| fail(&e))?;
+            leases.insert(lease.value(), Duration::from_millis(ttl.value()));
+        }
+        let meta = read.open_table(META).map_err(|e| fail(&e))?;
+        let counter = |name: &'static str| {
+            let missing =
+                || StoreError::Corrupt { what: "meta table".to_owned(), problem: format!("has no {name}") };
+            meta.get(name).map_err(|e| fail(&e))?.map(|value| value.value()).ok_or_else(missing)
+        };
+        let counters = (counter("revision")?, counter("next_lease")?);
+        Ok(KeySpace::restored(limits, entries, leases, counters, Instant::now()))
+    }
+}
+
+fn io(path: &Path, error: &dyn std::error::Error) -> StoreError {
+    StoreError::Io { path: path.to_owned(), cause: chain(error) }
+}
+
+fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,397 @@
+//! The embedded store as a value: keys, leases and a bounded history, without a clock, a lock or a file.
+//!
+//! A change is first *planned* against the key space, which does not change it, then written wherever it must
+//! last, and only then *applied*. So what readers and watchers see is always on disk, and a commit that fails
+//! leaves nothing behind.
+
+use crate::backend::{
+    Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult, WatchEvent, check_ttl,
+};
+use crate::embedded::EmbeddedLimits;
+use crate::error::StoreError;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Bytes that an entry takes beside its key and value, about.
+const ENTRY_OVERHEAD_BYTES: usize = 128;
+
+/// Keys, leases, history.
+#[derive(Debug)]
+pub(crate) struct KeySpace {
+    limits: EmbeddedLimits,
+    entries: BTreeMap<Vec<u8>, Entry>,
+    used_bytes: usize,
+    revision: u64,
+    leases: BTreeMap<u64, Lease>,
+    next_lease: u64,
+    history: History,
+}
+
+/// What is stored under a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) version: u64,
+    pub(crate) revision: u64,
+    pub(crate) lease: Option<StoreLease>,
+}
+
+/// A planned change: what a file must hold for it, and what [`KeySpace::apply`] takes over.
+#[derive(Debug, Default)]
+pub(crate) struct Commit {
+    /// The revision after it; the present one if no key changes.
+    pub(crate) revision: u64,
+    /// Keys with what is under them from now on.
+    pub(crate) keys: BTreeMap<Vec<u8>, Option<Entry>>,
+    /// Leases with their length, or none if they end.
+    pub(crate) leases: Vec<(u64, Option<Duration>)>,
+    /// The next lease to be granted.
+    pub(crate) next_lease: u64,
+}
+
+/// What a watcher at some revision is to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// These are the next changes under its prefix, of this revision.
+    Changed(u64, Vec<WatchEvent>),
+    /// What it wants is gone up to this revision.
+    Compacted(u64),
+    /// Nothing yet; go on from this revision.
+    Wait(u64),
+}
+
+#[derive(Debug)]
+struct Lease {
+    ttl: Duration,
+    expires: Instant,
+    keys: BTreeSet<Vec<u8>>,
+}
+
+/// The last changes, one entry per revision without gaps, the newest being the present revision.
+#[derive(Debug, Default)]
+struct History {
+    changes: VecDeque<Vec<WatchEvent>>,
+    events: usize,
+    bytes: usize,
+    compacted: u64,
+}
+
+impl Commit {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.leases.is_empty()
+    }
+}
+
+impl KeySpace {
+    /// A key space as a file holds it; leases start again with their full length, history starts here.
+    pub(crate) fn restored(
+        limits: EmbeddedLimits,
+        entries: BTreeMap<Vec<u8>, Entry>,
+        leases: BTreeMap<u64, Duration>,
+        counters: (u64, u64),
+        now: Instant,
+    ) -> Self {
+        let (revision, next_lease) = counters;
+        let mut leases: BTreeMap<u64, Lease> = leases
+            .into_iter()
+            .map(|(id, ttl)| (id, Lease { ttl, expires: now + ttl, keys: BTreeSet::new() }))
+            .collect();
+        for (key, entry) in &entries {
+            if let Some(lease) = entry.lease.and_then(|lease| leases.get_mut(&lease.0)) {
+                lease.keys.insert(key.clone());
+            }
+        }
+        let used_bytes = entries.iter().map(|(key, entry)| size(key, entry)).sum();
+        let history = History { compacted: revision, ..History::default() };
+        Self { limits, entries, used_bytes, revision, leases, next_lease, history }
+    }
+
+    /// A key space with nothing in it.
+    pub(crate) fn empty(limits: EmbeddedLimits, now: Instant) -> Self {
+        Self::restored(limits, BTreeMap::new(), BTreeMap::new(), (1, 1), now)
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// What a transaction would do and answer.
+    pub(crate) fn plan(&self, txn: &Txn) -> Result<(Commit, TxnResult), StoreError> {
+        txn.check()?;
+        let succeeded = txn.compare.iter().all(|compare| self.holds(compare));
+        let mut commit = self.nothing();
+        let mut responses = Vec::new();
+        for op in if succeeded { &txn.success } else { &txn.failure } {
+            responses.push(self.perform(op, &mut commit)?);
+        }
+        if !commit.keys.is_empty() {
+            commit.revision += 1;
+        }
+        self.check_space(&commit)?;
+        let result = TxnResult { succeeded, revision: commit.revision, responses };
+        Ok((commit, result))
+    }
+
+    /// A new lease.
+    pub(crate) fn plan_grant(&self, ttl: Duration) -> Result<(Commit, StoreLease), StoreError> {
+        check_ttl(ttl)?;
+        let count = self.leases.len() + 1;
+        if count > self.limits.leases_max {
+            return Err(StoreError::TooMany { what: "leases", count, limit: self.limits.leases_max });
+        }
+        let lease = self.next_lease;
+        let commit = Commit { leases: vec![(lease, Some(ttl))], next_lease: lease + 1, ..self.nothing() };
+        Ok((commit, StoreLease(lease)))
+    }
+
+    /// The end of a lease.
+    pub(crate) fn plan_revoke(&self, lease: StoreLease) -> Result<Commit, StoreError> {
+        if !self.leases.contains_key(&lease.0) {
+            return Err(StoreError::LeaseNotFound { lease: lease.0 });
+        }
+        Ok(self.end_of([lease.0]))
+    }
+
+    /// The end of all leases that have run out by `now`.
+    pub(crate) fn plan_expiry(&self, now: Instant) -> Commit {
+        let ended = self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| *id);
+        self.end_of(ended)
+    }
+
+    /// When the next lease runs out.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.leases.values().map(|lease| lease.expires).min()
+    }
+
+    /// Renews a lease. Nothing of this is written: after a restart all leases begin anew anyway. A lease whose time
+    /// is over stays over, because its end may be on its way to the disk.
+    pub(crate) fn keep_alive(&mut self, lease: StoreLease, now: Instant) -> Result<(), StoreError> {
+        match self.leases.get_mut(&lease.0) {
+            Some(found) if now < found.expires => {
+                found.expires = now + found.ttl;
+                Ok(())
+            }
+            _ => Err(StoreError::LeaseNotFound { lease: lease.0 }),
+        }
+    }
+
+    /// Takes over a planned change.
+    pub(crate) fn apply(&mut self, commit: Commit, now: Instant) {
+        debug_assert!(commit.revision >= self.revision && commit.revision <= self.revision + 1);
+        for (id, ttl) in commit.leases {
+            match ttl {
+                Some(ttl) => {
+                    self.leases.insert(id, Lease { ttl, expires: now + ttl, keys: BTreeSet::new() });
+                }
+                None => {
+                    self.leases.remove(&id);
+                }
+            }
+        }
+        self.next_lease = commit.next_lease;
+        if commit.keys.is_empty() {
+            return;
+        }
+        self.revision = commit.revision;
+        let mut events = Vec::with_capacity(commit.keys.len());
+        for (key, entry) in commit.keys {
+            events.push(self.replace(key, entry));
+        }
+        self.history.push(events);
+        self.history.trim(self.revision, &self.limits);
+    }
+
+    /// What comes next for a watcher of `prefix` that has seen everything before `from`.
+    pub(crate) fn next_change(&self, prefix: &[u8], from: u64) -> Next {
+        if from <= self.history.compacted {
+            return Next::Compacted(self.history.compacted);
+        }
+        for revision in from..=self.revision {
+            let index = usize::try_from(revision - self.history.compacted - 1).unwrap_or(usize::MAX);
+            let changes = self.history.changes.get(index).map(Vec::as_slice).unwrap_or_default();
+            let events: Vec<WatchEvent> =
+                changes.iter().filter(|event| event.key().starts_with(prefix)).cloned().collect();
+            if !events.is_empty() {
+                return Next::Changed(revision, events);
+            }
+        }
+        Next::Wait(from.max(self.revision + 1))
+    }
+
+    /// Forgets the changes up to and with a revision.
+    pub(crate) fn compact(&mut self, at: u64) {
+        self.history.forget(at.min(self.revision));
+    }
+
+    fn nothing(&self) -> Commit {
+        Commit { revision: self.revision, next_lease: self.next_lease, ..Commit::default() }
+    }
+
+    fn end_of(&self, leases: impl IntoIterator<Item = u64>) -> Commit {
+        let mut commit = self.nothing();
+        for id in leases {
+            let keys = self.leases.get(&id).map(|lease| lease.keys.iter().cloned());
+            commit.keys.extend(keys.into_iter().flatten().map(|key| (key, None)));
+            commit.leases.push((id, None));
+        }
+        commit.revision += u64::from(!commit.keys.is_empty());
+        commit
+    }
+
+    fn holds(&self, compare: &Compare) -> bool {
+        match compare {
+            Compare::Absent(key) => !self.entries.contains_key(key),
+            Compare::Value(key, value) => self.entries.get(key).is_some_and(|entry| entry.value == *value),
+            Compare::Version(key, version) => {
+                self.entries.get(key).is_some_and(|entry| entry.version == *version)
+            }
+        }
+    }
+
+    fn perform(&self, op: &Op, commit: &mut Commit) -> Result<Response, StoreError> {
+        Ok(match op {
+            Op::Delete(key) => {
+                let existed = self.seen(key, commit).is_some();
+                if existed {
+                    commit.keys.insert(key.clone(), None);
+                }
+                Response::Deleted { existed }
+            }
+            Op::Get(key) => Response::Found(self.seen(key, commit).map(|entry| entry.shown(key, false))),
+            Op::Put { key, value, lease } => {
+                if let Some(lease) = lease.filter(|lease| !self.leases.contains_key(&lease.0)) {
+                    return Err(StoreError::LeaseNotFound { lease: lease.0 });
+                }
+                let version = self.seen(key, commit).map_or(1, |entry| entry.version + 1);
+                let entry =
+                    Entry { value: value.clone(), version, revision: self.revision + 1, lease: *lease };
+                commit.keys.insert(key.clone(), Some(entry));
+                Response::Put
+            }
+            Op::Range(range) => self.range(range, commit),
+        })
+    }
+
+    /// What is under a key after the operations so far.
+    fn seen<'a>(&'a self, key: &[u8], commit: &'a Commit) -> Option<&'a Entry> {
+        match commit.keys.get(key) {
+            Some(changed) => changed.as_ref(),
+            None => self.entries.get(key),
+        }
+    }
+
+    fn range(&self, range: &Range, commit: &Commit) -> Response {
+        let start = match &range.after {
+            Some(after) if range.prefix <= *after => Bound::Excluded(after.clone()),
+            _ => Bound::Included(range.prefix.clone()),
+        };
+        let bounds = (start, Bound::Unbounded);
+        let within = |key: &&Vec<u8>| key.starts_with(&range.prefix);
+        // One more than the limit of each tells whether there is more; keys that this transaction deleted
+        // must not use up the limit.
+        let enough = range.limit + 1 + commit.keys.len();
+        let stored = self.entries.range(bounds.clone()).map(|(key, _)| key).take_while(within).take(enough);
+        let changed = commit.keys.range(bounds).map(|(key, _)| key).take_while(within);
+        let keys: BTreeSet<&Vec<u8>> = stored.chain(changed).collect();
+        let mut found = keys.into_iter().filter_map(|key| Some((key, self.seen(key, commit)?)));
+        let entries =
+            found.by_ref().take(range.limit).map(|(key, entry)| entry.shown(key, range.keys_only)).collect();
+        Response::Range { entries, more: found.next().is_some() }
+    }
+
+    fn check_space(&self, commit: &Commit) -> Result<(), StoreError> {
+        let mut added = 0;
+        let mut freed = 0;
+        for (key, entry) in &commit.keys {
+            added += entry.as_ref().map_or(0, |entry| size(key, entry));
+            freed += self.entries.get(key).map_or(0, |entry| size(key, entry));
+        }
+        let needed_bytes = self.used_bytes + added - freed;
+        // What frees space is always allowed.
+        if needed_bytes <= self.limits.bytes_max || added <= freed {
+            return Ok(());
+        }
+        Err(StoreError::NoSpace { needed_bytes, limit_bytes: self.limits.bytes_max })
+    }
+
+    fn replace(&mut self, key: Vec<u8>, entry: Option<Entry>) -> WatchEvent {
+        if let Some(lease) = entry.as_ref().and_then(|entry| entry.lease)
+            && let Some(lease) = self.leases.get_mut(&lease.0)
+        {
+            lease.keys.insert(key.clone());
+        }
+        let new_lease = entry.as_ref().and_then(|entry| entry.lease);
+        self.used_bytes += entry.as_ref().map_or(0, |entry| size(&key, entry));
+        let event = match &entry {
+            Some(entry) => WatchEvent::Put(entry.shown(&key, false)),
+            None => WatchEvent::Deleted(key.clone()),
+        };
+        let old = match entry {
+            Some(entry) => self.entries.insert(key.clone(), entry),
+            None => self.entries.remove(&key),
+        };
+        if let Some(old) = old {
+            self.used_bytes -= size(&key, &old);
+            if old.lease != new_lease
+                && let Some(lease) = old.lease.and_then(|lease| self.leases.get_mut(&lease.0))
+            {
+                lease.keys.remove(&key);
+            }
+        }
+        event
+    }
+}
+
+impl Entry {
+    fn shown(&self, key: &[u8], keys_only: bool) -> KeyValue {
+        let value = if keys_only { Vec::new() } else { self.value.clone() };
+        KeyValue {
+            key: key.to_vec(),
+            value,
+            version: self.version,
+            revision: self.revision,
+            lease: self.lease,
+        }
+    }
+}
+
+impl History {
+    fn push(&mut self, events: Vec<WatchEvent>) {
+        self.events += events.len();
+        self.bytes += events.iter().map(event_size).sum::<usize>();
+        self.changes.push_back(events);
+    }
+
+    fn trim(&mut self, revision: u64, limits: &EmbeddedLimits) {
+        while self.events > limits.history_events_max || self.bytes > limits.history_bytes_max {
+            let oldest = self.compacted + 1;
+            self.forget(oldest);
+        }
+        debug_assert_eq!(self.compacted + self.changes.len() as u64, revision);
+    }
+
+    fn forget(&mut self, at: u64) {
+        while self.compacted < at
+            && let Some(events) = self.changes.pop_front()
+        {
+            self.events -= events.len();
+            self.bytes -= events.iter().map(event_size).sum::<usize>();
+            self.compacted += 1;
+        }
+    }
+}
+
+fn size(key: &[u8], entry: &Entry) -> usize {
+    key.len() + entry.value.len() + ENTRY_OVERHEAD_BYTES
+}
+
+fn event_size(event: &WatchEvent) -> usize {
+    let value_bytes = match event {
+        WatchEvent::Deleted(_) => 0,
+        WatchEvent::Put(entry) => entry.value.len(),
+    };
+    event.key().len() + value_bytes + ENTRY_OVERHEAD_BYTES
+}

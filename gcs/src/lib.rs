@@ -1,0 +1,40 @@
+//! The control store: which nodes, jobs and code units there are, and a small key-value table.
+//!
+//! Tables ([`tables`]) stand over a small trait, [`Backend`]: transactions, watches from a revision, leases. Three
+//! back ends keep them: memory and one file on disk ([`Embedded`]), and an etcd cluster (`Etcd`, feature `etcd`).
+//! [`Control`] is the service over any of them and [`serve`] puts it on a port; [`ControlClient`] calls it.
+//!
+//! This crate stores nothing per task and nothing per object, and knows neither tensors nor object bytes. What is
+//! here changes when nodes and jobs come and go. How busy a node is passes through, and is never stored.
+//!
+//! Read [`backend`] first, then [`tables`] and [`service`].
+//!
+//! # Invariants
+//! 1. What a transaction writes becomes visible, durable and watchable together, or not at all.
+//! 2. A watcher sees each revision once and in order, or is told that it must list again.
+//! 3. A node is a member exactly as long as the key under its lease exists; no clock but the back end's own
+//!    decides that, and no time in a message does.
+
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod client;
+pub mod embedded;
+pub mod error;
+#[cfg(feature = "etcd")]
+pub mod etcd;
+pub mod server;
+pub mod service;
+pub mod tables;
+
+mod journal;
+mod keyspace;
+
+pub use backend::{Backend, Compare, Op, Response, Txn, TxnResult, WatchItem};
+pub use client::{ClientOptions, ControlClient, Membership};
+pub use embedded::{Embedded, EmbeddedLimits};
+pub use error::StoreError;
+#[cfg(feature = "etcd")]
+pub use etcd::{Etcd, EtcdOptions, EtcdTls};
+pub use server::{ServeError, Server, serve};
+pub use service::{Control, ControlOptions};

@@ -1,0 +1,157 @@
+//! The control store as a service: the tables over a back end, membership by lease, and news for watchers.
+//!
+//! A node is a member while the lease that its record is under lives. The service keeps no clock of its own for
+//! that: the back end ends the lease and deletes the record, and the deletion *is* the news that the node is gone.
+//! So several servers over one etcd agree without talking to each other.
+//!
+//! How busy a node is goes from its keep-alive straight to the watchers of the same server and is not stored; a
+//! watcher that is slow misses some, and the next one says it all again.
+
+mod calls;
+mod watch;
+
+use crate::backend::{Backend, StoreLease, check_ttl};
+use crate::error::StoreError;
+use crate::tables;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tharsis_protos::control::{ClusterId, NODES_MAX, NodeLoad};
+use tharsis_protos::{Refusal, RefusalCode, control};
+use tharsis_types::NodeId;
+use tokio::sync::{Semaphore, broadcast};
+use tonic::service::Routes;
+
+/// Watchers of one server: every node, and some people.
+pub const WATCHERS_MAX: usize = NODES_MAX + 256;
+/// Loads that wait for a slow watcher; older ones are left out.
+const LOADS_WAITING_MAX: usize = 1024;
+/// The longest that one call works. Longer than a back end takes to give up.
+const CALL_DEADLINE: Duration = Duration::from_secs(10);
+/// How often a transaction is tried that others get in the way of.
+const ATTEMPTS_MAX: usize = 64;
+
+/// How a control store is run.
+#[derive(Clone, Debug)]
+pub struct ControlOptions {
+    /// A node that is not heard of for this long has left.
+    pub lease_ttl: Duration,
+    /// The cluster that this must be. None: whichever the key space belongs to, or a new one.
+    pub cluster: Option<ClusterId>,
+}
+
+/// A control store at work. Cheap to clone; all clones are one.
+#[derive(Clone, Debug)]
+pub struct Control {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    backend: Arc<dyn Backend>,
+    cluster: ClusterId,
+    lease_ttl: Duration,
+    /// Leases of members as far as this server knows, to save a read per keep-alive.
+    leases: Mutex<HashMap<NodeId, StoreLease>>,
+    loads: broadcast::Sender<(NodeId, NodeLoad)>,
+    watchers: Arc<Semaphore>,
+    stopping: tokio::sync::watch::Sender<bool>,
+}
+
+impl Default for ControlOptions {
+    fn default() -> Self {
+        Self { lease_ttl: Duration::from_secs(10), cluster: None }
+    }
+}
+
+impl Control {
+    /// Takes a key space into use.
+    ///
+    /// # Errors
+    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than the options say, and what the back
+    /// end says.
+    pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
+        check_ttl(options.lease_ttl)?;
+        let wanted = options.cluster.unwrap_or_else(new_cluster);
+        let found = tables::owner(&backend.txn(tables::claim(wanted)).await?)?.unwrap_or(wanted);
+        if options.cluster.is_some() && found != wanted {
+            return Err(StoreError::ClusterMismatch {
+                place: backend.place(),
+                expected: wanted.to_string(),
+                found: found.to_string(),
+            });
+        }
+        let shared = Shared {
+            backend,
+            cluster: found,
+            lease_ttl: options.lease_ttl,
+            leases: Mutex::default(),
+            loads: broadcast::Sender::new(LOADS_WAITING_MAX),
+            watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
+            stopping: tokio::sync::watch::Sender::new(false),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The cluster.
+    #[must_use]
+    pub fn cluster(&self) -> ClusterId {
+        self.shared.cluster
+    }
+
+    /// Adds the service to those of one port, so that a node can show it beside its own.
+    #[must_use]
+    pub fn mount(&self, routes: Routes) -> Routes {
+        control::routes(routes, self.shared.clone())
+    }
+
+    /// Ends all watches, so that a server that waits for its last stream can stop.
+    pub fn end_watches(&self) {
+        self.shared.stopping.send_replace(true);
+    }
+
+    /// Ends all watches and closes the back end. Members stay members until their leases run out.
+    pub async fn stop(&self) {
+        self.end_watches();
+        self.shared.backend.close().await;
+    }
+}
+
+/// The time for people, in ms since 1970; nothing is decided by it.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A new id. It needs to be unlike all others, not secret: the keys of the standard hasher come from the system.
+fn new_cluster() -> ClusterId {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&RandomState::new().hash_one(unix_ms()).to_le_bytes());
+    id[8..].copy_from_slice(&RandomState::new().hash_one(std::process::id()).to_le_bytes());
+    ClusterId(id)
+}
+
+fn refusal(error: StoreError) -> Refusal {
+    let code = match &error {
+        StoreError::Closed | StoreError::Contention { .. } | StoreError::Unavailable { .. } => {
+            RefusalCode::Unavailable
+        }
+        StoreError::Deadline { .. } => RefusalCode::DeadlineExceeded,
+        StoreError::DuplicateKey { .. } | StoreError::KeyLength { .. } | StoreError::LeaseTtl { .. } => {
+            RefusalCode::InvalidArgument
+        }
+        StoreError::LeaseNotFound { .. } => RefusalCode::NotFound,
+        StoreError::NoSpace { .. } | StoreError::TooMany { .. } | StoreError::ValueLength { .. } => {
+            RefusalCode::ResourceExhausted
+        }
+        StoreError::ClusterMismatch { .. }
+        | StoreError::Connect { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Format { .. }
+        | StoreError::InUse { .. }
+        | StoreError::Io { .. } => RefusalCode::Internal,
+    };
+    Refusal::new(code, error.to_string())
+}

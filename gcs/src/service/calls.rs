@@ -1,0 +1,312 @@
+//! The calls, one after the other: read, decide, write if nothing changed in between, or begin again.
+
+use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, refusal, unix_ms};
+use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
+use crate::error::StoreError;
+use crate::tables::{self, JOBS_KEPT_MAX, JobRecord, NodeRecord};
+use bytes::Bytes;
+use std::future::Future;
+use tharsis_protos::control::{
+    ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobRequest, KeyPage, Members, NODES_MAX,
+    NodeInfo, NodeLoad, PROTOCOL, Registered, Service,
+};
+use tharsis_protos::{Refusal, RefusalCode};
+use tharsis_types::{CodeUnitId, JobId, NodeId};
+
+impl Service for Shared {
+    async fn cluster_info(&self) -> Result<ClusterInfo, Refusal> {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(ClusterInfo { cluster: self.cluster, protocol: PROTOCOL, version })
+    }
+
+    async fn register_node(&self, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
+        within("register node", self.register(node, clock_unix_ms)).await
+    }
+
+    async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<bool, Refusal> {
+        let known = within("keep alive", self.renew(node)).await?;
+        if known {
+            // Nobody may be watching; then nobody wants to know.
+            let _ = self.loads.send((node, load));
+        }
+        Ok(known)
+    }
+
+    async fn unregister_node(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
+        within("unregister node", self.unregister(node, reason)).await
+    }
+
+    async fn list_nodes(&self) -> Result<Members, Refusal> {
+        within("list nodes", async { self.members().await.map_err(refusal) }).await
+    }
+
+    async fn watch_nodes(&self, from_revision: u64) -> Result<EventStream, Refusal> {
+        within("watch nodes", self.watch(from_revision)).await
+    }
+
+    async fn register_job(&self, job: JobRequest) -> Result<JobId, Refusal> {
+        within("register job", async { self.make_job(job).await.map_err(refusal) }).await
+    }
+
+    async fn finish_job(&self, job: JobId, succeeded: bool, message: String) -> Result<bool, Refusal> {
+        let end = JobEnd { succeeded, message, ended_unix_ms: unix_ms() };
+        within("finish job", async { self.end_job(job, end).await.map_err(refusal) }).await
+    }
+
+    async fn list_jobs(&self, after: JobId, limit: usize) -> Result<JobPage, Refusal> {
+        let result = self.ask("list jobs", tables::jobs_after(after, limit)).await?;
+        let (entries, more) = tables::ranged(&result);
+        let jobs: Result<Vec<JobInfo>, StoreError> =
+            entries.iter().map(|entry| tables::parse::<JobRecord>(entry).map(|record| record.info)).collect();
+        Ok(JobPage { jobs: jobs.map_err(refusal)?, more })
+    }
+
+    async fn put_code_unit(&self, unit: CodeUnitId, size_bytes: u64, holder: NodeId) -> Result<(), Refusal> {
+        within("put code unit", self.hold_code(unit, size_bytes, holder)).await
+    }
+
+    async fn get_code_unit(&self, unit: CodeUnitId) -> Result<CodeUnit, Refusal> {
+        let result = self.ask("get code unit", tables::code_holders(unit)).await?;
+        match tables::read_code_holders(&result).map_err(refusal)? {
+            Some((size_bytes, holders)) => Ok(CodeUnit { size_bytes, holders }),
+            None => Err(Refusal::new(RefusalCode::NotFound, format!("no member holds code unit {unit}"))),
+        }
+    }
+
+    async fn kv_put(
+        &self,
+        namespace: String,
+        key: Bytes,
+        value: Bytes,
+        if_absent: bool,
+    ) -> Result<bool, Refusal> {
+        let key = tables::kv_key(&namespace, &key);
+        let mut txn = Txn::always(vec![Op::put(key.clone(), value)]);
+        if if_absent {
+            txn = txn.when(Compare::Absent(key));
+        }
+        Ok(self.ask("kv put", txn).await?.succeeded)
+    }
+
+    async fn kv_get(&self, namespace: String, key: Bytes) -> Result<Option<Bytes>, Refusal> {
+        let result = self.ask("kv get", tables::get(tables::kv_key(&namespace, &key))).await?;
+        Ok(tables::found(&result, 0).map(|entry| Bytes::copy_from_slice(&entry.value)))
+    }
+
+    async fn kv_delete(&self, namespace: String, key: Bytes) -> Result<bool, Refusal> {
+        let delete = Op::Delete(tables::kv_key(&namespace, &key));
+        let result = self.ask("kv delete", Txn::always(vec![delete])).await?;
+        Ok(matches!(result.responses.first(), Some(Response::Deleted { existed: true })))
+    }
+
+    async fn kv_list(
+        &self,
+        namespace: String,
+        prefix: Bytes,
+        after: Bytes,
+        limit: usize,
+    ) -> Result<KeyPage, Refusal> {
+        let result = self.ask("kv list", tables::kv_keys(&namespace, &prefix, &after, limit)).await?;
+        let (entries, more) = tables::ranged(&result);
+        let own = tables::kv_key(&namespace, b"").len();
+        let keys =
+            entries.iter().map(|entry| Bytes::copy_from_slice(entry.key.get(own..).unwrap_or_default()));
+        Ok(KeyPage { keys: keys.collect(), more })
+    }
+}
+
+impl Shared {
+    pub(super) async fn members(&self) -> Result<Members, StoreError> {
+        let result = self.backend.txn(tables::all_nodes()).await?;
+        Ok(Members { nodes: tables::members(&result)?, revision: result.revision })
+    }
+
+    async fn ask(&self, call: &'static str, txn: Txn) -> Result<TxnResult, Refusal> {
+        within(call, async { self.backend.txn(txn).await.map_err(refusal) }).await
+    }
+
+    async fn register(&self, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
+        let clock_skew_ms =
+            i64::try_from(i128::from(unix_ms()) - i128::from(clock_unix_ms)).unwrap_or(i64::MAX);
+        let count = self.members().await.map_err(refusal)?.nodes.len();
+        if NODES_MAX <= count {
+            let reason = format!("the cluster has {count} nodes, the limit is {NODES_MAX}");
+            return Err(Refusal::new(RefusalCode::ResourceExhausted, reason));
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(lease) = self.join(&node).await? {
+                self.leases.lock().insert(node.id, lease);
+                let members = self.members().await.map_err(refusal)?;
+                return Ok(Registered { lease_ttl: self.lease_ttl, members, clock_skew_ms });
+            }
+        }
+        Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
+    }
+
+    /// One attempt: the node's lease, or none if others changed the record meanwhile.
+    async fn join(&self, node: &NodeInfo) -> Result<Option<StoreLease>, Refusal> {
+        if let Some((record, _)) = self.node(node.id).await.map_err(refusal)? {
+            if record.info != *node || record.departure.is_some() {
+                let state =
+                    if record.departure.is_some() { "has left" } else { "is a member with other properties" };
+                let reason = format!("node {} {state}: start again with a new id", node.id);
+                return Err(Refusal::new(RefusalCode::AlreadyExists, reason));
+            }
+            return match self.backend.lease_keep_alive(record.lease).await {
+                Ok(()) => Ok(Some(record.lease)),
+                Err(StoreError::LeaseNotFound { .. }) => Ok(None),
+                Err(error) => Err(refusal(error)),
+            };
+        }
+        let (lease, _) = self.backend.lease_grant(self.lease_ttl).await.map_err(refusal)?;
+        let record = NodeRecord { info: node.clone(), lease, departure: None };
+        let joined = match tables::join(&record) {
+            Ok(txn) => self.backend.txn(txn).await,
+            Err(error) => Err(error),
+        };
+        match joined {
+            Ok(result) if result.succeeded => Ok(Some(lease)),
+            other => {
+                // If this fails too, the lease runs out by itself.
+                let _ = self.backend.lease_revoke(lease).await;
+                other.map(|_| None).map_err(refusal)
+            }
+        }
+    }
+
+    async fn renew(&self, node: NodeId) -> Result<bool, Refusal> {
+        let remembered = self.leases.lock().get(&node).copied();
+        let lease = match remembered {
+            Some(lease) => lease,
+            None => match self.node(node).await.map_err(refusal)? {
+                Some((record, _)) if record.departure.is_none() => record.lease,
+                _ => return Ok(false),
+            },
+        };
+        match self.backend.lease_keep_alive(lease).await {
+            Ok(()) => {
+                self.leases.lock().insert(node, lease);
+                Ok(true)
+            }
+            Err(StoreError::LeaseNotFound { .. }) => {
+                self.leases.lock().remove(&node);
+                Ok(false)
+            }
+            Err(error) => Err(refusal(error)),
+        }
+    }
+
+    async fn unregister(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
+        self.leases.lock().remove(&node);
+        for _ in 0..ATTEMPTS_MAX {
+            let Some((record, version)) = self.node(node).await.map_err(refusal)? else { return Ok(false) };
+            let lease = record.lease;
+            let leaving =
+                NodeRecord { departure: Some(record.departure.unwrap_or_else(|| reason.clone())), ..record };
+            let txn = tables::depart(&leaving, version).map_err(refusal)?;
+            match self.backend.txn(txn).await {
+                Ok(result) if result.succeeded => {}
+                Ok(_) | Err(StoreError::LeaseNotFound { .. }) => continue,
+                Err(error) => return Err(refusal(error)),
+            }
+            return match self.backend.lease_revoke(lease).await {
+                Ok(()) | Err(StoreError::LeaseNotFound { .. }) => Ok(true),
+                Err(error) => Err(refusal(error)),
+            };
+        }
+        Err(refusal(StoreError::Contention { what: "unregister node", attempts: ATTEMPTS_MAX }))
+    }
+
+    async fn node(&self, node: NodeId) -> Result<Option<(NodeRecord, u64)>, StoreError> {
+        let result = self.backend.txn(tables::get(tables::node_key(node))).await?;
+        let Some(entry) = tables::found(&result, 0) else { return Ok(None) };
+        Ok(Some((tables::parse(entry)?, entry.version)))
+    }
+
+    async fn make_job(&self, job: JobRequest) -> Result<JobId, StoreError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let counter =
+                tables::read_job_counter(&self.backend.txn(tables::job_counter(&job.request)).await?)?;
+            if let Some(made) = counter.made {
+                return Ok(made);
+            }
+            let info = JobInfo {
+                id: JobId(counter.next),
+                name: job.name.clone(),
+                namespace: job.namespace.clone(),
+                code_unit: job.code_unit,
+                driver_node: job.driver_node,
+                entrypoint: job.entrypoint.clone(),
+                started_unix_ms: unix_ms(),
+                end: None,
+            };
+            let outdated = self.outdated_job(counter.next).await?;
+            let record = JobRecord { info, request: job.request };
+            if self.backend.txn(tables::make_job(&record, &counter, outdated)?).await?.succeeded {
+                return Ok(record.info.id);
+            }
+        }
+        Err(StoreError::Contention { what: "register job", attempts: ATTEMPTS_MAX })
+    }
+
+    /// The job that a new one with id `next` pushes out, if it has ended.
+    async fn outdated_job(&self, next: u32) -> Result<Option<JobId>, StoreError> {
+        let Some(old) = next.checked_sub(JOBS_KEPT_MAX).filter(|old| 0 < *old).map(JobId) else {
+            return Ok(None);
+        };
+        let ended = self.job(old).await?.is_some_and(|(record, _)| record.info.end.is_some());
+        Ok(ended.then_some(old))
+    }
+
+    async fn end_job(&self, job: JobId, end: JobEnd) -> Result<bool, StoreError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some((mut record, version)) = self.job(job).await? else { return Ok(false) };
+            if record.info.end.is_some() {
+                return Ok(true);
+            }
+            record.info.end = Some(end.clone());
+            if self.backend.txn(tables::end_job(&record, version)?).await?.succeeded {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contention { what: "finish job", attempts: ATTEMPTS_MAX })
+    }
+
+    async fn job(&self, job: JobId) -> Result<Option<(JobRecord, u64)>, StoreError> {
+        let result = self.backend.txn(tables::get(tables::job_key(job))).await?;
+        let Some(entry) = tables::found(&result, 0) else { return Ok(None) };
+        Ok(Some((tables::parse(entry)?, entry.version)))
+    }
+
+    async fn hold_code(&self, unit: CodeUnitId, size_bytes: u64, holder: NodeId) -> Result<(), Refusal> {
+        let not_member = || {
+            let reason = format!("node {holder} is not a member, so it cannot hold code units");
+            Refusal::new(RefusalCode::FailedPrecondition, reason)
+        };
+        let known = self.backend.txn(tables::code_holders(unit)).await.map_err(refusal)?;
+        if let Some((found, _)) = tables::read_code_holders(&known).map_err(refusal)?
+            && found != size_bytes
+        {
+            let reason =
+                format!("code unit {unit} has {found} bytes, not {size_bytes}: one of the hashes is wrong");
+            return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
+        }
+        let member = self.node(holder).await.map_err(refusal)?;
+        let lease = member.filter(|(record, _)| record.departure.is_none()).ok_or_else(not_member)?.0.lease;
+        match self.backend.txn(tables::hold_code(unit, size_bytes, holder, lease)).await {
+            Ok(_) => Ok(()),
+            Err(StoreError::LeaseNotFound { .. }) => Err(not_member()),
+            Err(error) => Err(refusal(error)),
+        }
+    }
+}
+
+async fn within<T>(
+    call: &'static str,
+    answer: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    match tokio::time::timeout(CALL_DEADLINE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(refusal(StoreError::Deadline { what: call, deadline: CALL_DEADLINE })),
+    }
+}

@@ -1,0 +1,176 @@
+//! Watching the membership: the back end's changes of node records turned into joins and leaves.
+//!
+//! The stream never gives up because of the back end's history: where it does not reach back far enough, the
+//! watcher gets a whole list and the changes after it. When the back end is away for a while, the stream waits
+//! and goes on from the last revision it showed.
+
+use super::{Shared, refusal};
+use crate::backend::{Backend, Watch, WatchEvent, WatchItem};
+use crate::error::StoreError;
+use crate::tables::{self, NODES, NodeRecord};
+use futures::StreamExt;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tharsis_protos::control::{EventStream, LeftReason, Members, NodeChange, NodeEvent, NodeLoad};
+use tharsis_protos::{Refusal, RefusalCode};
+use tharsis_types::NodeId;
+use tokio::sync::{OwnedSemaphorePermit, broadcast, watch};
+
+/// Between attempts to watch again while the back end is away.
+const RETRY: Duration = Duration::from_millis(250);
+
+struct NodeWatch {
+    backend: Arc<dyn Backend>,
+    /// None: watch again, from `next`.
+    changes: Option<Watch>,
+    /// The first revision not shown yet.
+    next: u64,
+    loads: broadcast::Receiver<(NodeId, NodeLoad)>,
+    stopping: watch::Receiver<bool>,
+    /// Nodes whose leave was shown when they took it, and whose deletion is yet to come.
+    departed: BTreeSet<NodeId>,
+    queue: VecDeque<NodeEvent>,
+    done: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+enum Wake {
+    Change(Option<Result<WatchItem, StoreError>>),
+    Load(NodeId, NodeLoad),
+    Nothing,
+    Stop,
+}
+
+impl Shared {
+    pub(super) async fn watch(&self, from_revision: u64) -> Result<EventStream, Refusal> {
+        let permit = self.watchers.clone().try_acquire_owned().map_err(|_| {
+            let reason = format!("{} watchers are being served, the limit", super::WATCHERS_MAX);
+            Refusal::new(RefusalCode::ResourceExhausted, reason)
+        })?;
+        let loads = self.loads.subscribe();
+        let now = self.members().await.map_err(refusal)?;
+        let mut state = NodeWatch {
+            backend: self.backend.clone(),
+            changes: None,
+            next: from_revision,
+            loads,
+            stopping: self.stopping.subscribe(),
+            departed: BTreeSet::new(),
+            queue: VecDeque::new(),
+            done: false,
+            _permit: permit,
+        };
+        // A revision that has not been is one of another store: what the watcher knows is not worth keeping.
+        if from_revision == 0 || now.revision + 1 < from_revision {
+            state.show_list(now);
+        }
+        Ok(futures::stream::unfold(state, NodeWatch::next_event).boxed())
+    }
+}
+
+impl NodeWatch {
+    async fn next_event(mut self) -> Option<(Result<NodeEvent, Refusal>, Self)> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Some((Ok(event), self));
+            }
+            if self.done || *self.stopping.borrow() {
+                return None;
+            }
+            if let Err(error) = self.step().await {
+                if matches!(error, StoreError::Closed) {
+                    return None;
+                }
+                if !error.is_transient() {
+                    self.done = true;
+                    return Some((Err(refusal(error)), self));
+                }
+                tracing::warn!(%error, "watching nodes: waiting for the store");
+                self.changes = None;
+                self.pause().await;
+            }
+        }
+    }
+
+    /// Waits for one thing to happen and queues what it means.
+    async fn step(&mut self) -> Result<(), StoreError> {
+        if self.changes.is_none() {
+            self.changes = Some(self.backend.watch(NODES.into(), self.next).await?);
+        }
+        match self.wake().await {
+            Wake::Stop => self.done = true,
+            Wake::Nothing => {}
+            Wake::Load(node, load) => {
+                self.queue.push_back(NodeEvent { revision: 0, change: NodeChange::Load { node, load } });
+            }
+            Wake::Change(None) => {
+                self.changes = None;
+                self.pause().await;
+            }
+            Wake::Change(Some(item)) => match item? {
+                WatchItem::Changed { revision, events } => {
+                    for event in events {
+                        self.show(revision, event)?;
+                    }
+                    self.next = revision + 1;
+                }
+                WatchItem::Compacted { .. } => {
+                    self.changes = None;
+                    let result = self.backend.txn(tables::all_nodes()).await?;
+                    self.show_list(Members { nodes: tables::members(&result)?, revision: result.revision });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let Some(changes) = &mut self.changes else { return Wake::Nothing };
+        tokio::select! {
+            biased;
+            _ = self.stopping.wait_for(|stop| *stop) => Wake::Stop,
+            change = changes.next() => Wake::Change(change),
+            load = self.loads.recv() => match load {
+                Ok((node, load)) => Wake::Load(node, load),
+                Err(broadcast::error::RecvError::Lagged(_)) => Wake::Nothing,
+                Err(broadcast::error::RecvError::Closed) => Wake::Stop,
+            },
+        }
+    }
+
+    async fn pause(&mut self) {
+        let stop = self.stopping.wait_for(|stop| *stop);
+        // Over either way: the time is up, or the server stops, which the loop sees next.
+        let _ = tokio::time::timeout(RETRY, stop).await;
+    }
+
+    fn show_list(&mut self, members: Members) {
+        self.departed.clear();
+        self.next = members.revision + 1;
+        let change = NodeChange::Listed(members.nodes);
+        self.queue.push_back(NodeEvent { revision: members.revision, change });
+    }
+
+    fn show(&mut self, revision: u64, event: WatchEvent) -> Result<(), StoreError> {
+        let change = match event {
+            WatchEvent::Put(entry) => {
+                let record: NodeRecord = tables::parse(&entry)?;
+                let node = record.info.id;
+                match record.departure {
+                    None => NodeChange::Joined(record.info),
+                    Some(_) if !self.departed.insert(node) => return Ok(()),
+                    Some(reason) => NodeChange::Left { node, reason: LeftReason::Unregistered(reason) },
+                }
+            }
+            WatchEvent::Deleted(key) => match tables::node_of_key(&key) {
+                Some(node) if !self.departed.remove(&node) => {
+                    NodeChange::Left { node, reason: LeftReason::Expired }
+                }
+                _ => return Ok(()),
+            },
+        };
+        self.queue.push_back(NodeEvent { revision, change });
+        Ok(())
+    }
+}

@@ -1,0 +1,327 @@
+//! The tables: which keys there are, what is under them, and the transactions that change them.
+//!
+//! | key | value |
+//! |---|---|
+//! | `meta/cluster` | the cluster's id, 16 bytes |
+//! | `meta/next-job` | the next job id, as text |
+//! | `nodes/<node>` | [`NodeRecord`], under the node's lease |
+//! | `jobs/<job>` | [`JobRecord`] |
+//! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
+//! | `code/<unit>/<node>` | length of the code unit in bytes as text, under the lease of the node that holds it |
+//! | `kv/<namespace>/<key>` | whatever the user put there |
+//!
+//! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of them,
+//! fields can be added, and an operator can read them with the tools of the store.
+//!
+//! Functions here build transactions and read their results; they wait for nothing and know no back end.
+
+use crate::backend::{Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult};
+use crate::error::StoreError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo};
+use tharsis_types::{CodeUnitId, JobId, NodeId};
+
+/// Ended jobs are kept until this many younger ones were registered.
+pub const JOBS_KEPT_MAX: u32 = 10_000;
+
+/// Under this, all nodes.
+pub const NODES: &str = "nodes/";
+const CLUSTER: &str = "meta/cluster";
+const NEXT_JOB: &str = "meta/next-job";
+
+/// A member, or one that is about to leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// What it said of itself.
+    pub info: NodeInfo,
+    /// The lease it is under.
+    pub lease: StoreLease,
+    /// Why it leaves. Written just before the record is deleted, so that watchers know.
+    #[serde(default)]
+    pub departure: Option<String>,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// What others may know of it.
+    pub info: JobInfo,
+    /// The request that made it.
+    pub request: [u8; 16],
+}
+
+/// What is known before a job can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobCounter {
+    /// The job that the same request made already.
+    pub made: Option<JobId>,
+    /// The id of the next job.
+    pub next: u32,
+    version: Option<u64>,
+}
+
+/// Claims the key space for a cluster, or reads who has it.
+#[must_use]
+pub fn claim(cluster: ClusterId) -> Txn {
+    Txn::always(vec![Op::put(CLUSTER, cluster.0)])
+        .when(Compare::Absent(CLUSTER.into()))
+        .otherwise(Op::Get(CLUSTER.into()))
+}
+
+/// Who has the key space after [`claim`]; none if the claim was taken.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn owner(result: &TxnResult) -> Result<Option<ClusterId>, StoreError> {
+    let Some(entry) = found(result, 0) else { return Ok(None) };
+    let id = entry.value.as_slice().try_into().map_err(|_| corrupt(entry, "is not a cluster id"))?;
+    Ok(Some(ClusterId(id)))
+}
+
+/// The key of a node.
+#[must_use]
+pub fn node_key(node: NodeId) -> Vec<u8> {
+    format!("{NODES}{node}").into_bytes()
+}
+
+/// The node that a key is of.
+#[must_use]
+pub fn node_of_key(key: &[u8]) -> Option<NodeId> {
+    let text = std::str::from_utf8(key).ok()?;
+    u64::from_str_radix(text.rsplit('/').next()?, 16).ok().map(NodeId)
+}
+
+/// Makes a node a member, if there is none of its id.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if it cannot be written down.
+pub fn join(record: &NodeRecord) -> Result<Txn, StoreError> {
+    let key = node_key(record.info.id);
+    let put = Op::Put { key: key.clone(), value: json(&key, record)?, lease: Some(record.lease) };
+    Ok(Txn::always(vec![put]).when(Compare::Absent(key)))
+}
+
+/// Notes why a node leaves, if its record has not changed since it was read.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if it cannot be written down.
+pub fn depart(record: &NodeRecord, version: u64) -> Result<Txn, StoreError> {
+    let key = node_key(record.info.id);
+    let put = Op::Put { key: key.clone(), value: json(&key, record)?, lease: Some(record.lease) };
+    Ok(Txn::always(vec![put]).when(Compare::Version(key, version)))
+}
+
+/// Reads one key.
+#[must_use]
+pub fn get(key: Vec<u8>) -> Txn {
+    Txn::always(vec![Op::Get(key)])
+}
+
+/// What [`get`] found.
+#[must_use]
+pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
+    match result.responses.get(index) {
+        Some(Response::Found(entry)) => entry.as_ref(),
+        _ => None,
+    }
+}
+
+/// The entries of the only range of a transaction, and whether there are more.
+#[must_use]
+pub fn ranged(result: &TxnResult) -> (&[KeyValue], bool) {
+    match result.responses.first() {
+        Some(Response::Range { entries, more }) => (entries, *more),
+        _ => (&[], false),
+    }
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn parse<T: DeserializeOwned>(entry: &KeyValue) -> Result<T, StoreError> {
+    serde_json::from_slice(&entry.value).map_err(|error| corrupt(entry, &error.to_string()))
+}
+
+/// Reads all nodes.
+#[must_use]
+pub fn all_nodes() -> Txn {
+    Txn::always(vec![Op::range(NODES)])
+}
+
+/// The members among what [`all_nodes`] found, by id.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn members(result: &TxnResult) -> Result<Vec<NodeInfo>, StoreError> {
+    let mut members = Vec::new();
+    for entry in ranged(result).0 {
+        let record: NodeRecord = parse(entry)?;
+        if record.departure.is_none() {
+            members.push(record.info);
+        }
+    }
+    Ok(members)
+}
+
+/// Reads what must be known before a job can be made.
+#[must_use]
+pub fn job_counter(request: &[u8; 16]) -> Txn {
+    Txn::always(vec![Op::Get(NEXT_JOB.into()), Op::Get(request_key(request))])
+}
+
+/// What [`job_counter`] found.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_job_counter(result: &TxnResult) -> Result<JobCounter, StoreError> {
+    let made = found(result, 1).map(number::<u32>).transpose()?.map(JobId);
+    let counter = found(result, 0);
+    let next = counter.map(number::<u32>).transpose()?.unwrap_or(1);
+    Ok(JobCounter { made, next, version: counter.map(|entry| entry.version) })
+}
+
+/// Makes a job with the id of the counter, if no other job was made since the counter was read. `outdated` is
+/// a job to forget.
+///
+/// # Errors
+/// [`StoreError::TooMany`] when all ids were used, [`StoreError::Corrupt`] if it cannot be written down.
+pub fn make_job(
+    record: &JobRecord,
+    counter: &JobCounter,
+    outdated: Option<JobId>,
+) -> Result<Txn, StoreError> {
+    let limit = usize::try_from(u32::MAX - 1).unwrap_or(usize::MAX);
+    let next =
+        counter.next.checked_add(1).ok_or(StoreError::TooMany { what: "jobs", count: limit, limit })?;
+    let key = job_key(record.info.id);
+    let mut ops = vec![
+        Op::put(NEXT_JOB, next.to_string()),
+        Op::put(request_key(&record.request), record.info.id.0.to_string()),
+        Op::put(key.clone(), json(&key, record)?),
+    ];
+    ops.extend(outdated.map(|job| Op::Delete(job_key(job))));
+    let unchanged = match counter.version {
+        Some(version) => Compare::Version(NEXT_JOB.into(), version),
+        None => Compare::Absent(NEXT_JOB.into()),
+    };
+    Ok(Txn::always(ops).when(unchanged))
+}
+
+/// Writes how a job ended, if its record has not changed since it was read.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if it cannot be written down.
+pub fn end_job(record: &JobRecord, version: u64) -> Result<Txn, StoreError> {
+    let key = job_key(record.info.id);
+    let put = Op::put(key.clone(), json(&key, record)?);
+    let forget = Op::Delete(request_key(&record.request));
+    Ok(Txn::always(vec![put, forget]).when(Compare::Version(key, version)))
+}
+
+/// The key of a job.
+#[must_use]
+pub fn job_key(job: JobId) -> Vec<u8> {
+    format!("jobs/{job}").into_bytes()
+}
+
+/// Reads jobs after one.
+#[must_use]
+pub fn jobs_after(job: JobId, limit: usize) -> Txn {
+    let range = Range { prefix: b"jobs/".to_vec(), after: Some(job_key(job)), limit, keys_only: false };
+    Txn::always(vec![Op::Range(range)])
+}
+
+/// Reads who holds a code unit.
+#[must_use]
+pub fn code_holders(unit: CodeUnitId) -> Txn {
+    Txn::always(vec![Op::range(code_prefix(unit))])
+}
+
+/// The length of a code unit and its holders, from what [`code_holders`] found; none if nobody has it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_code_holders(result: &TxnResult) -> Result<Option<(u64, Vec<NodeId>)>, StoreError> {
+    let (entries, _) = ranged(result);
+    let Some(first) = entries.first() else { return Ok(None) };
+    let node = |entry: &KeyValue| node_of_key(&entry.key).ok_or_else(|| corrupt(entry, "names no node"));
+    let holders: Result<Vec<NodeId>, StoreError> = entries.iter().map(node).collect();
+    Ok(Some((number(first)?, holders?)))
+}
+
+/// Notes that a member holds a code unit, for as long as it is one.
+#[must_use]
+pub fn hold_code(unit: CodeUnitId, size_bytes: u64, node: NodeId, lease: StoreLease) -> Txn {
+    let mut key = code_prefix(unit);
+    key.extend_from_slice(node.to_string().as_bytes());
+    Txn::always(vec![Op::Put { key, value: size_bytes.to_string().into_bytes(), lease: Some(lease) }])
+}
+
+/// The key of a user's key. Namespaces have no slash, so no two pairs share one.
+#[must_use]
+pub fn kv_key(namespace: &str, key: &[u8]) -> Vec<u8> {
+    [b"kv/", namespace.as_bytes(), b"/", key].concat()
+}
+
+/// Reads the user's keys that begin with `prefix` and come after `after`.
+#[must_use]
+pub fn kv_keys(namespace: &str, prefix: &[u8], after: &[u8], limit: usize) -> Txn {
+    let after = (!after.is_empty()).then(|| kv_key(namespace, after));
+    let range = Range { prefix: kv_key(namespace, prefix), after, limit, keys_only: true };
+    Txn::always(vec![Op::Range(range)])
+}
+
+fn code_prefix(unit: CodeUnitId) -> Vec<u8> {
+    format!("code/{unit}/").into_bytes()
+}
+
+fn request_key(request: &[u8; 16]) -> Vec<u8> {
+    let mut key = String::from("job-requests/");
+    for byte in request {
+        // Writing to a string does not fail.
+        let _ = write!(key, "{byte:02x}");
+    }
+    key.into_bytes()
+}
+
+fn json(key: &[u8], record: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(record).map_err(|error| StoreError::Corrupt {
+        what: format!("key {:?}", String::from_utf8_lossy(key)),
+        problem: error.to_string(),
+    })
+}
+
+fn number<T: std::str::FromStr>(entry: &KeyValue) -> Result<T, StoreError> {
+    let text = std::str::from_utf8(&entry.value).ok();
+    text.and_then(|text| text.parse().ok()).ok_or_else(|| corrupt(entry, "is not a number"))
+}
+
+fn corrupt(entry: &KeyValue, problem: &str) -> StoreError {
+    StoreError::Corrupt {
+        what: format!("key {:?}", String::from_utf8_lossy(&entry.key)),
+        problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_sort_as_ids_and_namespaces_do_not_meet() {
+        assert!(job_key(JobId(9)) < job_key(JobId(10)));
+        assert_eq!(node_of_key(&node_key(NodeId(77))), Some(NodeId(77)));
+        assert!(!kv_key("ab", b"x").starts_with(&kv_key("a", b"")));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let entry =
+            KeyValue { key: b"jobs/1".to_vec(), value: b"{".to_vec(), version: 1, revision: 1, lease: None };
+        let error = parse::<JobRecord>(&entry).unwrap_err().to_string();
+        assert!(error.starts_with("stored key \"jobs/1\" is damaged: EOF"), "{error}");
+    }
+}
