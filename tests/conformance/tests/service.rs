@@ -1,0 +1,428 @@
+//! The service over loopback: membership, jobs, code units, keys, and messages that are not what they should be.
+
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tharsis_gcs::{
+    Backend, ClientOptions, Control, ControlClient, ControlOptions, Embedded, EmbeddedLimits, Membership,
+    Server, serve,
+};
+use tharsis_protos::control::{
+    JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
+    VALUE_BYTES_MAX,
+};
+use tharsis_protos::{CallError, RefusalCode};
+use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+
+const TTL: Duration = Duration::from_millis(600);
+
+struct Cluster {
+    server: Server,
+    client: ControlClient,
+    store: Arc<Embedded>,
+}
+
+async fn cluster() -> Cluster {
+    let store = Arc::new(Embedded::memory(EmbeddedLimits::default()));
+    serve_at("127.0.0.1:0", store).await
+}
+
+async fn serve_at(address: &str, store: Arc<Embedded>) -> Cluster {
+    let options = ControlOptions { lease_ttl: TTL, cluster: None };
+    let control = Control::start(store.clone(), options).await.unwrap();
+    let listener = TcpListener::bind(address).await.unwrap();
+    let server = serve(control, listener, Routes::default()).unwrap();
+    let (client, info) = connect(&server.address().to_string()).await.unwrap();
+    assert_eq!(info.cluster, server.control().cluster());
+    Cluster { server, client, store }
+}
+
+async fn connect(address: &str) -> Result<(ControlClient, tharsis_protos::control::ClusterInfo), CallError> {
+    let options = ClientOptions { call_deadline: Duration::from_secs(5), patience: Duration::from_secs(5) };
+    ControlClient::connect(address, options).await
+}
+
+fn node(id: u64) -> NodeInfo {
+    let mut resources = Resources::cpus(4.0).unwrap();
+    resources.set_custom("tpu", 2.0).unwrap();
+    NodeInfo {
+        id: NodeId(id),
+        listen: format!("127.0.0.1:{}", 7000 + id),
+        host: "a-boot-id".to_owned(),
+        local_socket: format!("/run/tharsis/{id}"),
+        resources,
+        labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+    }
+}
+
+fn job(request: u8) -> JobRequest {
+    JobRequest {
+        name: "train".to_owned(),
+        namespace: "team".to_owned(),
+        code_unit: Some(CodeUnitId([3; 32])),
+        driver_node: NodeId(1),
+        entrypoint: "train --fast".to_owned(),
+        request: [request; 16],
+    }
+}
+
+async fn next(membership: &mut Membership) -> NodeChange {
+    tokio::time::timeout(Duration::from_secs(10), membership.next()).await.expect("in time").unwrap()
+}
+
+/// The next change that is not a load.
+async fn next_move(membership: &mut Membership) -> NodeChange {
+    loop {
+        let change = next(membership).await;
+        if !matches!(change, NodeChange::Load { .. }) {
+            return change;
+        }
+    }
+}
+
+fn code(error: CallError) -> RefusalCode {
+    error.refusal_code().unwrap_or_else(|| panic!("not refused: {error}"))
+}
+
+#[tokio::test]
+async fn nodes_join_are_seen_and_leave() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    let mut membership = client.membership();
+    let done = client.register_node(&node(1), 0).await.unwrap();
+    assert_eq!(done.lease_ttl, TTL);
+    assert_eq!(done.members.nodes, [node(1)]);
+    assert!(0 < done.clock_skew_ms, "the node's clock stands at 1970");
+    let again = client.register_node(&node(1), 0).await.unwrap();
+    assert_eq!(again.members, done.members, "sent twice, it is done once");
+    assert_eq!(next(&mut membership).await, NodeChange::Joined(node(1)));
+    client.register_node(&node(2), 0).await.unwrap();
+    assert_eq!(next(&mut membership).await, NodeChange::Joined(node(2)));
+
+    let load = NodeLoad { queued_tasks: 5, free: Resources::cpus(1.0).unwrap(), ..NodeLoad::default() };
+    assert!(client.keep_alive(NodeId(1), load.clone()).await.unwrap());
+    assert_eq!(next(&mut membership).await, NodeChange::Load { node: NodeId(1), load });
+
+    assert!(client.unregister_node(NodeId(2), "drained").await.unwrap());
+    let reason = LeftReason::Unregistered("drained".to_owned());
+    assert_eq!(next_move(&mut membership).await, NodeChange::Left { node: NodeId(2), reason });
+    assert!(!client.unregister_node(NodeId(2), "again").await.unwrap());
+    assert!(!client.keep_alive(NodeId(2), NodeLoad::default()).await.unwrap());
+
+    let expired = NodeChange::Left { node: NodeId(1), reason: LeftReason::Expired };
+    assert_eq!(next_move(&mut membership).await, expired, "it was not heard of again");
+    assert!(!client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    assert!(client.list_nodes().await.unwrap().nodes.is_empty());
+    drop(membership);
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_is_heard_of_stays() {
+    let cluster = cluster().await;
+    cluster.client.register_node(&node(1), 0).await.unwrap();
+    for _ in 0..8 {
+        tokio::time::sleep(TTL / 3).await;
+        assert!(cluster.client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    }
+    assert_eq!(cluster.client.list_nodes().await.unwrap().nodes, [node(1)]);
+    let other = NodeInfo { listen: "127.0.0.1:1".to_owned(), ..node(1) };
+    let error = cluster.client.register_node(&other, 0).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::AlreadyExists);
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_watcher_that_missed_what_was_compacted_converges() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    client.register_node(&node(1), 0).await.unwrap();
+    for n in 0..1000_u32 {
+        client.kv_put("churn", Bytes::from_static(b"k"), Bytes::from(n.to_string())).await.unwrap();
+        if n % 100 == 0 {
+            client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap();
+        }
+    }
+    let members = client.register_node(&node(2), 0).await.unwrap().members;
+    cluster.store.compact(members.revision);
+    let stub = Stub::new(client.address(), Duration::from_secs(5)).unwrap();
+    let mut events = stub.watch_nodes(2).await.unwrap();
+    loop {
+        let event = events.next().await.unwrap().unwrap();
+        if let NodeChange::Listed(nodes) = event.change {
+            assert_eq!(nodes.iter().map(|node| node.id).collect::<Vec<_>>(), [NodeId(1), NodeId(2)]);
+            break;
+        }
+    }
+    client.register_node(&node(3), 0).await.unwrap();
+    assert_eq!(events.next().await.unwrap().unwrap().change, NodeChange::Joined(node(3)));
+    drop(events);
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_restart_of_the_store_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let open = || async { Arc::new(Embedded::open(&path, EmbeddedLimits::default()).await.unwrap()) };
+    let first = serve_at("127.0.0.1:0", open().await).await;
+    let (client, address) = (first.client.clone(), first.server.address().to_string());
+    let mut membership = client.membership();
+    client.register_node(&node(1), 0).await.unwrap();
+    assert_eq!(next(&mut membership).await, NodeChange::Joined(node(1)));
+    let cluster_id = first.server.control().cluster();
+    client.kv_put("ns", Bytes::from_static(b"k"), Bytes::from_static(b"v")).await.unwrap();
+    first.server.stop().await.unwrap();
+    drop(first.store);
+
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.kv_get("ns", Bytes::from_static(b"k")).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let second = serve_at(&address, open().await).await;
+    assert_eq!(second.server.control().cluster(), cluster_id);
+    assert_eq!(waiting.await.unwrap().unwrap().as_deref(), Some(b"v".as_slice()), "reads wait and succeed");
+    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap(), "members stay members");
+    client.register_node(&node(2), 0).await.unwrap();
+    assert_eq!(next_move(&mut membership).await, NodeChange::Joined(node(2)), "and the watch goes on");
+    drop(membership);
+    second.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn job_ids_are_unique_and_requests_count_once() {
+    let cluster = cluster().await;
+    let jobs = (0..20).map(|n| {
+        let client = cluster.client.clone();
+        tokio::spawn(async move { client.register_job(&job(n)).await.unwrap() })
+    });
+    let ids: Vec<JobId> = futures::future::join_all(jobs).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 20);
+    assert!(ids.iter().all(|id| id.0 != 0));
+    assert_eq!(
+        cluster.client.register_job(&job(7)).await.unwrap(),
+        ids[7],
+        "the answer was lost, the job was not"
+    );
+
+    assert!(cluster.client.finish_job(ids[7], false, "it broke").await.unwrap());
+    assert!(cluster.client.finish_job(ids[7], true, "no").await.unwrap(), "the first end stays");
+    assert!(!cluster.client.finish_job(JobId(999), true, "").await.unwrap());
+    let first = cluster.client.list_jobs(JobId(0), 15).await.unwrap();
+    assert_eq!((first.jobs.len(), first.more), (15, true));
+    let rest = cluster.client.list_jobs(first.jobs[14].id, 0).await.unwrap();
+    assert_eq!((rest.jobs.len(), rest.more), (5, false));
+    let ended = first.jobs.iter().chain(&rest.jobs).find(|job| job.id == ids[7]).unwrap();
+    assert!(ended.end.as_ref().is_some_and(|end| !end.succeeded && end.message == "it broke"));
+    assert_eq!((ended.name.as_str(), ended.code_unit), ("train", Some(CodeUnitId([3; 32]))));
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn code_units_are_held_by_members() {
+    let cluster = cluster().await;
+    let (client, unit) = (&cluster.client, CodeUnitId([9; 32]));
+    assert_eq!(client.get_code_unit(unit).await.unwrap(), None);
+    let error = client.put_code_unit(unit, 100, NodeId(1)).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::FailedPrecondition, "only members hold code");
+    client.register_node(&node(1), 0).await.unwrap();
+    client.register_node(&node(2), 0).await.unwrap();
+    client.put_code_unit(unit, 100, NodeId(1)).await.unwrap();
+    client.put_code_unit(unit, 100, NodeId(2)).await.unwrap();
+    let error = client.put_code_unit(unit, 101, NodeId(2)).await.unwrap_err();
+    assert!(error.to_string().contains("has 100 bytes, not 101"), "{error}");
+    let found = client.get_code_unit(unit).await.unwrap().unwrap();
+    assert_eq!((found.size_bytes, found.holders), (100, vec![NodeId(1), NodeId(2)]));
+    client.unregister_node(NodeId(1), "").await.unwrap();
+    assert_eq!(client.get_code_unit(unit).await.unwrap().unwrap().holders, [NodeId(2)], "gone with its node");
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_live_in_namespaces() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    let key = |text: &str| Bytes::from(text.to_owned());
+    assert_eq!(client.kv_get("a", key("k")).await.unwrap(), None);
+    client.kv_put("a", key("k"), key("")).await.unwrap();
+    assert_eq!(client.kv_get("a", key("k")).await.unwrap(), Some(key("")), "an empty value is a value");
+    assert!(!client.kv_put_if_absent("a", key("k"), key("2")).await.unwrap());
+    assert!(client.kv_put_if_absent("b", key("k"), key("2")).await.unwrap(), "namespaces are apart");
+    for n in 0..30 {
+        client.kv_put("list", key(&format!("x{n:02}")), key("v")).await.unwrap();
+    }
+    client.kv_put("list", key("y"), key("v")).await.unwrap();
+    let first = client.kv_list("list", key("x"), Bytes::new(), 20).await.unwrap();
+    assert_eq!((first.keys.len(), first.more), (20, true));
+    let rest = client.kv_list("list", key("x"), first.keys[19].clone(), 20).await.unwrap();
+    assert_eq!((rest.keys.first(), rest.keys.len(), rest.more), (Some(&key("x20")), 10, false));
+    assert!(client.kv_delete("a", key("k")).await.unwrap());
+    assert!(!client.kv_delete("a", key("k")).await.unwrap());
+    const { assert!(30 < PAGE_ENTRIES_MAX) };
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn bad_fields_are_named_and_the_connection_stays() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    let many = (0..10_000).map(|n| (format!("r{n}"), 1)).collect();
+    let cases: Vec<(NodeInfo, RefusalCode, &str)> = vec![
+        (NodeInfo { id: NodeId(0), ..node(1) }, RefusalCode::InvalidArgument, "node.node_id"),
+        (
+            NodeInfo { listen: "nowhere".to_owned(), ..node(1) },
+            RefusalCode::InvalidArgument,
+            "node.listen_address",
+        ),
+        (NodeInfo { host: "a\nb".to_owned(), ..node(1) }, RefusalCode::InvalidArgument, "node.host_id"),
+        (NodeInfo { host: "x".repeat(300), ..node(1) }, RefusalCode::ResourceExhausted, "node.host_id"),
+        (
+            NodeInfo { resources: Resources { cpu: u64::MAX, ..Resources::default() }, ..node(1) },
+            RefusalCode::InvalidArgument,
+            "node.resources",
+        ),
+        (
+            NodeInfo { resources: Resources { custom: many, ..Resources::default() }, ..node(1) },
+            RefusalCode::ResourceExhausted,
+            "node",
+        ),
+    ];
+    for (bad, wanted, field) in cases {
+        let error = client.register_node(&bad, 0).await.unwrap_err();
+        let text = error.to_string();
+        assert_eq!(code(error), wanted, "{text}");
+        assert!(text.contains(&format!("field {field}")), "{text}");
+    }
+    let error = client.kv_get("a/b", Bytes::from_static(b"k")).await.unwrap_err();
+    assert!(error.to_string().contains("field namespace: has a slash"), "{error}");
+    let error = client.kv_get("", Bytes::from_static(b"k")).await.unwrap_err();
+    assert!(error.to_string().contains("field namespace: is missing"), "{error}");
+    let error =
+        client.kv_put("a", Bytes::from_static(b"k"), vec![0; VALUE_BYTES_MAX + 1].into()).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::ResourceExhausted);
+    assert!(client.list_nodes().await.is_ok(), "the connection stays up");
+    const { assert!(0 < NODES_MAX) };
+    cluster.server.stop().await.unwrap();
+}
+
+/// A call with bytes that no client of ours would send.
+async fn raw(address: &str, call: &'static str, message: Vec<u8>) -> tonic::Status {
+    let channel = tonic::transport::Endpoint::from_shared(format!("http://{address}"))
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    let mut client = tonic::client::Grpc::new(channel).max_encoding_message_size(usize::MAX);
+    client.ready().await.unwrap();
+    let path = tonic::codegen::http::uri::PathAndQuery::from_static(call);
+    client.unary(tonic::Request::new(message), path, Raw).await.unwrap_err()
+}
+
+/// Bytes as they are.
+struct Raw;
+
+impl tonic::codec::Codec for Raw {
+    type Encode = Vec<u8>;
+    type Decode = ();
+    type Encoder = Raw;
+    type Decoder = Raw;
+
+    fn encoder(&mut self) -> Raw {
+        Raw
+    }
+
+    fn decoder(&mut self) -> Raw {
+        Raw
+    }
+}
+
+impl tonic::codec::Encoder for Raw {
+    type Item = Vec<u8>;
+    type Error = tonic::Status;
+
+    fn encode(
+        &mut self,
+        item: Vec<u8>,
+        buffer: &mut tonic::codec::EncodeBuf<'_>,
+    ) -> Result<(), tonic::Status> {
+        bytes::BufMut::put_slice(buffer, &item);
+        Ok(())
+    }
+}
+
+impl tonic::codec::Decoder for Raw {
+    type Item = ();
+    type Error = tonic::Status;
+
+    fn decode(&mut self, buffer: &mut tonic::codec::DecodeBuf<'_>) -> Result<Option<()>, tonic::Status> {
+        let left = bytes::Buf::remaining(buffer);
+        bytes::Buf::advance(buffer, left);
+        Ok(Some(()))
+    }
+}
+
+#[tokio::test]
+async fn other_protocols_and_unreadable_messages_are_refused() {
+    let cluster = cluster().await;
+    let address = cluster.server.address().to_string();
+    let register = "/tharsis.control.v1.Control/RegisterNode";
+    // Field 2, the protocol: major 2.
+    let status = raw(&address, register, vec![0x12, 2, 0x08, 2]).await;
+    assert_eq!(status.code(), tonic::Code::FailedPrecondition);
+    assert!(status.message().contains("protocol 2.0") && status.message().contains("speaks 1.0"), "{status}");
+    // A newer minor version is served, so the node is what is missing next. Field 99 is unknown and ignored.
+    let status = raw(&address, register, vec![0x12, 4, 0x08, 1, 0x10, 7, 0x9a, 6, 1, 0]).await;
+    assert_eq!((status.code(), status.message()), (tonic::Code::InvalidArgument, "field node: is missing"));
+    let status = raw(&address, register, Vec::new()).await;
+    assert_eq!(
+        (status.code(), status.message()),
+        (tonic::Code::InvalidArgument, "field protocol: is missing")
+    );
+    let status = raw(&address, register, vec![0x12, 200, 1]).await;
+    assert_eq!(status.code(), tonic::Code::InvalidArgument, "cut short: {status}");
+    let put = "/tharsis.control.v1.Control/KvPut";
+    let status = raw(&address, put, vec![0; (16 << 20) + 1]).await;
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted, "too large: {status}");
+    let code_unit = "/tharsis.control.v1.Control/GetCodeUnit";
+    for length in [0_u8, 31, 33] {
+        let mut message = vec![0x0a, length];
+        message.resize(2 + usize::from(length), 1);
+        let status = raw(&address, code_unit, message).await;
+        assert_eq!(status.code(), tonic::Code::InvalidArgument);
+        assert!(status.message().starts_with("field hash: has"), "{status}");
+    }
+    assert!(cluster.client.list_nodes().await.is_ok());
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_there_and_somebody_else_are_told_apart_from_refusals() {
+    let [port] = tharsis_conformance::etcd::free_ports();
+    let impatient = ClientOptions { call_deadline: Duration::from_secs(2), patience: Duration::ZERO };
+    let error = ControlClient::connect(&format!("127.0.0.1:{port}"), impatient).await.map(drop).unwrap_err();
+    assert!(matches!(&error, CallError::Unreachable { cause, .. } if cause.contains("refused")), "{error}");
+    let error = ControlClient::connect("127.0.0.1", impatient).await.map(drop).unwrap_err();
+    assert!(error.to_string().contains("is not host:port"), "{error}");
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let begin = std::time::Instant::now();
+    let address = mute.local_addr().unwrap().to_string();
+    let error = ControlClient::connect(&address, impatient).await.map(drop).unwrap_err();
+    assert!(begin.elapsed() < Duration::from_secs(5), "{error}");
+}
+
+#[tokio::test]
+async fn stopping_ends_watches_and_closes_the_store() {
+    let cluster = cluster().await;
+    let stub = Stub::new(cluster.client.address(), Duration::from_secs(5)).unwrap();
+    let mut events = stub.watch_nodes(0).await.unwrap();
+    assert!(matches!(events.next().await, Ok(Some(_))));
+    let begin = std::time::Instant::now();
+    cluster.server.stop().await.unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    assert!(!matches!(events.next().await, Ok(Some(_))));
+    assert!(cluster.store.lease_grant(TTL).await.is_err());
+}
