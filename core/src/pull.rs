@@ -171,7 +171,9 @@ impl Pulls {
         let Some(pull) = self.pulls.get_mut(&object) else { return Vec::new() };
         pull.running = false;
         let bundles: Vec<_> = pull.needed_by.iter().copied().collect();
-        bundles.iter().for_each(|purpose| drop(self.remove(*purpose)));
+        for purpose in &bundles {
+            self.remove(*purpose);
+        }
         self.pulls.remove(&object);
         bundles
     }

@@ -118,11 +118,13 @@ impl Owner {
     pub fn released(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Effect>) {
         let Some(&slot) = self.by_id.get(&object) else { return };
         let Some(entry) = self.objects.get_mut(slot) else { return };
-        if entry.maker == Some(client) && entry.token == token {
+        let made = entry.maker == Some(client) && entry.token == token;
+        if made {
             entry.maker = None;
-        } else if let Some(links) = entry.links.as_mut() {
+        }
+        if let Some(links) = entry.links.as_mut() {
             links.fetchers.retain(|waiting| *waiting != (client, token));
-            if let Some(count) = links.holders.get_mut(&client) {
+            if let Some(count) = links.holders.get_mut(&client).filter(|_| !made) {
                 *count -= 1;
                 if *count == 0 {
                     links.holders.remove(&client);

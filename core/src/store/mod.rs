@@ -111,6 +111,9 @@ impl Store {
         let Some(regions) = self.regions.get_mut(&client) else { return };
         if let Some(at) = regions.iter().position(|r| r.extent == extent) {
             let rest = regions.swap_remove(at).rest();
+            if regions.is_empty() {
+                self.regions.remove(&client);
+            }
             self.give(rest);
         }
     }
@@ -163,6 +166,9 @@ impl Store {
         *count -= 1;
         if *count == 0 {
             pins.remove(&object);
+        }
+        if pins.is_empty() {
+            self.pins.remove(&client);
         }
         self.unpin_times(object, 1);
         true

@@ -440,7 +440,7 @@ impl Cluster {
         match action {
             Action::CancelRun { client, run } => self.tell(host, client, Told::Cancel(run)),
             Action::Deliver { client, token, object, extent } => {
-                let value = self.seen(host, object, extent);
+                let value = self.seen(host, (client, token), object, extent);
                 self.tell(host, client, Told::Value { token, value });
             }
             Action::GrantRegion { client, region, .. } => self.tell(host, client, Told::Region(region)),
@@ -459,8 +459,8 @@ impl Cluster {
         }
     }
 
-    fn seen(&self, host: usize, object: ObjectId, extent: Option<Extent>) -> Seen {
-        match (self.hosts[host].node.value(object), extent) {
+    fn seen(&self, host: usize, to: (ClientId, u64), object: ObjectId, extent: Option<Extent>) -> Seen {
+        match (self.hosts[host].node.value_for(to.0, to.1, object), extent) {
             (_, Some(extent)) => Seen::Local(extent),
             (Some(Value::Failed(failure)), None) => Seen::Failed(failure.clone()),
             (Some(Value::Inline(bytes)), None) => Seen::Inline(bytes.clone()),
