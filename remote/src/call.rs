@@ -11,6 +11,7 @@ use crate::worker::{Argument, RunClass};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::sync::Arc;
 use tharsis_protos::records::{ValueView, pack};
@@ -179,7 +180,7 @@ impl<T: DeserializeOwned> Parameter for Values<T> {
 pub struct TaskCall<'a> {
     client: &'a Client,
     class: &'a RunClass,
-    by_value: Decoder,
+    by_value: Decoder<'a>,
     arguments: &'a [Argument],
     pub(crate) outputs: Outputs,
 }
@@ -192,17 +193,26 @@ pub(crate) struct Outputs {
     /// Nothing in here may go before the report was sent.
     written: Vec<Written>,
     keep: Vec<Arc<Handle>>,
+    encoded: Encoded,
+    frame: Vec<u8>,
+}
+
+thread_local! {
+    /// Memory for results, kept from task to task.
+    static OUTPUTS: RefCell<Outputs> = RefCell::default();
 }
 
 impl<'a> TaskCall<'a> {
     pub(crate) fn new(
         client: &'a Client,
         class: &'a RunClass,
-        payload: &Payload,
+        payload: &'a Payload,
         arguments: &'a [Argument],
     ) -> Result<Self, Failure> {
         let by_value = Decoder::new(Some(client.clone()), payload).map_err(into_failure)?;
-        Ok(Self { client, class, by_value, arguments, outputs: Outputs::default() })
+        let mut outputs = OUTPUTS.take();
+        outputs.clear();
+        Ok(Self { client, class, by_value, arguments, outputs })
     }
 
     /// Takes the argument of one parameter; to be called in their order.
@@ -218,7 +228,7 @@ impl<'a> TaskCall<'a> {
     /// # Errors
     /// `InvalidArgument` if there are more.
     pub fn finish_arguments(&mut self) -> Result<(), Failure> {
-        if self.by_value.is_finished() {
+        if self.by_value.left() == 0 {
             return Ok(());
         }
         let name = &self.class.class.function_name;
@@ -276,16 +286,34 @@ impl<'a> TaskCall<'a> {
 }
 
 impl Outputs {
+    /// Gives the memory back for the next task; to be called after the report was sent.
+    pub(crate) fn recycle(mut self) {
+        const KEPT_BYTES: usize = 64 << 10;
+        self.clear();
+        if self.bytes.capacity() <= KEPT_BYTES && self.encoded.in_band.capacity() <= KEPT_BYTES {
+            OUTPUTS.set(self);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.bytes.clear();
+        self.written.clear();
+        self.keep.clear();
+        self.encoded.clear();
+    }
+
     fn push<T: Serialize>(&mut self, client: &Client, value: &T) -> Result<()> {
-        let mut encoded = Encoded::default();
+        let Self { encoded, frame, .. } = self;
+        encoded.clear();
         encoded.push(value)?;
         let layout = encoded.layout()?;
         if layout.total_len() <= INLINE_BYTES_MAX {
-            let mut frame = Vec::with_capacity(layout.total_len());
-            layout.push_frame(&encoded.in_band, &encoded.buffers, &mut frame);
-            pack::output(&mut self.bytes, &ValueView::Inline(&frame), &encoded.nested);
+            frame.clear();
+            layout.push_frame(&encoded.in_band, &encoded.buffers, frame);
+            pack::output(&mut self.bytes, &ValueView::Inline(frame), &encoded.nested);
         } else {
-            let written = client.write_frame(&encoded, &layout)?;
+            let written = client.write_frame(encoded, &layout)?;
             pack::output(&mut self.bytes, &ValueView::Local(written.extent), &encoded.nested);
             self.written.push(written);
         }

@@ -83,9 +83,10 @@ struct Sink {
 }
 
 /// Decodes values one after the other from a frame.
-pub(crate) struct Decoder {
-    source: Source,
+pub(crate) struct Decoder<'a> {
+    bytes: &'a [u8],
     in_band: Range<usize>,
+    source: Source,
 }
 
 /// The bytes of a value that is to be decoded.
@@ -107,6 +108,7 @@ impl Payload {
 }
 
 /// What the zero-copy kinds and references draw on while a value is decoded.
+#[derive(Default)]
 struct Source {
     whole: Bytes,
     buffers: Vec<Range<usize>>,
@@ -141,9 +143,9 @@ impl Flavor for Tail<'_> {
     }
 }
 
-impl Decoder {
+impl<'a> Decoder<'a> {
     /// Checks the frame and prepares to decode from it.
-    pub(crate) fn new(client: Option<Client>, payload: &Payload) -> Result<Self> {
+    pub(crate) fn new(client: Option<Client>, payload: &'a Payload) -> Result<Self> {
         let bytes = payload.bytes();
         let frame = Frame::parse(bytes).map_err(|bad| Error::corrupt(bad.to_string()))?;
         if frame.kind() != PayloadKind::Serde {
@@ -151,38 +153,35 @@ impl Decoder {
         }
         frame.verify().map_err(|bad| Error::corrupt(bad.to_string()))?;
         let buffers: Vec<_> = (0..frame.buffer_count()).filter_map(|i| frame.buffer_range(i)).collect();
-        let in_band_start = frame.in_band().as_ptr().addr() - bytes.as_ptr().addr();
-        let in_band = in_band_start..in_band_start + frame.in_band().len();
+        let start = frame.in_band().as_ptr().addr() - bytes.as_ptr().addr();
+        let in_band = start..start + frame.in_band().len();
+        // Only buffers are ever taken out of it.
         let whole = match payload {
+            _ if buffers.is_empty() => Bytes::new(),
             Payload::Mapped(mapped) => Bytes::from_owner(mapped.clone()),
             Payload::Inline(bytes) => Bytes::copy_from_slice(bytes),
         };
-        Ok(Self { source: Source { whole, buffers, client }, in_band })
+        Ok(Self { bytes, in_band, source: Source { whole, buffers, client } })
     }
 
     /// Decodes the next value.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let bytes = self.source.whole.clone();
-        let in_band = bytes.get(self.in_band.clone()).unwrap_or_default();
+        let in_band = self.bytes.get(self.in_band.clone()).unwrap_or_default();
         let (result, left) = self.source.lend(|| decode_prefix(in_band));
         self.in_band.start = self.in_band.end - left;
         result
     }
 
-    /// Whether everything was decoded.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.in_band.is_empty()
+    /// Bytes that were not decoded yet.
+    pub(crate) fn left(&self) -> usize {
+        self.in_band.len()
     }
 }
 
 impl Source {
     /// Runs `decode` with this source active on the thread.
     fn lend<R>(&mut self, decode: impl FnOnce() -> R) -> R {
-        let own = Self {
-            whole: self.whole.clone(),
-            buffers: std::mem::take(&mut self.buffers),
-            client: self.client.take(),
-        };
+        let own = std::mem::take(self);
         let outer = SOURCE.with(|source| source.borrow_mut().replace(own));
         let result = decode();
         if let Some(own) = SOURCE.with(|source| std::mem::replace(&mut *source.borrow_mut(), outer)) {
@@ -194,15 +193,12 @@ impl Source {
 
 /// Decodes a value that stands alone in its frame.
 pub(crate) fn decode<T: DeserializeOwned>(client: Option<&Client>, payload: &Payload) -> Result<T> {
-    if let [tharsis_types::payload::COMPACT, in_band @ ..] = payload.bytes() {
-        // The common case without buffers needs no copy of the bytes.
-        let mut source = Source { whole: Bytes::new(), buffers: Vec::new(), client: client.cloned() };
-        let (result, left) = source.lend(|| decode_prefix(in_band));
-        return if left == 0 || result.is_err() { result } else { Err(left_over::<T>(left)) };
-    }
     let mut decoder = Decoder::new(client.cloned(), payload)?;
     let value = decoder.next()?;
-    if decoder.is_finished() { Ok(value) } else { Err(left_over::<T>(decoder.in_band.len())) }
+    match decoder.left() {
+        0 => Ok(value),
+        left => Err(Error::corrupt(format!("{left} bytes are left over after a {}", name_of::<T>()))),
+    }
 }
 
 fn decode_prefix<T: DeserializeOwned>(in_band: &[u8]) -> (Result<T>, usize) {
@@ -216,10 +212,6 @@ fn decode_prefix<T: DeserializeOwned>(in_band: &[u8]) -> (Result<T>, usize) {
             (Err(Error::corrupt(format!("bytes do not decode to {}: {error}", name_of::<T>()))), in_band.len())
         }
     }
-}
-
-fn left_over<T>(left: usize) -> Error {
-    Error::corrupt(format!("{left} bytes are left over after a {}", name_of::<T>()))
 }
 
 fn name_of<T: ?Sized>() -> &'static str {

@@ -124,9 +124,10 @@ pub(crate) fn own_task(client: &Client) -> Option<Arc<TaskState>> {
 
 /// The task that this thread works for: its own, else the one that the client runs, else the client's root.
 pub(crate) fn task(client: &Client) -> Arc<TaskState> {
-    own_task(client)
-        .or_else(|| client.core().desk.running())
-        .unwrap_or_else(|| Arc::clone(&client.core().root))
+    let core = client.core();
+    // A driver runs no tasks: the path of most submissions.
+    let task = if core.is_worker { own_task(client).or_else(|| core.desk.running()) } else { None };
+    task.unwrap_or_else(|| Arc::clone(&core.root))
 }
 
 /// The task that runs on this thread, whatever its client.

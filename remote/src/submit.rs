@@ -16,6 +16,7 @@ use crate::reference::ObjectRef;
 use crate::registry::{self, Definition};
 use parking_lot::Mutex;
 use serde::Serialize;
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::Location;
@@ -50,6 +51,9 @@ struct Remembered {
 const REMEMBERED_COUNT: usize = 64;
 const NOTHING: Remembered = Remembered { client: 0, definition: 0, site: 0, class: 0 };
 
+/// Most calls have one output: no allocation for it.
+type Handles = SmallVec<[Arc<Handle>; 2]>;
+
 thread_local! {
     static REMEMBERED: [Cell<Remembered>; REMEMBERED_COUNT] = const { [const { Cell::new(NOTHING) }; REMEMBERED_COUNT] };
     /// Taken while in use; a `Serialize` that submits gets a fresh one.
@@ -74,7 +78,7 @@ impl Call<'_> {
     #[must_use]
     pub fn one<T>(mut self) -> ObjectRef<T> {
         match self.submit(1) {
-            Ok((_, handles)) => {
+            Ok(handles) => {
                 handles.into_iter().next().map_or_else(|| ObjectRef::failed(no_handle()), ObjectRef::new)
             }
             Err(error) => ObjectRef::failed(error),
@@ -85,7 +89,7 @@ impl Call<'_> {
     #[must_use]
     pub fn several<const N: usize>(mut self) -> [Output; N] {
         let mut handles = match self.submit(N as u32) {
-            Ok((_, handles)) => handles.into_iter(),
+            Ok(handles) => handles.into_iter(),
             Err(error) => return std::array::from_fn(|_| Output(Handle::failed(error.clone()))),
         };
         std::array::from_fn(|_| Output(handles.next().unwrap_or_else(|| Handle::failed(no_handle()))))
@@ -97,12 +101,12 @@ impl Call<'_> {
         let own = self.options.as_ref().and_then(|options| options.num_returns);
         let count = own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns);
         match self.submit(count) {
-            Ok((_, handles)) => handles.into_iter().map(ObjectRef::new).collect(),
+            Ok(handles) => handles.into_iter().map(ObjectRef::new).collect(),
             Err(error) => (0..count.max(1)).map(|_| ObjectRef::failed(error.clone())).collect(),
         }
     }
 
-    fn submit(&mut self, returns: u32) -> Result<(Client, Vec<Arc<Handle>>)> {
+    fn submit(&mut self, returns: u32) -> Result<Handles> {
         let client = current::current()?;
         let mut arguments = ARGUMENTS.take();
         arguments.clear();
@@ -112,7 +116,7 @@ impl Call<'_> {
         });
         arguments.clear();
         ARGUMENTS.set(arguments);
-        outcome.map(|handles| (client, handles))
+        outcome
     }
 }
 
@@ -136,7 +140,7 @@ fn send_call(
     class: u32,
     returns: u32,
     arguments: &mut Arguments,
-) -> Result<Vec<Arc<Handle>>> {
+) -> Result<Handles> {
     let layout = arguments.encoded.layout()?;
     let state = current::task(client);
     let mut frame = FRAME.take();
@@ -156,7 +160,7 @@ fn send_call(
     }
     let task = state.next_child();
     let handles = new_handles(client, task, returns);
-    let tokens: smallvec::SmallVec<[u8; 64]> = handles.iter().flat_map(|h| h.token().to_le_bytes()).collect();
+    let tokens: SmallVec<[u8; 64]> = handles.iter().flat_map(|h| h.token().to_le_bytes()).collect();
     let dependencies = pack::dependencies(&arguments.dependencies);
     let nested = match whole {
         None => pack::references(&arguments.encoded.nested),
@@ -183,7 +187,7 @@ fn malformed(bad: tharsis_protos::records::BadRecord) -> Error {
     Error::internal(bad.to_string())
 }
 
-fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Vec<Arc<Handle>> {
+fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Handles {
     let owner = client.node();
     let mut slab = client.core().slab.lock();
     (0..returns)

@@ -213,6 +213,7 @@ fn execute(client: &Client, run: Run) {
         Ok(outputs) => {
             let view = OutputsView::new(outputs.count, &outputs.bytes);
             client.send_or_lose(&FromClient::Done { slot, run_ns, outcome: OutcomeView::Returned(view) });
+            outputs.recycle();
         }
         Err(failure) => core.report_failure(slot, run_ns, failure.at(origin(core, &class, task, attempt))),
     }

@@ -19,6 +19,22 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
+/// Only the submissions, for a profiler.
+#[test]
+#[ignore = "a measurement"]
+fn submissions() {
+    let node = start(Plan { workers: 1, slots: 1, ahead: 64 });
+    let _entered = node.enter();
+    let mut samples = Vec::new();
+    for _ in 0..300 {
+        let started = Instant::now();
+        let references: Vec<_> = (0..4000).map(|_| nothing::remote()).collect();
+        samples.push(started.elapsed().as_secs_f64() * 1e6 / 4000.0);
+        get_all(&references, None).unwrap();
+    }
+    println!("submit in bursts p50 {:.3} us", median(samples));
+}
+
 #[test]
 #[ignore = "a measurement"]
 fn pace() {
