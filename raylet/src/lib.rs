@@ -25,7 +25,8 @@ pub mod registry;
 pub mod rim;
 pub mod workers;
 
-pub use node::{Embedded, NodeHandle, NodeOptions};
+pub use node::{Embedded, NodeHandle, NodeOptions, Shared, connect_embedded};
+pub use rim::Workforce;
 
 use tharsis_types::ClientId;
 

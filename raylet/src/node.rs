@@ -105,6 +105,16 @@ impl Parts {
         Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry })
     }
 
+    fn shared(&self) -> Shared {
+        Shared {
+            id: self.id,
+            inbox: Arc::clone(&self.inbox),
+            board: self.board.clone(),
+            arena: Arc::clone(&self.arena),
+            registry: Arc::clone(&self.registry),
+        }
+    }
+
     fn run(self, workforce: Box<dyn Workforce>, socket: Option<LocalSocket>) -> Result<NodeHandle, Failure> {
         let rim = Rim::new(
             Arc::clone(&self.arena),
@@ -129,16 +139,16 @@ impl Parts {
 }
 
 impl NodeHandle {
-    /// A node inside this process, whose workers are what `make_workforce` makes of its inbox.
+    /// A node inside this process, whose workers are what `make_workforce` makes.
     ///
     /// # Errors
     /// If there is no memory for its store.
     pub fn embedded(
         options: NodeOptions,
-        make_workforce: impl FnOnce(Arc<Inbox>) -> Box<dyn Workforce>,
+        make_workforce: impl FnOnce(Shared) -> Box<dyn Workforce>,
     ) -> Result<Self, Failure> {
         let parts = Parts::new(new_node_id()?, options, false)?;
-        let workforce = make_workforce(Arc::clone(&parts.inbox));
+        let workforce = make_workforce(parts.shared());
         parts.run(workforce, None)
     }
 
@@ -247,6 +257,18 @@ pub struct Shared {
     board: BellBoard,
     arena: Arc<Arena>,
     registry: Arc<Registry>,
+}
+
+impl Shared {
+    /// Tells the loop that a client of this process is gone.
+    pub fn gone(&self, client: ClientId, failure: Failure) {
+        self.inbox.put(Input::Event(Event::ClientGone { client, failure: Arc::new(failure) }));
+    }
+
+    /// Tells the loop that a worker could not be started.
+    pub fn start_failed(&self, start: u64, failure: Failure) {
+        self.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure: Arc::new(failure) }));
+    }
 }
 
 /// Connects a client that lives in the node's process.
