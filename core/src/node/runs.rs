@@ -127,8 +127,13 @@ impl Node {
         let key = (from, lease);
         let mut lent = Vec::new();
         let mut dependencies = Vec::new();
+        let mut freed = None;
         for needed in pushed.dependencies {
-            let Some(slot) = self.owner.adopt(needed.dependency.reference, Some(from), &mut self.effects) else { continue };
+            let reference = needed.dependency.reference;
+            let Some(slot) = self.owner.adopt(reference, Some(from), &mut self.effects) else {
+                freed = Some(reference.object);
+                continue;
+            };
             lent.push(slot);
             dependencies.push((needed.dependency, slot));
             let object = needed.dependency.reference.object;
@@ -156,11 +161,23 @@ impl Node {
             stage: Stage::Staging,
             pins: Vec::new(),
         };
-        self.stage(run, out);
+        match freed {
+            None => self.stage(run, out),
+            Some(object) => {
+                let number = self.runs.insert(run);
+                self.runs_of.entry(client).or_default().push_back(number);
+                self.arguments_lost(number, object, out);
+            }
+        }
     }
 
     /// All arguments of a run are here.
     pub(super) fn arguments_ready(&mut self, run: u32, out: &mut Vec<Action>) {
+        match self.failed_argument(run) {
+            None => {}
+            Some(Some(failure)) => return self.arguments_refused(run, failure, out),
+            Some(None) => return self.return_run(run, out),
+        }
         let missing = self.pin_arguments(run);
         if !missing.is_empty() {
             self.want(Purpose::Arguments(run), missing, out);
@@ -290,7 +307,9 @@ impl Node {
         assert_eq!(listed, self.runs.len(), "a run without a worker, or listed twice");
         for (number, run) in self.runs.iter() {
             assert!(self.runs_of[&run.client].contains(&number), "run {number} is not with its worker");
-            let started = self.runs.iter().filter(|(_, r)| r.task == run.task && r.attempt == run.attempt).count();
+            // Another owner's task of the same name is another task: its parent ran again elsewhere.
+            let same = |r: &Run| r.task == run.task && r.attempt == run.attempt && r.lease.0 == run.lease.0;
+            let started = self.runs.iter().filter(|(_, r)| same(r)).count();
             assert_eq!(started, 1, "an attempt of {} is started twice", run.task);
         }
     }
@@ -309,6 +328,17 @@ impl Node {
     /// Whether more than one run is with a worker.
     pub(super) fn has_runs_behind(&self, client: ClientId) -> bool {
         self.runs_of.get(&client).is_some_and(|runs| 1 < runs.len())
+    }
+
+    /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing if it
+    /// is being made again.
+    fn failed_argument(&self, number: u32) -> Option<Option<Arc<Failure>>> {
+        let mut slots = self.runs.get(number)?.dependencies.iter().map(|(_, slot)| *slot);
+        slots.find_map(|slot| match self.owner.entry(slot)? {
+            (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
+            (_, Some(Value::Failed(failure))) => Some(Some(failure.clone())),
+            (_, None) => Some(None),
+        })
     }
 
     /// Pins what is here of a run's arguments and returns what is not.

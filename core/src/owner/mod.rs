@@ -333,8 +333,9 @@ impl Owner {
         let nested = inside.iter().filter_map(|slot| self.lend(*slot, to)).collect();
         let dependencies = needed
             .into_iter()
-            .map(|(dependency, slot)| {
-                let _reference = self.lend(slot, to);
+            .map(|(mut dependency, slot)| {
+                // The client's name for it may be out of date: what ran again elsewhere has another owner.
+                dependency.reference = self.lend(slot, to).unwrap_or(dependency.reference);
                 let (state, nested) = self.remote_state(slot, to);
                 PushedDependency { dependency, state, nested }
             })

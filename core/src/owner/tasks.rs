@@ -204,10 +204,27 @@ impl Owner {
         let failure = match (task.cancelled, self.ended_jobs.contains(&task.id.job())) {
             (_, true) => job_ended(),
             (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),
+            (false, false) if self.waits_again(slot) => return,
             (false, false) => return self.enqueue_first(slot),
         };
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
+    }
+
+    /// Lets a task wait again if one of its arguments is being made again; true if so.
+    fn waits_again(&mut self, slot: u32) -> bool {
+        let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return false };
+        let unmade = |object: &u32| self.objects.get(*object).is_some_and(|o| o.value.is_none());
+        let objects: Vec<_> = inputs.dependencies.iter().map(|(_, object)| *object).filter(unmade).collect();
+        if let Some(task) = self.tasks.get_mut(slot).filter(|_| !objects.is_empty()) {
+            task.state = TaskState::Waiting { missing: objects.len() as u32 };
+        }
+        for object in &objects {
+            if let Some(object) = self.objects.get_mut(*object) {
+                object.links().dependents.push(slot);
+            }
+        }
+        !objects.is_empty()
     }
 
     fn callable_class(&self, client: ClientId, number: u32, returns: usize) -> Result<u32, Arc<Failure>> {
