@@ -48,6 +48,7 @@ extern crate self as tharsis;
 mod embedded;
 mod init;
 pub mod machine;
+pub mod observe;
 pub mod process;
 mod runtime;
 mod start;

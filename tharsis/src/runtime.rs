@@ -1,10 +1,15 @@
 //! A runtime that was started, and how threads use it.
 
-use tharsis_remote::{Client, JobId, NodeId, current};
+use tharsis_protos::handshake::Report;
+use tharsis_remote::{Client, JobId, NodeId, Result, current};
 
 /// What start-up gives: the driver's client, and how to end everything behind it.
 pub(crate) struct Started {
     pub(crate) client: Client,
+    /// The node's socket, if it is another process.
+    pub(crate) socket: Option<std::path::PathBuf>,
+    /// Asks the node how it is.
+    pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
     /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is closed.
     pub(crate) stop: Box<dyn FnOnce() + Send>,
 }
@@ -13,6 +18,8 @@ pub(crate) struct Started {
 #[must_use = "the runtime ends when this is dropped"]
 pub struct Runtime {
     client: Client,
+    socket: Option<std::path::PathBuf>,
+    report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
     stop: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -27,7 +34,7 @@ impl Runtime {
         if is_global {
             current::set_global(Some(started.client.clone()));
         }
-        Self { client: started.client, stop: Some(started.stop) }
+        Self { client: started.client, socket: started.socket, report: started.report, stop: Some(started.stop) }
     }
 
     /// Makes this the runtime of the current thread until the answer is dropped.
@@ -46,6 +53,20 @@ impl Runtime {
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.client.node()
+    }
+
+    /// The socket of the node, if it is another process.
+    #[must_use]
+    pub fn socket(&self) -> Option<&std::path::Path> {
+        self.socket.as_deref()
+    }
+
+    /// How the node is: what it has, what is in use, what waits and why.
+    ///
+    /// # Errors
+    /// `Disconnected` if the node does not answer.
+    pub fn report(&self) -> Result<Report> {
+        (self.report)()
     }
 
     /// Ends the runtime now; the same as dropping it.

@@ -3,9 +3,10 @@
 use crate::init::Init;
 use crate::process::NodeProcess;
 use crate::runtime::Started;
-use crate::{embedded, machine};
+use crate::{embedded, machine, observe};
 use std::path::{Path, PathBuf};
-use tharsis_protos::handshake::Role;
+use std::sync::Arc;
+use tharsis_protos::handshake::{Question, Role};
 use tharsis_raylet::NodeOptions;
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::CodeUnitId;
@@ -21,20 +22,32 @@ pub(crate) fn start(init: &Init) -> Result<Started> {
 
 fn start_embedded(init: &Init) -> Result<Started> {
     let (client, node) = embedded::start(options(init)?)?;
-    Ok(Started { client, stop: Box::new(move || node.stop()) })
+    let node = Arc::new(node);
+    let asked = Arc::clone(&node);
+    let report = Box::new(move || Ok(asked.report()?));
+    Ok(Started { client, socket: None, report, stop: Box::new(move || node.stop()) })
 }
 
 /// Starts a node process that ends with this one, and connects to it.
 fn start_node(init: &Init) -> Result<Started> {
     let node = NodeProcess::start(&options(init)?, init.scratch.as_deref())?;
     let client = connect_driver(init, node.socket())?;
-    Ok(Started { client, stop: Box::new(move || drop(node)) })
+    let socket = node.socket().to_owned();
+    Ok(started(client, socket, Box::new(move || drop(node))))
 }
 
 /// Connects to a node that runs on this machine.
 fn start_at(init: &Init, address: &str) -> Result<Started> {
-    let client = connect_driver(init, &machine::find_socket(address)?)?;
-    Ok(Started { client, stop: Box::new(|| {}) })
+    let socket = machine::find_socket(address)?;
+    let client = connect_driver(init, &socket)?;
+    Ok(started(client, socket, Box::new(|| {})))
+}
+
+/// A runtime whose node is another process.
+fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send>) -> Started {
+    let asked = socket.clone();
+    let report = Box::new(move || observe::ask(&asked, Question::Status));
+    Started { client, socket: Some(socket), report, stop }
 }
 
 fn connect_driver(init: &Init, socket: &Path) -> Result<Client> {

@@ -1,0 +1,172 @@
+//! What the machine can do without us: two processes that wake each other, a socket echo, memcpy.
+//!
+//! The other process of a floor is this program again, started with `bench-peer KIND ARGUMENT`.
+
+use anyhow::{Context, Result, bail};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tharsis_object_store::{Channel, Segment, SpinPolicy};
+
+/// Messages of one batch of the echo.
+const ECHO_BATCH: usize = 64;
+/// Bytes of one message of the echo, about a task's record.
+const ECHO_BYTES: usize = 100;
+const PEER_WAIT: Duration = Duration::from_secs(10);
+
+/// Round trip of a message between two processes through shared memory, in microseconds: (sleeping on a futex each
+/// time, spinning).
+pub fn wake_round_trip_us(rounds: usize) -> Result<(f64, f64)> {
+    Ok((ping_pong(rounds, SpinPolicy::SLEEP, "sleep")?, ping_pong(rounds * 4, SpinPolicy::BRIEF, "spin")?))
+}
+
+/// Messages per second that one process can send to another over a Unix socket in batches and get back.
+pub fn socket_echo_per_s(messages: usize) -> Result<f64> {
+    let path = std::env::temp_dir().join(format!("tharsis-echo-{}", std::process::id()));
+    let _stale = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path)?;
+    let mut child = peer("echo", &path.display().to_string())?;
+    let (mut stream, _) = listener.accept()?;
+    std::fs::remove_file(&path)?;
+    let rate = echo(&mut stream, messages)?;
+    drop(stream);
+    child.wait()?;
+    Ok(rate)
+}
+
+/// Copies of `bytes` bytes between warm buffers, in GB/s: the better of one thread and two.
+pub fn memcpy_gb_s(bytes: usize) -> f64 {
+    let source = vec![1u8; bytes];
+    let mut target = vec![2u8; bytes];
+    let mut best: f64 = 0.0;
+    for threads in [1, 2] {
+        for _ in 0..3 {
+            let started = Instant::now();
+            copy_with(threads, &mut target, &source);
+            best = best.max(bytes as f64 / 1e9 / started.elapsed().as_secs_f64());
+        }
+    }
+    std::hint::black_box(&target);
+    best
+}
+
+/// The same into memory that no page exists for yet.
+pub fn cold_memcpy_gb_s(bytes: usize) -> f64 {
+    let source = vec![1u8; bytes];
+    // Zeroed memory of this size comes as untouched pages from the system.
+    let mut target = vec![0u8; bytes];
+    let started = Instant::now();
+    copy_with(2, &mut target, &source);
+    let rate = bytes as f64 / 1e9 / started.elapsed().as_secs_f64();
+    std::hint::black_box(&target);
+    rate
+}
+
+/// The other process of a floor.
+///
+/// # Errors
+/// An unknown kind, or a peer that went away.
+pub fn serve(kind: &str, argument: &str) -> Result<()> {
+    match kind {
+        "sleep" => answer_pings(argument, SpinPolicy::SLEEP),
+        "spin" => answer_pings(argument, SpinPolicy::BRIEF),
+        "echo" => answer_echo(argument),
+        _ => bail!("unknown floor {kind:?}"),
+    }
+}
+
+fn copy_with(threads: usize, target: &mut [u8], source: &[u8]) {
+    let part = target.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (t, s) in target.chunks_mut(part).zip(source.chunks(part)) {
+            scope.spawn(move || t.copy_from_slice(s));
+        }
+    });
+}
+
+fn peer(kind: &str, argument: &str) -> Result<Child> {
+    let program = std::env::current_exe()?;
+    Command::new(program).args(["bench-peer", kind, argument]).spawn().context("cannot start the peer of a floor")
+}
+
+fn ping_pong(rounds: usize, policy: SpinPolicy, kind: &str) -> Result<f64> {
+    // Two segments, because in a channel only the client has a bell.
+    let (there, back) = (Arc::new(Segment::create("ping", Channel::BYTES)?), Arc::new(Segment::create("pong", Channel::BYTES)?));
+    let (mut to, mut from) = (Channel::node_side(&there)?, Channel::node_side(&back)?);
+    let mut child = peer(kind, &format!("{} {}", there.name(), back.name()))?;
+    let mut samples = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let started = Instant::now();
+        to.producer.try_push(&[&[1; 32]])?;
+        to.producer.publish();
+        to.bell.ring();
+        if !from.bell.wait(policy, Some(PEER_WAIT), || from.consumer.has_news()) {
+            bail!("the peer of the floor does not answer");
+        }
+        from.consumer.drain(1, |_| ())?;
+        samples.push(started.elapsed().as_secs_f64() * 1e6);
+    }
+    to.producer.try_push(&[&[0; 32]])?;
+    to.producer.publish();
+    to.bell.ring();
+    child.wait()?;
+    Ok(super::statistics::median(&mut samples))
+}
+
+fn answer_pings(names: &str, policy: SpinPolicy) -> Result<()> {
+    let (there, back) = names.split_once(' ').context("two segments")?;
+    let mut from = Channel::client_side(&Arc::new(Segment::open(there)?))?;
+    let mut to = Channel::client_side(&Arc::new(Segment::open(back)?))?;
+    let mut more = true;
+    while more {
+        if !from.bell.wait(policy, Some(PEER_WAIT), || from.consumer.has_news()) {
+            bail!("no pings");
+        }
+        from.consumer.drain(1, |message| more = message.first() == Some(&1))?;
+        to.producer.try_push(&[&[2; 32]])?;
+        to.producer.publish();
+        to.bell.ring();
+    }
+    Ok(())
+}
+
+fn echo(stream: &mut UnixStream, messages: usize) -> Result<f64> {
+    let batch = vec![7u8; ECHO_BATCH * ECHO_BYTES];
+    let rounds = messages / ECHO_BATCH;
+    let mut reader = stream.try_clone()?;
+    let started = Instant::now();
+    let reading = std::thread::spawn(move || -> Result<()> {
+        let mut buffer = vec![0u8; 64 * ECHO_BYTES * ECHO_BATCH];
+        let mut left = rounds * ECHO_BATCH * ECHO_BYTES;
+        while left > 0 {
+            let len = reader.read(&mut buffer)?;
+            if len == 0 {
+                bail!("the echo ended early");
+            }
+            left -= len;
+        }
+        Ok(())
+    });
+    for _ in 0..rounds {
+        stream.write_all(&batch)?;
+    }
+    match reading.join() {
+        Ok(outcome) => outcome?,
+        Err(_) => bail!("the reader of the echo panicked"),
+    }
+    Ok((rounds * ECHO_BATCH) as f64 / started.elapsed().as_secs_f64())
+}
+
+fn answer_echo(path: &str) -> Result<()> {
+    let mut stream = UnixStream::connect(path)?;
+    let mut buffer = vec![0u8; ECHO_BATCH * ECHO_BYTES];
+    loop {
+        let len = stream.read(&mut buffer)?;
+        if len == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..len])?;
+    }
+}

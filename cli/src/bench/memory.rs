@@ -1,0 +1,43 @@
+//! Memory and processor time of processes, from /proc.
+
+use anyhow::{Context, Result};
+use std::time::Duration;
+
+/// Proportional set size of a process, in bytes: its own pages, and its share of those it shares.
+pub fn pss_bytes(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let line = text.lines().find(|l| l.starts_with("Pss:")).with_context(|| format!("no Pss in {path}"))?;
+    let kib: u64 = line.split_whitespace().nth(1).context("Pss has no value")?.parse()?;
+    Ok(kib << 10)
+}
+
+/// A process and all its descendants.
+pub fn family(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = all.get(at).copied() {
+        at += 1;
+        let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            all.extend(children.split_whitespace().filter_map(|c| c.parse::<u32>().ok()));
+        }
+    }
+    all
+}
+
+/// Processor time a process has used.
+pub fn cpu_time(pid: u32) -> Result<Duration> {
+    let path = format!("/proc/{pid}/schedstat");
+    let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let main: u64 = text.split_whitespace().next().context("schedstat is empty")?.parse()?;
+    let mut total = main;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
+        if task.file_name().to_string_lossy() != pid.to_string() {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            total += text.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    Ok(Duration::from_nanos(total))
+}

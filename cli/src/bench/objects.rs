@@ -1,0 +1,71 @@
+//! Objects: small and large puts and gets.
+
+use super::statistics::{median, quantile};
+use super::{Measurement, Options, floors, tasks};
+use anyhow::{Result, bail};
+use std::time::Instant;
+use tharsis::prelude::*;
+
+/// Bytes of a small object.
+const SMALL_BYTES: usize = 1000;
+/// Bytes of a large object.
+const LARGE_BYTES: usize = 1_000_000_000;
+
+/// put and get of a kilobyte.
+pub fn small(options: &Options) -> Result<Measurement> {
+    let rounds = if options.quick { 2_000 } else { 20_000 };
+    let _runtime = tasks::runtime(options, 1)?;
+    let value = Blob::from(vec![7u8; SMALL_BYTES]);
+    let (mut puts, mut gets) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
+    for _ in 0..rounds {
+        let started = Instant::now();
+        let reference = put(&value)?;
+        puts.push(started.elapsed().as_secs_f64() * 1e6);
+        let started = Instant::now();
+        let read = reference.get()?;
+        gets.push(started.elapsed().as_secs_f64() * 1e6);
+        if read.len() != SMALL_BYTES {
+            bail!("the object has {} bytes", read.len());
+        }
+    }
+    let (put_us, get_us) = (median(&mut puts), median(&mut gets));
+    Ok(Measurement::new("object-small", put_us, "us", 0.0)
+        .with("get_us", get_us)
+        .with("put_p99_us", quantile(&puts, 0.99)))
+}
+
+/// put of a gigabyte into warm pages, and what the first one costs.
+pub fn large(options: &Options) -> Result<Measurement> {
+    let bytes = if options.quick { LARGE_BYTES / 10 } else { LARGE_BYTES };
+    let floor = floors::memcpy_gb_s(bytes);
+    let cold_floor = floors::cold_memcpy_gb_s(bytes);
+    let init = match options.embedded {
+        true => tharsis::init().num_cpus(1.0),
+        false => tharsis::init().workers(1),
+    };
+    let _runtime = init.store_bytes(bytes as u64 * 5 / 2).start()?;
+    let value = Blob::from(vec![7u8; bytes]);
+    let mut rates = Vec::new();
+    let mut gets = Vec::new();
+    let mut cold = 0.0;
+    for run in 0..6 {
+        let started = Instant::now();
+        let reference = put(&value)?;
+        let rate = bytes as f64 / 1e9 / started.elapsed().as_secs_f64();
+        let started = Instant::now();
+        let read = reference.get()?;
+        gets.push(started.elapsed().as_secs_f64() * 1e6);
+        if read.len() != bytes || read[bytes - 1] != 7 {
+            bail!("the object is not what was put");
+        }
+        if run == 0 {
+            cold = rate;
+        } else {
+            rates.push(rate);
+        }
+    }
+    Ok(Measurement::new("object-large", median(&mut rates), "GB/s", floor)
+        .with("get_us", median(&mut gets))
+        .with("cold_gb_s", cold)
+        .with("cold_ratio", cold / cold_floor))
+}

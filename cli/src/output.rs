@@ -1,0 +1,21 @@
+//! What the command prints. A reader that goes away (`| head -1`) ends the command quietly.
+
+use anyhow::Result;
+use std::io::{ErrorKind, Write};
+
+/// Prints a line to standard output.
+///
+/// # Errors
+/// If it cannot be written for another reason than that nobody reads.
+pub fn line(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Prints a line to standard error.
+pub fn complain(text: &str) {
+    let _nobody_reads = writeln!(std::io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,42 @@
+//! Asking a node how it is, and telling it to stop.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use tharsis_object_store::local_socket::{check_peer, recv_frame, send_frame};
+use tharsis_protos::handshake::{
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role,
+};
+use tharsis_remote::{Error, FailureKind, Result};
+
+/// How long a node may take to answer.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+/// Asks the node that listens at `socket`.
+///
+/// # Errors
+/// `Disconnected` if no node answers there, what it refuses with otherwise.
+pub fn ask(socket: &Path, question: Question) -> Result<Report> {
+    let unreachable = |cause: &dyn std::fmt::Display| {
+        let text = format!("no node answers at {}: {cause}", socket.display());
+        Error::new(FailureKind::Disconnected, text)
+    };
+    let stream = UnixStream::connect(socket).map_err(|cause| unreachable(&cause))?;
+    check_peer(&stream).map_err(|cause| unreachable(&cause))?;
+    stream.set_read_timeout(Some(ANSWER_WAIT)).map_err(|cause| unreachable(&cause))?;
+    let hello = Hello {
+        magic: HELLO_MAGIC,
+        version: PROTOCOL_VERSION,
+        pid: std::process::id(),
+        role: Role::Observer(question),
+        functions: Vec::new(),
+    };
+    let hello = postcard::to_stdvec(&hello).map_err(|cause| unreachable(&cause))?;
+    send_frame(&stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| unreachable(&cause))?;
+    let (answer, _descriptor) = recv_frame(&stream, HELLO_BYTES_MAX).map_err(|cause| unreachable(&cause))?;
+    match postcard::from_bytes(&answer).map_err(|cause| unreachable(&cause))? {
+        Answer::Report(report) => Ok(*report),
+        Answer::Refused(failure) => Err(failure.into()),
+        Answer::Welcome(_) => Err(Error::new(FailureKind::Internal, "the node answered something else")),
+    }
+}

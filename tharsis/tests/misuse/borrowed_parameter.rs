@@ -1,0 +1,8 @@
+use tharsis::prelude::*;
+
+#[remote]
+fn length(text: &str) -> usize {
+    text.len()
+}
+
+fn main() {}

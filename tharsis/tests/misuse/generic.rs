@@ -1,0 +1,8 @@
+use tharsis::prelude::*;
+
+#[remote]
+fn same<T>(value: T) -> T {
+    value
+}
+
+fn main() {}

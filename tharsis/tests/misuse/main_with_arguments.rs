@@ -1,0 +1,2 @@
+#[tharsis::main]
+fn main(count: u64) {}

@@ -1,0 +1,2 @@
+#[tharsis::main(workers = 2)]
+fn main() {}
