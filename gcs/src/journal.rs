@@ -13,8 +13,10 @@
 use crate::embedded::EmbeddedLimits;
 use crate::error::{StoreError, chain};
 use crate::keyspace::{Commit, Entry, KeySpace};
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,6 +25,11 @@ use tokio::time::Instant;
 const FORMAT: u64 = 1;
 /// The key space is in memory anyway, so the file needs little more than its own pages in flight.
 const CACHE_BYTES: usize = 4 << 20;
+
+/// How a redb file begins.
+const DATABASE_MAGIC: &[u8; 4] = b"redb";
+/// Its pages.
+const PAGE_BYTES: u64 = 4096;
 
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 const LEASES: TableDefinition<u64, u64> = TableDefinition::new("leases");
@@ -38,11 +45,16 @@ pub(crate) struct Journal {
 impl Journal {
     /// Opens or makes the file and reads all of it. Blocks.
     pub(crate) fn open(path: &Path, limits: EmbeddedLimits) -> Result<(Self, KeySpace), StoreError> {
-        let database =
-            Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(|error| match error {
-                DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: path.to_owned() },
-                error => io(path, &error),
-            })?;
+        let database = match create(path) {
+            Err(DatabaseError::Storage(StorageError::Corrupted(_))) if complete_last_page(path)? => {
+                create(path)
+            }
+            other => other,
+        };
+        let database = database.map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path: path.to_owned() },
+            error => io(path, &error),
+        })?;
         let journal = Self { database, path: path.to_owned() };
         journal.prepare()?;
         let space = journal.read(limits)?;
@@ -130,6 +142,28 @@ impl Journal {
         let counters = (counter("revision")?, counter("next_lease")?);
         Ok(KeySpace::restored(limits, entries, leases, counters, Instant::now()))
     }
+}
+
+fn create(path: &Path) -> Result<Database, DatabaseError> {
+    Database::builder().set_cache_size(CACHE_BYTES).create(path)
+}
+
+/// Fills up a last page that was written in part; whether there was one. The database takes such a file for one that
+/// others have cut, though it can do without the page: if a commit needs it, the zeros do not match its checksum
+/// and the commit before is used.
+fn complete_last_page(path: &Path) -> Result<bool, StoreError> {
+    let fail = |error: std::io::Error| io(path, &error);
+    let mut file = File::options().read(true).write(true).open(path).map_err(fail)?;
+    let len_bytes = file.metadata().map_err(fail)?.len();
+    let mut magic = [0; DATABASE_MAGIC.len()];
+    if len_bytes.is_multiple_of(PAGE_BYTES)
+        || file.read_exact(&mut magic).is_err()
+        || magic != *DATABASE_MAGIC
+    {
+        return Ok(false);
+    }
+    file.set_len(len_bytes.next_multiple_of(PAGE_BYTES)).map_err(fail)?;
+    Ok(true)
 }
 
 fn io(path: &Path, error: &dyn std::error::Error) -> StoreError {
