@@ -131,6 +131,10 @@ impl Node {
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.drivers.remove(&client) {
             self.owner.drop_job(job, &mut self.effects);
+            if self.ended_jobs.len() == super::ENDED_JOBS_MAX {
+                self.ended_jobs.pop_front();
+            }
+            self.ended_jobs.push_back(job);
             let others: Vec<_> = self.links.keys().copied().collect();
             others.into_iter().for_each(|node| self.send(node, Message::JobEnded { job }));
             self.job_ended(job, out);

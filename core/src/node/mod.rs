@@ -37,6 +37,9 @@ const REPORT_EVERY: Now = 20 * MS;
 /// How often waiting lease requests ask for leases of others back.
 const RECALL_EVERY: Now = 50 * MS;
 
+/// Ended jobs that a node remembers to tell those who join.
+const ENDED_JOBS_MAX: usize = 1024;
+
 /// What a node starts with.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -63,6 +66,8 @@ pub struct Node {
     /// Runs of each worker, oldest first: the first has started or is next.
     runs_of: IdMap<ClientId, VecDeque<u32>>,
     drivers: IdMap<ClientId, JobId>,
+    /// Jobs that ended here, newest last, for nodes that hear of this one only now.
+    ended_jobs: VecDeque<JobId>,
     /// References whose value is mapped by the client.
     mapped: IdSet<(ClientId, u64)>,
     /// Objects that clients are waiting to read.
@@ -148,6 +153,7 @@ impl Node {
             runs: Slab::default(),
             runs_of: IdMap::default(),
             drivers: IdMap::default(),
+            ended_jobs: VecDeque::new(),
             mapped: IdSet::default(),
             reads: IdMap::default(),
             copy_owners: IdMap::default(),

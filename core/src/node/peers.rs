@@ -19,6 +19,9 @@ impl Node {
         self.view.joined(member.clone());
         let load = self.load();
         self.send(member.node, Message::LoadReport { free: load.free, waiting: load.waiting });
+        for job in self.ended_jobs.clone() {
+            self.send(member.node, Message::JobEnded { job });
+        }
         self.owner.dirty_all();
     }
 
