@@ -111,19 +111,19 @@ async fn a_file_keeps_what_was_committed_and_begins_leases_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let store = open(&path).await;
-    let (lease, _) = store.lease_grant(Duration::from_millis(1500)).await.unwrap();
+    let (lease, _) = store.lease_grant(Duration::from_millis(4000)).await.unwrap();
     let leased = Op::Put { key: "leased".into(), value: "1".into(), lease: Some(lease) };
     let revision = store.txn(Txn::always(vec![Op::put("kept", "1"), leased])).await.unwrap().revision;
     assert_eq!(
         Embedded::open(&path, EmbeddedLimits::default()).await.map(drop),
         Err(StoreError::InUse { path: path.clone() })
     );
-    tokio::time::sleep(Duration::from_millis(1000)).await;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
     store.close().await;
     drop(store);
 
     let store = open(&path).await;
-    tokio::time::sleep(Duration::from_millis(1000)).await;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
     assert_eq!(value(&store, "kept").await.as_deref(), Some("1"));
     assert_eq!(value(&store, "leased").await.as_deref(), Some("1"), "the lease has its full length again");
     let mut old = store.watch(b"".to_vec(), revision).await.unwrap();
