@@ -11,7 +11,9 @@
 //! values must not wake it once per value. Therefore it *naps* (a plain timed park, not on the bell, so that the node
 //! pays for no wake-up) for as long as leaders are active or records keep coming, and *listens* (asleep on the bell)
 //! otherwise. A nap delays what only the pump would read by at most [`NAP`]; whoever awaits asynchronously
-//! ends the nap and keeps the pump from napping.
+//! ends the nap and keeps the pump from napping. When one leader leads for many naps on end (a worker without
+//! work, a driver in a long `get`), the pump *rests* until that leader leaves and wakes it, so that an idle
+//! process is idle.
 //!
 //! No wake-up is lost:
 //! * A leader that leaves unlocks, then looks at `followers` and wakes one, which leads on. A follower enters itself
@@ -36,6 +38,10 @@ use tharsis_types::{Failure, FailureKind};
 
 /// How long the pump looks away while others read or records keep coming.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
+/// So many naps under one leader, and the pump rests.
+const LED_NAPS_MAX: u32 = 5;
+/// Even a resting or listening pump looks whether its client is still there.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
 /// How a leader waits: some wake-ups long, in turns with whoever else spins.
 const LEAD: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
 /// After this many bytes the node is told that there is room again.
@@ -54,6 +60,7 @@ pub(crate) struct Reception {
     async_waiters: AtomicUsize,
     pump: OnceLock<Thread>,
     is_napping: AtomicBool,
+    is_resting: AtomicBool,
 }
 
 struct Inbox {
@@ -73,6 +80,13 @@ impl Reception {
             async_waiters: AtomicUsize::new(0),
             pump: OnceLock::new(),
             is_napping: AtomicBool::new(false),
+            is_resting: AtomicBool::new(false),
+        }
+    }
+
+    fn wake_pump(&self) {
+        if let Some(pump) = self.pump.get() {
+            pump.unpark();
         }
     }
 
@@ -94,19 +108,15 @@ impl Reception {
         for thread in self.followers.lock().iter() {
             thread.unpark();
         }
-        if let Some(pump) = self.pump.get() {
-            pump.unpark();
-        }
+        self.wake_pump();
         self.bell.ring();
     }
 
     /// Someone awaits asynchronously: the pump must not nap.
     pub(crate) fn enter_async(&self) {
         self.async_waiters.fetch_add(1, Ordering::SeqCst);
-        if self.is_napping.load(Ordering::SeqCst)
-            && let Some(pump) = self.pump.get()
-        {
-            pump.unpark();
+        if self.is_napping.load(Ordering::SeqCst) {
+            self.wake_pump();
         }
     }
 
@@ -114,7 +124,7 @@ impl Reception {
         self.async_waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes one follower to lead on, if nobody leads.
+    /// To be called after the inbox was left: wakes one follower to lead on if nobody leads, and a resting pump.
     fn pass_on(&self) {
         fence(Ordering::SeqCst);
         if self.follower_count.load(Ordering::Relaxed) > 0
@@ -123,11 +133,10 @@ impl Reception {
         {
             thread.unpark();
         }
-        if self.async_waiters.load(Ordering::Relaxed) > 0
-            && self.is_napping.load(Ordering::Relaxed)
-            && let Some(pump) = self.pump.get()
-        {
-            pump.unpark();
+        let is_awaited =
+            self.async_waiters.load(Ordering::Relaxed) > 0 && self.is_napping.load(Ordering::Relaxed);
+        if is_awaited || self.is_resting.load(Ordering::Relaxed) {
+            self.wake_pump();
         }
     }
 
@@ -200,6 +209,11 @@ impl Core {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         self.reception.bell.wait(LEAD, left, || {
             let count = self.receive(inbox, is_true);
+            // Before this thread may sleep: an answer that was put off must not wait for the next record.
+            self.send_deferred();
+            if self.has_deferred() {
+                self.reception.wake_pump();
+            }
             self.is_lost() || (count > 0 && is_true())
         });
     }
@@ -248,52 +262,86 @@ pub(crate) fn start(client: &Client) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What the pump found.
+enum Finding {
+    /// Records keep coming, or others read.
+    Busy,
+    /// Another thread leads and has led since the last look.
+    Led,
+    /// Nobody reads and there is nothing to read.
+    Quiet,
+}
+
 fn run(core: &Weak<Core>, bell: &Bell) {
-    let mut epoch = 0;
+    let (mut epoch, mut led_naps) = (0, 0);
     loop {
-        let is_busy = {
+        let finding = {
             let Some(core) = core.upgrade() else { return };
             if core.is_lost() {
                 return;
             }
-            let was_busy = read_once(&core, &mut epoch);
+            let finding = read_once(&core, &mut epoch);
             core.send_deferred();
-            let is_busy = was_busy || core.has_deferred();
-            core.reception.is_napping.store(is_busy, Ordering::SeqCst);
-            is_busy
+            finding
         };
-        if is_busy {
-            thread::park_timeout(NAP);
-            if let Some(core) = core.upgrade() {
-                core.reception.is_napping.store(false, Ordering::SeqCst);
-            }
-        } else {
-            listen(core, bell);
+        led_naps = if matches!(finding, Finding::Led) { led_naps + 1 } else { 0 };
+        match finding {
+            Finding::Quiet => listen(core, bell),
+            Finding::Led if led_naps > LED_NAPS_MAX => rest(core, epoch),
+            Finding::Busy | Finding::Led => nap(core),
         }
     }
 }
 
-/// Reads the ring once; says whether to look away for a while.
-fn read_once(core: &Core, epoch: &mut u32) -> bool {
+/// Reads the ring once.
+fn read_once(core: &Core, epoch: &mut u32) -> Finding {
     let reception = &core.reception;
-    let is_led = match reception.inbox.try_lock() {
-        Some(mut inbox) => {
-            let count = core.receive(&mut inbox, &mut || false);
-            drop(inbox);
-            reception.pass_on();
-            count > 0 && reception.async_waiters.load(Ordering::SeqCst) == 0
-        }
-        None => true,
+    let was_led = reception.epoch.load(Ordering::Relaxed) != *epoch;
+    *epoch = reception.epoch.load(Ordering::Relaxed);
+    let Some(mut inbox) = reception.inbox.try_lock() else {
+        return if was_led { Finding::Busy } else { Finding::Led };
     };
-    let now = reception.epoch.load(Ordering::Relaxed);
-    let was_led = now != *epoch && reception.async_waiters.load(Ordering::SeqCst) == 0;
-    *epoch = now;
-    is_led || was_led
+    let count = core.receive(&mut inbox, &mut || false);
+    drop(inbox);
+    reception.pass_on();
+    let is_awaited = reception.async_waiters.load(Ordering::SeqCst) > 0;
+    let is_busy = !is_awaited && (was_led || count > 0);
+    if is_busy || core.has_deferred() { Finding::Busy } else { Finding::Quiet }
+}
+
+/// Looks away for a moment.
+fn nap(core: &Weak<Core>) {
+    let set = |is_napping| {
+        if let Some(core) = core.upgrade() {
+            core.reception.is_napping.store(is_napping, Ordering::SeqCst);
+        }
+    };
+    set(true);
+    thread::park_timeout(NAP);
+    set(false);
+}
+
+/// Sleeps until the leader leaves. It looks at `is_resting` after it unlocked, this thread at the lock after it set
+/// `is_resting`, each with a fence in between: one of them sees the other.
+fn rest(core: &Weak<Core>, epoch: u32) {
+    let is_led = core.upgrade().is_some_and(|core| {
+        let reception = &core.reception;
+        reception.is_resting.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let is_same = reception.epoch.load(Ordering::Relaxed) == epoch && reception.inbox.is_locked();
+        is_same && !core.is_lost() && !core.has_deferred()
+    });
+    if is_led {
+        thread::park_timeout(LOOK_AROUND);
+    }
+    if let Some(core) = core.upgrade() {
+        core.reception.is_resting.store(false, Ordering::SeqCst);
+    }
 }
 
 /// Sleeps on the bell until there is something to read or someone else reads.
 fn listen(core: &Weak<Core>, bell: &Bell) {
-    bell.wait(SpinPolicy::BRIEF, Some(Duration::from_secs(1)), || match core.upgrade() {
+    bell.wait(SpinPolicy::BRIEF, Some(LOOK_AROUND), || match core.upgrade() {
         None => true,
         Some(core) => {
             core.is_lost()
