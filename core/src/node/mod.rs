@@ -84,6 +84,8 @@ pub struct Node {
     reported_at: Now,
     recalled_at: Now,
     effects: Vec<owner::Effect>,
+    /// Memory for the batch of effects at work.
+    spare: Vec<owner::Effect>,
     /// Time of the event being handled.
     now: Now,
 }
@@ -164,6 +166,7 @@ impl Node {
             reported_at: 0,
             recalled_at: 0,
             effects: Vec::new(),
+            spare: Vec::new(),
             now: 0,
         }
     }
@@ -335,11 +338,17 @@ impl Node {
 
     /// Passes on what the ledger wants until nothing is left.
     fn apply(&mut self, out: &mut Vec<Action>) {
+        if self.effects.is_empty() {
+            return;
+        }
+        let mut batch = std::mem::take(&mut self.spare);
         while !self.effects.is_empty() {
-            for effect in std::mem::take(&mut self.effects) {
+            std::mem::swap(&mut batch, &mut self.effects);
+            for effect in batch.drain(..) {
                 self.apply_one(effect, out);
             }
         }
+        self.spare = batch;
     }
 
     fn apply_one(&mut self, effect: owner::Effect, out: &mut Vec<Action>) {

@@ -34,8 +34,8 @@ pub(super) struct Run {
 
 #[derive(Debug)]
 enum Origin {
-    /// Of this node's ledger.
-    Own,
+    /// Of this node's ledger: the task's place there.
+    Own(u32),
     /// Of another node's: what was lent with it, by place in this node's ledger.
     Lent(Vec<u32>),
 }
@@ -115,7 +115,7 @@ impl Node {
             class_number: view.class_number,
             payload: view.payload.clone(),
             dependencies: view.dependencies.to_vec(),
-            origin: Origin::Own,
+            origin: Origin::Own(task),
             stage: Stage::Staging,
             pins: Vec::new(),
         };
@@ -297,7 +297,7 @@ impl Node {
     /// References that runs of other nodes' tasks keep, by place in the ledger.
     pub(super) fn lent_slots(&self) -> impl Iterator<Item = u32> {
         self.runs.iter().flat_map(|(_, run)| match &run.origin {
-            Origin::Own => [].iter(),
+            Origin::Own(_) => [].iter(),
             Origin::Lent(slots) => slots.iter(),
         }).copied()
     }
@@ -397,8 +397,8 @@ impl Node {
         let (to, lease) = run.lease;
         let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
         match run.origin {
-            Origin::Own => {
-                self.owner.ended(self.now, &ended, DoneOutcome::from_local(outcome), &mut self.effects);
+            Origin::Own(slot) => {
+                self.owner.ended_at(self.now, Some(slot), &ended, DoneOutcome::from_local(outcome), &mut self.effects);
             }
             Origin::Lent(lent) => {
                 if let TaskOutcome::Returned(outputs) = &outcome {
@@ -433,7 +433,7 @@ impl Node {
         let Some(run) = self.take_run(number, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {
-            Origin::Own => self.owner.given_back(lease, &[(run.task, run.attempt)], &mut self.effects),
+            Origin::Own(_) => self.owner.given_back(lease, &[(run.task, run.attempt)], &mut self.effects),
             Origin::Lent(lent) => {
                 lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
                 self.send(to, Message::TaskGiveBack { lease, tasks: vec![(run.task, run.attempt)] });
@@ -447,7 +447,10 @@ impl Node {
             self.store.unpin(run.client, *object);
         }
         if let Some(runs) = self.runs_of.get_mut(&run.client) {
-            runs.retain(|n| *n != number);
+            match runs.front() {
+                Some(first) if *first == number => drop(runs.pop_front()),
+                _ => runs.retain(|n| *n != number),
+            }
             if runs.is_empty() {
                 self.runs_of.remove(&run.client);
             }

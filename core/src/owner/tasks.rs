@@ -30,14 +30,15 @@ impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
         let Submission { client, class: number, task: id, tokens, args } = submission;
-        if self.is_known(id, tokens.len() as u32) {
+        let fresh = (0..tokens.len() as u32).all(|index| !self.by_id.contains_key(&ObjectId::output(id, index)));
+        if !fresh && self.is_known(id, tokens.len() as u32) {
             self.attach(client, id, &tokens, out);
             return;
         }
         let class = match self.callable_class(client, number, tokens.len()) {
             Ok(class) => class,
             Err(failure) => {
-                for output in self.insert_outputs(client, id, &tokens, out) {
+                for output in self.insert_outputs(client, id, &tokens, fresh, out) {
                     self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
                 }
                 return;
@@ -45,7 +46,7 @@ impl Owner {
         };
         let retries_left = self.classes[class as usize].definition.max_retries;
         let mut refused = self.ended_jobs.contains(&id.job()).then(job_ended);
-        let outputs = self.insert_outputs(client, id, &tokens, out);
+        let outputs = self.insert_outputs(client, id, &tokens, fresh, out);
         let Some((&first_output, more)) = outputs.split_first() else { return };
         let more_outputs = (!more.is_empty()).then(|| more.into());
         let payload: Arc<[u8]> = args.payload.into();
@@ -69,7 +70,21 @@ impl Owner {
 
     /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be dropped).
     pub fn ended(&mut self, now: Now, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) -> bool {
-        let Some(slot) = self.sent_task(ended.task, ended.lease, ended.attempt) else {
+        self.ended_at(now, None, ended, outcome, out)
+    }
+
+    /// As [`Owner::ended`], for a task whose place in the ledger is known if it is still there.
+    pub fn ended_at(
+        &mut self,
+        now: Now,
+        place: Option<u32>,
+        ended: &Ended,
+        outcome: DoneOutcome,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let is_it = |t: &Task| t.id == ended.task && t.attempt == ended.attempt && t.is_sent_under(ended.lease);
+        let known = place.filter(|slot| self.tasks.get(*slot).is_some_and(is_it));
+        let Some(slot) = known.or_else(|| self.sent_task(ended.task, ended.lease, ended.attempt)) else {
             self.drop_stale(ended, &outcome, out);
             return false;
         };
@@ -77,8 +92,8 @@ impl Owner {
         true
     }
 
-    /// As [`Owner::ended`], for a task whose place in the ledger is known.
-    pub fn ended_slot(&mut self, now: Now, slot: u32, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) {
+    /// As [`Owner::ended_at`], for a task that is still sent under the lease.
+    pub(super) fn ended_slot(&mut self, now: Now, slot: u32, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) {
         self.lease_done(now, ended.lease, slot, ended.run_ns);
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
@@ -251,11 +266,18 @@ impl Owner {
         })
     }
 
-    /// Entries for the outputs of a task; what is left of an earlier run of it is used again.
-    fn insert_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) -> Outputs {
+    /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used again.
+    fn insert_outputs(
+        &mut self,
+        client: ClientId,
+        id: TaskId,
+        tokens: &[u64],
+        fresh: bool,
+        out: &mut Vec<Effect>,
+    ) -> Outputs {
         let insert = |(index, token): (usize, &u64)| {
             let object = ObjectId::output(id, index as u32);
-            if let Some(slot) = self.by_id.get(&object).copied() {
+            if let Some(slot) = if fresh { None } else { self.by_id.get(&object).copied() } {
                 self.take_over(slot, out);
                 self.held(client, *token, RefId { object, owner: self.me }, out);
                 if let Some(object) = self.objects.get_mut(slot) {
@@ -400,7 +422,7 @@ impl Owner {
     fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<u32> {
         let slot = self.objects.get(*self.by_id.get(&ObjectId::output(id, 0))?)?.producer?;
         let task = self.tasks.get(slot)?;
-        (task.state == TaskState::Sent { lease } && task.attempt == attempt).then_some(slot)
+        (task.is_sent_under(lease) && task.attempt == attempt).then_some(slot)
     }
 
     /// The outputs of an attempt nobody waits for are dropped where they lie, and its loans go back.
@@ -429,6 +451,12 @@ impl Owner {
                 out.push(Effect::Send { to: node, message });
             }
         }
+    }
+}
+
+impl Task {
+    fn is_sent_under(&self, lease: LeaseId) -> bool {
+        self.state == TaskState::Sent { lease }
     }
 }
 
