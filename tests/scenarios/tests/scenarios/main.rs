@@ -1,0 +1,26 @@
+//! The behaviours of the engine on one node, each as a trial: `embedded::NAME` and `processes::NAME`.
+//!
+//! The program is its own worker and node, so these tests bring their own `main`; a name on the command line filters
+//! as usual. Behaviours that need several nodes are not here.
+
+mod bad_input;
+mod ends;
+mod references;
+mod scheduling;
+mod store_socket;
+mod values;
+
+use std::process::ExitCode;
+
+/// Trials that fail as yet, and why.
+const NOT_YET: &[(&str, &str)] = &[];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    if let Some(outcome) = ends::run_as_driver() {
+        return outcome;
+    }
+    let all =
+        [values::ALL, references::ALL, scheduling::ALL, bad_input::ALL, store_socket::ALL, ends::ALL];
+    tharsis_scenarios::run(&all, NOT_YET)
+}
