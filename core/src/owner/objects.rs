@@ -526,7 +526,8 @@ impl Owner {
         let id = object.id;
         let stored = matches!(object.value, Some(Value::Stored { .. }));
         // A maker that put the value has it; one that submitted the task is told without being asked.
-        if let Some(client) = object.maker.filter(|_| !id.is_put()) {
+        let waits = |client| object.links.as_ref().is_some_and(|l| l.fetchers.contains(&(client, object.token)));
+        if let Some(client) = object.maker.filter(|client| !id.is_put() && !waits(*client)) {
             out.push(Effect::Deliver { client, token: object.token, object: id });
         }
         let Some(links) = object.links.as_mut() else { return };

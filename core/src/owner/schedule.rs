@@ -34,6 +34,8 @@ pub(super) struct Shape {
     queue: VecDeque<u32>,
     /// Tasks that would rather run on a certain node.
     near: BTreeMap<NodeId, VecDeque<u32>>,
+    /// Tasks that ended while they stood in a queue, and still do.
+    husks: usize,
     leases: Vec<LeaseId>,
     /// Time a task takes, in nanoseconds; 0 while unknown.
     run_ns: u64,
@@ -124,8 +126,10 @@ impl Owner {
     pub fn lease_failed(&mut self, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
         let Some(failed) = self.remove_lease(lease) else { return };
         let Some(slot) = self.shapes[failed.shape as usize].next_for(failed.node) else { return };
+        if self.is_husk(failed.shape, slot) {
+            return;
+        }
         match self.tasks.get_mut(slot) {
-            Some(task) if task.state == TaskState::Cancelled => drop(self.tasks.remove(slot)),
             Some(task) => {
                 task.state = TaskState::Waiting { missing: 0 };
                 if self.take_retry(slot) {
@@ -170,6 +174,7 @@ impl Owner {
     /// Sends tasks to leases and asks for more leases where queues are left.
     pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
         while let Some(shape) = self.dirty.pop_first() {
+            self.sweep(shape);
             self.send_tasks(now, shape, out);
             self.return_leases(now, shape, out);
             self.request_leases(now, shape, view, out);
@@ -234,6 +239,7 @@ impl Owner {
             sample: class.clone(),
             queue: VecDeque::new(),
             near: BTreeMap::new(),
+            husks: 0,
             leases: Vec::new(),
             run_ns: 0,
             stuck: None,
@@ -285,6 +291,9 @@ impl Owner {
     pub(super) fn check_schedule(&self) {
         let mut places = std::collections::HashMap::new();
         for shape in &self.shapes {
+            let queued = shape.queue.iter().chain(shape.near.values().flatten());
+            let husks = queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Cancelled));
+            assert_eq!(husks.count(), shape.husks, "ended tasks in queues are miscounted");
             for slot in shape.queue.iter().chain(shape.near.values().flatten()) {
                 assert!(places.insert(*slot, TaskState::Queued).is_none(), "task {slot} is queued twice");
             }
@@ -332,6 +341,46 @@ impl Owner {
         (node != self.me && most >= here + NEAR_BYTES_MIN).then_some(node)
     }
 
+    /// Notes that a task ended in its queue.
+    pub(super) fn add_husk(&mut self, slot: u32) {
+        let class = self.tasks.get(slot).and_then(|t| self.classes.get(t.class as usize));
+        if let Some(shape) = class.map(|c| c.shape) {
+            self.shapes[shape as usize].husks += 1;
+            self.dirty.insert(shape);
+        }
+    }
+
+    /// Forgets a task that ended in its queue, if this is one, as its turn comes.
+    fn is_husk(&mut self, shape_index: u32, slot: u32) -> bool {
+        let husk = self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Cancelled);
+        if husk {
+            self.tasks.remove(slot);
+            self.shapes[shape_index as usize].husks -= 1;
+        }
+        husk
+    }
+
+    /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their behalf.
+    fn sweep(&mut self, shape_index: u32) {
+        let shape = &mut self.shapes[shape_index as usize];
+        if shape.husks == 0 || shape.husks * 2 < shape.len() {
+            return;
+        }
+        let tasks = &mut self.tasks;
+        let mut lives = |slot: &u32| {
+            let husk = tasks.get(*slot).is_some_and(|t| t.state == TaskState::Cancelled);
+            if husk {
+                tasks.remove(*slot);
+            }
+            !husk
+        };
+        shape.queue.retain(&mut lives);
+        shape.near.values_mut().for_each(|queue| queue.retain(&mut lives));
+        shape.near.retain(|_, queue| !queue.is_empty());
+        shape.husks = 0;
+        shape.shrink();
+    }
+
     fn send_tasks(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
         let shape = &mut self.shapes[shape_index as usize];
         if shape.len() == 0 {
@@ -357,6 +406,7 @@ impl Owner {
                 }
                 if task.state == TaskState::Cancelled {
                     self.tasks.remove(slot);
+                    shape.husks -= 1;
                     continue;
                 }
                 task.state = TaskState::Sent { lease };
@@ -458,11 +508,10 @@ impl Owner {
     fn fail_queue(&mut self, shape_index: u32, failure: &Failure, out: &mut Vec<Effect>) {
         let doomed: Vec<_> = std::mem::take(&mut self.shapes[shape_index as usize].queue).into();
         for slot in doomed {
-            let Some(task) = self.tasks.get_mut(slot) else { continue };
-            if task.state == TaskState::Cancelled {
-                self.tasks.remove(slot);
+            if self.is_husk(shape_index, slot) {
                 continue;
             }
+            let Some(task) = self.tasks.get_mut(slot) else { continue };
             task.state = TaskState::Waiting { missing: 0 };
             let failure = self.located_failure(slot, failure, self.me);
             self.fail(slot, &failure, out);

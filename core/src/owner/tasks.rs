@@ -396,6 +396,7 @@ impl Owner {
         let inputs = task.inputs.take();
         if task.state == TaskState::Queued {
             task.state = TaskState::Cancelled;
+            self.add_husk(slot);
         } else {
             self.tasks.remove(slot);
         }

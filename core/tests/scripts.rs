@@ -1,0 +1,588 @@
+//! Text files as tests: what happens to nodes, and what they want done, readable without Rust.
+//!
+//! A file in `testdata/` is a list of blocks: commands, a line `----`, the actions that follow. Each command is one
+//! event (and the end of its batch) one millisecond after the one before. `UPDATE_SCRIPTS=1 cargo test -p
+//! tharsis-core --test scripts` writes the actions anew; read the difference before you keep it.
+//!
+//! | command | event |
+//! |---|---|
+//! | `node a [cpu=2] [store=65536]` | a node, known to all before it |
+//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [node=b]` | a class for later calls |
+//! | `driver d a [job=1]` | a driver joins a node |
+//! | `submit d t1 f [deps=t0,..] [nested=..]` | a call; `t1` names its outputs, `t1.1` the second |
+//! | `ready a w1`, `start-fails a` | the oldest start ends |
+//! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
+//! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
+//! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | what clients do with references |
+//! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
+//! | `gone w1 [Kind]` | a client is gone |
+//! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
+//! | `net`, `lose` | all packets on their way arrive, or are lost |
+//! | `tick MS` | time passes |
+//! | `die b` | a node is gone and the others hear of it |
+//! | `show a` | what the node says of itself |
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use tharsis_core::event::{Extent, Member, Output, OutputValue, TaskOutcome, Value};
+use tharsis_core::node::{ArgumentValue, Config};
+use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
+use tharsis_core::{Action, Event, MS, Message, Node, Now};
+use tharsis_types::{
+    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources,
+    RetryOn, TaskArgs, TaskClass, TaskId,
+};
+
+#[test]
+fn scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let update = std::env::var_os("UPDATE_SCRIPTS").is_some();
+    let mut wrong = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let actual = play(&text);
+        if update {
+            std::fs::write(&file, &actual).unwrap();
+        } else if actual != text {
+            wrong.push(format!("{}:\n{}", file.display(), difference(&text, &actual)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The file with the actions as they are.
+fn play(text: &str) -> String {
+    let mut world = World::default();
+    let mut out = String::new();
+    for block in text.trim_end().split("\n\n") {
+        let commands = block.split("\n----").next().unwrap_or("");
+        let mut done = String::new();
+        for line in commands.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            world.command(line);
+            world.hosts.values().for_each(|host| host.node.check());
+            done.push_str(&std::mem::take(&mut world.said));
+        }
+        let is_text = commands.lines().all(|line| line.starts_with('#'));
+        match is_text {
+            true => write!(out, "{commands}\n\n").unwrap(),
+            false => write!(out, "{commands}\n----\n{done}\n").unwrap(),
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn difference(expected: &str, actual: &str) -> String {
+    let pairs = expected.lines().zip(actual.lines()).enumerate();
+    let first = pairs.clone().find(|(_, (a, b))| a != b);
+    match first {
+        Some((n, (a, b))) => format!("  line {}\n  - {a}\n  + {b}", n + 1),
+        None => "  one is longer than the other".to_owned(),
+    }
+}
+
+#[derive(Default)]
+struct World {
+    now: Now,
+    hosts: BTreeMap<String, Host>,
+    clients: BTreeMap<String, Client>,
+    classes: BTreeMap<String, (u32, TaskClass)>,
+    /// Names of objects, and back.
+    names: BTreeMap<ObjectId, String>,
+    refs: BTreeMap<String, RefId>,
+    packets: Vec<(String, String, Packet)>,
+    said: String,
+}
+
+struct Host {
+    node: Node,
+    starts: Vec<u64>,
+    pulls: BTreeMap<ObjectId, NodeId>,
+    next_client: u32,
+}
+
+struct Client {
+    id: ClientId,
+    host: String,
+    job: JobId,
+    tokens: BTreeMap<ObjectId, u64>,
+    runs: BTreeMap<TaskId, u32>,
+    region: Option<Extent>,
+    used: u64,
+    submitted: u64,
+    put_count: u32,
+}
+
+impl World {
+    fn command(&mut self, line: &str) {
+        self.now += MS;
+        let mut words = line.split_whitespace();
+        let verb = words.next().unwrap();
+        let (named, plain): (Vec<&str>, Vec<&str>) = words.partition(|word| word.contains('='));
+        let options: BTreeMap<_, _> = named.iter().filter_map(|word| word.split_once('=')).collect();
+        match (verb, plain.as_slice()) {
+            ("node", [name]) => self.add_node(name, &options),
+            ("class", [name]) => self.add_class(name, &options),
+            ("driver", [name, host]) => {
+                let job = JobId(number(&options, "job", 1) as u32);
+                let client = self.add_client(name, host, job);
+                self.feed(host, Event::DriverJoined { client, job });
+            }
+            ("submit", [client, task, class]) => self.submit(client, task, class, &options),
+            ("ready", [host, worker]) => {
+                let start = self.hosts.get_mut(*host).unwrap().starts.remove(0);
+                let client = self.add_client(worker, host, JobId(1));
+                self.feed(host, Event::WorkerReady { start, client });
+            }
+            ("start-fails", [host]) => {
+                let start = self.hosts.get_mut(*host).unwrap().starts.remove(0);
+                let failure = Arc::new(Failure::new(FailureKind::WorkerStartFailed, "no process"));
+                self.feed(host, Event::WorkerStartFailed { start, failure });
+            }
+            ("done", [worker, task, what]) => self.done(worker, task, what, &options),
+            ("blocked", [worker]) => {
+                let returned = self.runs(worker, options.get("returned").copied());
+                self.client_event(worker, |client| Event::Blocked { client, returned });
+            }
+            ("unblocked", [worker]) => self.client_event(worker, |client| Event::Unblocked { client }),
+            ("giveback", [worker, tasks]) => {
+                let returned = self.runs(worker, Some(tasks));
+                self.client_event(worker, |client| Event::GivenBack { client, returned });
+            }
+            ("fetch", [name, object]) => {
+                let (token, reference) = self.token(name, object);
+                self.client_event(name, |client| Event::Fetch { client, token, reference });
+            }
+            ("hold", [name, object]) => {
+                let (token, reference) = self.token(name, object);
+                self.client_event(name, |client| Event::Held { client, token, reference });
+            }
+            ("release", [name, object]) => {
+                let (token, reference) = self.token(name, object);
+                self.clients.get_mut(*name).unwrap().tokens.remove(&reference.object);
+                self.client_event(name, |client| Event::Released { client, token, reference });
+            }
+            ("cancel", [name, object, rest @ ..]) => {
+                let (reference, force) = (self.refs[*object], rest == ["force"]);
+                let host = self.clients[*name].host.clone();
+                self.feed(&host, Event::CancelRequested { reference, force });
+            }
+            ("put", [name, object, what]) => self.put(name, object, what, &options),
+            ("region", [name, bytes]) => {
+                let bytes = bytes.parse().unwrap();
+                self.client_event(name, |client| Event::RegionWanted { client, request: 1, bytes });
+            }
+            ("retire", [name]) => {
+                let region = self.clients.get_mut(*name).unwrap().region.take().unwrap();
+                self.client_event(name, |client| Event::RegionRetired { client, region });
+            }
+            ("gone", [name, kind @ ..]) => {
+                let kind = kind.first().map_or(FailureKind::WorkerCrashed, |kind| self::kind(kind));
+                let failure = Arc::new(Failure::new(kind, "gone"));
+                self.client_event(name, |client| Event::ClientGone { client, failure });
+            }
+            ("pulled", [host, object]) => {
+                let object = self.refs[*object].object;
+                self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
+                self.feed(host, Event::PullDone { object });
+            }
+            ("pull-fails", [host, object]) => {
+                let object = self.refs[*object].object;
+                let from = self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
+                self.feed(host, Event::PullFailed { object, from, cause: "broke off".into() });
+            }
+            ("net", []) => self.deliver(),
+            ("lose", []) => self.packets.clear(),
+            ("tick", [ms]) => self.tick(ms.parse().unwrap()),
+            ("die", [host]) => self.die(host),
+            ("show", [host]) => self.show(host),
+            _ => panic!("no such command: {line}"),
+        }
+    }
+
+    fn feed(&mut self, host: &str, event: Event) {
+        let Some(at) = self.hosts.get_mut(host) else { return };
+        let mut out = Vec::new();
+        at.node.handle(self.now, event, &mut out);
+        at.node.settle(self.now, &mut out);
+        out.into_iter().for_each(|action| self.say(host, action));
+    }
+
+    fn client_event(&mut self, name: &str, event: impl FnOnce(ClientId) -> Event) {
+        let client = &self.clients[name];
+        let (id, host) = (client.id, client.host.clone());
+        self.feed(&host, event(id));
+    }
+
+    fn add_node(&mut self, name: &str, options: &BTreeMap<&str, &str>) {
+        let node = node_id(name);
+        let member = |node, cpus: f64| Member { node, resources: Resources::cpus(cpus).unwrap(), labels: Vec::new() };
+        let cpus = options.get("cpu").map_or(2.0, |n| n.parse().unwrap());
+        let config = Config {
+            member: member(node, cpus),
+            store_bytes: number(options, "store", 1 << 20),
+            create_timeout: 1000 * MS,
+        };
+        let host = Host { node: Node::new(config), starts: Vec::new(), pulls: BTreeMap::new(), next_client: 0 };
+        self.hosts.insert(name.to_owned(), host);
+        let others: Vec<_> = self.hosts.keys().filter(|other| *other != name).cloned().collect();
+        for other in others {
+            let known = self.hosts[&other].node.snapshot().total;
+            self.feed(&other, Event::MemberJoined(member(node, cpus)));
+            let resources = Member { resources: known, ..member(node_id(&other), 0.0) };
+            self.feed(name, Event::MemberJoined(resources));
+        }
+        self.deliver();
+    }
+
+    fn add_class(&mut self, name: &str, options: &BTreeMap<&str, &str>) {
+        let number_of = self.classes.len() as u32;
+        let class = TaskClass {
+            job: JobId(1),
+            function: FunctionId(u64::from(number_of)),
+            signature: 0,
+            function_name: name.to_owned(),
+            name: name.to_owned(),
+            call_site: String::new(),
+            resources: Resources::cpus(options.get("cpu").map_or(1.0, |n| n.parse().unwrap())).unwrap(),
+            priority: number(options, "priority", 0) as i32,
+            returns: number(options, "returns", 1) as u32,
+            max_retries: number(options, "retries", 0) as i32,
+            retry_on: options.get("retry_on").map_or(RetryOn::Nothing, |t| RetryOn::Types(vec![(*t).to_owned()])),
+            timeout_ms: number(options, "timeout", 0),
+            max_calls: number(options, "max_calls", 0) as u32,
+            placement: options.get("node").map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
+        };
+        self.classes.insert(name.to_owned(), (number_of, class));
+    }
+
+    fn add_client(&mut self, name: &str, host: &str, job: JobId) -> ClientId {
+        let at = self.hosts.get_mut(host).unwrap();
+        at.next_client += 1;
+        let id = ClientId(at.next_client);
+        let client = Client {
+            id,
+            host: host.to_owned(),
+            job,
+            tokens: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            region: None,
+            used: 0,
+            submitted: 0,
+            put_count: 0,
+        };
+        self.clients.insert(name.to_owned(), client);
+        id
+    }
+
+    fn submit(&mut self, name: &str, task_name: &str, class: &str, options: &BTreeMap<&str, &str>) {
+        let (class, definition) = self.classes[class].clone();
+        let client = self.clients.get_mut(name).unwrap();
+        // Workers' children have the worker's name in their id, so that no two names collide.
+        let task = TaskId::root(client.job).child(u64::from(client.id.0)).child(node_id(&client.host).0).child(client.submitted);
+        client.submitted += 1;
+        let (host, id, owner) = (client.host.clone(), client.id, node_id(&client.host));
+        let mut tokens = smallvec::SmallVec::new();
+        for index in 0..definition.returns {
+            let object = ObjectId::output(task, index);
+            let output_name = if index == 0 { task_name.to_owned() } else { format!("{task_name}.{index}") };
+            self.names.insert(object, output_name.clone());
+            self.refs.insert(output_name.clone(), RefId { object, owner });
+            tokens.push(self.token(name, &output_name).0);
+        }
+        let number = |(parameter, reference)| Dependency { reference, parameter: parameter as u16 };
+        let dependencies = self.list(options.get("deps").copied()).into_iter().enumerate().map(number).collect();
+        let nested = self.list(options.get("nested").copied()).into();
+        let args = TaskArgs { payload: [1].into(), dependencies, nested };
+        self.feed(&host, Event::ClassDefined { client: id, class, definition: Ok(Arc::new(definition)) });
+        self.feed(&host, Event::Submitted { client: id, class, task, tokens, args });
+    }
+
+    fn done(&mut self, worker: &str, task: &str, what: &str, options: &BTreeMap<&str, &str>) {
+        let id = self.refs[task].object.task;
+        let run = self.clients.get_mut(worker).unwrap().runs.remove(&id).unwrap();
+        let nested = self.list(options.get("nested").copied());
+        let run_ns = number(options, "ns", 1_000_000) as u32;
+        let failed = |kind, error_type: &str| TaskOutcome::Failed {
+            error_type: error_type.to_owned(),
+            failure: Arc::new(Failure::new(kind, "from the function")),
+        };
+        let outcome = match what.split_once(':').unwrap() {
+            ("error", name) => failed(kind(name), ""),
+            ("user", name) => failed(FailureKind::UserError, name),
+            _ => {
+                let values = what.split(',').map(|what| self.value(worker, what)).collect::<Vec<_>>();
+                let outputs = values.into_iter().map(|value| Output { value, nested: nested.clone() });
+                TaskOutcome::Returned(outputs.collect())
+            }
+        };
+        self.client_event(worker, |client| Event::Finished { client, run, run_ns, outcome });
+    }
+
+    fn put(&mut self, name: &str, object_name: &str, what: &str, options: &BTreeMap<&str, &str>) {
+        let client = self.clients.get_mut(name).unwrap();
+        let task = TaskId::root(client.job).child(u64::from(client.id.0));
+        let object = ObjectId::put(task, client.put_count);
+        client.put_count += 1;
+        let owner = node_id(&client.host);
+        self.names.insert(object, object_name.to_owned());
+        self.refs.insert(object_name.to_owned(), RefId { object, owner });
+        let (token, _) = self.token(name, object_name);
+        let value = self.value(name, what);
+        let nested = self.list(options.get("nested").copied());
+        self.client_event(name, |client| Event::Put { client, token, object, value, nested });
+    }
+
+    fn value(&mut self, client: &str, what: &str) -> OutputValue {
+        match what.split_once(':').unwrap() {
+            ("inline", text) => OutputValue::Inline(text.as_bytes().into()),
+            (_, len) => {
+                let client = self.clients.get_mut(client).unwrap();
+                let region = client.region.unwrap();
+                let extent = Extent { offset: region.offset + client.used, len: len.parse().unwrap() };
+                client.used += extent.len.next_multiple_of(64);
+                OutputValue::Written(extent)
+            }
+        }
+    }
+
+    fn token(&mut self, client: &str, object: &str) -> (u64, RefId) {
+        let reference = self.refs[object];
+        let client = self.clients.get_mut(client).unwrap();
+        let next = client.tokens.values().max().copied().unwrap_or(0) + 1;
+        (*client.tokens.entry(reference.object).or_insert(next), reference)
+    }
+
+    fn runs(&mut self, worker: &str, tasks: Option<&str>) -> Vec<u32> {
+        let ids: Vec<_> = self.list(tasks).iter().map(|r| r.object.task).collect();
+        let runs = &mut self.clients.get_mut(worker).unwrap().runs;
+        ids.iter().map(|task| runs.remove(task).unwrap()).collect()
+    }
+
+    fn list(&self, names: Option<&str>) -> Vec<RefId> {
+        names.into_iter().flat_map(|names| names.split(',')).map(|name| self.refs[name]).collect()
+    }
+
+    /// All packets arrive, and those that follow from them.
+    fn deliver(&mut self) {
+        for _ in 0..100 {
+            for (from, to, packet) in std::mem::take(&mut self.packets) {
+                self.feed(&to, Event::PacketReceived { from: node_id(&from), packet });
+            }
+        }
+        assert!(self.packets.is_empty(), "the nodes never stop talking");
+    }
+
+    /// Time passes, from one alarm to the next.
+    fn tick(&mut self, ms: u64) {
+        let end = self.now + ms * MS;
+        for _ in 0..1000 {
+            let due = self.hosts.iter().filter_map(|(name, host)| Some((host.node.next_timeout(self.now)?, name.clone())));
+            let Some((at, name)) = due.filter(|(at, _)| *at <= end).min() else { break };
+            self.now = self.now.max(at);
+            self.feed(&name, Event::Tick);
+        }
+        self.now = end;
+    }
+
+    fn die(&mut self, host: &str) {
+        self.hosts.remove(host);
+        self.packets.retain(|(from, to, _)| from != host && to != host);
+        for other in self.hosts.keys().cloned().collect::<Vec<_>>() {
+            self.feed(&other, Event::MemberLeft { node: node_id(host) });
+        }
+    }
+
+    fn show(&mut self, host: &str) {
+        let s = self.hosts[host].node.snapshot();
+        let (object_count, task_count, run_count) = (s.object_count, s.task_count, s.running_count);
+        let (lease_count, leased_count, used) = (s.lease_count, s.leased_count, s.store.used_bytes);
+        writeln!(
+            self.said,
+            "{host}: {object_count} objects, {task_count} tasks, {run_count} runs, {lease_count} leases given, \
+             {leased_count} held, {used} bytes, free {}",
+            s.free
+        )
+        .unwrap();
+        for pending in s.pending {
+            writeln!(self.said, "{host}: {} of {} wait: {}", pending.count, pending.name, pending.reason).unwrap();
+        }
+    }
+
+    fn say(&mut self, host: &str, action: Action) {
+        let text = match action {
+            Action::CancelRun { client, run } => format!("cancel {} in {}", self.task_of(host, client, run), self.who(host, client)),
+            Action::Deliver { client, token, object, extent } => {
+                let value = self.hosts[host].node.value_for(client, token, object).cloned();
+                let at = extent.map_or(String::new(), |e| format!(" mapped at {}", e.offset));
+                format!("deliver {} to {}: {}{at}", self.name(object), self.who(host, client), tell(value.as_ref()))
+            }
+            Action::GrantRegion { client, region, .. } => {
+                let who = self.who(host, client);
+                match region {
+                    Ok(region) => {
+                        let client = self.clients.get_mut(&who).unwrap();
+                        (client.region, client.used) = (Some(region), 0);
+                        format!("grant {who} {}+{}", region.offset, region.len)
+                    }
+                    Err(failure) => format!("refuse {who} a region: {:?}", failure.kind),
+                }
+            }
+            Action::KillWorker { client, reason } => format!("kill {}: {:?}", self.who(host, client), reason.kind),
+            Action::Pull { object, from, .. } => {
+                self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
+                format!("pull {} from {}", self.name(object), node_name(from))
+            }
+            Action::Reclaim(_) => return,
+            Action::Resume { client } => format!("resume {}", self.who(host, client)),
+            Action::Run { client, run } => self.say_run(host, client, run),
+            Action::Send { to, packet } => return self.say_packet(host, to, packet),
+            Action::StartWorker { start, .. } => {
+                self.hosts.get_mut(host).unwrap().starts.push(start);
+                "start a worker".to_owned()
+            }
+            Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
+            Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
+        };
+        writeln!(self.said, "{host}: {text}").unwrap();
+    }
+
+    fn say_run(&mut self, host: &str, client: ClientId, run: u32) -> String {
+        let who = self.who(host, client);
+        let view = self.hosts[host].node.run(run).unwrap();
+        let argument = |value: &ArgumentValue<'_>| match value {
+            ArgumentValue::Inline(bytes) => format!("inline:{}", String::from_utf8_lossy(bytes)),
+            ArgumentValue::Local(extent) => format!("mapped at {}", extent.offset),
+        };
+        let arguments = view.arguments.iter().map(|(_, r, value)| format!(" {}={}", self.name(r.object), argument(value)));
+        let arguments: String = arguments.collect();
+        let (task, attempt) = (view.task, view.attempt);
+        self.clients.get_mut(&who).unwrap().runs.insert(task, run);
+        format!("run {} attempt {attempt} in {who}{arguments}", self.name(ObjectId::output(task, 0)))
+    }
+
+    fn say_packet(&mut self, host: &str, to: NodeId, packet: Packet) {
+        let to = node_name(to);
+        for message in &packet.messages {
+            if let Some(text) = self.tell_message(message) {
+                writeln!(self.said, "{host} -> {to}: {text}").unwrap();
+            }
+        }
+        if self.hosts.contains_key(&to) {
+            self.packets.push((host.to_owned(), to, packet));
+        }
+    }
+
+    /// A message in a few words; reports of load are left out.
+    fn tell_message(&self, message: &Message) -> Option<String> {
+        Some(match message {
+            Message::LoadReport { .. } => return None,
+            Message::BorrowAdded { reference } => format!("borrow {}", self.name(reference.object)),
+            Message::BorrowReleased { object, count } => format!("give back {count} of {}", self.name(*object)),
+            Message::HolderAdded { object } => format!("have a copy of {}", self.name(*object)),
+            Message::HolderRemoved { object } => format!("have no copy of {}", self.name(*object)),
+            Message::JobEnded { job } => format!("job {} ended", job.0),
+            Message::LeaseDenied { lease, .. } => format!("deny lease {}", lease.0),
+            Message::LeaseGranted { lease } => format!("grant lease {}", lease.0),
+            Message::LeaseRecall { lease } => format!("recall lease {}", lease.0),
+            Message::LeaseRequest { lease, class, .. } => format!("want lease {} for {}", lease.0, class.name),
+            Message::LeaseReturned { lease } => format!("return lease {}", lease.0),
+            Message::LeaseRevoked { lease } => format!("revoke lease {}", lease.0),
+            Message::ObjectFree { object } => format!("free {}", self.name(*object)),
+            Message::ObjectLocate { object } => format!("locate {}", self.name(*object)),
+            Message::ObjectState { object, state, .. } => format!("{} is {}", self.name(*object), tell_state(state)),
+            Message::TaskCancel { task, .. } => format!("cancel {}", self.name(ObjectId::output(*task, 0))),
+            Message::TaskDone { task, attempt, outcome, .. } => {
+                format!("done {} attempt {attempt}: {}", self.name(ObjectId::output(*task, 0)), tell_outcome(outcome))
+            }
+            Message::TaskGiveBack { tasks, .. } => {
+                let names: Vec<_> = tasks.iter().map(|(task, _)| self.name(ObjectId::output(*task, 0))).collect();
+                format!("not started: {}", names.join(", "))
+            }
+            Message::TaskPush { task, .. } => {
+                let states = task.dependencies.iter();
+                let given = states.map(|d| format!(" {}={}", self.name(d.dependency.reference.object), tell_state(&d.state)));
+                let given: String = given.collect();
+                format!("push {} attempt {}{given}", self.name(ObjectId::output(task.task, 0)), task.attempt)
+            }
+            Message::TaskStealBack { lease } => format!("steal back from lease {}", lease.0),
+        })
+    }
+
+    fn name(&self, object: ObjectId) -> String {
+        self.names.get(&object).cloned().unwrap_or_else(|| object.to_string())
+    }
+
+    fn who(&self, host: &str, id: ClientId) -> String {
+        let found = self.clients.iter().find(|(_, c)| c.host == host && c.id == id);
+        found.map_or_else(|| format!("client {}", id.0), |(name, _)| name.clone())
+    }
+
+    fn task_of(&self, host: &str, client: ClientId, run: u32) -> String {
+        let runs = &self.clients[&self.who(host, client)].runs;
+        let task = runs.iter().find(|(_, r)| **r == run).map(|(task, _)| *task).unwrap();
+        self.name(ObjectId::output(task, 0))
+    }
+}
+
+fn node_id(name: &str) -> NodeId {
+    NodeId(u64::from(name.bytes().next().unwrap()))
+}
+
+fn node_name(id: NodeId) -> String {
+    char::from(id.0 as u8).to_string()
+}
+
+fn number(options: &BTreeMap<&str, &str>, key: &str, default: u64) -> u64 {
+    options.get(key).map_or(default, |n| n.parse::<i64>().unwrap() as u64)
+}
+
+fn kind(name: &str) -> FailureKind {
+    *FailureKind::ALL.iter().find(|kind| kind.to_string() == name).unwrap()
+}
+
+fn tell(value: Option<&Value>) -> String {
+    match value {
+        None => "unknown".to_owned(),
+        Some(Value::Failed(failure)) => tell_failure(failure),
+        Some(Value::Inline(bytes)) => format!("inline:{}", String::from_utf8_lossy(bytes)),
+        Some(Value::Stored { len }) => format!("stored:{len}"),
+    }
+}
+
+fn tell_failure(failure: &Failure) -> String {
+    let attempt = failure.root().origin.as_ref().map_or(String::new(), |o| format!(" in attempt {}", o.attempt));
+    match &failure.cause {
+        None => format!("{:?}{attempt}", failure.kind),
+        Some(_) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),
+    }
+}
+
+fn tell_state(state: &RemoteState) -> String {
+    match state {
+        RemoteState::Failed(failure) => tell_failure(failure),
+        RemoteState::Freed => "freed".to_owned(),
+        RemoteState::Inline(bytes) => format!("inline:{}", String::from_utf8_lossy(bytes)),
+        RemoteState::Stored { len, holders } => {
+            let holders: Vec<_> = holders.iter().map(|n| node_name(*n)).collect();
+            format!("stored:{len} on {}", holders.join("+"))
+        }
+    }
+}
+
+fn tell_outcome(outcome: &DoneOutcome) -> String {
+    let value = |value: &DoneValue| match value {
+        DoneValue::Inline(bytes) => format!("inline:{}", String::from_utf8_lossy(bytes)),
+        DoneValue::Stored { len } => format!("stored:{len}"),
+    };
+    match outcome {
+        DoneOutcome::Returned(outputs) => outputs.iter().map(|o| value(&o.value)).collect::<Vec<_>>().join(", "),
+        DoneOutcome::Failed { failure, .. } => tell_failure(failure),
+    }
+}
