@@ -63,7 +63,7 @@ pub struct Node {
     view: View,
     links: BTreeMap<NodeId, Link>,
     runs: Slab<Run>,
-    /// Runs of each worker, oldest first: the first has started or is next.
+    /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the others.
     runs_of: IdMap<ClientId, VecDeque<u32>>,
     drivers: IdMap<ClientId, JobId>,
     /// Jobs that ended here, newest last, for nodes that hear of this one only now.

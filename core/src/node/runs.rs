@@ -186,6 +186,7 @@ impl Node {
         let Some(entry) = self.runs.get_mut(run) else { return };
         let client = entry.client;
         entry.stage = Stage::Sent { first_since: None };
+        self.line_up(client, run);
         self.mark_first(client);
         out.push(Action::Run { client, run });
     }
@@ -306,7 +307,10 @@ impl Node {
         let listed: usize = self.runs_of.values().map(std::collections::VecDeque::len).sum();
         assert_eq!(listed, self.runs.len(), "a run without a worker, or listed twice");
         for (number, run) in self.runs.iter() {
-            assert!(self.runs_of[&run.client].contains(&number), "run {number} is not with its worker");
+            let runs = &self.runs_of[&run.client];
+            assert!(runs.contains(&number), "run {number} is not with its worker");
+            let staging = |n: &u32| self.runs.get(*n).is_some_and(|r| r.stage == Stage::Staging);
+            assert!(runs.iter().is_sorted_by_key(staging), "a run that is not sent stands before one that is");
             // Another owner's task of the same name is another task: its parent ran again elsewhere.
             let same = |r: &Run| r.task == run.task && r.attempt == run.attempt && r.lease.0 == run.lease.0;
             let started = self.runs.iter().filter(|(_, r)| same(r)).count();
@@ -460,6 +464,16 @@ impl Node {
         }
         self.mark_first(run.client);
         Some(run)
+    }
+
+    /// A run that is sent overtakes those of its worker that still wait for arguments: the worker has it first.
+    fn line_up(&mut self, client: ClientId, run: u32) {
+        let Some(runs) = self.runs_of.get_mut(&client) else { return };
+        let Some(mut at) = runs.iter().rposition(|n| *n == run) else { return };
+        while 0 < at && self.runs.get(runs[at - 1]).is_some_and(|r| r.stage == Stage::Staging) {
+            runs.swap(at - 1, at);
+            at -= 1;
+        }
     }
 
     /// Notes since when the first run of a worker can have run.
