@@ -28,6 +28,9 @@ impl Core {
             }
             ToClient::Run { slot, class, attempt, task, payload, arguments } => {
                 self.desk.accept(slot, class, attempt, task, payload, arguments)?;
+                if self.desk.is_lent() {
+                    self.give_back(u32::MAX);
+                }
                 self.reception.wake_bystanders();
             }
             ToClient::Shutdown { reason } => return Err(Failure::new(FailureKind::Shutdown, reason)),

@@ -7,7 +7,8 @@
 //! make a caller wait for a task that has nothing to do with it.
 //!
 //! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that it is
-//! blocked, and it goes on when the node says so.
+//! blocked, and it goes on when the node says so. What the node sent before that news reached it is handed back as
+//! it arrives: the task that is waited for may be among it.
 
 use crate::call::{TaskCall, into_failure};
 use crate::client::{Client, Core};
@@ -67,7 +68,8 @@ pub(crate) struct Desk {
     classes: Mutex<HashMap<u32, Arc<RunClass>>>,
     queue: Mutex<VecDeque<Run>>,
     running: Mutex<Option<Arc<TaskState>>>,
-    is_resumed: AtomicBool,
+    /// From the news that the running task waits until the node says that it may go on.
+    is_lent: AtomicBool,
 }
 
 impl Desk {
@@ -108,7 +110,12 @@ impl Desk {
     }
 
     pub(crate) fn resume(&self) {
-        self.is_resumed.store(true, Ordering::Release);
+        self.is_lent.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the slot is lent, so that nothing that arrives can be started.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent.load(Ordering::SeqCst)
     }
 
     /// Takes up to `count` tasks that were not started, the last ones first, as packed slots.
@@ -292,7 +299,8 @@ impl Core {
 
     /// Says that the running task waits, and hands back everything behind it.
     pub(crate) fn lend_slot(&self) -> Result<()> {
-        self.desk.is_resumed.store(false, Ordering::Release);
+        // First the mark, then the queue: a task that is queued meanwhile is either taken here or seen as lent.
+        self.desk.is_lent.store(true, Ordering::SeqCst);
         let slots = self.desk.take_back(usize::MAX);
         let returned = SlotsView::new(&slots).map_err(|bad| Error::internal(bad.to_string()))?;
         self.send(&FromClient::Blocked { returned })
@@ -301,7 +309,7 @@ impl Core {
     /// Waits until the running task may go on.
     pub(crate) fn reclaim_slot(&self) -> Result<()> {
         self.send(&FromClient::Unblock)?;
-        let is_resumed = || self.desk.is_resumed.load(Ordering::Acquire);
+        let is_resumed = || !self.desk.is_lent();
         let mut wish = Wish {
             is_true: &mut || is_resumed(),
             subscribe: &mut || {
