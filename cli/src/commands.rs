@@ -35,7 +35,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Bench { name, json, embedded, quick } => bench::run(&name, bench::Options { embedded, quick }, json),
         Command::BenchFirst { mode } => bench::first_result(&mode),
         Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),
-        Command::Node(node) => Ok(run_node(spec(&node)?)?),
+        Command::Node(node) => Ok(run_node(spec(&node)?, crate::collector)?),
         Command::Start { head, address, node } => start(head, address.as_deref(), &node),
         Command::Status { json, socket } => status(&socket.unwrap_or_else(machine::default_socket), json),
         Command::Stop { socket } => stop(&socket.unwrap_or_else(machine::default_socket)),

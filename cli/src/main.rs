@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod commands;
 mod output;
+mod telemetry;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -21,7 +22,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const SHOWN_CHARACTERS_MAX: usize = 200;
 
 fn main() -> ExitCode {
-    tharsis::process::enter(command)
+    tharsis::process::enter_observed(command, collector)
+}
+
+/// The collector of a node's traces, if an endpoint is set.
+fn collector() -> Option<Box<dyn tharsis_raylet::observe::Collector>> {
+    telemetry::collector().unwrap_or_else(|error| {
+        output::complain(&format!("tharsis: {} is not used: {error:#}", telemetry::ENDPOINT_VARIABLE));
+        None
+    })
 }
 
 fn command() -> ExitCode {

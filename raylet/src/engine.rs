@@ -8,6 +8,7 @@
 
 use crate::door;
 use crate::inbox::{Inbox, Input};
+use crate::observe::Observation;
 use crate::port::Port;
 use crate::rim::Rim;
 use std::collections::HashMap;
@@ -35,6 +36,7 @@ pub struct Engine {
     board: BellBoard,
     inbox: Arc<Inbox>,
     rim: Rim,
+    observation: Option<Observation>,
     started: Instant,
     actions: Vec<Action>,
     /// Clients with more records than one visit takes.
@@ -45,7 +47,7 @@ pub struct Engine {
 impl Engine {
     /// A loop around a machine.
     #[must_use]
-    pub fn new(node: Node, board: BellBoard, inbox: Arc<Inbox>, rim: Rim) -> Self {
+    pub fn new(node: Node, board: BellBoard, inbox: Arc<Inbox>, rim: Rim, observation: Option<Observation>) -> Self {
         Self {
             node,
             ports: Vec::new(),
@@ -53,6 +55,7 @@ impl Engine {
             board,
             inbox,
             rim,
+            observation,
             started: Instant::now(),
             actions: Vec::new(),
             unfinished: Vec::new(),
@@ -102,11 +105,14 @@ impl Engine {
     fn visit(&mut self, now: Now, index: usize) {
         let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
         let client = port.client;
-        let (node, actions, rim) = (&mut self.node, &mut self.actions, &self.rim);
+        let (node, actions, rim, observation) = (&mut self.node, &mut self.actions, &self.rim, &mut self.observation);
         let drained = port.drain(VISIT_RECORDS, |facts, record| {
             let decoded = FromClient::decode(record).map_err(|bad| bad.to_string());
             let event = decoded.and_then(|record| door::event(client, facts, rim, record))?;
             if let Some(event) = event {
+                if let Some(observation) = observation {
+                    observation.event(node.id(), &event);
+                }
                 node.handle(now, event, actions);
             }
             Ok(())
@@ -175,7 +181,11 @@ impl Engine {
         self.ports[index] = None;
         self.board.clear(index);
         self.rim.release_index(index);
-        self.node.handle(now, Event::ClientGone { client, failure }, &mut self.actions);
+        let event = Event::ClientGone { client, failure };
+        if let Some(observation) = &mut self.observation {
+            observation.event(self.node.id(), &event);
+        }
+        self.node.handle(now, event, &mut self.actions);
     }
 
     fn drain_last(&mut self, now: Now, index: usize) {
@@ -194,6 +204,9 @@ impl Engine {
     fn perform(&mut self) {
         let actions = std::mem::take(&mut self.actions);
         for action in &actions {
+            if let Some(observation) = &mut self.observation {
+                observation.action(&self.node, action);
+            }
             self.perform_one(action);
         }
         self.actions = actions;

@@ -10,6 +10,7 @@
 //! | [`node`] | how a node is put together and ended |
 //! | [`engine`], [`door`], [`port`] | the loop and the rings of its clients |
 //! | [`rim`], [`workers`], [`local`] | what the actions do: processes, pages, sockets |
+//! | [`observe`] | traces of tasks |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
 #![forbid(unsafe_code)]
@@ -20,12 +21,13 @@ pub mod engine;
 pub mod inbox;
 pub mod local;
 pub mod node;
+pub mod observe;
 pub mod port;
 pub mod registry;
 pub mod rim;
 pub mod workers;
 
-pub use node::{Embedded, NodeHandle, NodeOptions, Shared, connect_embedded};
+pub use node::{Embedded, MakeCollector, NodeHandle, NodeOptions, Shared, connect_embedded};
 pub use rim::Workforce;
 
 use tharsis_types::ClientId;

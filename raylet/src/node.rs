@@ -1,9 +1,11 @@
 //! Putting a node together, and ending it.
 
+use crate::cluster::{Cluster, ClusterOptions, Desk, Newcomer};
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
 use crate::local::{LocalSocket, NewJob, Reception};
 use crate::port::{Facts, Port, function_table};
+use crate::observe::{Collector, Observation};
 use crate::registry::Registry;
 use crate::rim::{Rim, Workforce};
 use crate::workers::Processes;
@@ -32,7 +34,12 @@ pub struct NodeOptions {
     pub labels: Vec<(String, String)>,
     /// Bytes of its arena.
     pub store_bytes: u64,
+    /// Makes the collector of its traces, if there is one.
+    pub collector: MakeCollector,
 }
+
+/// Makes a collector of traces when a node starts; `None` where nothing is collected.
+pub type MakeCollector = fn() -> Option<Box<dyn Collector>>;
 
 /// A running node.
 pub struct NodeHandle {
@@ -42,6 +49,7 @@ pub struct NodeHandle {
     arena: Arc<Arena>,
     registry: Arc<Registry>,
     socket: Option<LocalSocket>,
+    desk: Option<Desk>,
     engine: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -83,6 +91,7 @@ pub(crate) struct Parts {
     board_segment: Arc<Segment>,
     inbox: Arc<Inbox>,
     registry: Arc<Registry>,
+    collector: MakeCollector,
 }
 
 impl Parts {
@@ -102,7 +111,8 @@ impl Parts {
         let member = Member { node: id, resources: options.resources, labels: options.labels };
         let config = Config { member, store_bytes: arena.len(), create_timeout: CREATE_TIMEOUT };
         let registry = Arc::new(Registry::new());
-        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry })
+        let collector = options.collector;
+        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry, collector })
     }
 
     fn shared(&self) -> Shared {
@@ -115,15 +125,22 @@ impl Parts {
         }
     }
 
-    fn run(self, workforce: Box<dyn Workforce>, socket: Option<LocalSocket>) -> Result<NodeHandle, Failure> {
+    fn run(
+        self,
+        workforce: Box<dyn Workforce>,
+        socket: Option<LocalSocket>,
+        cluster: Option<(Cluster, Desk)>,
+    ) -> Result<NodeHandle, Failure> {
+        let (cluster, desk) = cluster.unzip();
         let rim = Rim::new(
             Arc::clone(&self.arena),
             Arc::clone(&self.inbox),
             Arc::clone(&self.registry),
             workforce,
-            None,
+            cluster,
         );
-        let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim);
+        let observation = (self.collector)().map(Observation::new);
+        let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim, observation);
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
         let thread = thread.map_err(|cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}")))?;
         Ok(NodeHandle {
@@ -133,6 +150,7 @@ impl Parts {
             arena: self.arena,
             registry: self.registry,
             socket,
+            desk,
             engine: Mutex::new(Some(thread)),
         })
     }
@@ -149,7 +167,7 @@ impl NodeHandle {
     ) -> Result<Self, Failure> {
         let parts = Parts::new(new_node_id()?, options, false)?;
         let workforce = make_workforce(parts.shared());
-        parts.run(workforce, None)
+        parts.run(workforce, None, None)
     }
 
     /// A node with worker processes, alone in its cluster, listening on a Unix socket.
@@ -176,16 +194,62 @@ impl NodeHandle {
             registry,
             board_segment: parts.board_segment.name().to_owned(),
             register_job,
+            finish_job: Arc::new(|_job| {}),
             arrivals: Some(workforce.arrivals()),
         };
         let listening = LocalSocket::start(&socket, reception)?;
-        parts.run(Box::new(workforce), Some(listening))
+        parts.run(Box::new(workforce), Some(listening), None)
+    }
+
+    /// A node with worker processes that is part of a cluster, listening on a Unix socket and a port.
+    ///
+    /// # Errors
+    /// As [`NodeHandle::alone`] and [`Cluster::start`].
+    pub fn clustered(options: NodeOptions, cluster: ClusterOptions) -> Result<Self, Failure> {
+        let member = Member {
+            node: new_node_id()?,
+            resources: options.resources.clone(),
+            labels: options.labels.clone(),
+        };
+        let parts = Parts::new(member.node, options, true)?;
+        let socket = cluster.socket.clone();
+        let newcomer = Newcomer { member, arena: Arc::clone(&parts.arena), inbox: Arc::clone(&parts.inbox) };
+        let (cluster, desk) = Cluster::start(newcomer, cluster)?;
+        let find_program = {
+            let (registry, desk) = (Arc::clone(&parts.registry), desk.clone());
+            Arc::new(move |job| desk.find_program(&registry, job))
+        };
+        let workforce = Processes::new(Arc::clone(&parts.inbox), socket.clone(), find_program);
+        let (registering, finishing) = (desk.clone(), desk.clone());
+        let reception = Reception {
+            node: parts.id,
+            arena: Arc::clone(&parts.arena),
+            inbox: Arc::clone(&parts.inbox),
+            registry: Arc::clone(&parts.registry),
+            board_segment: parts.board_segment.name().to_owned(),
+            register_job: Arc::new(move |new: &NewJob| registering.register_job(new)),
+            finish_job: Arc::new(move |job| finishing.finish_job(job)),
+            arrivals: Some(workforce.arrivals()),
+        };
+        match LocalSocket::start(&socket, reception) {
+            Ok(listening) => parts.run(Box::new(workforce), Some(listening), Some((cluster, desk))),
+            Err(failure) => {
+                cluster.stop();
+                Err(failure)
+            }
+        }
     }
 
     /// Its id.
     #[must_use]
     pub fn id(&self) -> NodeId {
         self.id
+    }
+
+    /// Why it ended itself, if its cluster declared it dead.
+    #[must_use]
+    pub fn fenced(&self) -> Option<String> {
+        self.desk.as_ref().and_then(Desk::fenced)
     }
 
     /// Its arena.

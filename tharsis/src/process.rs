@@ -7,12 +7,13 @@ use crate::machine;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio, Termination};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
-use tharsis_raylet::{NodeHandle, NodeOptions};
+use tharsis_raylet::{MakeCollector, NodeHandle, NodeOptions};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
 
@@ -45,11 +46,16 @@ pub struct NodeSpec {
 
 /// Runs this process as what it was started for; `user_main` if it is the driver.
 pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
+    enter_observed(user_main, || None)
+}
+
+/// As [`enter`], with a collector of traces for the case that this process is a node.
+pub fn enter_observed<T: Termination>(user_main: fn() -> T, collector: MakeCollector) -> ExitCode {
     if let Some((socket, start)) = worker_arguments() {
         return exit_code(work(Path::new(&socket), start));
     }
     match std::env::var(NODE_VARIABLE) {
-        Ok(spec) => exit_code(run_node_from(&spec)),
+        Ok(spec) => exit_code(run_node_from(&spec, collector)),
         Err(_) => user_main().report(),
     }
 }
@@ -58,9 +64,9 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 ///
 /// # Errors
 /// Why it cannot start.
-pub fn run_node(spec: NodeSpec) -> Result<()> {
-    let options = NodeOptions { resources: spec.resources, labels: spec.labels, store_bytes: spec.store_bytes };
-    let node = std::sync::Arc::new(NodeHandle::alone(options, spec.socket)?);
+pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
+    let options = NodeOptions { resources: spec.resources, labels: spec.labels, store_bytes: spec.store_bytes, collector };
+    let node = std::sync::Arc::new(NodeHandle::alone(options, spec.socket.clone())?);
     if spec.ends_with_stdin {
         let watched = std::sync::Arc::clone(&node);
         // Ends with the process.
@@ -71,6 +77,12 @@ pub fn run_node(spec: NodeSpec) -> Result<()> {
         });
     }
     node.join();
+    if spec.ends_with_stdin
+        && let Some(folder) = spec.socket.parent()
+    {
+        // The process that made it may have been killed. One that holds more than the socket stays.
+        let _removed = std::fs::remove_dir(folder);
+    }
     Ok(())
 }
 
@@ -98,7 +110,14 @@ impl NodeProcess {
         };
         let spec = serde_json::to_string(&spec).map_err(|cause| failed(cause.to_string()))?;
         let program = std::env::current_exe().map_err(|cause| failed(format!("this program's own path: {cause}")))?;
-        let child = Command::new(&program).env(NODE_VARIABLE, spec).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let child = Command::new(&program)
+            .env(NODE_VARIABLE, spec)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            // Ctrl-C at a terminal goes to a whole group: the driver ends by it, and the node in good order by the
+            // end of its input.
+            .process_group(0)
+            .spawn();
         let child = child.map_err(|cause| failed(format!("cannot start {} as a node: {cause}", program.display())))?;
         let mut node = Self { child, socket };
         node.await_socket()?;
@@ -143,10 +162,10 @@ impl Drop for NodeProcess {
     }
 }
 
-fn run_node_from(spec: &str) -> Result<()> {
+fn run_node_from(spec: &str, collector: MakeCollector) -> Result<()> {
     let spec = serde_json::from_str(spec)
         .map_err(|cause| Error::new(FailureKind::InvalidArgument, format!("{NODE_VARIABLE}: {cause}")))?;
-    run_node(spec)
+    run_node(spec, collector)
 }
 
 /// Runs tasks for the node at `socket` until it ends the connection.

@@ -69,5 +69,5 @@ fn options(init: &Init) -> Result<NodeOptions> {
     let cpus = init.worker_count.unwrap_or_else(machine::cpu_count);
     let store_bytes = init.store_bytes.unwrap_or_else(|| machine::default_store_bytes(memory_bytes));
     machine::check_store_bytes(store_bytes, memory_bytes)?;
-    Ok(NodeOptions { resources: init.resources(cpus, memory_bytes), labels: Vec::new(), store_bytes })
+    Ok(NodeOptions { resources: init.resources(cpus, memory_bytes), labels: Vec::new(), store_bytes, collector: || None })
 }

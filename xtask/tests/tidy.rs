@@ -1,0 +1,98 @@
+//! Conventions that a test can check: who may know whom, headers, no marks of unfinished work, files of a readable length.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each crate may depend on, of ours and of what is kept to one crate.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("types", &[]),
+    ("core", &["tharsis-types"]),
+    ("protos", &["tharsis-types"]),
+    ("object-store", &["tharsis-types"]),
+    ("gcs", &["tharsis-protos", "tharsis-types"]),
+    ("macros", &[]),
+    ("remote", &["tharsis-macros", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
+    ("raylet", &["tharsis-core", "tharsis-gcs", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
+];
+
+/// Dependencies that a crate must not have, because its decisions must not know them.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("types", &["tokio", "tonic", "prost", "arrow-array", "rustix"]),
+    ("core", &["tokio", "tonic", "prost", "rustix", "parking_lot"]),
+    ("object-store", &["tokio", "tonic", "prost"]),
+    ("remote", &["tonic", "prost", "tharsis-core", "tharsis-gcs", "tharsis-raylet"]),
+    ("raylet", &["etcd-client", "arrow-array", "ndarray"]),
+];
+
+/// Longest file of product code, in lines.
+const FILE_LINES_MAX: usize = 1_000;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn dependencies(folder: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    let from = manifest.split("\n[dependencies]").nth(1).unwrap_or("");
+    let table = from.split("\n[").next().unwrap_or("");
+    table.lines().filter_map(|l| l.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty()).map(str::to_owned).collect()
+}
+
+/// Our sources, without what is generated.
+fn sources() -> BTreeMap<PathBuf, String> {
+    fn walk(folder: &Path, out: &mut BTreeMap<PathBuf, String>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if path.is_dir() && !["target", ".git", "generated", "ui"].contains(&name.as_str()) {
+                walk(&path, out);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                out.insert(path.clone(), fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk(&root(), &mut out);
+    out
+}
+
+#[test]
+fn crates_know_only_what_they_may() {
+    for (folder, allowed) in ALLOWED {
+        let ours = dependencies(folder).into_iter().filter(|d| d.starts_with("tharsis"));
+        for dependency in ours {
+            assert!(allowed.contains(&dependency.as_str()), "{folder} must not know {dependency}");
+        }
+    }
+    for (folder, forbidden) in FORBIDDEN {
+        for dependency in dependencies(folder) {
+            assert!(!forbidden.contains(&dependency.as_str()), "{folder} must not know {dependency}");
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    for (path, text) in sources() {
+        let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+        assert!(first.starts_with("//!") || first.starts_with("#!"), "{} has no header", path.display());
+    }
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX:")];
+    for (path, text) in sources() {
+        for mark in marks {
+            assert!(!text.contains(mark), "{} has a {mark}", path.display());
+        }
+    }
+}
+
+#[test]
+fn files_fit_a_reader() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        assert!(lines <= FILE_LINES_MAX, "{} has {lines} lines", path.display());
+    }
+}
