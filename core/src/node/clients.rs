@@ -37,9 +37,21 @@ impl Node {
             },
         };
         let failed = matches!(value, Value::Failed(_));
-        self.owner.put(client, token, object, value, nested, &mut self.effects);
+        let written = matches!(value, Value::Stored { .. });
+        let fresh = self.owner.put(client, token, object, value, nested, &mut self.effects);
+        if !fresh && written && !self.owner.copies(object).contains(&self.id) {
+            self.keep_or_free(object);
+        }
         if failed {
             out.push(Action::Deliver { client, token, object, extent: None });
+        }
+    }
+
+    /// A task that runs again wrote a value that the ledger has from before: another copy, or one too many.
+    fn keep_or_free(&mut self, object: ObjectId) {
+        match self.owner.value_ref(object) {
+            Some(Value::Stored { .. }) => self.owner.copy_changed(self.id, object, true, &mut self.effects),
+            _ => self.store.free(object),
         }
     }
 

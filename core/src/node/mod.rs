@@ -243,7 +243,7 @@ impl Node {
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let links = self.links.values().filter_map(Link::next_timeout).min();
         let recall = (self.leases.waiting_count() > 0).then(|| self.recalled_at + RECALL_EVERY);
-        let report = (self.links.len() > 0 && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
+        let report = (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
         let waiting = self.room_waiters.iter().map(|w| w.until);
         let room = waiting.chain(self.stalled_pulls.iter().map(|p| p.until)).min();
         let all = [links, recall, report, room, self.owner.next_timeout(), self.view.next_timeout(now), self.run_timeout()];

@@ -129,17 +129,13 @@ impl Owner {
         if self.is_husk(failed.shape, slot) {
             return;
         }
-        match self.tasks.get_mut(slot) {
-            Some(task) => {
-                task.state = TaskState::Waiting { missing: 0 };
-                if self.take_retry(slot) {
-                    self.enqueue(slot);
-                } else {
-                    let failure = self.located_failure(slot, failure, failed.node);
-                    self.fail(slot, &failure, out);
-                }
-            }
-            None => {}
+        let Some(task) = self.tasks.get_mut(slot) else { return };
+        task.state = TaskState::Waiting { missing: 0 };
+        if self.take_retry(slot) {
+            self.enqueue(slot);
+        } else {
+            let failure = self.located_failure(slot, failure, failed.node);
+            self.fail(slot, &failure, out);
         }
     }
 

@@ -184,7 +184,10 @@ impl Cluster {
             return;
         }
         let force = self.rng.chance(500);
-        let Some(reference) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference) else { return };
+        let Some(reference) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference)
+        else {
+            return;
+        };
         if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
             facts.cancelled = true;
             self.send(host, id, Event::CancelRequested { reference, force });
@@ -204,7 +207,8 @@ impl Cluster {
         let dependencies = client.chosen(dependencies);
         let nested = client.chosen(nested);
         let objects: Vec<_> = dependencies.iter().map(|r| r.object).collect();
-        let outputs = (0..program::returns(*kind)).map(|i| RefId { object: ObjectId::output(task, i), owner });
+        let outputs =
+            (0..program::returns(*kind)).map(|i| RefId { object: ObjectId::output(task, i), owner });
         let tokens: Vec<_> = outputs.map(|reference| client.hold(reference)).collect();
         client.context.locals.extend(&tokens);
         if !named {
@@ -214,7 +218,10 @@ impl Cluster {
             self.fail("a task that runs again submits the same", text);
         }
         let payload = Payload { depth, nested: nested.clone() }.encode();
-        let number = |(parameter, reference): (usize, &RefId)| Dependency { reference: *reference, parameter: parameter as u16 };
+        let number = |(parameter, reference): (usize, &RefId)| Dependency {
+            reference: *reference,
+            parameter: parameter as u16,
+        };
         let args = TaskArgs {
             payload,
             dependencies: dependencies.iter().enumerate().map(number).collect(),
@@ -260,7 +267,8 @@ impl Cluster {
     }
 
     fn value_told(&mut self, host: usize, id: ClientId, token: u64, value: &Seen) {
-        let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object) else {
+        let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object)
+        else {
             return;
         };
         let content = match value {
@@ -405,10 +413,16 @@ impl Cluster {
         let count: u32 = facts.started.values().sum();
         let facts = &self.oracle.tasks[&record.task];
         if self.oracle.starts_max(facts, retries) < count {
-            self.fail("side effects happen at most as often as allowed", format!("{} ran {count} times", record.task));
+            self.fail(
+                "side effects happen at most as often as allowed",
+                format!("{} ran {count} times", record.task),
+            );
         }
         if !fresh {
-            self.fail("an attempt starts at most once", format!("attempt {} of {}", record.attempt, record.task));
+            self.fail(
+                "an attempt starts at most once",
+                format!("attempt {} of {}", record.attempt, record.task),
+            );
         }
     }
 
@@ -427,7 +441,10 @@ impl Cluster {
                         mapped.push((*extent, content));
                     }
                 }
-                _ => self.fail("arguments are the expected values", format!("{} of {}", reference.object, record.task)),
+                _ => self.fail(
+                    "arguments are the expected values",
+                    format!("{} of {}", reference.object, record.task),
+                ),
             }
         }
         (values, mapped)

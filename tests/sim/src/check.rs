@@ -21,10 +21,19 @@ impl Cluster {
     pub(crate) fn check_quiet(&mut self, when: &str) {
         let pending = self.pending();
         for host in self.living() {
-            let mut waiting = self.hosts[host].clients.values().filter(|c| c.waits() || c.phase != idle_phase(c));
+            let mut waiting =
+                self.hosts[host].clients.values().filter(|c| c.waits() || c.phase != idle_phase(c));
             if let Some(client) = waiting.next() {
-                let refs = client.refs.iter().filter(|(_, h)| h.pending).map(|(t, h)| (t, h.reference)).collect::<Vec<_>>();
-                let text = format!("client {} of node {host} is {:?} when {when}, wants {refs:?}; {pending}", client.id.0, client.phase);
+                let refs = client
+                    .refs
+                    .iter()
+                    .filter(|(_, h)| h.pending)
+                    .map(|(t, h)| (t, h.reference))
+                    .collect::<Vec<_>>();
+                let text = format!(
+                    "client {} of node {host} is {:?} when {when}, wants {refs:?}; {pending}",
+                    client.id.0, client.phase
+                );
                 self.fail("every get ends and every blocked worker resumes", text);
                 return;
             }
@@ -54,7 +63,10 @@ impl Cluster {
             ];
             if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > 0) {
                 let refs: Vec<_> = at.node.references().take(4).collect();
-                let text = format!("{count} {what} on node {host} ({}) after {when}; references {refs:?}; {:?}", at.id, s.pending);
+                let text = format!(
+                    "{count} {what} on node {host} ({}) after {when}; references {refs:?}; {:?}",
+                    at.id, s.pending
+                );
                 self.fail("nothing leaks", text);
                 return;
             }
@@ -116,7 +128,10 @@ impl Cluster {
         }
         let lost = borrowed.into_iter().find(|(_, r)| !owned.contains_key(&(r.owner, r.object)));
         if let Some((at, reference)) = lost {
-            let text = format!("node {at} refers to {} of node {}, which has freed it", reference.object, reference.owner);
+            let text = format!(
+                "node {at} refers to {} of node {}, which has freed it",
+                reference.object, reference.owner
+            );
             self.fail("no object is freed while a node refers to it", text);
         }
     }
@@ -127,7 +142,9 @@ impl Cluster {
         for host in self.hosts.iter().filter(|h| h.alive) {
             let known: std::collections::BTreeSet<_> = host.node.references().map(|r| r.object).collect();
             let held = host.clients.values().flat_map(|c| c.refs.values());
-            gone = gone.or_else(|| held.filter(|h| h.ended).map(|h| h.reference.object).find(|o| !known.contains(o)));
+            gone = gone.or_else(|| {
+                held.filter(|h| h.ended).map(|h| h.reference.object).find(|o| !known.contains(o))
+            });
         }
         if let Some(object) = gone {
             self.fail("no object is freed while a client refers to it", format!("{object}"));
@@ -137,7 +154,8 @@ impl Cluster {
     fn check_worker_counts(&mut self) {
         for host in self.living() {
             let at = &self.hosts[host];
-            let lent = at.clients.values().filter(|c| matches!(c.phase, Phase::Blocked | Phase::Resuming)).count();
+            let lent =
+                at.clients.values().filter(|c| matches!(c.phase, Phase::Blocked | Phase::Resuming)).count();
             let cpus = (at.member.resources.cpu / 2_500) as usize;
             if cpus + lent + SPARE_WORKERS_MAX < at.clients.len() {
                 let text = format!("{} clients on node {host}, {lent} blocked", at.clients.len());

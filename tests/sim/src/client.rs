@@ -181,7 +181,8 @@ impl Client {
 
     /// A range for a value, if a region has room.
     pub fn carve(&mut self, len: u64) -> Option<Extent> {
-        let (region, used) = self.regions.iter_mut().find(|(region, used)| used.next_multiple_of(64) + len <= region.len)?;
+        let (region, used) =
+            self.regions.iter_mut().find(|(region, used)| used.next_multiple_of(64) + len <= region.len)?;
         let offset = region.offset + used.next_multiple_of(64);
         *used = offset - region.offset + len;
         Some(Extent { offset, len })
@@ -197,7 +198,10 @@ impl Client {
     #[must_use]
     pub fn chosen(&self, choices: &[u64]) -> Vec<RefId> {
         let locals = &self.context.locals;
-        let tokens = choices.iter().filter(|_| !locals.is_empty()).map(|c| locals[(*c % locals.len() as u64) as usize]);
+        let tokens = choices
+            .iter()
+            .filter(|_| !locals.is_empty())
+            .map(|c| locals[(*c % locals.len() as u64) as usize]);
         tokens.filter_map(|token| self.refs.get(&token)).map(|held| held.reference).collect()
     }
 

@@ -203,7 +203,8 @@ impl Cluster {
         self.finish_step()?;
         self.summary.node_count = self.hosts.len();
         self.summary.task_count = self.oracle.tasks.len();
-        self.summary.start_count = self.oracle.tasks.values().map(|t| t.started.values().sum::<u32>() as usize).sum();
+        self.summary.start_count =
+            self.oracle.tasks.values().map(|t| t.started.values().sum::<u32>() as usize).sum();
         self.summary.virtual_ms = self.now / MS;
         self.summary.trace_hash = self.trace;
         Ok(self.summary.clone())
@@ -290,7 +291,9 @@ impl Cluster {
         let overlapped: Vec<_> = arena
             .range(..end)
             .rev()
-            .take_while(|(offset, (len, _))| **offset + len.max(&1) > extent.offset || **offset + (1 << 17) > extent.offset)
+            .take_while(|(offset, (len, _))| {
+                **offset + len.max(&1) > extent.offset || **offset + (1 << 17) > extent.offset
+            })
             .filter(|(offset, (len, _))| **offset + len > extent.offset)
             .map(|(offset, _)| *offset)
             .collect();
@@ -317,7 +320,10 @@ impl Cluster {
                 self.tell_person(&happening);
             }
             self.happen(happening);
-            if self.now > TIME_MAX || self.summary.event_count > EVENTS_MAX || self.at_once > EVENTS_AT_ONCE_MAX {
+            if self.now > TIME_MAX
+                || self.summary.event_count > EVENTS_MAX
+                || self.at_once > EVENTS_AT_ONCE_MAX
+            {
                 let pending = self.pending();
                 self.fail("everything ends", format!("no end in sight; {pending}"));
             }
@@ -341,7 +347,9 @@ impl Cluster {
             Happening::Crash { host } => self.crash_host(host),
             Happening::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
             Happening::Drop { host, client, token } => self.release(host, client, token),
-            Happening::Gone { host, client, failure } => self.feed(host, Event::ClientGone { client, failure }),
+            Happening::Gone { host, client, failure } => {
+                self.feed(host, Event::ClientGone { client, failure })
+            }
             Happening::Join => self.join(),
             Happening::Packet { from, to, packet } => {
                 let from = self.hosts[from].id;
@@ -375,7 +383,8 @@ impl Cluster {
     }
 
     fn feed_record(&mut self, host: usize, event: Event) {
-        if self.sabotage == Sabotage::LoseRelease && matches!(event, Event::Released { .. }) && self.strikes() {
+        if self.sabotage == Sabotage::LoseRelease && matches!(event, Event::Released { .. }) && self.strikes()
+        {
             return;
         }
         self.feed(host, event);
@@ -599,7 +608,8 @@ impl Cluster {
         resources.custom.insert("disk".to_owned(), Resources::UNIT);
         let id = NodeId(self.rng.next() | 1);
         let member = Member { node: id, resources, labels: Vec::new() };
-        let config = Config { member: member.clone(), store_bytes: self.store_bytes, create_timeout: 500 * MS };
+        let config =
+            Config { member: member.clone(), store_bytes: self.store_bytes, create_timeout: 500 * MS };
         self.hosts.push(Host {
             node: Node::new(config),
             id,

@@ -150,12 +150,28 @@ pub fn run(options: &Options) -> Result<Summary, Violation> {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}: {} ms of virtual time, {} events", self.seed, self.virtual_ms, self.event_count)?;
+        writeln!(
+            f,
+            "seed {}: {} ms of virtual time, {} events",
+            self.seed, self.virtual_ms, self.event_count
+        )?;
         writeln!(f, "  nodes    {}, of which {} died", self.node_count, self.node_death_count)?;
-        writeln!(f, "  tasks    {}, {} attempts, {} runs sent", self.task_count, self.start_count, self.run_count)?;
-        writeln!(f, "  workers  {}, of which {} crashed; {} waits", self.worker_count, self.crash_count, self.block_count)?;
+        writeln!(
+            f,
+            "  tasks    {}, {} attempts, {} runs sent",
+            self.task_count, self.start_count, self.run_count
+        )?;
+        writeln!(
+            f,
+            "  workers  {}, of which {} crashed; {} waits",
+            self.worker_count, self.crash_count, self.block_count
+        )?;
         writeln!(f, "  gets     {}, {} failures read", self.get_count, self.failure_count)?;
-        writeln!(f, "  network  {} messages in {} packets, {} transfers", self.message_count, self.packet_count, self.pull_count)?;
+        writeln!(
+            f,
+            "  network  {} messages in {} packets, {} transfers",
+            self.message_count, self.packet_count, self.pull_count
+        )?;
         write!(f, "  trace    {:016x}", self.trace_hash)
     }
 }

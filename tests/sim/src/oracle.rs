@@ -45,9 +45,18 @@ impl Oracle {
     ///
     /// # Errors
     /// A text if it does not.
-    pub fn submitted(&mut self, task: TaskId, kind: u32, depth: u8, arguments: &[ObjectId]) -> Result<(), String> {
-        let values: Option<Vec<_>> = arguments.iter().map(|object| self.expected.get(object).copied()).collect();
-        let Some(values) = values else { return Err(format!("task {task} got an argument that nobody made")) };
+    pub fn submitted(
+        &mut self,
+        task: TaskId,
+        kind: u32,
+        depth: u8,
+        arguments: &[ObjectId],
+    ) -> Result<(), String> {
+        let values: Option<Vec<_>> =
+            arguments.iter().map(|object| self.expected.get(object).copied()).collect();
+        let Some(values) = values else {
+            return Err(format!("task {task} got an argument that nobody made"));
+        };
         for index in 0..program::returns(kind) {
             let value = program::output_value(task, index, &values);
             let old = self.expected.insert(ObjectId::output(task, index), value);
@@ -76,7 +85,8 @@ impl Oracle {
             FailureKind::Cancelled => facts.is_some_and(|f| f.cancelled),
             FailureKind::WorkerCrashed | FailureKind::NodeDied => facts.is_some_and(|f| {
                 let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
-                0 <= retries && retries as u32 + 1 <= f.crashes + f.raises + self.start_failures + self.node_deaths
+                0 <= retries
+                    && (retries as u32) < f.crashes + f.raises + self.start_failures + self.node_deaths
             }),
             FailureKind::WorkerStartFailed => self.start_failures > 0,
             FailureKind::ObjectLost | FailureKind::ObjectFreed => faulty,
@@ -86,7 +96,11 @@ impl Oracle {
             FailureKind::TimedOut => kind == 12,
             _ => false,
         };
-        if excused { Ok(()) } else { Err(format!("{object} of a task of kind {kind} failed without a cause: {failure}")) }
+        if excused {
+            Ok(())
+        } else {
+            Err(format!("{object} of a task of kind {kind} failed without a cause: {failure}"))
+        }
     }
 
     /// Side effects that a task may have had at most.

@@ -158,7 +158,8 @@ pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
             steps.push(step(&mut rng, kind));
         }
     }
-    let outputs = (0..returns(kind)).map(|_| OutputPlan { stored: stored(&mut rng), nested: choices(&mut rng, 200) });
+    let outputs =
+        (0..returns(kind)).map(|_| OutputPlan { stored: stored(&mut rng), nested: choices(&mut rng, 200) });
     Script {
         outputs: outputs.collect(),
         flaky_raises: if kind == 5 { rng.range(0, 3) as u32 } else { 0 },

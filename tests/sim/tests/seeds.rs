@@ -52,7 +52,8 @@ fn different_seeds_take_different_courses() {
 /// The rule that a planted fault breaks first, in any of a few seeds.
 fn found(sabotage: Sabotage) -> Vec<&'static str> {
     let runs = (0..PLANTED_SEEDS).map(|seed| run(&Options { seed, sabotage, ..Options::default() }));
-    let mut rules: Vec<_> = runs.filter_map(|outcome| outcome.err().map(|violation| violation.invariant)).collect();
+    let mut rules: Vec<_> =
+        runs.filter_map(|outcome| outcome.err().map(|violation| violation.invariant)).collect();
     rules.sort_unstable();
     rules.dedup();
     rules
@@ -76,5 +77,8 @@ fn a_run_that_is_sent_twice_is_found() {
 #[test]
 fn bytes_that_change_on_the_way_are_found() {
     let rules = found(Sabotage::CorruptPull);
-    assert!(rules.contains(&"a value is the expected one") || rules.contains(&"arguments are the expected values"));
+    assert!(
+        rules.contains(&"a value is the expected one")
+            || rules.contains(&"arguments are the expected values")
+    );
 }
