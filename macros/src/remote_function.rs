@@ -198,13 +198,14 @@ fn definition(function: &ItemFn, attribute: &Attribute, parameters: &[Type], res
                 ::std::result::Result::Ok(value) => value,
                 ::std::result::Result::Err(error) => {
                     use ::tharsis::generated::{PlainError as _, TypedError as _};
-                    return ::std::result::Result::Err((&::tharsis::generated::Probe(&error)).into_failure());
+                    return ::std::result::Result::Err((&::tharsis::generated::Probe(&error)).to_failure());
                 }
             };
         }
     });
     let give = results.give();
     quote! {
+        #[allow(clippy::needless_borrow)]
         fn run(
             call: &mut ::tharsis::generated::TaskCall<'_>,
         ) -> ::std::result::Result<(), ::tharsis::Failure> {

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
 use crate::get;
-use crate::handles::Handle;
+use crate::handles::{Handle, check_session};
 use crate::reference::ObjectRef;
 use crate::regions::Written;
 use crate::worker::{Argument, RunClass};
@@ -24,7 +24,7 @@ use tharsis_types::{Dependency, Failure, FailureKind};
 pub struct Arguments {
     pub(crate) encoded: Encoded,
     pub(crate) dependencies: Vec<Dependency>,
-    keep: Vec<Arc<Handle>>,
+    pub(crate) keep: Vec<Arc<Handle>>,
 }
 
 impl Arguments {
@@ -307,6 +307,7 @@ impl Outputs {
         let Self { encoded, frame, .. } = self;
         encoded.clear();
         encoded.push(value)?;
+        check_session(client, &encoded.keep)?;
         let layout = encoded.layout()?;
         if layout.total_len() <= INLINE_BYTES_MAX {
             frame.clear();
@@ -327,24 +328,24 @@ pub(crate) fn into_failure(error: Error) -> Failure {
     Arc::unwrap_or_clone(error.into_shared())
 }
 
-/// An error value of a user's function on its way to a failure. Generated code calls `(&Probe(&error)).into_failure()`
+/// An error value of a user's function on its way to a failure. Generated code calls `(&Probe(&error)).to_failure()`
 /// with both traits in scope: method lookup takes [`TypedError`] where it applies and [`PlainError`] elsewhere.
 pub struct Probe<'a, E>(pub &'a E);
 
 /// Errors that can be encoded keep their type.
 pub trait TypedError {
     /// The failure that carries the error.
-    fn into_failure(&self) -> Failure;
+    fn to_failure(&self) -> Failure;
 }
 
 /// Other errors keep their text.
 pub trait PlainError {
     /// The failure that carries the error's text.
-    fn into_failure(&self) -> Failure;
+    fn to_failure(&self) -> Failure;
 }
 
 impl<E: Display + Serialize + DeserializeOwned + 'static> TypedError for Probe<'_, E> {
-    fn into_failure(&self) -> Failure {
+    fn to_failure(&self) -> Failure {
         // A failure of another task that the function passed on is the cause, and keeps its own type.
         if let Some(error) = (self.0 as &dyn Any).downcast_ref::<Error>() {
             let text = "the function passed on an error of another task";
@@ -355,7 +356,7 @@ impl<E: Display + Serialize + DeserializeOwned + 'static> TypedError for Probe<'
 }
 
 impl<E: Display> PlainError for &Probe<'_, E> {
-    fn into_failure(&self) -> Failure {
+    fn to_failure(&self) -> Failure {
         user_failure::<E>(format!("{:#}", self.0), Vec::new())
     }
 }
@@ -379,13 +380,14 @@ mod tests {
     struct Plain;
 
     #[test]
+    #[allow(clippy::needless_borrow, reason = "as the generated code has it")]
     fn errors_keep_their_type_where_they_can() {
-        let typed = Error::from((&Probe(&Lost(3))).into_failure());
+        let typed = Error::from((&Probe(&Lost(3))).to_failure());
         assert_eq!(typed.downcast::<Lost>(), Some(Lost(3)));
         assert_eq!(typed.failure().message, "shard 3 is lost");
-        let plain = (&Probe(&Plain)).into_failure();
+        let plain = (&Probe(&Plain)).to_failure();
         assert_eq!((plain.message.as_str(), plain.user.unwrap().payload.len()), ("plain", 0));
-        let passed_on = Error::from((&Probe(&typed)).into_failure());
+        let passed_on = Error::from((&Probe(&typed)).to_failure());
         assert_eq!(passed_on.kind(), FailureKind::UserError);
         assert_eq!(passed_on.downcast::<Lost>(), Some(Lost(3)), "the cause behind it keeps its type");
     }

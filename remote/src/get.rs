@@ -69,6 +69,9 @@ impl Timeout {
     }
 }
 
+/// References that are ready, and the others.
+pub type Parted<T> = (Vec<ObjectRef<T>>, Vec<ObjectRef<T>>);
+
 /// How [`wait`] waits; `Wait::default()` waits for one reference, without end, and starts to fetch bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
@@ -103,7 +106,7 @@ pub fn get_all<T: DeserializeOwned>(references: &[ObjectRef<T>], timeout: Option
 /// # Errors
 /// `InvalidArgument` for a reference given twice, for more `num_returns` than references, for a bad timeout;
 /// the loss of the connection. Running out of time is no error: fewer are ready then.
-pub fn wait<T>(references: &[ObjectRef<T>], options: Wait) -> Result<(Vec<ObjectRef<T>>, Vec<ObjectRef<T>>)> {
+pub fn wait<T>(references: &[ObjectRef<T>], options: Wait) -> Result<Parted<T>> {
     if options.num_returns > references.len() {
         let (wanted, given) = (options.num_returns, references.len());
         return Err(Error::argument(format!("num_returns is {wanted}, with {given} references")));

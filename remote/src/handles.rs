@@ -14,14 +14,14 @@
 //! allocation and its slot, about 120 bytes; a test holds that bound.
 
 use crate::client::Client;
-use crate::error::{Error, decode_failure};
+use crate::error::{Error, Result, decode_failure};
 use crate::get::Counter;
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use tharsis_protos::records::{Extent, FromClient, Token, ValueView};
-use tharsis_types::{Failure, RefId};
+use tharsis_types::{Failure, FailureKind, RefId};
 
 /// One reference of this client.
 pub(crate) struct Handle {
@@ -35,6 +35,7 @@ pub(crate) struct Handle {
 struct Inner {
     state: State,
     /// Told at every change of the state.
+    #[allow(clippy::box_collection, reason = "a word instead of three in every handle")]
     waiters: Option<Box<Vec<Waiter>>>,
 }
 
@@ -198,6 +199,23 @@ impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             client.release(self.token, self.reference);
+        }
+    }
+}
+
+/// Refuses references of another session on their way to the node of `client`, which could never find them.
+///
+/// # Errors
+/// `InvalidReference` for the first of them.
+pub(crate) fn check_session(client: &Client, handles: &[Arc<Handle>]) -> Result<()> {
+    let is_ours = |of: &Client| of.is_same(client) || of.node() == client.node();
+    match handles.iter().find(|handle| !handle.client.as_ref().is_none_or(is_ours)) {
+        None => Ok(()),
+        Some(foreign) => {
+            let (object, ours) = (foreign.reference().object, client.node());
+            let theirs = foreign.client.as_ref().map_or(foreign.reference().owner, Client::node);
+            let text = format!("{object} is of another session, on node {theirs}; this one is on node {ours}");
+            Err(Error::new(FailureKind::InvalidReference, text))
         }
     }
 }

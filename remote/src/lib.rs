@@ -49,7 +49,7 @@ pub use client::{Client, ClientParts, LogSink};
 pub use connect::connect;
 pub use context::{Context, context};
 pub use error::{Error, Result};
-pub use get::{Timeout, Wait, cancel, get_all, locations, wait};
+pub use get::{Parted, Timeout, Wait, cancel, get_all, locations, wait};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
 pub use reference::{ObjectRef, RefFuture};
 pub use registry::function_table;

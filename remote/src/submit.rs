@@ -10,7 +10,7 @@ use crate::call::Arguments;
 use crate::client::{Client, Core};
 use crate::current;
 use crate::error::{Error, Result};
-use crate::handles::{Handle, State};
+use crate::handles::{Handle, State, check_session};
 use crate::options::{MAX_RETRIES_DEFAULT, Options};
 use crate::reference::ObjectRef;
 use crate::registry::{self, Definition};
@@ -141,6 +141,8 @@ fn send_call(
     returns: u32,
     arguments: &mut Arguments,
 ) -> Result<Handles> {
+    check_session(client, &arguments.keep)?;
+    check_session(client, &arguments.encoded.keep)?;
     let layout = arguments.encoded.layout()?;
     let state = current::task(client);
     let mut frame = FRAME.take();
@@ -201,8 +203,8 @@ fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Ha
 /// Puts a value into the store.
 ///
 /// # Errors
-/// `InvalidArgument` if it cannot be encoded, `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown`
-/// without a runtime.
+/// `InvalidArgument` if it cannot be encoded, `InvalidReference` for a reference of another session inside it,
+/// `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown` without a runtime.
 pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     let client = current::current()?;
     let mut arguments = ARGUMENTS.take();
@@ -219,6 +221,7 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
 /// Writes an encoded value to the store, or sends it along if it is small.
 fn put_encoded(client: &Client, arguments: &Arguments, object: ObjectId) -> Result<Arc<Handle>> {
     let encoded = &arguments.encoded;
+    check_session(client, &encoded.keep)?;
     let layout = encoded.layout()?;
     let reference = RefId { object, owner: client.node() };
     let nested = pack::references(&encoded.nested);

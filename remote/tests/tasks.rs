@@ -1,5 +1,7 @@
 //! Calls, values and waiting, against a node in a thread.
 
+#![allow(clippy::unwrap_used, reason = "a defect in a test")]
+
 extern crate tharsis_remote as tharsis;
 
 mod loopback;
