@@ -1,4 +1,4 @@
-//! Code written by `cargo xtask protos`; only this crate may name it.
+//! Code written by `cargo xtask protos`. Messages of the control store stay in this crate; for those of peers see [`crate::peer`].
 
 /// Messages of the control store.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
@@ -8,6 +8,6 @@ pub(crate) mod control {
 
 /// Messages between two nodes.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
-pub(crate) mod peer {
+pub mod peer {
     include!("generated/tharsis.peer.v1.rs");
 }

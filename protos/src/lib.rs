@@ -1,8 +1,9 @@
 //! What crosses a border: messages between nodes, drivers and the control store, and records in local rings.
 //!
-//! Generated types stay in this crate. Each service shows a trait of plain values to implement ([`control::Service`],
-//! [`peer::Service`]), a function that mounts it on a port, and a stub that calls it; whatever arrives is checked
-//! here, once, and a message that is not what it should be is a [`BadMessage`] that names the field.
+//! The control store shows a trait of plain values to implement ([`control::Service`]), a function that mounts it on a
+//! port, and a stub that calls it; generated types stay inside, whatever arrives is checked here, once, and a message
+//! that is not what it should be is a [`BadMessage`] that names the field. What two nodes tell each other is converted
+//! by the node itself ([`peer`] says why), with the checks of [`message`].
 //!
 //! This crate knows nothing of decisions and stores nothing.
 //!

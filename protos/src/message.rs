@@ -66,20 +66,35 @@ impl BadMessage {
     }
 }
 
-pub(crate) fn required<T>(field: &str, value: Option<T>) -> Result<T, BadMessage> {
+/// A value that must be there.
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn required<T>(field: &str, value: Option<T>) -> Result<T, BadMessage> {
     value.ok_or_else(|| BadMessage::missing(field))
 }
 
-pub(crate) fn node_id(field: &str, id: u64) -> Result<NodeId, BadMessage> {
+/// Id of a node, never 0.
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn node_id(field: &str, id: u64) -> Result<NodeId, BadMessage> {
     if id == 0 { Err(BadMessage::missing(field)) } else { Ok(NodeId(id)) }
 }
 
-pub(crate) fn job_id(field: &str, id: u32) -> Result<JobId, BadMessage> {
+/// Id of a job, never 0.
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn job_id(field: &str, id: u32) -> Result<JobId, BadMessage> {
     if id == 0 { Err(BadMessage::missing(field)) } else { Ok(JobId(id)) }
 }
 
 /// An id or hash of exactly `N` bytes.
-pub(crate) fn fixed<const N: usize>(field: &str, bytes: &[u8]) -> Result<[u8; N], BadMessage> {
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn fixed<const N: usize>(field: &str, bytes: &[u8]) -> Result<[u8; N], BadMessage> {
     bytes.try_into().map_err(|_| BadMessage {
         field: field.to_owned(),
         problem: Problem::Length { found_bytes: bytes.len(), wanted_bytes: N },
@@ -87,12 +102,18 @@ pub(crate) fn fixed<const N: usize>(field: &str, bytes: &[u8]) -> Result<[u8; N]
 }
 
 /// A code unit; no bytes at all mean none.
-pub(crate) fn code_unit(field: &str, bytes: &[u8]) -> Result<Option<CodeUnitId>, BadMessage> {
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn code_unit(field: &str, bytes: &[u8]) -> Result<Option<CodeUnitId>, BadMessage> {
     if bytes.is_empty() { Ok(None) } else { Ok(Some(CodeUnitId(fixed(field, bytes)?))) }
 }
 
 /// Text of at most `limit` bytes.
-pub(crate) fn text(field: &str, value: String, limit: usize) -> Result<String, BadMessage> {
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn text(field: &str, value: String, limit: usize) -> Result<String, BadMessage> {
     if value.len() <= limit {
         Ok(value)
     } else {
@@ -101,7 +122,10 @@ pub(crate) fn text(field: &str, value: String, limit: usize) -> Result<String, B
 }
 
 /// A name: text of at most [`limits::NAME_BYTES_MAX`] bytes without control characters.
-pub(crate) fn name(field: &str, value: String) -> Result<String, BadMessage> {
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
     if value.chars().any(char::is_control) {
         return Err(BadMessage::invalid(field, "has control characters"));
     }
@@ -109,7 +133,10 @@ pub(crate) fn name(field: &str, value: String) -> Result<String, BadMessage> {
 }
 
 /// An address `host:port` with a port that is not 0.
-pub(crate) fn address(field: &str, value: String) -> Result<String, BadMessage> {
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn address(field: &str, value: String) -> Result<String, BadMessage> {
     let value = name(field, value)?;
     let port =
         value.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
@@ -120,7 +147,10 @@ pub(crate) fn address(field: &str, value: String) -> Result<String, BadMessage> 
 }
 
 /// Amounts in units and bytes; names and amounts are checked as if a user had given them.
-pub(crate) fn amounts(
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn amounts(
     field: &str,
     cpu: u64,
     gpu: u64,

@@ -4,21 +4,27 @@
 pub struct Packet {
     #[prost(fixed64, tag = "1")]
     pub from_node: u64,
-    /// The incarnation of the receiver that the sender talks to; packets for an earlier one are dropped.
+    /// The node that the packet is meant for: an address may have passed on to another one.
     #[prost(fixed64, tag = "2")]
-    pub session: u64,
-    /// Counts packets with messages from 1; 0 for a packet that only acknowledges.
+    pub to_node: u64,
+    /// Number of the first message.
     #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    /// All packets up to and with this one have arrived.
+    pub first: u64,
+    /// All messages of the other direction below this one have arrived.
     #[prost(uint64, tag = "4")]
     pub acknowledged: u64,
+    /// What the messages name by index, so that tasks of one kind do not repeat it.
     #[prost(message, repeated, tag = "5")]
+    pub classes: ::prost::alloc::vec::Vec<TaskClass>,
+    #[prost(message, repeated, tag = "6")]
     pub messages: ::prost::alloc::vec::Vec<Message>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Message {
-    #[prost(oneof = "message::Kind", tags = "1")]
+    #[prost(
+        oneof = "message::Kind",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+    )]
     pub kind: ::core::option::Option<message::Kind>,
 }
 /// Nested message and enum types in `Message`.
@@ -26,22 +32,457 @@ pub mod message {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Kind {
         #[prost(message, tag = "1")]
+        BorrowAdded(super::BorrowAdded),
+        #[prost(message, tag = "2")]
+        BorrowReleased(super::BorrowReleased),
+        #[prost(message, tag = "3")]
+        HolderAdded(super::HolderAdded),
+        #[prost(message, tag = "4")]
+        HolderRemoved(super::HolderRemoved),
+        #[prost(message, tag = "5")]
+        JobEnded(super::JobEnded),
+        #[prost(message, tag = "6")]
+        LeaseDenied(super::LeaseDenied),
+        #[prost(message, tag = "7")]
+        LeaseGranted(super::LeaseGranted),
+        #[prost(message, tag = "8")]
+        LeaseRecall(super::LeaseRecall),
+        #[prost(message, tag = "9")]
+        LeaseRequest(super::LeaseRequest),
+        #[prost(message, tag = "10")]
+        LeaseReturned(super::LeaseReturned),
+        #[prost(message, tag = "11")]
+        LeaseRevoked(super::LeaseRevoked),
+        #[prost(message, tag = "12")]
         LoadReport(super::LoadReport),
+        #[prost(message, tag = "13")]
+        ObjectFree(super::ObjectFree),
+        #[prost(message, tag = "14")]
+        ObjectLocate(super::ObjectLocate),
+        #[prost(message, tag = "15")]
+        ObjectState(super::ObjectState),
+        #[prost(message, tag = "16")]
+        TaskCancel(super::TaskCancel),
+        #[prost(message, tag = "17")]
+        TaskDone(super::TaskDone),
+        #[prost(message, tag = "18")]
+        TaskGiveBack(super::TaskGiveBack),
+        #[prost(message, tag = "19")]
+        TaskPush(super::TaskPush),
+        #[prost(message, tag = "20")]
+        TaskStealBack(super::TaskStealBack),
     }
+}
+/// An object (twenty bytes) and the node that answers for it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ref {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+    #[prost(fixed64, tag = "2")]
+    pub owner: u64,
+}
+/// The sender uses an object of the receiver that nobody lent to it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BorrowAdded {
+    #[prost(message, optional, tag = "1")]
+    pub reference: ::core::option::Option<Ref>,
+}
+/// The sender gives loans back.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BorrowReleased {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "2")]
+    pub count: u32,
+}
+/// The sender has a copy of the receiver's object now.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HolderAdded {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+}
+/// The sender has no copy any more.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HolderRemoved {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+}
+/// A driver is gone; its workers are not needed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JobEnded {
+    #[prost(fixed32, tag = "1")]
+    pub job: u32,
+}
+/// There is no room for the lease now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeaseDenied {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    #[prost(message, optional, tag = "2")]
+    pub free: ::core::option::Option<Resources>,
+}
+/// A worker is the receiver's until the lease ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseGranted {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+}
+/// Others wait for the lease.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseRecall {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+}
+/// The sender wants a worker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseRequest {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    /// Index into the packet's classes.
+    #[prost(uint32, tag = "2")]
+    pub class: u32,
+    /// Whether to queue the request when there is no room.
+    #[prost(bool, tag = "3")]
+    pub wait: bool,
+}
+/// The sender needs the lease no more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseReturned {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+}
+/// The worker is gone or was taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseRevoked {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
 }
 /// How busy the sender is.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LoadReport {
     #[prost(message, optional, tag = "1")]
     pub free: ::core::option::Option<Resources>,
+    /// Waiting lease requests.
+    #[prost(uint32, tag = "2")]
+    pub waiting: u32,
+}
+/// The object is gone; drop the copy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ObjectFree {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+}
+/// Tell me about your object as soon as there is something to tell.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ObjectLocate {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+}
+/// Answer to ObjectLocate.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ObjectState {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
     #[prost(message, optional, tag = "2")]
-    pub total: ::core::option::Option<Resources>,
-    #[prost(uint64, tag = "3")]
-    pub queued_tasks: u64,
-    #[prost(uint64, tag = "4")]
-    pub store_used_bytes: u64,
-    #[prost(uint64, tag = "5")]
-    pub store_total_bytes: u64,
+    pub state: ::core::option::Option<State>,
+    #[prost(message, repeated, tag = "3")]
+    pub nested: ::prost::alloc::vec::Vec<Ref>,
+}
+/// Stop a task.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskCancel {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub task: ::prost::bytes::Bytes,
+    /// Whether to kill its worker.
+    #[prost(bool, tag = "2")]
+    pub force: bool,
+}
+/// An attempt ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskDone {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub task: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+    #[prost(uint32, tag = "4")]
+    pub run_ns: u32,
+    #[prost(oneof = "task_done::Outcome", tags = "5, 6")]
+    pub outcome: ::core::option::Option<task_done::Outcome>,
+}
+/// Nested message and enum types in `TaskDone`.
+pub mod task_done {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Outcome {
+        #[prost(message, tag = "5")]
+        Returned(super::Outputs),
+        #[prost(message, tag = "6")]
+        Failed(super::TaskFailed),
+    }
+}
+/// Tasks that were pushed but not started.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskGiveBack {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub tasks: ::prost::alloc::vec::Vec<TaskAttempt>,
+}
+/// A task to run under a lease.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskPush {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub task: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+    /// Index into the packet's classes.
+    #[prost(uint32, tag = "4")]
+    pub class: u32,
+    /// Arguments by value.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub payload: ::prost::bytes::Bytes,
+    #[prost(message, repeated, tag = "6")]
+    pub dependencies: ::prost::alloc::vec::Vec<PushedDependency>,
+    /// References inside the payload.
+    #[prost(message, repeated, tag = "7")]
+    pub nested: ::prost::alloc::vec::Vec<Ref>,
+}
+/// Give back tasks that have not started.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskStealBack {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskAttempt {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub task: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "2")]
+    pub attempt: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PushedDependency {
+    #[prost(message, optional, tag = "1")]
+    pub reference: ::core::option::Option<Ref>,
+    /// Which parameter; 65535 for the one that holds all of them.
+    #[prost(uint32, tag = "2")]
+    pub parameter: u32,
+    #[prost(message, optional, tag = "3")]
+    pub state: ::core::option::Option<State>,
+    #[prost(message, repeated, tag = "4")]
+    pub nested: ::prost::alloc::vec::Vec<Ref>,
+}
+/// What another node knows of an object.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct State {
+    #[prost(oneof = "state::Kind", tags = "1, 2, 3, 4")]
+    pub kind: ::core::option::Option<state::Kind>,
+}
+/// Nested message and enum types in `State`.
+pub mod state {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Kind {
+        #[prost(message, tag = "1")]
+        Failed(super::Failure),
+        #[prost(message, tag = "2")]
+        Freed(super::Freed),
+        #[prost(bytes, tag = "3")]
+        Inline(::prost::bytes::Bytes),
+        #[prost(message, tag = "4")]
+        Stored(super::Stored),
+    }
+}
+/// The owner does not know it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Freed {}
+/// In the arenas of these nodes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Stored {
+    #[prost(uint64, tag = "1")]
+    pub len_bytes: u64,
+    #[prost(fixed64, repeated, tag = "2")]
+    pub holders: ::prost::alloc::vec::Vec<u64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Outputs {
+    #[prost(message, repeated, tag = "1")]
+    pub outputs: ::prost::alloc::vec::Vec<Output>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Output {
+    #[prost(message, repeated, tag = "3")]
+    pub nested: ::prost::alloc::vec::Vec<Ref>,
+    #[prost(oneof = "output::Value", tags = "1, 2")]
+    pub value: ::core::option::Option<output::Value>,
+}
+/// Nested message and enum types in `Output`.
+pub mod output {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Value {
+        #[prost(bytes, tag = "1")]
+        Inline(::prost::bytes::Bytes),
+        /// Length of the value in the sender's arena.
+        #[prost(uint64, tag = "2")]
+        StoredBytes(u64),
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskFailed {
+    /// Type name of a user's error value.
+    #[prost(string, tag = "1")]
+    pub error_type: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub failure: ::core::option::Option<Failure>,
+}
+/// A failure and those behind it, the last one being the root. A list, because nested messages have a depth limit.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Failure {
+    #[prost(message, repeated, tag = "1")]
+    pub links: ::prost::alloc::vec::Vec<FailureLink>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FailureLink {
+    /// Name of the kind, as in the documentation.
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub origin: ::core::option::Option<Origin>,
+    #[prost(string, tag = "4")]
+    pub log_tail: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    pub user: ::core::option::Option<UserError>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Origin {
+    #[prost(string, tag = "1")]
+    pub task_name: ::prost::alloc::string::String,
+    /// Sixteen bytes, or none.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub task: ::prost::bytes::Bytes,
+    #[prost(string, tag = "3")]
+    pub call_site: ::prost::alloc::string::String,
+    /// 0 if it is not known.
+    #[prost(fixed64, tag = "4")]
+    pub node: u64,
+    #[prost(uint32, tag = "5")]
+    pub pid: u32,
+    #[prost(uint32, tag = "6")]
+    pub attempt: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserError {
+    #[prost(string, tag = "1")]
+    pub type_name: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub payload: ::prost::bytes::Bytes,
+}
+/// What all calls of one function with the same options have in common.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskClass {
+    #[prost(fixed32, tag = "1")]
+    pub job: u32,
+    #[prost(fixed64, tag = "2")]
+    pub function: u64,
+    #[prost(fixed64, tag = "3")]
+    pub signature: u64,
+    #[prost(string, tag = "4")]
+    pub function_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub call_site: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "7")]
+    pub resources: ::core::option::Option<Resources>,
+    #[prost(sint32, tag = "8")]
+    pub priority: i32,
+    #[prost(uint32, tag = "9")]
+    pub num_returns: u32,
+    #[prost(sint32, tag = "10")]
+    pub max_retries: i32,
+    #[prost(message, optional, tag = "11")]
+    pub retry_on: ::core::option::Option<RetryOn>,
+    #[prost(uint64, tag = "12")]
+    pub timeout_ms: u64,
+    #[prost(uint32, tag = "13")]
+    pub max_calls: u32,
+    #[prost(message, optional, tag = "14")]
+    pub placement: ::core::option::Option<Placement>,
+}
+/// Which error values make a task run again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryOn {
+    #[prost(bool, tag = "1")]
+    pub everything: bool,
+    /// Type names.
+    #[prost(string, repeated, tag = "2")]
+    pub types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Where a task should run; nothing set: the default.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Placement {
+    #[prost(oneof = "placement::Wish", tags = "1, 2, 3")]
+    pub wish: ::core::option::Option<placement::Wish>,
+}
+/// Nested message and enum types in `Placement`.
+pub mod placement {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Wish {
+        #[prost(message, tag = "1")]
+        Spread(super::Spread),
+        #[prost(message, tag = "2")]
+        Node(super::NodeWish),
+        #[prost(message, tag = "3")]
+        Labels(super::LabelWish),
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Spread {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeWish {
+    #[prost(fixed64, tag = "1")]
+    pub node: u64,
+    #[prost(bool, tag = "2")]
+    pub soft: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LabelWish {
+    #[prost(message, repeated, tag = "1")]
+    pub selectors: ::prost::alloc::vec::Vec<LabelSelector>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LabelSelector {
+    #[prost(message, repeated, tag = "1")]
+    pub terms: ::prost::alloc::vec::Vec<LabelTerm>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LabelTerm {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(oneof = "label_term::Condition", tags = "2, 3, 4")]
+    pub condition: ::core::option::Option<label_term::Condition>,
+}
+/// Nested message and enum types in `LabelTerm`.
+pub mod label_term {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Condition {
+        #[prost(message, tag = "2")]
+        In(super::Values),
+        #[prost(message, tag = "3")]
+        NotIn(super::Values),
+        /// True: the label exists; false: it does not.
+        #[prost(bool, tag = "4")]
+        Exists(bool),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Values {
+    #[prost(string, repeated, tag = "1")]
+    pub values: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Amounts in units of 1/10 000, memory in bytes.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -149,6 +590,7 @@ pub mod peer_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
+        /// The first packet of the caller has no messages and says who calls whom.
         pub async fn link(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::Packet>,
@@ -193,6 +635,7 @@ pub mod peer_server {
             >
             + std::marker::Send
             + 'static;
+        /// The first packet of the caller has no messages and says who calls whom.
         async fn link(
             &self,
             request: tonic::Request<tonic::Streaming<super::Packet>>,
