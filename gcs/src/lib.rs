@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod choice;
 pub mod client;
 pub mod embedded;
 pub mod error;
@@ -31,6 +32,7 @@ mod journal;
 mod keyspace;
 
 pub use backend::{Backend, Compare, Op, Response, Txn, TxnResult, WatchItem};
+pub use choice::BackendChoice;
 pub use client::{ClientOptions, ControlClient, Membership};
 pub use embedded::{Embedded, EmbeddedLimits};
 pub use error::StoreError;

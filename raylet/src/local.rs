@@ -28,6 +28,9 @@ const REPORT_WAIT: Duration = Duration::from_secs(5);
 /// Gives jobs their ids; the cluster's control store does it where there is one.
 pub type RegisterJob = Arc<dyn Fn(&NewJob) -> Result<JobId, Failure> + Send + Sync>;
 
+/// Told that the driver of a job is gone.
+pub type FinishJob = Arc<dyn Fn(JobId) + Send + Sync>;
+
 /// A job that a driver wants to start.
 #[derive(Clone, Debug)]
 pub struct NewJob {
@@ -55,6 +58,8 @@ pub struct Reception {
     pub board_segment: String,
     /// Gives jobs their ids.
     pub register_job: RegisterJob,
+    /// Told of their ends.
+    pub finish_job: FinishJob,
     /// Told of workers.
     pub arrivals: Option<Arrivals>,
 }
@@ -174,7 +179,7 @@ impl Reception {
             }
         })?;
         self.inbox.put(Input::Connected { index, port: Box::new(port), event });
-        Ok(Admitted { client, is_driver, segment })
+        Ok(Admitted { client, job, is_driver, segment })
     }
 
     /// Finds out what a client is.
@@ -240,6 +245,9 @@ impl Reception {
         let mut byte = [0];
         while matches!(stream.read(&mut byte), Ok(1)) {}
         let _keeps_mapping = &admitted.segment;
+        if admitted.is_driver {
+            (self.finish_job)(admitted.job);
+        }
         let told_by_keeper = self.arrivals.as_ref().is_some_and(|a| a.left(admitted.client));
         if admitted.is_driver || !told_by_keeper {
             let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));
@@ -250,6 +258,7 @@ impl Reception {
 
 struct Admitted {
     client: ClientId,
+    job: JobId,
     is_driver: bool,
     segment: Arc<Segment>,
 }

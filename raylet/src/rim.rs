@@ -109,7 +109,12 @@ impl Rim {
     /// Reads an object from another node.
     pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent) {
         match &self.cluster {
-            Some(cluster) => cluster.pull(object, from, into),
+            Some(cluster) => {
+                let end = into.offset + into.len;
+                let is_fresh = self.populated_to.load(Ordering::Relaxed) < end;
+                self.note_populated(into.offset, end);
+                cluster.pull(object, from, into, is_fresh);
+            }
             None => {
                 let cause = "this node is alone".to_owned();
                 self.inbox.put(Input::Event(tharsis_core::Event::PullFailed { object, from, cause }));

@@ -1,0 +1,51 @@
+//! Which back end a control store keeps its tables in, as settings say it.
+
+use crate::backend::Backend;
+use crate::embedded::{Embedded, EmbeddedLimits};
+use crate::error::StoreError;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the tables are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackendChoice {
+    /// In an etcd cluster. Needs the feature `etcd`.
+    Etcd {
+        /// URLs of its servers.
+        endpoints: Vec<String>,
+        /// Name of the cluster, under which its keys are.
+        cluster: String,
+    },
+    /// In a file on this machine, which is made if it is not there.
+    File(PathBuf),
+    /// In memory: the cluster ends with the process.
+    Memory,
+}
+
+impl BackendChoice {
+    /// Opens it. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// As the back end says; [`StoreError::Connect`] for etcd if this program was built without it.
+    pub async fn open(&self) -> Result<Arc<dyn Backend>, StoreError> {
+        match self {
+            Self::Etcd { endpoints, cluster } => etcd(endpoints, cluster).await,
+            Self::File(path) => Ok(Arc::new(Embedded::open(path, EmbeddedLimits::default()).await?)),
+            Self::Memory => Ok(Arc::new(Embedded::memory(EmbeddedLimits::default()))),
+        }
+    }
+}
+
+#[cfg(feature = "etcd")]
+async fn etcd(endpoints: &[String], cluster: &str) -> Result<Arc<dyn Backend>, StoreError> {
+    let (endpoints, cluster) = (endpoints.to_vec(), cluster.to_owned());
+    let options = crate::etcd::EtcdOptions { endpoints, cluster, user: None, tls: None };
+    Ok(Arc::new(crate::etcd::Etcd::connect(options).await?))
+}
+
+#[cfg(not(feature = "etcd"))]
+async fn etcd(endpoints: &[String], _cluster: &str) -> Result<Arc<dyn Backend>, StoreError> {
+    let cause = "this program was built without the feature `etcd`".to_owned();
+    Err(StoreError::Connect { endpoints: endpoints.to_vec(), cause })
+}

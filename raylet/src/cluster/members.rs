@@ -1,0 +1,124 @@
+//! Being a member: joining, staying, seeing who else is there, leaving.
+//!
+//! Only the control store says who is dead. While it cannot be reached nobody is: running work goes on, and the membership
+//! is read again when it is back. A node that hears that it has been declared dead ends itself, because others have
+//! begun to do its work again.
+
+use super::code::Code;
+use super::links::{Peers, dial};
+use super::pulls::Pulls;
+use crate::inbox::{Inbox, Input};
+use crate::registry::lock;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tharsis_core::Event;
+use tharsis_core::event::Member;
+use tharsis_gcs::ControlClient;
+use tharsis_protos::control::{NodeChange, NodeInfo, NodeLoad};
+use tharsis_types::NodeId;
+use tokio::time::sleep;
+
+/// The lease is renewed this often within its time to live.
+const RENEWALS_PER_LEASE: u32 = 4;
+/// After a watch that was refused.
+const WATCH_PAUSE: Duration = Duration::from_millis(500);
+/// How long a node that stops tries to say so.
+const FAREWELL_WAIT: Duration = Duration::from_secs(1);
+
+/// What a member does with what it hears.
+#[derive(Clone)]
+pub struct Membership {
+    /// The node.
+    pub me: NodeInfo,
+    /// The control store.
+    pub control: ControlClient,
+    /// Into the loop.
+    pub inbox: Arc<Inbox>,
+    /// The other members.
+    pub peers: Arc<Peers>,
+    /// Transfers from them.
+    pub pulls: Arc<Pulls>,
+    /// Programs for them.
+    pub code: Arc<Code>,
+    /// Why this node had to end itself, if it had to.
+    pub fenced: Arc<Mutex<Option<String>>>,
+}
+
+impl Membership {
+    /// Renews the lease for ever.
+    pub async fn keep_alive(self, lease_ttl: Duration) {
+        let pause = lease_ttl / RENEWALS_PER_LEASE;
+        let load = NodeLoad { total: self.me.resources.clone(), ..NodeLoad::default() };
+        loop {
+            sleep(pause).await;
+            match self.control.keep_alive(self.me.id, load.clone()).await {
+                Ok(true) => {}
+                Ok(false) => return self.fence("its lease ran out"),
+                // Nobody is declared dead by a control store that is away.
+                Err(error) => tracing::info!(%error, "lease is not renewed"),
+            }
+        }
+    }
+
+    /// Follows the membership for ever.
+    pub async fn watch(self) {
+        let mut membership = self.control.membership();
+        loop {
+            match membership.next().await {
+                Ok(NodeChange::Joined(node)) => self.joined(node),
+                Ok(NodeChange::Left { node, reason }) if node == self.me.id => return self.fence(&reason.to_string()),
+                Ok(NodeChange::Left { node, reason }) => self.left(node, &reason.to_string()),
+                Ok(NodeChange::Load { .. } | NodeChange::Listed(_)) => {}
+                Err(error) => {
+                    tracing::info!(%error, "membership is not seen");
+                    sleep(WATCH_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Takes leave.
+    pub async fn leave(&self) {
+        let farewell = self.control.unregister_node(self.me.id, "it was stopped");
+        if let Ok(Err(error)) = tokio::time::timeout(FAREWELL_WAIT, farewell).await {
+            tracing::info!(%error, "others learn of this node's end when its lease runs out");
+        }
+    }
+
+    fn joined(&self, node: NodeInfo) {
+        let member = Member {
+            node: node.id,
+            resources: node.resources.clone(),
+            labels: node.labels.clone().into_iter().collect(),
+        };
+        let Some(peer) = self.peers.add(node) else { return };
+        tracing::info!(node = %member.node, "node joined");
+        let (me, them) = (self.me.id, member.node);
+        self.inbox.put(Input::Event(Event::MemberJoined(member)));
+        if me < them {
+            tokio::spawn(dial(me, peer, Arc::clone(&self.inbox)));
+        }
+        self.code.node_joined();
+    }
+
+    fn left(&self, node: NodeId, reason: &str) {
+        if self.peers.remove(node) {
+            tracing::info!(%node, reason, "node left");
+            self.pulls.node_left(node);
+            self.inbox.put(Input::Event(Event::MemberLeft { node }));
+        }
+    }
+
+    fn fence(&self, reason: &str) {
+        tracing::error!(node = %self.me.id, reason, "the cluster has declared this node dead: it ends itself");
+        let text = format!("the cluster declared node {} dead: {reason}", self.me.id);
+        lock(&self.fenced).get_or_insert(text);
+        self.inbox.put(Input::Stop);
+    }
+}
+
+/// The time for people, in ms since 1970.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,401 @@
+//! Other nodes: one port, one stream of messages per pair, transfers, membership, programs.
+//!
+//! ```text
+//!            loop (engine, rim)                 other threads                     the runtime's thread
+//! send       Cluster::send ------------------------------------------------------> links: queue, stream
+//! receive    inbox <-------------------------------------------------------------- links
+//! pull       Cluster::pull -------------------> pulls (at most 8) <--- transfer port of the other node
+//! serve      inbox: pin, unpin <--------------- senders (one per connection) <---- listen: first byte
+//! members    inbox: joined, left <------------------------------------------------ members: lease, watch
+//! programs   workers: find_program -----------> code: hash, publish, fetch ------> control store
+//! ```
+//!
+//! | read | for |
+//! |---|---|
+//! | [`members`] | who is in the cluster, and when this node must end itself |
+//! | [`links`], [`wire`] | messages of the machines |
+//! | [`listen`], [`pulls`] | object bytes |
+//! | [`code`] | the programs of jobs |
+//!
+//! # Invariants
+//! 1. The loop never waits for anything here, and no lock here is held across a wait.
+//! 2. A packet is passed on only if it comes from the member that the stream belongs to.
+//! 3. Nobody is declared dead but by the control store, and not by its absence.
+//! 4. Until machines have identities, nothing listens beyond loopback.
+
+pub mod code;
+pub mod links;
+pub mod listen;
+pub mod members;
+pub mod pulls;
+pub mod runtime;
+pub mod wire;
+
+use crate::inbox::Inbox;
+use crate::local::NewJob;
+use crate::registry::{Registry, lock};
+use code::Code;
+use links::{Links, Peers};
+use listen::Senders;
+use members::Membership;
+use pulls::Pulls;
+use runtime::Tasks;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tharsis_core::event::{Extent, Member};
+use tharsis_core::peer::Packet;
+use tharsis_gcs::{BackendChoice, Control, ControlClient, ControlOptions};
+use tharsis_object_store::Arena;
+use tharsis_protos::control::{JobRequest, NodeInfo, Stub};
+use tharsis_protos::{CallError, RefusalCode, peer};
+use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tonic::service::Routes;
+
+/// How long the control store may take for one answer.
+const CALL_DEADLINE: Duration = Duration::from_secs(3);
+/// How long a node that starts waits for a control store that is not there.
+const JOIN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long drivers and workers wait for one.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Connections to the gRPC services that wait to be taken up.
+const HTTP_WAITING_MAX: usize = 64;
+/// A silent connection is probed this often, and cut off when it does not answer for as long.
+const PROBE_INTERVAL: Duration = Duration::from_secs(20);
+/// Calls and streams that one connection may have open.
+const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
+/// How long work that cannot be broken off may delay the end.
+const STOP_WAIT: Duration = Duration::from_secs(1);
+
+/// A node's part in a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// The socket for drivers and workers on this machine.
+    pub socket: PathBuf,
+    /// Where other nodes reach this one: a loopback address; port 0 for a free one.
+    pub listen: SocketAddr,
+    /// The node's own folder; fetched programs go there.
+    pub folder: PathBuf,
+    /// Whether it begins or joins.
+    pub role: Role,
+}
+
+/// Whether a node begins a cluster or joins one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// It serves the control store on its port.
+    Head {
+        /// Where the control store keeps its tables.
+        store: BackendChoice,
+        /// A node that is not heard of for this long is declared dead, in ms.
+        lease_ttl_ms: u64,
+    },
+    /// It joins the cluster whose control store is at `head`, `host:port`.
+    Member {
+        /// The address.
+        head: String,
+    },
+}
+
+/// The connections to the other nodes.
+pub struct Cluster {
+    me: NodeId,
+    address: String,
+    peers: Arc<Peers>,
+    pulls: Arc<Pulls>,
+    senders: Arc<Senders>,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// What the rest of a node needs to know of its cluster: jobs, programs, its own standing.
+#[derive(Clone)]
+pub struct Desk {
+    me: NodeId,
+    control: ControlClient,
+    tasks: Tasks,
+    code: Arc<Code>,
+    fenced: Arc<Mutex<Option<String>>>,
+}
+
+/// What a node is to its cluster before it is part of it.
+pub(crate) struct Newcomer {
+    pub(crate) member: Member,
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) inbox: Arc<Inbox>,
+}
+
+struct Started {
+    peers: Arc<Peers>,
+    pulls: Arc<Pulls>,
+    senders: Arc<Senders>,
+    desk: Desk,
+}
+
+impl Cluster {
+    /// Listens, begins or finds the control store, and makes the node a member.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an address that cannot be listened on, `Disconnected` if there is no control store,
+    /// `VersionMismatch` if it speaks another protocol.
+    pub(crate) fn start(newcomer: Newcomer, options: ClusterOptions) -> Result<(Self, Desk), Failure> {
+        let listener = listen_on(options.listen)?;
+        let address = listener.local_addr().map_err(|e| internal(&e.to_string()))?.to_string();
+        let me = newcomer.member.node;
+        let (stop, stopped) = oneshot::channel();
+        let (reply, answer) = sync_channel(1);
+        let own_address = address.clone();
+        let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
+            run(newcomer, &options, listener, own_address, &reply, stopped);
+        });
+        let thread = thread.map_err(|e| internal(&e.to_string()))?;
+        let ended = || internal("the thread of the cluster has ended");
+        match answer.recv().map_err(|_| ended()).and_then(|started| started) {
+            Ok(Started { peers, pulls, senders, desk }) => {
+                Ok((Self { me, address, peers, pulls, senders, stop, thread }, desk))
+            }
+            Err(failure) => {
+                let _joined = thread.join();
+                Err(failure)
+            }
+        }
+    }
+
+    /// Where other nodes reach this one.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Reads an object from another node; `is_fresh` if the pages it goes to may not exist yet.
+    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent, is_fresh: bool) {
+        self.pulls.start(object, from, into, is_fresh);
+    }
+
+    /// Sends a packet to another node.
+    pub fn send(&self, to: NodeId, packet: &Packet) {
+        self.peers.send(to, packet);
+    }
+
+    /// Takes leave and ends all connections.
+    pub fn stop(self) {
+        tracing::debug!(node = %self.me, "leaving the cluster");
+        // The thread has ended already if nobody takes this.
+        let _ended = self.stop.send(());
+        self.pulls.stop();
+        let _joined = self.thread.join();
+        self.senders.stop();
+    }
+}
+
+impl Desk {
+    /// Makes a job of a driver, with an id that is its own in the whole cluster. Blocks.
+    ///
+    /// # Errors
+    /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
+    pub fn register_job(&self, new: &NewJob) -> Result<JobId, Failure> {
+        let mut request = [0; 16];
+        let random = std::fs::File::open("/dev/urandom").and_then(|mut f| std::io::Read::read_exact(&mut f, &mut request));
+        random.map_err(|e| internal(&format!("/dev/urandom: {e}")))?;
+        let job = JobRequest {
+            name: new.name.clone(),
+            namespace: new.namespace.clone(),
+            code_unit: None,
+            driver_node: self.me,
+            entrypoint: new.executable.display().to_string(),
+            request,
+        };
+        let control = self.control.clone();
+        let job = self.tasks.ask(async move { control.register_job(&job).await })?;
+        let job = job.map_err(|e| refused("the job is not registered", &e))?;
+        self.code.job_began(job, new.executable.clone());
+        Ok(job)
+    }
+
+    /// A driver is gone. Does not wait.
+    pub fn finish_job(&self, job: JobId) {
+        self.code.job_ended(job);
+        let control = self.control.clone();
+        self.tasks.start(async move {
+            if let Err(error) = control.finish_job(job, true, "").await {
+                tracing::info!(%error, job = %job, "the end of a job is not noted");
+            }
+        });
+    }
+
+    /// The program of a job: where its driver said, or fetched from another node. Blocks.
+    ///
+    /// # Errors
+    /// As [`Code::find`].
+    pub fn find_program(&self, registry: &Registry, job: JobId) -> Result<PathBuf, Failure> {
+        match registry.job(job) {
+            Some(job) => Ok(job.executable),
+            None => self.code.find(job),
+        }
+    }
+
+    /// Why this node had to end itself, if the cluster declared it dead.
+    #[must_use]
+    pub fn fenced(&self) -> Option<String> {
+        lock(&self.fenced).clone()
+    }
+}
+
+fn listen_on(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
+    let refuse = |cause: String| Failure::new(FailureKind::InvalidArgument, format!("listen: {address}: {cause}"));
+    if !address.ip().is_loopback() {
+        return Err(refuse("nodes listen on loopback addresses only".to_owned()));
+    }
+    let listener = std::net::TcpListener::bind(address).map_err(|e| refuse(e.to_string()))?;
+    listener.set_nonblocking(true).map_err(|e| refuse(e.to_string()))?;
+    Ok(listener)
+}
+
+/// The life of the cluster's thread.
+fn run(
+    newcomer: Newcomer,
+    options: &ClusterOptions,
+    listener: std::net::TcpListener,
+    address: String,
+    reply: &SyncSender<Result<Started, Failure>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(cause) => {
+            let _gone = reply.send(Err(internal(&format!("no runtime: {cause}"))));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        match join(newcomer, options, listener, address).await {
+            Ok((started, membership, control)) => {
+                let _gone = reply.send(Ok(started));
+                // An error means that the handle is gone: stop as well.
+                let _told = stopped.await;
+                membership.leave().await;
+                if let Some(control) = control {
+                    control.stop().await;
+                }
+            }
+            Err(failure) => {
+                let _gone = reply.send(Err(failure));
+            }
+        }
+    });
+    // Ends all tasks, and with them their connections.
+    runtime.shutdown_timeout(STOP_WAIT);
+}
+
+async fn join(
+    newcomer: Newcomer,
+    options: &ClusterOptions,
+    listener: std::net::TcpListener,
+    address: String,
+) -> Result<(Started, Membership, Option<Control>), Failure> {
+    let Newcomer { member, arena, inbox } = newcomer;
+    let me = member.node;
+    let folder = make_folder(&options.folder)?;
+    let (control, head) = match &options.role {
+        Role::Head { store, lease_ttl_ms } => (Some(begin(store, *lease_ttl_ms).await?), address.clone()),
+        Role::Member { head } => (None, head.clone()),
+    };
+    let stub = Stub::new(&head, CALL_DEADLINE).map_err(|e| refused("the cluster's address", &e))?;
+    let client = ControlClient::over(stub.clone(), PATIENCE);
+    let tasks = Tasks::current();
+    let peers = Arc::new(Peers::new(me));
+    let pulls = Arc::new(Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers)));
+    let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
+    let code = Arc::new(code);
+    let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code)).map_err(|e| internal(&e.to_string()))?;
+    let senders = Arc::new(senders);
+    let links = Links { peers: Arc::clone(&peers), inbox: Arc::clone(&inbox) };
+    let routes = peer::routes(Routes::default(), Arc::new(links));
+    let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
+    serve(listener, routes, Arc::clone(&senders))?;
+    let info = NodeInfo {
+        id: me,
+        listen: address,
+        host: host(),
+        local_socket: options.socket.display().to_string(),
+        resources: member.resources,
+        labels: member.labels.into_iter().collect(),
+    };
+    let registered = ControlClient::over(stub, JOIN_PATIENCE).register_node(&info, members::unix_ms()).await;
+    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {head}"), &e))?;
+    let fenced = Arc::new(Mutex::new(None));
+    let membership = Membership {
+        me: info,
+        control: client.clone(),
+        inbox,
+        peers: Arc::clone(&peers),
+        pulls: Arc::clone(&pulls),
+        code: Arc::clone(&code),
+        fenced: Arc::clone(&fenced),
+    };
+    tokio::spawn(membership.clone().keep_alive(registered.lease_ttl));
+    tokio::spawn(membership.clone().watch());
+    let desk = Desk { me, control: client, tasks, code, fenced };
+    Ok((Started { peers, pulls, senders, desk }, membership, control))
+}
+
+/// A control store in this process.
+async fn begin(store: &BackendChoice, lease_ttl_ms: u64) -> Result<Control, Failure> {
+    let failed = |cause: String| Failure::new(FailureKind::Disconnected, format!("control store: {cause}"));
+    let backend = store.open().await.map_err(|e| failed(e.to_string()))?;
+    let options = ControlOptions { lease_ttl: Duration::from_millis(lease_ttl_ms), cluster: None };
+    Control::start(backend, options).await.map_err(|e| failed(e.to_string()))
+}
+
+/// Starts to accept connections for the gRPC services and for transfers.
+fn serve(listener: std::net::TcpListener, routes: Routes, senders: Arc<Senders>) -> Result<(), Failure> {
+    let listener = TcpListener::from_std(listener).map_err(|e| internal(&e.to_string()))?;
+    let (http, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
+    tokio::spawn(listen::accept(listener, http, senders));
+    let server = tonic::transport::Server::builder()
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .http2_keepalive_interval(Some(PROBE_INTERVAL))
+        .http2_keepalive_timeout(Some(PROBE_INTERVAL))
+        .add_routes(routes)
+        .serve_with_incoming(futures::stream::poll_fn(move |context| accepted.poll_recv(context)));
+    tokio::spawn(async move {
+        if let Err(error) = server.await {
+            tracing::error!(%error, "the services of this node have ended");
+        }
+    });
+    Ok(())
+}
+
+fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
+    let folder = folder.join("code");
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.map_err(|e| Failure::new(FailureKind::InvalidArgument, format!("folder {}: {e}", folder.display())))?;
+    Ok(folder)
+}
+
+/// What nodes of one machine have in common.
+fn host() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())
+}
+
+fn refused(what: &str, error: &CallError) -> Failure {
+    let kind = match error.refusal_code() {
+        Some(RefusalCode::InvalidArgument) => FailureKind::InvalidArgument,
+        Some(RefusalCode::FailedPrecondition) => FailureKind::VersionMismatch,
+        _ => FailureKind::Disconnected,
+    };
+    Failure::new(kind, format!("{what}: {error}"))
+}
+
+fn internal(text: &str) -> Failure {
+    Failure::new(FailureKind::Internal, text)
+}

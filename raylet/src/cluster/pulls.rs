@@ -1,0 +1,292 @@
+//! Reading objects from other nodes, straight into the arena.
+//!
+//! The machine says what to read, from where, and how much at a time; a few threads read it over connections that are kept
+//! for a while. A connection that breaks is made again and the transfer goes on where it was; a node that left the cluster
+//! cuts off at once what is read from it.
+
+use super::links::Peers;
+use crate::inbox::{Inbox, Input};
+use crate::registry::lock;
+use std::collections::{HashMap, VecDeque};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tharsis_core::Event;
+use tharsis_core::event::Extent;
+use tharsis_object_store::Arena;
+use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
+use tharsis_types::limits::MIB;
+use tharsis_types::{NodeId, ObjectId};
+
+/// Threads, and so transfers at a time; the machine asks for no more.
+const THREADS_MAX: usize = 8;
+/// Threads and connections without work end after this long.
+const IDLE_MAX: Duration = Duration::from_secs(5);
+/// How long a connection may take to open.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// A transfer that breaks off is taken up again this often.
+const ATTEMPTS_MAX: usize = 3;
+/// Pages are made for this many bytes, then the bytes are read.
+const STEP_BYTES: u64 = 64 * MIB as u64;
+/// Time for one step, at a rate that no link in use is slower than.
+const STEP_WAIT: Duration = Duration::from_secs(60);
+
+/// Transfers to this node.
+pub struct Pulls {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What a transfer is to do.
+struct Job {
+    object: ObjectId,
+    from: NodeId,
+    into: Extent,
+    /// Whether the pages may not exist yet.
+    is_fresh: bool,
+}
+
+struct Shared {
+    arena: Arc<Arena>,
+    inbox: Arc<Inbox>,
+    connections: Connections,
+    queue: Mutex<Queue>,
+    work: Condvar,
+    stopping: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    thread_count: usize,
+    idle_count: usize,
+}
+
+/// Connections to senders: those in use, so that they can be cut, and those kept for the next transfer.
+pub struct Connections {
+    peers: Arc<Peers>,
+    state: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    next: u64,
+    busy: HashMap<u64, (NodeId, TcpStream)>,
+    kept: Vec<(NodeId, Instant, TcpStream, Receiver)>,
+}
+
+/// A connection in use.
+pub struct Connection {
+    number: u64,
+    node: NodeId,
+    receiver: Receiver,
+}
+
+impl Pulls {
+    /// None yet.
+    #[must_use]
+    pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>) -> Self {
+        let connections = Connections { peers, state: Mutex::default() };
+        let (queue, work, stopping) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+        let shared = Shared { arena, inbox, connections, queue, work, stopping };
+        Self { shared: Arc::new(shared), threads: Mutex::default() }
+    }
+
+    /// Reads an object into a range of the arena; how it went comes through the inbox.
+    pub fn start(&self, object: ObjectId, from: NodeId, into: Extent, is_fresh: bool) {
+        let mut queue = lock(&self.shared.queue);
+        queue.jobs.push_back(Job { object, from, into, is_fresh });
+        let needs_thread = queue.idle_count < queue.jobs.len() && queue.thread_count < THREADS_MAX;
+        queue.thread_count += usize::from(needs_thread);
+        drop(queue);
+        self.shared.work.notify_one();
+        if needs_thread {
+            self.start_thread();
+        }
+    }
+
+    /// A node left the cluster.
+    pub fn node_left(&self, node: NodeId) {
+        self.shared.connections.cut(|n| n == node);
+    }
+
+    /// Connections, for other things than objects.
+    #[must_use]
+    pub fn connections(&self) -> &Connections {
+        &self.shared.connections
+    }
+
+    /// Breaks everything off and waits for the threads.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.connections.cut(|_| true);
+        self.shared.work.notify_all();
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            let _joined = thread.join();
+        }
+    }
+
+    fn start_thread(&self) {
+        let shared = Arc::clone(&self.shared);
+        let spawned = std::thread::Builder::new().name("pull".into()).spawn(move || shared.run());
+        match spawned {
+            Ok(thread) => {
+                let mut threads = lock(&self.threads);
+                threads.retain(|t| !t.is_finished());
+                threads.push(thread);
+            }
+            Err(cause) => self.shared.thread_refused(&cause),
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(job) = self.next_job() {
+            let outcome = self.read(&job);
+            let Job { object, from, .. } = job;
+            let event = match outcome {
+                Ok(()) => Event::PullDone { object },
+                Err(cause) => {
+                    tracing::info!(%object, %from, cause, "transfer broke off");
+                    Event::PullFailed { object, from, cause }
+                }
+            };
+            self.inbox.put(Input::Event(event));
+        }
+    }
+
+    /// The next job; none after a while without any.
+    fn next_job(&self) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        let until = Instant::now() + IDLE_MAX;
+        loop {
+            if self.stopping.load(Ordering::Acquire) {
+                break;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            queue.idle_count += 1;
+            queue = self.work.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+            queue.idle_count -= 1;
+        }
+        queue.thread_count -= 1;
+        drop(queue);
+        self.connections.forget_idle();
+        None
+    }
+
+    /// There is no thread: unless others are there to do the work, it has failed.
+    fn thread_refused(&self, cause: &std::io::Error) {
+        let mut queue = lock(&self.queue);
+        queue.thread_count -= 1;
+        if queue.thread_count == 0 {
+            for Job { object, from, .. } in queue.jobs.drain(..) {
+                let cause = format!("no thread for a transfer: {cause}");
+                self.inbox.put(Input::Event(Event::PullFailed { object, from, cause }));
+            }
+        }
+    }
+
+    fn read(&self, job: &Job) -> Result<(), String> {
+        let mut done = 0;
+        while done < job.into.len {
+            let step = STEP_BYTES.min(job.into.len - done);
+            let offset = job.into.offset + done;
+            if job.is_fresh {
+                self.arena.populate(offset, step).map_err(|e| e.to_string())?;
+            }
+            let mut slot = self.arena.map().write(offset, step).map_err(|e| e.to_string())?;
+            self.connections.fetch(job.from, &job.object.to_bytes(), done, &mut slot, STEP_WAIT)?;
+            done += step;
+        }
+        Ok(())
+    }
+}
+
+impl Connections {
+    /// Reads bytes that another node sends under a key, however often the connection breaks in between.
+    ///
+    /// # Errors
+    /// Why they did not come.
+    pub fn fetch(
+        &self,
+        from: NodeId,
+        key: &ObjectKey,
+        offset: u64,
+        target: &mut [u8],
+        deadline: Duration,
+    ) -> Result<(), String> {
+        let mut done = 0;
+        for attempt in 1.. {
+            let mut connection = self.take(from)?;
+            let fetched = connection.receiver.fetch(key, offset + done as u64, &mut target[done..], deadline);
+            self.release(connection, fetched.is_ok());
+            let Err(error) = fetched else { return Ok(()) };
+            done += error.done_bytes as usize;
+            let is_final = matches!(error.cause, TransferError::NotFound | TransferError::OutOfRange { .. });
+            if is_final || attempt == ATTEMPTS_MAX || self.peers.get(from).is_none() {
+                return Err(error.cause.to_string());
+            }
+        }
+        Err("no attempt was made".to_owned())
+    }
+
+    fn take(&self, node: NodeId) -> Result<Connection, String> {
+        let peer = self.peers.get(node).ok_or_else(|| format!("node {node} is not part of the cluster"))?;
+        let mut state = lock(&self.state);
+        if let Some(at) = state.kept.iter().rposition(|(n, ..)| *n == node) {
+            let (_, _, stream, receiver) = state.kept.swap_remove(at);
+            return Ok(state.note(node, stream, receiver));
+        }
+        drop(state);
+        let failed = |cause: String| format!("cannot connect to {}: {cause}", peer.info.listen);
+        let address = peer.info.listen.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
+        let address = address.ok_or_else(|| failed("no address".to_owned()))?;
+        let stream = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(|e| failed(e.to_string()))?;
+        let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
+        let receiver = Receiver::new(stream).map_err(|e| failed(e.to_string()))?;
+        let connection = lock(&self.state).note(node, handle, receiver);
+        // It may have left while we called.
+        if self.peers.get(node).is_none() {
+            self.release(connection, false);
+            return Err(format!("node {node} has left the cluster"));
+        }
+        Ok(connection)
+    }
+
+    fn release(&self, connection: Connection, is_good: bool) {
+        let Connection { number, node, receiver } = connection;
+        let mut state = lock(&self.state);
+        if let Some((_, stream)) = state.busy.remove(&number)
+            && is_good
+        {
+            state.kept.push((node, Instant::now(), stream, receiver));
+        }
+    }
+
+    fn cut(&self, which: impl Fn(NodeId) -> bool) {
+        let mut state = lock(&self.state);
+        for (_, stream) in state.busy.values().filter(|(node, _)| which(*node)) {
+            let _cut = stream.shutdown(Shutdown::Both);
+        }
+        state.kept.retain(|(node, ..)| !which(*node));
+    }
+
+    fn forget_idle(&self) {
+        lock(&self.state).kept.retain(|(_, since, ..)| since.elapsed() < IDLE_MAX);
+    }
+}
+
+impl Known {
+    fn note(&mut self, node: NodeId, stream: TcpStream, receiver: Receiver) -> Connection {
+        let number = self.next;
+        self.next += 1;
+        self.busy.insert(number, (node, stream));
+        Connection { number, node, receiver }
+    }
+}

@@ -1,0 +1,564 @@
+//! The door between the messages of the machine and their form on the wire.
+//!
+//! Everything from another node is checked here, field by field; a packet with one bad message is refused whole, with the
+//! field named. Nothing here panics, whatever arrives.
+//!
+//! It stands here and not in `protos`, because that crate must not know the machines of `core`, whose messages these are.
+
+use prost::Message as _;
+use prost::bytes::Bytes;
+use std::sync::Arc;
+use tharsis_core::peer::{
+    DoneOutcome, DoneOutput, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState,
+};
+use tharsis_protos::BadMessage;
+use tharsis_protos::message::{amounts, fixed, job_id, name, node_id, required, text};
+use tharsis_protos::peer::wire::{self, label_term, message::Kind, output, placement, state, task_done};
+use tharsis_protos::peer::PACKET_MESSAGES_MAX;
+use tharsis_types::failure::{Origin, UserError};
+use tharsis_types::limits::{
+    DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, KIB, MIB, RETURNS_MAX,
+};
+use tharsis_types::task::{LabelSelector, LabelTerm};
+use tharsis_types::{
+    Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn,
+    TaskClass, TaskId,
+};
+
+/// A packet is split when its messages are longer than this together.
+const SPLIT_BYTES: usize = 4 * MIB;
+/// Bytes of a path of a function, a call site or the name of a type.
+const PATH_BYTES_MAX: usize = 4 * KIB;
+/// Failures behind a failure that travel with it; of a longer chain the middle is left out.
+const CAUSES_MAX: usize = 64;
+
+/// A packet as it arrives, with its ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    /// The sender.
+    pub from: NodeId,
+    /// The node it is meant for.
+    pub to: NodeId,
+    /// What is in it.
+    pub packet: Packet,
+}
+
+/// The first packet of a stream: who calls whom.
+#[must_use]
+pub fn hello(from: NodeId, to: NodeId) -> wire::Packet {
+    wire::Packet { from_node: from.0, to_node: to.0, ..wire::Packet::default() }
+}
+
+/// A packet for the wire; in several parts if it is long.
+#[must_use]
+pub fn encode(from: NodeId, to: NodeId, packet: &Packet) -> Vec<wire::Packet> {
+    let begin = |first| {
+        let acknowledged = packet.acknowledged;
+        Part { packet: wire::Packet { first, acknowledged, ..hello(from, to) }, classes: Vec::new(), bytes: 0 }
+    };
+    let mut done = Vec::new();
+    let mut part = begin(packet.first);
+    for (message, number) in packet.messages.iter().zip(packet.first..) {
+        if SPLIT_BYTES < part.bytes {
+            done.push(part.packet);
+            part = begin(number);
+        }
+        part.add(message);
+    }
+    done.push(part.packet);
+    done
+}
+
+/// A packet from the wire.
+///
+/// # Errors
+/// [`BadMessage`] names the field that is not what it should be.
+pub fn decode(packet: wire::Packet) -> Result<Received, BadMessage> {
+    if PACKET_MESSAGES_MAX < packet.messages.len() {
+        return Err(BadMessage::too_many("messages", packet.messages.len(), PACKET_MESSAGES_MAX, "messages"));
+    }
+    let (from, to) = (node_id("from_node", packet.from_node)?, node_id("to_node", packet.to_node)?);
+    let classes = packet.classes.into_iter().map(|c| task_class(c).map(Arc::new)).collect::<Result<Vec<_>, _>>();
+    let classes = classes.map_err(|bad| bad.within("classes"))?;
+    let messages = packet.messages.into_iter().map(|m| message(m, &classes)).collect::<Result<Vec<_>, _>>();
+    let messages = messages.map_err(|bad| bad.within("messages"))?;
+    let count = messages.len() as u64;
+    if packet.first.checked_add(count).is_none() {
+        return Err(BadMessage::invalid("first", format!("{} leaves no numbers for {count} messages", packet.first)));
+    }
+    Ok(Received { from, to, packet: Packet { first: packet.first, acknowledged: packet.acknowledged, messages } })
+}
+
+/// A packet in the making.
+struct Part {
+    packet: wire::Packet,
+    /// Classes in the packet's table, by the place in memory of their only copy here.
+    classes: Vec<*const TaskClass>,
+    bytes: usize,
+}
+
+impl Part {
+    fn add(&mut self, message: &Message) {
+        let kind = self.kind(message);
+        let message = wire::Message { kind: Some(kind) };
+        self.bytes += message.encoded_len();
+        self.packet.messages.push(message);
+    }
+
+    fn class(&mut self, class: &Arc<TaskClass>) -> u32 {
+        let place = Arc::as_ptr(class);
+        let known = self.classes.iter().position(|known| *known == place);
+        let index = known.unwrap_or_else(|| {
+            let class = wire_class(class);
+            self.bytes += class.encoded_len();
+            self.packet.classes.push(class);
+            self.classes.push(place);
+            self.classes.len() - 1
+        });
+        index as u32
+    }
+
+    fn kind(&mut self, message: &Message) -> Kind {
+        match message {
+            Message::BorrowAdded { reference } => {
+                Kind::BorrowAdded(wire::BorrowAdded { reference: Some(wire_ref(reference)) })
+            }
+            Message::BorrowReleased { object, count } => {
+                Kind::BorrowReleased(wire::BorrowReleased { object: object_bytes(object), count: *count })
+            }
+            Message::HolderAdded { object } => Kind::HolderAdded(wire::HolderAdded { object: object_bytes(object) }),
+            Message::HolderRemoved { object } => {
+                Kind::HolderRemoved(wire::HolderRemoved { object: object_bytes(object) })
+            }
+            Message::JobEnded { job } => Kind::JobEnded(wire::JobEnded { job: job.0 }),
+            Message::LeaseDenied { lease, free } => {
+                Kind::LeaseDenied(wire::LeaseDenied { lease: lease.0, free: Some(wire_resources(free)) })
+            }
+            Message::LeaseGranted { lease } => Kind::LeaseGranted(wire::LeaseGranted { lease: lease.0 }),
+            Message::LeaseRecall { lease } => Kind::LeaseRecall(wire::LeaseRecall { lease: lease.0 }),
+            Message::LeaseRequest { lease, class, wait } => {
+                let class = self.class(class);
+                Kind::LeaseRequest(wire::LeaseRequest { lease: lease.0, class, wait: *wait })
+            }
+            Message::LeaseReturned { lease } => Kind::LeaseReturned(wire::LeaseReturned { lease: lease.0 }),
+            Message::LeaseRevoked { lease } => Kind::LeaseRevoked(wire::LeaseRevoked { lease: lease.0 }),
+            Message::LoadReport { free, waiting } => {
+                Kind::LoadReport(wire::LoadReport { free: Some(wire_resources(free)), waiting: *waiting })
+            }
+            Message::ObjectFree { object } => Kind::ObjectFree(wire::ObjectFree { object: object_bytes(object) }),
+            Message::ObjectLocate { object } => {
+                Kind::ObjectLocate(wire::ObjectLocate { object: object_bytes(object) })
+            }
+            Message::ObjectState { object, state, nested } => {
+                let (object, state) = (object_bytes(object), Some(wire_state(state)));
+                Kind::ObjectState(wire::ObjectState { object, state, nested: wire_refs(nested) })
+            }
+            Message::TaskCancel { task, force } => {
+                Kind::TaskCancel(wire::TaskCancel { task: task_bytes(task), force: *force })
+            }
+            Message::TaskDone { lease, task, attempt, run_ns, outcome } => Kind::TaskDone(wire::TaskDone {
+                lease: lease.0,
+                task: task_bytes(task),
+                attempt: *attempt,
+                run_ns: *run_ns,
+                outcome: Some(wire_outcome(outcome)),
+            }),
+            Message::TaskGiveBack { lease, tasks } => {
+                let each = tasks.iter().map(|(task, attempt)| (task_bytes(task), *attempt));
+                let tasks = each.map(|(task, attempt)| wire::TaskAttempt { task, attempt }).collect();
+                Kind::TaskGiveBack(wire::TaskGiveBack { lease: lease.0, tasks })
+            }
+            Message::TaskPush { lease, task } => Kind::TaskPush(wire::TaskPush {
+                lease: lease.0,
+                task: task_bytes(&task.task),
+                attempt: task.attempt,
+                class: self.class(&task.class),
+                payload: Bytes::copy_from_slice(&task.payload),
+                dependencies: task.dependencies.iter().map(wire_dependency).collect(),
+                nested: wire_refs(&task.nested),
+            }),
+            Message::TaskStealBack { lease } => Kind::TaskStealBack(wire::TaskStealBack { lease: lease.0 }),
+        }
+    }
+}
+
+fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
+    Ok(match required("kind", message.kind)? {
+        Kind::BorrowAdded(m) => Message::BorrowAdded { reference: reference("borrow_added.reference", m.reference)? },
+        Kind::BorrowReleased(m) => {
+            Message::BorrowReleased { object: object("borrow_released.object", &m.object)?, count: m.count }
+        }
+        Kind::HolderAdded(m) => Message::HolderAdded { object: object("holder_added.object", &m.object)? },
+        Kind::HolderRemoved(m) => Message::HolderRemoved { object: object("holder_removed.object", &m.object)? },
+        Kind::JobEnded(m) => Message::JobEnded { job: job_id("job_ended.job", m.job)? },
+        Kind::LeaseDenied(m) => {
+            Message::LeaseDenied { lease: LeaseId(m.lease), free: resources("lease_denied.free", m.free)? }
+        }
+        Kind::LeaseGranted(m) => Message::LeaseGranted { lease: LeaseId(m.lease) },
+        Kind::LeaseRecall(m) => Message::LeaseRecall { lease: LeaseId(m.lease) },
+        Kind::LeaseRequest(m) => Message::LeaseRequest {
+            lease: LeaseId(m.lease),
+            class: class_at("lease_request.class", m.class, classes)?,
+            wait: m.wait,
+        },
+        Kind::LeaseReturned(m) => Message::LeaseReturned { lease: LeaseId(m.lease) },
+        Kind::LeaseRevoked(m) => Message::LeaseRevoked { lease: LeaseId(m.lease) },
+        Kind::LoadReport(m) => {
+            Message::LoadReport { free: resources("load_report.free", m.free)?, waiting: m.waiting }
+        }
+        Kind::ObjectFree(m) => Message::ObjectFree { object: object("object_free.object", &m.object)? },
+        Kind::ObjectLocate(m) => Message::ObjectLocate { object: object("object_locate.object", &m.object)? },
+        Kind::ObjectState(m) => Message::ObjectState {
+            object: object("object_state.object", &m.object)?,
+            state: remote_state("object_state.state", m.state)?,
+            nested: references("object_state.nested", m.nested)?,
+        },
+        Kind::TaskCancel(m) => Message::TaskCancel { task: task("task_cancel.task", &m.task)?, force: m.force },
+        Kind::TaskDone(m) => done(m).map_err(|bad| bad.within("task_done"))?,
+        Kind::TaskGiveBack(m) => {
+            let each = m.tasks.into_iter().map(|t| Ok((task("task_give_back.tasks.task", &t.task)?, t.attempt)));
+            Message::TaskGiveBack { lease: LeaseId(m.lease), tasks: each.collect::<Result<_, BadMessage>>()? }
+        }
+        Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
+        Kind::TaskStealBack(m) => Message::TaskStealBack { lease: LeaseId(m.lease) },
+    })
+}
+
+fn push(m: wire::TaskPush, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
+    if DEPENDENCIES_MAX < m.dependencies.len() {
+        return Err(BadMessage::too_many("dependencies", m.dependencies.len(), DEPENDENCIES_MAX, "dependencies"));
+    }
+    let dependencies = m.dependencies.into_iter().map(dependency).collect::<Result<Vec<_>, _>>();
+    let task = PushedTask {
+        task: task("task", &m.task)?,
+        attempt: m.attempt,
+        class: class_at("class", m.class, classes)?,
+        payload: inline("payload", &m.payload, INLINE_ARGS_BYTES_MAX)?,
+        dependencies: dependencies.map_err(|bad| bad.within("dependencies"))?,
+        nested: references("nested", m.nested)?,
+    };
+    Ok(Message::TaskPush { lease: LeaseId(m.lease), task: Box::new(task) })
+}
+
+fn dependency(m: wire::PushedDependency) -> Result<PushedDependency, BadMessage> {
+    let parameter = u16::try_from(m.parameter)
+        .map_err(|_| BadMessage::invalid("parameter", format!("{} is more than {}", m.parameter, u16::MAX)))?;
+    Ok(PushedDependency {
+        dependency: Dependency { reference: reference("reference", m.reference)?, parameter },
+        state: remote_state("state", m.state)?,
+        nested: references("nested", m.nested)?,
+    })
+}
+
+fn done(m: wire::TaskDone) -> Result<Message, BadMessage> {
+    let outcome = match required("outcome", m.outcome)? {
+        task_done::Outcome::Returned(outputs) => {
+            if RETURNS_MAX as usize <= outputs.outputs.len().saturating_sub(1) {
+                return Err(BadMessage::too_many("returned", outputs.outputs.len(), RETURNS_MAX as usize, "outputs"));
+            }
+            let outputs = outputs.outputs.into_iter().map(done_output).collect::<Result<_, _>>();
+            DoneOutcome::Returned(outputs.map_err(|bad: BadMessage| bad.within("returned"))?)
+        }
+        task_done::Outcome::Failed(failed) => DoneOutcome::Failed {
+            error_type: text("failed.error_type", failed.error_type, PATH_BYTES_MAX)?,
+            failure: Arc::new(failure("failed.failure", failed.failure)?),
+        },
+    };
+    let (lease, task) = (LeaseId(m.lease), task("task", &m.task)?);
+    Ok(Message::TaskDone { lease, task, attempt: m.attempt, run_ns: m.run_ns, outcome })
+}
+
+fn done_output(m: wire::Output) -> Result<DoneOutput, BadMessage> {
+    let value = match required("value", m.value)? {
+        output::Value::Inline(bytes) => DoneValue::Inline(inline("inline", &bytes, INLINE_BYTES_MAX)?),
+        output::Value::StoredBytes(len) => DoneValue::Stored { len },
+    };
+    Ok(DoneOutput { value, nested: references("nested", m.nested)? })
+}
+
+fn remote_state(field: &str, state: Option<wire::State>) -> Result<RemoteState, BadMessage> {
+    let kind = required(field, state)?.kind;
+    let within = |bad: BadMessage| bad.within(field);
+    Ok(match required("kind", kind).map_err(within)? {
+        state::Kind::Failed(m) => RemoteState::Failed(Arc::new(failure("failed", Some(m)).map_err(within)?)),
+        state::Kind::Freed(wire::Freed {}) => RemoteState::Freed,
+        state::Kind::Inline(bytes) => {
+            RemoteState::Inline(inline("inline", &bytes, INLINE_BYTES_MAX).map_err(within)?)
+        }
+        state::Kind::Stored(m) => {
+            let holders = m.holders.into_iter().map(|holder| node_id("stored.holders", holder));
+            let holders = holders.collect::<Result<_, _>>().map_err(within)?;
+            RemoteState::Stored { len: m.len_bytes, holders }
+        }
+    })
+}
+
+fn failure(field: &str, failure: Option<wire::Failure>) -> Result<Failure, BadMessage> {
+    let links = required(field, failure)?.links;
+    if CAUSES_MAX < links.len() {
+        return Err(BadMessage::too_many(field, links.len(), CAUSES_MAX, "failures"));
+    }
+    let mut behind = None;
+    for link in links.into_iter().rev() {
+        let mut one = failure_link(link).map_err(|bad| bad.within(field))?;
+        one.cause = behind.map(Box::new);
+        behind = Some(one);
+    }
+    required(&format!("{field}.links"), behind)
+}
+
+fn failure_link(m: wire::FailureLink) -> Result<Failure, BadMessage> {
+    let known = FailureKind::ALL.into_iter().find(|kind| kind.to_string() == m.kind);
+    // A kind that only a newer node has is still a failure, with its message.
+    let kind = known.unwrap_or(FailureKind::Internal);
+    let origin = m.origin.map(|o| {
+        let task = if o.task.is_empty() { None } else { Some(task("origin.task", &o.task)?) };
+        Ok(Box::new(Origin {
+            task_name: o.task_name,
+            task,
+            call_site: o.call_site,
+            node: (o.node != 0).then_some(NodeId(o.node)),
+            pid: (o.pid != 0).then_some(o.pid),
+            attempt: o.attempt,
+        }))
+    });
+    let user = m.user.map(|user| UserError { type_name: user.type_name, payload: user.payload.into() });
+    Ok(Failure { kind, message: m.message, origin: origin.transpose()?, log_tail: m.log_tail, user, cause: None })
+}
+
+fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
+    if m.num_returns == 0 || RETURNS_MAX < m.num_returns {
+        return Err(BadMessage::invalid("num_returns", format!("{} is not from 1 to {RETURNS_MAX}", m.num_returns)));
+    }
+    let retry_on = match m.retry_on {
+        None => RetryOn::Nothing,
+        Some(wire::RetryOn { everything: true, .. }) => RetryOn::Everything,
+        Some(wire::RetryOn { types, .. }) => RetryOn::Types(types),
+    };
+    Ok(TaskClass {
+        job: job_id("job", m.job)?,
+        function: FunctionId(m.function),
+        signature: m.signature,
+        function_name: text("function_name", m.function_name, PATH_BYTES_MAX)?,
+        name: name("name", m.name)?,
+        call_site: text("call_site", m.call_site, PATH_BYTES_MAX)?,
+        resources: resources("resources", m.resources)?,
+        priority: m.priority,
+        returns: m.num_returns,
+        max_retries: m.max_retries,
+        retry_on,
+        timeout_ms: m.timeout_ms,
+        max_calls: m.max_calls,
+        placement: m.placement.map_or(Ok(Placement::Default), task_placement)?,
+    })
+}
+
+fn task_placement(m: wire::Placement) -> Result<Placement, BadMessage> {
+    Ok(match required("placement.wish", m.wish)? {
+        placement::Wish::Spread(wire::Spread {}) => Placement::Spread,
+        placement::Wish::Node(wish) => {
+            Placement::Node { node: node_id("placement.node", wish.node)?, soft: wish.soft }
+        }
+        placement::Wish::Labels(wish) => {
+            let selectors = wish.selectors.into_iter().map(|s| s.terms.into_iter().map(label).collect());
+            Placement::Labels(selectors.collect::<Result<Vec<LabelSelector>, _>>()?)
+        }
+    })
+}
+
+fn label(term: wire::LabelTerm) -> Result<LabelTerm, BadMessage> {
+    let key = term.key;
+    Ok(match required("placement.labels.condition", term.condition)? {
+        label_term::Condition::In(wire::Values { values }) => LabelTerm::In(key, values),
+        label_term::Condition::NotIn(wire::Values { values }) => LabelTerm::NotIn(key, values),
+        label_term::Condition::Exists(true) => LabelTerm::Exists(key),
+        label_term::Condition::Exists(false) => LabelTerm::DoesNotExist(key),
+    })
+}
+
+fn class_at(field: &str, index: u32, classes: &[Arc<TaskClass>]) -> Result<Arc<TaskClass>, BadMessage> {
+    let class = classes.get(index as usize).cloned();
+    class.ok_or_else(|| BadMessage::invalid(field, format!("class {index} of {} in the packet", classes.len())))
+}
+
+fn resources(field: &str, set: Option<wire::Resources>) -> Result<Resources, BadMessage> {
+    let set = required(field, set)?;
+    amounts(field, set.cpu_units, set.gpu_units, set.memory_bytes, set.custom_units)
+}
+
+fn object(field: &str, bytes: &[u8]) -> Result<ObjectId, BadMessage> {
+    fixed(field, bytes).map(ObjectId::from_bytes)
+}
+
+fn task(field: &str, bytes: &[u8]) -> Result<TaskId, BadMessage> {
+    fixed(field, bytes).map(TaskId::from_bytes)
+}
+
+fn reference(field: &str, reference: Option<wire::Ref>) -> Result<RefId, BadMessage> {
+    let reference = required(field, reference)?;
+    let within = |bad: BadMessage| bad.within(field);
+    let object = object("object", &reference.object).map_err(within)?;
+    Ok(RefId { object, owner: node_id("owner", reference.owner).map_err(within)? })
+}
+
+fn references(field: &str, references: Vec<wire::Ref>) -> Result<Vec<RefId>, BadMessage> {
+    references.into_iter().map(|r| reference(field, Some(r))).collect()
+}
+
+fn inline(field: &str, bytes: &Bytes, limit: usize) -> Result<Arc<[u8]>, BadMessage> {
+    if limit < bytes.len() {
+        return Err(BadMessage::too_many(field, bytes.len(), limit, "bytes"));
+    }
+    Ok(Arc::from(bytes.as_ref()))
+}
+
+fn wire_dependency(dependency: &PushedDependency) -> wire::PushedDependency {
+    wire::PushedDependency {
+        reference: Some(wire_ref(&dependency.dependency.reference)),
+        parameter: u32::from(dependency.dependency.parameter),
+        state: Some(wire_state(&dependency.state)),
+        nested: wire_refs(&dependency.nested),
+    }
+}
+
+fn wire_outcome(outcome: &DoneOutcome) -> task_done::Outcome {
+    match outcome {
+        DoneOutcome::Returned(outputs) => {
+            let outputs = outputs.iter().map(|output| {
+                let value = match &output.value {
+                    DoneValue::Inline(bytes) => output::Value::Inline(Bytes::copy_from_slice(bytes)),
+                    DoneValue::Stored { len } => output::Value::StoredBytes(*len),
+                };
+                wire::Output { value: Some(value), nested: wire_refs(&output.nested) }
+            });
+            task_done::Outcome::Returned(wire::Outputs { outputs: outputs.collect() })
+        }
+        DoneOutcome::Failed { error_type, failure } => task_done::Outcome::Failed(wire::TaskFailed {
+            error_type: cut(error_type),
+            failure: Some(wire_failure(failure)),
+        }),
+    }
+}
+
+fn wire_state(state: &RemoteState) -> wire::State {
+    let kind = match state {
+        RemoteState::Failed(failure) => state::Kind::Failed(wire_failure(failure)),
+        RemoteState::Freed => state::Kind::Freed(wire::Freed {}),
+        RemoteState::Inline(bytes) => state::Kind::Inline(Bytes::copy_from_slice(bytes)),
+        RemoteState::Stored { len, holders } => {
+            let holders = holders.iter().map(|node| node.0).collect();
+            state::Kind::Stored(wire::Stored { len_bytes: *len, holders })
+        }
+    };
+    wire::State { kind: Some(kind) }
+}
+
+fn wire_failure(failure: &Failure) -> wire::Failure {
+    let mut links: Vec<_> = std::iter::successors(Some(failure), |f| f.cause.as_deref()).collect();
+    if CAUSES_MAX < links.len() {
+        // The beginning and the root say most.
+        links.drain(CAUSES_MAX / 2..links.len() - CAUSES_MAX / 2);
+    }
+    wire::Failure { links: links.into_iter().map(wire_failure_link).collect() }
+}
+
+fn wire_failure_link(failure: &Failure) -> wire::FailureLink {
+    let origin = failure.origin.as_deref().map(|origin| wire::Origin {
+        task_name: origin.task_name.clone(),
+        task: origin.task.map_or_else(Bytes::new, |task| task_bytes(&task)),
+        call_site: origin.call_site.clone(),
+        node: origin.node.map_or(0, |node| node.0),
+        pid: origin.pid.unwrap_or(0),
+        attempt: origin.attempt,
+    });
+    let user = failure.user.as_ref().map(|user| wire::UserError {
+        type_name: user.type_name.clone(),
+        payload: Bytes::copy_from_slice(&user.payload),
+    });
+    let (kind, message, log_tail) = (failure.kind.to_string(), failure.message.clone(), failure.log_tail.clone());
+    wire::FailureLink { kind, message, origin, log_tail, user }
+}
+
+fn wire_class(class: &TaskClass) -> wire::TaskClass {
+    let retry_on = match &class.retry_on {
+        RetryOn::Nothing => None,
+        RetryOn::Everything => Some(wire::RetryOn { everything: true, types: Vec::new() }),
+        RetryOn::Types(types) => Some(wire::RetryOn { everything: false, types: types.clone() }),
+    };
+    wire::TaskClass {
+        job: class.job.0,
+        function: class.function.0,
+        signature: class.signature,
+        function_name: cut(&class.function_name),
+        name: class.name.clone(),
+        call_site: cut(&class.call_site),
+        resources: Some(wire_resources(&class.resources)),
+        priority: class.priority,
+        num_returns: class.returns,
+        max_retries: class.max_retries,
+        retry_on,
+        timeout_ms: class.timeout_ms,
+        max_calls: class.max_calls,
+        placement: wire_placement(&class.placement),
+    }
+}
+
+fn wire_placement(wish: &Placement) -> Option<wire::Placement> {
+    let wish = match wish {
+        Placement::Default => return None,
+        Placement::Spread => placement::Wish::Spread(wire::Spread {}),
+        Placement::Node { node, soft } => placement::Wish::Node(wire::NodeWish { node: node.0, soft: *soft }),
+        Placement::Labels(selectors) => {
+            let selectors = selectors.iter().map(|terms| terms.iter().map(wire_label).collect());
+            let selectors = selectors.map(|terms| wire::LabelSelector { terms }).collect();
+            placement::Wish::Labels(wire::LabelWish { selectors })
+        }
+    };
+    Some(wire::Placement { wish: Some(wish) })
+}
+
+fn wire_label(term: &LabelTerm) -> wire::LabelTerm {
+    use label_term::Condition;
+    let values = |values: &Vec<String>| wire::Values { values: values.clone() };
+    let (key, condition) = match term {
+        LabelTerm::In(key, list) => (key, Condition::In(values(list))),
+        LabelTerm::NotIn(key, list) => (key, Condition::NotIn(values(list))),
+        LabelTerm::Exists(key) => (key, Condition::Exists(true)),
+        LabelTerm::DoesNotExist(key) => (key, Condition::Exists(false)),
+    };
+    wire::LabelTerm { key: key.clone(), condition: Some(condition) }
+}
+
+fn wire_resources(set: &Resources) -> wire::Resources {
+    wire::Resources {
+        cpu_units: set.cpu,
+        gpu_units: set.gpu,
+        memory_bytes: set.memory,
+        custom_units: set.custom.clone(),
+    }
+}
+
+fn wire_ref(reference: &RefId) -> wire::Ref {
+    wire::Ref { object: object_bytes(&reference.object), owner: reference.owner.0 }
+}
+
+fn wire_refs(references: &[RefId]) -> Vec<wire::Ref> {
+    references.iter().map(wire_ref).collect()
+}
+
+fn object_bytes(object: &ObjectId) -> Bytes {
+    Bytes::copy_from_slice(&object.to_bytes())
+}
+
+fn task_bytes(task: &TaskId) -> Bytes {
+    Bytes::copy_from_slice(&task.to_bytes())
+}
+
+/// Text for people, cut to what the other side takes.
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(PATH_BYTES_MAX)].to_owned()
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

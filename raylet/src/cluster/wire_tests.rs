@@ -1,0 +1,228 @@
+use super::*;
+use proptest::prelude::*;
+use tharsis_types::JobId;
+
+fn task_id(n: u64) -> TaskId {
+    TaskId::root(JobId(7)).child(n)
+}
+
+fn reference_to(n: u64) -> RefId {
+    RefId { object: ObjectId::output(task_id(n), 3), owner: NodeId(n + 1) }
+}
+
+fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> {
+    let mut resources = Resources::cpus(1.5).unwrap();
+    resources.set_custom("tpu", 0.5).unwrap();
+    Arc::new(TaskClass {
+        job: JobId(7),
+        function: FunctionId(u64::MAX),
+        signature: 12,
+        function_name: "crate::path::f".into(),
+        name: name.into(),
+        call_site: "main.rs:1".into(),
+        resources,
+        priority: -3,
+        returns: 2,
+        max_retries: -1,
+        retry_on,
+        timeout_ms: 1,
+        max_calls: 2,
+        placement,
+    })
+}
+
+fn deep_failure(depth: usize) -> Failure {
+    let root = Failure {
+        user: Some(UserError { type_name: "E".into(), payload: vec![1, 2] }),
+        ..Failure::new(FailureKind::UserError, "root").at(Origin {
+            task_name: "t".into(),
+            task: Some(task_id(1)),
+            call_site: "here".into(),
+            node: Some(NodeId(4)),
+            pid: Some(5),
+            attempt: 6,
+        })
+    };
+    (0..depth).fold(root, |cause, n| Failure::new(FailureKind::DependencyFailed, n.to_string()).because(cause))
+}
+
+/// One message of each kind, and several of those that have choices inside.
+fn all_messages() -> Vec<Message> {
+    let (lease, object, task) = (LeaseId(9), reference_to(1).object, task_id(2));
+    let labels = vec![
+        vec![LabelTerm::In("a".into(), vec!["b".into(), "c".into()]), LabelTerm::Exists("d".into())],
+        vec![LabelTerm::NotIn("e".into(), Vec::new()), LabelTerm::DoesNotExist("f".into())],
+    ];
+    let classes = [
+        class("one", Placement::Default, RetryOn::Nothing),
+        class("two", Placement::Spread, RetryOn::Everything),
+        class("three", Placement::Node { node: NodeId(3), soft: true }, RetryOn::Types(vec!["E".into()])),
+        class("four", Placement::Labels(labels), RetryOn::Types(Vec::new())),
+    ];
+    let inline: Arc<[u8]> = vec![1, 2, 3].into();
+    let states = [
+        RemoteState::Failed(Arc::new(deep_failure(3))),
+        RemoteState::Freed,
+        RemoteState::Inline(inline.clone()),
+        RemoteState::Stored { len: 1 << 40, holders: vec![NodeId(1), NodeId(2)] },
+    ];
+    let pushed = PushedTask {
+        task,
+        attempt: 4,
+        class: classes[0].clone(),
+        payload: inline.clone(),
+        dependencies: states
+            .iter()
+            .map(|state| PushedDependency {
+                dependency: Dependency { reference: reference_to(5), parameter: Dependency::WHOLE },
+                state: state.clone(),
+                nested: vec![reference_to(6)],
+            })
+            .collect(),
+        nested: vec![reference_to(7), reference_to(8)],
+    };
+    let returned = DoneOutcome::Returned(vec![
+        DoneOutput { value: DoneValue::Inline(inline), nested: vec![reference_to(1)] },
+        DoneOutput { value: DoneValue::Stored { len: 77 }, nested: Vec::new() },
+    ]);
+    let failed = DoneOutcome::Failed { error_type: "E".into(), failure: Arc::new(deep_failure(1)) };
+    let mut all = vec![
+        Message::BorrowAdded { reference: reference_to(1) },
+        Message::BorrowReleased { object, count: 3 },
+        Message::HolderAdded { object },
+        Message::HolderRemoved { object },
+        Message::JobEnded { job: JobId(7) },
+        Message::LeaseDenied { lease, free: Resources::cpus(0.25).unwrap() },
+        Message::LeaseGranted { lease },
+        Message::LeaseRecall { lease },
+        Message::LeaseReturned { lease },
+        Message::LeaseRevoked { lease },
+        Message::LoadReport { free: Resources::default(), waiting: 3 },
+        Message::ObjectFree { object },
+        Message::ObjectLocate { object },
+        Message::TaskCancel { task, force: true },
+        Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: returned },
+        Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: failed },
+        Message::TaskGiveBack { lease, tasks: vec![(task, 1), (task_id(3), 0)] },
+        Message::TaskPush { lease, task: Box::new(pushed) },
+        Message::TaskStealBack { lease },
+    ];
+    all.extend(classes.into_iter().map(|class| Message::LeaseRequest { lease, class, wait: true }));
+    all.extend(states.into_iter().map(|state| Message::ObjectState { object, state, nested: vec![reference_to(2)] }));
+    all
+}
+
+fn over_the_wire(packet: &wire::Packet) -> wire::Packet {
+    wire::Packet::decode(packet.encode_to_vec().as_slice()).unwrap()
+}
+
+fn only_packet(packet: &Packet) -> wire::Packet {
+    let mut parts = encode(NodeId(1), NodeId(2), packet);
+    assert_eq!(parts.len(), 1);
+    parts.remove(0)
+}
+
+#[test]
+fn every_message_survives_the_wire_and_classes_are_sent_once() {
+    let packet = Packet { first: 40, acknowledged: 12, messages: all_messages() };
+    let sent = only_packet(&packet);
+    assert_eq!(sent.classes.len(), 4, "the task and the first request share one");
+    let received = decode(over_the_wire(&sent)).unwrap();
+    assert_eq!(received, Received { from: NodeId(1), to: NodeId(2), packet });
+}
+
+#[test]
+fn long_packets_are_split_and_keep_their_numbers() {
+    let state = RemoteState::Inline(vec![7; INLINE_BYTES_MAX].into());
+    let each = |n| Message::ObjectState { object: reference_to(n).object, state: state.clone(), nested: Vec::new() };
+    let messages: Vec<_> = (0..3000).map(each).collect();
+    let parts = encode(NodeId(1), NodeId(2), &Packet { first: 5, acknowledged: 1, messages: messages.clone() });
+    assert!(1 < parts.len() && parts.iter().all(|p| p.encoded_len() < 2 * SPLIT_BYTES));
+    let mut next = 5;
+    let mut all = Vec::new();
+    for part in parts {
+        let packet = decode(part).unwrap().packet;
+        assert_eq!((packet.first, packet.acknowledged), (next, 1));
+        next += packet.messages.len() as u64;
+        all.extend(packet.messages);
+    }
+    assert_eq!(all, messages);
+}
+
+#[test]
+fn a_long_chain_of_causes_keeps_its_ends() {
+    let message = Message::ObjectState {
+        object: reference_to(1).object,
+        state: RemoteState::Failed(Arc::new(deep_failure(500))),
+        nested: Vec::new(),
+    };
+    let sent = only_packet(&Packet { first: 0, acknowledged: 0, messages: vec![message] });
+    let received = decode(over_the_wire(&sent)).unwrap();
+    let Message::ObjectState { state: RemoteState::Failed(failure), .. } = &received.packet.messages[0] else {
+        panic!("another message");
+    };
+    assert_eq!((failure.message.as_str(), failure.root().message.as_str()), ("499", "root"));
+}
+
+#[test]
+fn bad_fields_are_named() {
+    let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
+    let with = |kind| wire::Packet { messages: vec![wire::Message { kind }], ..good.clone() };
+    let short = Bytes::from_static(&[0; 19]);
+    let lease_request = |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false }));
+    let no_returns = wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
+    let cases = [
+        (wire::Packet { from_node: 0, ..good.clone() }, "from_node"),
+        (wire::Packet { to_node: 0, ..good.clone() }, "to_node"),
+        (with(None), "messages.kind"),
+        (with(Some(Kind::HolderAdded(wire::HolderAdded { object: short }))), "messages.holder_added.object"),
+        (with(Some(Kind::LoadReport(wire::LoadReport::default()))), "messages.load_report.free"),
+        (with(Some(Kind::TaskDone(wire::TaskDone::default()))), "messages.task_done.outcome"),
+        (with(Some(Kind::JobEnded(wire::JobEnded { job: 0 }))), "messages.job_ended.job"),
+        (with(lease_request(1)), "messages.lease_request.class"),
+        (wire::Packet { classes: vec![no_returns], ..good.clone() }, "classes.num_returns"),
+        (wire::Packet { first: u64::MAX, ..with(Some(Kind::LeaseRecall(wire::LeaseRecall { lease: 1 }))) }, "first"),
+    ];
+    for (packet, field) in cases {
+        assert_eq!(decode(packet).unwrap_err().field, field);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever happens to the bytes on the way, there is a packet or an error.
+    #[test]
+    fn damaged_bytes_never_panic(
+        which in any::<prop::sample::Index>(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+        is_cut in any::<bool>(),
+    ) {
+        let all = all_messages();
+        let message = which.get(&all).clone();
+        let sent = only_packet(&Packet { first: 1, acknowledged: 0, messages: vec![message] });
+        let mut bytes = sent.encode_to_vec();
+        for (at, value) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Ok(packet) = wire::Packet::decode(bytes.as_slice()) {
+            let _ = decode(packet);
+        }
+    }
+
+    /// Fields that a newer node adds are passed over.
+    #[test]
+    fn unknown_fields_are_ignored(number in 100_u32..1000, value in any::<u32>()) {
+        let packet = Packet { first: 1, acknowledged: 2, messages: all_messages() };
+        let mut bytes = only_packet(&packet).encode_to_vec();
+        prost::encoding::encode_varint(u64::from(number) << 3, &mut bytes);
+        prost::encoding::encode_varint(u64::from(value), &mut bytes);
+        let received = decode(wire::Packet::decode(bytes.as_slice()).unwrap()).unwrap();
+        prop_assert_eq!(received.packet, packet);
+    }
+}
