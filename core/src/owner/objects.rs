@@ -137,6 +137,7 @@ impl Owner {
     /// A client wants a value sent as soon as there is one.
     pub fn fetch(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Effect>) {
         let slot = self.by_id.get(&reference.object).copied();
+        slot.into_iter().for_each(|slot| self.lose_orphan(slot, out));
         let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else {
             out.push(Effect::Deliver { client, token, object: reference.object });
             return;
@@ -476,6 +477,14 @@ impl Owner {
         let Some(object) = self.objects.get(slot) else { return false };
         let valued = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
         object.owner().is_some_and(|owner| self.gone.contains(&owner)) && !valued
+    }
+
+    /// A proxy that came after its owner had died, and whose value nobody can tell, is lost.
+    pub(super) fn lose_orphan(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let valueless = self.objects.get(slot).is_some_and(|o| o.value.is_none());
+        if valueless && self.is_orphan(slot) {
+            self.lost(object_id(&self.objects, slot), out);
+        }
     }
 
     fn change_owner(&mut self, slot: u32, owner: NodeId, lender: NodeId) {

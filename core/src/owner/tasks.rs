@@ -326,6 +326,7 @@ impl Owner {
                 continue;
             };
             inputs.dependencies.push((*dependency, object_slot));
+            self.lose_orphan(object_slot, out);
             let Some(object) = self.objects.get_mut(object_slot) else { continue };
             match &object.value {
                 Some(Value::Failed(cause)) => failed = Some(dependency_failure(dependency.parameter, cause)),
