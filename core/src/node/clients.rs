@@ -7,7 +7,7 @@ use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
 use crate::{Now, owner};
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskClass};
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId, TaskClass};
 
 impl Node {
     pub(super) fn define_class(&mut self, client: ClientId, class: u32, definition: Result<Arc<TaskClass>, Arc<Failure>>) {
@@ -229,9 +229,25 @@ impl Node {
         }
     }
 
-    pub(super) fn drop_copy(&mut self, object: ObjectId) {
-        self.copy_owners.remove(&object);
-        self.store.free(object);
+    /// The ledger here needs a copy no more. A task that ran again under another owner may have found its output
+    /// here: then the copy is that owner's as well, and stays.
+    pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
+        let claimed = self.copy_owners.get(&object).is_some_and(|owner| self.view.knows(*owner));
+        if !claimed {
+            self.copy_owners.remove(&object);
+            self.store.free(object);
+        }
+    }
+
+    /// Another owner needs a copy no more; it stays if the ledger here counts on it.
+    pub(super) fn drop_lent_copy(&mut self, object: ObjectId, owner: NodeId) {
+        if self.copy_owners.get(&object) == Some(&owner) {
+            self.copy_owners.remove(&object);
+        }
+        let ours = self.owner.owns(object) && self.owner.copies(object).contains(&self.id);
+        if !ours && !self.copy_owners.contains_key(&object) {
+            self.store.free(object);
+        }
     }
 
     fn copy_gone(&mut self, object: ObjectId) {

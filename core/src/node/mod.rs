@@ -372,7 +372,7 @@ impl Node {
                 self.lease_change(out, |leases, effects| leases.end(key, effects));
             }
             Effect::ReturnLease { to, lease } => self.send(to, Message::LeaseReturned { lease }),
-            Effect::DropCopy { holder, object } if holder == self.id => self.drop_copy(object),
+            Effect::DropCopy { holder, object } if holder == self.id => self.drop_own_copy(object),
             Effect::DropCopy { holder, object } => self.send(holder, Message::ObjectFree { object }),
             Effect::Cancel { to, task, force } if to == self.id => self.cancel_run(task, force, out),
             Effect::Cancel { to, task, force } => self.send(to, Message::TaskCancel { task, force }),

@@ -49,7 +49,7 @@ impl Node {
         let orphans: Vec<_> = self.copy_owners.iter().filter(|(_, o)| **o == owner).map(|(object, _)| *object).collect();
         for object in orphans {
             if self.owner.reference_of(object).is_none() {
-                self.drop_copy(object);
+                self.drop_lent_copy(object, owner);
             }
         }
     }
@@ -89,7 +89,7 @@ impl Node {
                 self.view.reported(from, Load { free, waiting });
                 self.owner.dirty_all();
             }
-            Message::ObjectFree { object } => self.drop_copy(object),
+            Message::ObjectFree { object } => self.drop_lent_copy(object, from),
             Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
             Message::ObjectState { object, state, nested } => {
                 self.owner.located(from, object, state, &nested, &mut self.effects);
