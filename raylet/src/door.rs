@@ -58,9 +58,9 @@ pub fn event(client: ClientId, facts: &Facts, rim: &Rim, record: FromClient<'_>)
 pub fn write(node: &Node, port: &mut Port, action: &Action) {
     match action {
         Action::CancelRun { run, .. } => port.write(&ToClient::CancelRun { slot: *run }),
-        Action::Deliver { token, object, extent, .. } => {
+        Action::Deliver { client, token, object, extent } => {
             let failed;
-            let value = match (extent, node.value(*object)) {
+            let value = match (extent, node.value_for(*client, *token, *object)) {
                 (Some(extent), _) => ValueView::Local(wire_extent(*extent)),
                 (None, Some(Value::Inline(bytes))) => ValueView::Inline(bytes),
                 (None, Some(Value::Stored { len })) => ValueView::Ready { len: *len },

@@ -143,7 +143,7 @@ impl Resources {
     /// How full this node is, by its fullest resource, in 1/1000: `self` is what is free of `total`.
     #[must_use]
     pub fn used_permille(&self, total: &Self) -> u64 {
-        let used = |free: u64, all: u64| if all == 0 { 0 } else { (all - free.min(all)) * 1000 / all };
+        let used = |free: u64, all: u64| ((all - free.min(all)) * 1000).checked_div(all).unwrap_or(0);
         let custom = total.custom.iter().map(|(name, all)| used(self.custom.get(name).copied().unwrap_or(0), *all));
         [used(self.cpu, total.cpu), used(self.gpu, total.gpu), used(self.memory, total.memory)]
             .into_iter()
