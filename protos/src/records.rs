@@ -150,7 +150,7 @@ pub enum FromClient<'a> {
         /// Their slots.
         returned: SlotsView<'a>,
     },
-    /// The client now has a reference that it found inside a value.
+    /// The client now has a reference that it found inside a value. It is told of the value once it sends Fetch.
     Hold {
         /// The reference.
         token: Token,

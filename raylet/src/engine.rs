@@ -168,6 +168,8 @@ impl Engine {
             }
             Input::CloseTransfer { object } => self.node.unpin_after_transfer(crate::TRANSFER_CLIENT, object),
             Input::Report { reply } => {
+                // What came in this round has no lease and no reason to wait yet.
+                self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.report());
             }
             Input::Stop => self.stopping = true,

@@ -22,6 +22,8 @@ use tharsis_types::{ClientId, CodeUnitId, Failure, FailureKind, JobId, NodeId};
 
 /// How long a client may take for its part of the handshake.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
+/// How long the keeper of a worker that has ended may take to say so: it waits for the last output.
+const KEEPER_WAIT: Duration = Duration::from_secs(1);
 /// How long the loop may take to answer an observer.
 const REPORT_WAIT: Duration = Duration::from_secs(5);
 
@@ -248,11 +250,15 @@ impl Reception {
         if admitted.is_driver {
             (self.finish_job)(admitted.job);
         }
-        let told_by_keeper = self.arrivals.as_ref().is_some_and(|a| a.left(admitted.client));
-        if admitted.is_driver || !told_by_keeper {
-            let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));
-            self.inbox.put(Input::Event(Event::ClientGone { client: admitted.client, failure }));
+        if let Some(arrivals) = self.arrivals.as_ref().filter(|_| !admitted.is_driver) {
+            if arrivals.left(admitted.client) {
+                return;
+            }
+            // Its keeper has the reason and says it first, unless it did so before the loop knew the client.
+            std::thread::sleep(KEEPER_WAIT);
         }
+        let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));
+        self.inbox.put(Input::Event(Event::ClientGone { client: admitted.client, failure }));
     }
 }
 

@@ -16,6 +16,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
+use tharsis_types::failure::Origin;
 use tharsis_types::limits::LOG_TAIL_BYTES;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId};
 
@@ -97,7 +98,7 @@ impl Arrivals {
         }
     }
 
-    /// A worker closed its socket: it ends, or is made to. False if it has ended and its keeper said so.
+    /// A worker closed its socket: it ends, or is made to. False if it has ended, which its keeper says.
     #[must_use]
     pub fn left(&self, client: ClientId) -> bool {
         let workers = lock(&self.0.workers);
@@ -155,12 +156,15 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
     let failure = Arc::new(match worker.reason {
         Some(reason) => reason,
         None => crashed(child.id(), status.ok()),
-    }.with_log_tail(tail));
-    let event = match worker.client {
-        Some(client) => Event::ClientGone { client, failure },
-        None => Event::WorkerStartFailed { start, failure },
-    };
-    shared.inbox.put(Input::Event(event));
+    }
+    .with_log_tail(tail)
+    .at(Origin { pid: Some(child.id()), ..Origin::default() }));
+    if let Some(client) = worker.client {
+        let failure = Arc::clone(&failure);
+        shared.inbox.put(Input::Event(Event::ClientGone { client, failure }));
+    }
+    // Of no effect unless it ended before the loop knew it as a client.
+    shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));
 }
 
 fn spawn(shared: &Arc<Shared>, program: &Path, start: u64, job: JobId) -> Result<std::process::Child, Failure> {

@@ -204,7 +204,7 @@ impl Client {
 
     /// Makes a handle for a reference that was found inside a value.
     pub(crate) fn hold(&self, reference: RefId) -> Arc<Handle> {
-        let handle = self.handle(reference, State::Pending);
+        let handle = self.handle(reference, State::Held);
         match self.send(&FromClient::Hold { token: handle.token(), reference }) {
             Ok(()) => handle,
             Err(error) => Handle::failed(error),

@@ -168,7 +168,9 @@ fn settle(handles: &[Arc<Handle>], timeout: Option<Timeout>) -> Result<()> {
     if timeout.is_some_and(Timeout::is_zero) {
         return settle_now(&client, handles);
     }
-    handles.iter().for_each(|handle| handle.fetch_if_ready());
+    for handle in handles {
+        handle.fetch_if_ready();
+    }
     let mut loan = Loan::new(&client);
     let outcome = handles.iter().try_for_each(|handle| settle_one(handle, &mut loan, deadline, handles));
     loan.end()?;
@@ -178,10 +180,10 @@ fn settle(handles: &[Arc<Handle>], timeout: Option<Timeout>) -> Result<()> {
 /// Takes only what is here: reads the ring once, and maps what lies in the local store.
 fn settle_now(client: &Client, handles: &[Arc<Handle>]) -> Result<()> {
     client.core().drain();
-    handles.iter().for_each(|handle| handle.fetch_if_ready());
+    let asked: Vec<_> = handles.iter().map(|handle| handle.fetch_if_ready()).collect();
     let grace = Instant::now().checked_add(MAP_GRACE);
-    for handle in handles {
-        if handle.look(|state| matches!(state, State::Fetching)) {
+    for (handle, asked) in handles.iter().zip(asked) {
+        if asked || handle.look(|state| matches!(state, State::Fetching)) {
             let mut wish = Wish {
                 is_true: &mut || handle.look(State::is_final),
                 subscribe: &mut || handle.watch(State::is_final, this_thread),
@@ -232,6 +234,7 @@ fn timed_out(client: &Client, handles: &[Arc<Handle>]) -> Error {
 fn wait_for_count(handles: &[Arc<Handle>], options: Wait) -> Result<()> {
     let deadline = options.timeout.map(Timeout::deadline).transpose()?.flatten();
     let Some(client) = handles.iter().find_map(|handle| handle.client().cloned()) else { return Ok(()) };
+    handles.iter().for_each(|handle| handle.ask_if_held());
     client.core().drain();
     let is_ready = |handle: &&Arc<Handle>| handle.look(State::is_ready);
     let missing = options.num_returns.saturating_sub(handles.iter().filter(is_ready).count());

@@ -4,10 +4,12 @@
 //! is told from news about the next one in the same slot. Its state moves only forward:
 //!
 //! ```text
-//! Pending -> Ready -> Fetching -> Inline | Local | Failed
-//!    \__________________________/
+//! Held -> Pending -> Ready -> Fetching -> Inline | Local | Failed
+//!            \__________________________/
 //! ```
-//! `Pending` and `Fetching` wait for the node, `Ready` waits for someone to ask for the bytes, the rest is final.
+//! `Held` was found inside a value, and the node is not asked about it before somebody here is; of what this
+//! client made itself it is told unasked. `Pending` and `Fetching` wait for the node, `Ready` waits for someone to
+//! ask for the bytes, the rest is final.
 //! `Local` bytes stay where they are until the handle is released, so whatever looks at them holds the handle.
 //!
 //! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle costs its
@@ -42,6 +44,8 @@ struct Inner {
 /// What is known of the value.
 #[derive(Clone)]
 pub(crate) enum State {
+    /// Nothing, because the node was not asked.
+    Held,
     /// Nothing yet.
     Pending,
     /// It exists.
@@ -59,7 +63,7 @@ pub(crate) enum State {
 impl State {
     /// Whether the task has ended: `wait` asks this.
     pub(crate) fn is_ready(&self) -> bool {
-        !matches!(self, Self::Pending)
+        !matches!(self, Self::Held | Self::Pending)
     }
 
     /// Whether `get` can answer without the node.
@@ -159,17 +163,28 @@ impl Handle {
         }
     }
 
-    /// Sends for the bytes if they exist and nobody has yet.
-    pub(crate) fn fetch_if_ready(&self) {
+    /// Sends for the bytes if they exist, or may for all we know, and nobody has yet. True if it did.
+    pub(crate) fn fetch_if_ready(&self) -> bool {
+        self.fetch_from(true)
+    }
+
+    /// Asks the node about a reference that was found inside a value, if nobody has yet.
+    pub(crate) fn ask_if_held(&self) {
+        self.fetch_from(false);
+    }
+
+    fn fetch_from(&self, also_ready: bool) -> bool {
         let mut inner = self.inner.lock();
-        if !matches!(inner.state, State::Ready) {
-            return;
-        }
-        inner.state = State::Fetching;
+        inner.state = match inner.state {
+            State::Held => State::Pending,
+            State::Ready if also_ready => State::Fetching,
+            _ => return false,
+        };
         drop(inner);
         if let Some(client) = &self.client {
             client.send_or_lose(&FromClient::Fetch { token: self.token, reference: self.reference });
         }
+        true
     }
 
     /// Has `waiter` told at the next change, unless `done` holds already; says whether it does.

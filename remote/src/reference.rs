@@ -49,6 +49,7 @@ impl<T> ObjectRef<T> {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         if let Some(client) = self.handle.client() {
+            self.handle.ask_if_held();
             client.core().drain();
         }
         self.handle.look(crate::handles::State::is_ready)

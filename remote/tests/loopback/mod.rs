@@ -229,10 +229,7 @@ impl Node {
                     None => self.watch(index, token, reference.object),
                 }
             }
-            FromClient::Hold { token, reference } => {
-                add(&counts.holds);
-                self.watch(index, token, reference.object);
-            }
+            FromClient::Hold { .. } => add(&counts.holds),
             FromClient::Put { object, value, .. } => {
                 let value = owned(&value);
                 self.finish(object, value);

@@ -65,7 +65,10 @@ pub fn run_as_driver() -> Option<ExitCode> {
     runtime_is_busy(&runtime);
     println!("ready");
     match program {
-        "exits" => std::process::exit(5),
+        "exits" => {
+            let _line = std::io::stdin().read_line(&mut String::new());
+            std::process::exit(5)
+        }
         _ => drop((spins.get(), other.get(), value)),
     }
     Some(ExitCode::FAILURE)
@@ -94,7 +97,7 @@ impl Driver {
         let child = Command::new(std::env::current_exe().unwrap())
             .env(PROGRAM, format!("{} {program}", mode.name()))
             .env(FOLDER, &folder)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -186,6 +189,7 @@ fn driver_interrupted_at_a_terminal(mode: Mode) {
 fn driver_exits_without_shutdown(mode: Mode) {
     let mut driver = Driver::start(mode, "exits");
     driver.await_ready(mode);
+    drop(driver.child.stdin.take());
     driver.assert_gone(mode, Duration::from_secs(5));
 }
 

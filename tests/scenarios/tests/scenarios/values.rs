@@ -283,6 +283,7 @@ fn a9_fractional_resources(mode: Mode) {
     let overlap = |at: u128| spans.iter().filter(|(start, end)| *start <= at && at < *end).count();
     let most = spans.iter().map(|(start, _)| overlap(*start)).max().unwrap();
     assert!((2..=4).contains(&most), "{most} at a time: {spans:?}");
+    drop(all);
     session.await_quiet();
 }
 
