@@ -69,6 +69,7 @@ pub struct Reception {
 /// The socket's thread.
 pub struct LocalSocket {
     path: PathBuf,
+    listener: UnixListener,
     stopping: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -81,20 +82,21 @@ impl LocalSocket {
     pub fn start(path: &Path, reception: Reception) -> Result<Self, Failure> {
         let cannot = |cause: String| Failure::new(FailureKind::InvalidArgument, format!("socket {}: {cause}", path.display()));
         let listener = bind(path).map_err(|cause| cannot(cause.to_string()))?;
+        let own = listener.try_clone().map_err(|cause| cannot(cause.to_string()))?;
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopping);
         let thread = std::thread::Builder::new()
             .name("local-socket".into())
             .spawn(move || accept(&listener, &Arc::new(reception), &stop))
             .map_err(|cause| cannot(cause.to_string()))?;
-        Ok(Self { path: path.to_owned(), stopping, thread: Mutex::new(Some(thread)) })
+        Ok(Self { path: path.to_owned(), listener: own, stopping, thread: Mutex::new(Some(thread)) })
     }
 
     /// Stops listening and removes the socket.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        // Wakes the thread out of its accept.
-        let _woken = UnixStream::connect(&self.path);
+        // Wakes the thread out of its accept, also when the socket's file is gone already.
+        let _woken = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         if let Some(thread) = crate::registry::lock(&self.thread).take() {
             let _joined = thread.join();
         }
