@@ -154,9 +154,7 @@ impl Engine {
                 // Whatever the client wrote before it was known here.
                 self.unfinished.push(index);
             }
-            Input::Granted { client, request, region } => {
-                self.actions.push(Action::GrantRegion { client, request, region });
-            }
+            Input::Granted { client, request, region } => self.tell_grant(client, request, region),
             Input::Log { job, pid, stderr, text } => {
                 for port in self.ports.iter_mut().flatten().filter(|p| p.is_driver && p.facts.job == job) {
                     port.log(pid, stderr, &text);
@@ -253,10 +251,14 @@ impl Engine {
     fn grant(&mut self, client: ClientId, request: u32, region: Extent) {
         let done = move |made: Result<(), Failure>| made.map(|()| region).map_err(Arc::new);
         let made = self.rim.populate(region, move |made| Input::Granted { client, request, region: done(made) });
-        let Some(made) = made else { return };
+        if let Some(made) = made {
+            self.tell_grant(client, request, made.map(|()| region).map_err(Arc::new));
+        }
+    }
+
+    fn tell_grant(&mut self, client: ClientId, request: u32, region: Result<Extent, Arc<Failure>>) {
         let port = self.index_of.get(&client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
         if let Some(port) = port {
-            let region = made.map(|()| region).map_err(Arc::new);
             door::write(&self.node, port, &Action::GrantRegion { client, request, region });
         }
     }

@@ -110,7 +110,7 @@ impl Rim {
     pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent) {
         match &self.cluster {
             Some(cluster) => {
-                let end = into.offset + into.len;
+                let end = (into.offset + into.len).next_multiple_of(self.arena.map().page_bytes());
                 let is_fresh = self.populated_to.load(Ordering::Relaxed) < end;
                 self.note_populated(into.offset, end);
                 cluster.pull(object, from, into, is_fresh);

@@ -27,6 +27,9 @@ pub const WORKER_START: &str = "THARSIS_WORKER_START";
 /// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);
 
+/// How long a program that was just written may be busy.
+const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
+
 /// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper threads.
 pub type FindProgram = Arc<dyn Fn(JobId) -> Result<PathBuf, Failure> + Send + Sync>;
 
@@ -169,14 +172,15 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
 
 fn spawn(shared: &Arc<Shared>, program: &Path, start: u64, job: JobId) -> Result<std::process::Child, Failure> {
     let mut workers = lock(&shared.workers);
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .env(WORKER_SOCKET, &shared.socket)
         .env(WORKER_START, start.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn();
+        .process_group(0);
+    let child = spawn_patiently(&mut command);
     let mut child = child.map_err(|cause| {
         let text = format!("cannot start {}: {cause}", program.display());
         Failure::new(FailureKind::WorkerStartFailed, text)
@@ -191,6 +195,20 @@ fn spawn(shared: &Arc<Shared>, program: &Path, start: u64, job: JobId) -> Result
     }
     workers.insert(start, Worker { job, pid, client: None, reason: None, tail });
     Ok(child)
+}
+
+/// Starts a program that may just have been written: a process that was forked meanwhile holds it open for writing until
+/// it has become another program.
+fn spawn_patiently(command: &mut Command) -> std::io::Result<std::process::Child> {
+    let until = Instant::now() + BUSY_FILE_WAIT;
+    loop {
+        match command.spawn() {
+            Err(cause) if cause.kind() == std::io::ErrorKind::ExecutableFileBusy && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Passes complete lines on and keeps the last of them.
