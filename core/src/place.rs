@@ -126,8 +126,8 @@ impl View {
     fn choose_node(&self, now: Now, demand: &Resources, node: NodeId, soft: bool) -> Choice {
         let fits = self.nodes.get(&node).map(|seen| seen.member.resources.fits(demand));
         match (fits, soft) {
-            (Some(true), false) => Choice::Wait(node),
-            (Some(true), true) if self.has_room(now, node, demand) => Choice::Now(node),
+            // A soft wish is for the case that the node is gone, not that it is busy.
+            (Some(true), _) => Choice::Wait(node),
             (_, true) => self.choose_among(now, demand, |_| true, true),
             (Some(false), false) => Choice::Nowhere(format!("node {node} does not have {demand}")),
             (None, false) => {
