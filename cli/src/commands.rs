@@ -3,10 +3,11 @@
 use crate::args::{Args, Command, NodeArgs};
 use crate::{bench, output};
 use anyhow::{Context, Result, bail};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command as Program, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use tharsis::process::{NodeSpec, run_node};
+use tharsis::process::{BackendChoice, ClusterRole, ClusterSpec, NodeSpec, run_node};
 use tharsis::{Error, FailureKind, machine, observe};
 use tharsis_protos::handshake::{Question, Report};
 use tharsis_types::Resources;
@@ -14,6 +15,8 @@ use tharsis_types::Resources;
 /// What `bench idle` adds to the command line of its node.
 pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
 
+/// A node that is not heard of for this long is declared dead.
+const LEASE_TTL_MS: u64 = 10_000;
 /// How long a node may take to start or to end.
 const NODE_WAIT: Duration = Duration::from_secs(10);
 
@@ -76,11 +79,20 @@ fn spec(node: &NodeArgs) -> Result<NodeSpec> {
     let store_bytes = node.store.unwrap_or_else(|| machine::default_store_bytes(memory));
     machine::check_store_bytes(store_bytes, memory)?;
     let socket = node.socket.clone().unwrap_or_else(machine::default_socket);
-    Ok(NodeSpec { socket, resources, labels: node.labels.clone(), store_bytes, ends_with_stdin: false })
+    Ok(NodeSpec { socket, resources, labels: node.labels.clone(), store_bytes, ends_with_stdin: false, cluster: None })
 }
 
-fn start(_head: bool, _address: Option<&str>, node: &NodeArgs) -> Result<()> {
-    let spec = spec(node)?;
+/// A node's part in a cluster: it joins the one at `address`, or begins one.
+fn cluster(address: Option<&str>) -> ClusterSpec {
+    let role = match address {
+        Some(head) => ClusterRole::Member { head: head.to_owned() },
+        None => ClusterRole::Head { store: BackendChoice::Memory, lease_ttl_ms: LEASE_TTL_MS },
+    };
+    ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }
+}
+
+fn start(_head: bool, address: Option<&str>, node: &NodeArgs) -> Result<()> {
+    let spec = NodeSpec { cluster: Some(cluster(address)), ..spec(node)? };
     if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
         return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
     }

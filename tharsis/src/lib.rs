@@ -45,6 +45,7 @@
 // Generated code says `::tharsis`, here as well.
 extern crate self as tharsis;
 
+mod cluster;
 mod embedded;
 mod init;
 pub mod machine;
@@ -53,6 +54,7 @@ pub mod process;
 mod runtime;
 mod start;
 
+pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
 pub use runtime::{Entered, Runtime};
 pub use tharsis_macros::{main, remote};

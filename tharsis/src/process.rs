@@ -6,6 +6,7 @@
 use crate::machine;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,12 @@ use std::process::{Child, Command, ExitCode, Stdio, Termination};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
+use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::{MakeCollector, NodeHandle, NodeOptions};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
+
+pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole};
 
 /// Set for a worker: the path of its node's socket.
 pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
@@ -42,6 +46,17 @@ pub struct NodeSpec {
     pub store_bytes: u64,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
     pub ends_with_stdin: bool,
+    /// Its part in a cluster; none for a node alone.
+    pub cluster: Option<ClusterSpec>,
+}
+
+/// A node's part in a cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClusterSpec {
+    /// Where other nodes reach it: a loopback address; port 0 for a free one.
+    pub listen: SocketAddr,
+    /// Whether it begins the cluster or joins it.
+    pub role: ClusterRole,
 }
 
 /// Runs this process as what it was started for; `user_main` if it is the driver.
@@ -66,7 +81,7 @@ pub fn enter_observed<T: Termination>(user_main: fn() -> T, collector: MakeColle
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
     let options = NodeOptions { resources: spec.resources, labels: spec.labels, store_bytes: spec.store_bytes, collector };
-    let node = std::sync::Arc::new(NodeHandle::alone(options, spec.socket.clone())?);
+    let node = std::sync::Arc::new(start_node(options, &spec.socket, spec.cluster)?);
     if spec.ends_with_stdin {
         let watched = std::sync::Arc::clone(&node);
         // Ends with the process.
@@ -83,7 +98,19 @@ pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
         // The process that made it may have been killed. One that holds more than the socket stays.
         let _removed = std::fs::remove_dir(folder);
     }
-    Ok(())
+    match node.fenced() {
+        Some(reason) => Err(Error::new(FailureKind::NodeDied, reason)),
+        None => Ok(()),
+    }
+}
+
+fn start_node(options: NodeOptions, socket: &Path, cluster: Option<ClusterSpec>) -> Result<NodeHandle> {
+    let Some(ClusterSpec { listen, role }) = cluster else {
+        return Ok(NodeHandle::alone(options, socket.to_owned())?);
+    };
+    let folder = socket.parent().unwrap_or(Path::new(".")).to_owned();
+    let options_of_cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, role };
+    Ok(NodeHandle::clustered(options, options_of_cluster)?)
 }
 
 /// A node process that this process started and that ends with it.
@@ -95,20 +122,22 @@ pub(crate) struct NodeProcess {
 impl NodeProcess {
     /// Starts this program again, as a node.
     pub(crate) fn start(options: &NodeOptions, scratch: Option<&Path>) -> Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let failed = |text: String| Error::new(FailureKind::Internal, text);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let scratch = scratch.map_or_else(machine::scratch, Path::to_owned);
-        let folder = scratch.join(format!("{}-{count}", std::process::id()));
-        let socket = folder.join("node.sock");
         let spec = NodeSpec {
-            socket: socket.clone(),
+            socket: fresh_folder(scratch).join("node.sock"),
             resources: options.resources.clone(),
             labels: options.labels.clone(),
             store_bytes: options.store_bytes,
             ends_with_stdin: true,
+            cluster: None,
         };
-        let spec = serde_json::to_string(&spec).map_err(|cause| failed(cause.to_string()))?;
+        Self::start_as(&spec)
+    }
+
+    /// Starts this program again, as the node that `spec` describes.
+    pub(crate) fn start_as(spec: &NodeSpec) -> Result<Self> {
+        let failed = |text: String| Error::new(FailureKind::Internal, text);
+        let socket = spec.socket.clone();
+        let spec = serde_json::to_string(spec).map_err(|cause| failed(cause.to_string()))?;
         let program = std::env::current_exe().map_err(|cause| failed(format!("this program's own path: {cause}")))?;
         let child = Command::new(&program)
             .env(NODE_VARIABLE, spec)
@@ -122,6 +151,17 @@ impl NodeProcess {
         let mut node = Self { child, socket };
         node.await_socket()?;
         Ok(node)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        // Gone already is fine.
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
     }
 
     pub(crate) fn socket(&self) -> &Path {
@@ -160,6 +200,13 @@ impl Drop for NodeProcess {
             let _removed = std::fs::remove_dir_all(folder);
         }
     }
+}
+
+/// A folder name that no other node of this user has.
+pub(crate) fn fresh_folder(scratch: Option<&Path>) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    scratch.map_or_else(machine::scratch, Path::to_owned).join(format!("{}-{count}", std::process::id()))
 }
 
 fn run_node_from(spec: &str, collector: MakeCollector) -> Result<()> {

@@ -26,7 +26,6 @@ const WATCH_PAUSE: Duration = Duration::from_millis(500);
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 
 /// What a member does with what it hears.
-#[derive(Clone)]
 pub struct Membership {
     /// The node.
     pub me: NodeInfo,
@@ -40,14 +39,31 @@ pub struct Membership {
     pub pulls: Arc<Pulls>,
     /// Programs for them.
     pub code: Arc<Code>,
+    /// How long its lease lasts.
+    pub lease_ttl: Duration,
     /// Why this node had to end itself, if it had to.
     pub fenced: Arc<Mutex<Option<String>>>,
 }
 
 impl Membership {
-    /// Renews the lease for ever.
-    pub async fn keep_alive(self, lease_ttl: Duration) {
-        let pause = lease_ttl / RENEWALS_PER_LEASE;
+    /// Renews the lease and follows the membership, until the cluster says that this node is dead.
+    pub async fn stay(&self) {
+        tokio::select! {
+            () = self.keep_alive() => {}
+            () = self.watch() => {}
+        }
+    }
+
+    /// Takes leave.
+    pub async fn leave(&self) {
+        let farewell = self.control.unregister_node(self.me.id, "it was stopped");
+        if let Ok(Err(error)) = tokio::time::timeout(FAREWELL_WAIT, farewell).await {
+            tracing::info!(%error, "others learn of this node's end when its lease runs out");
+        }
+    }
+
+    async fn keep_alive(&self) {
+        let pause = self.lease_ttl / RENEWALS_PER_LEASE;
         let load = NodeLoad { total: self.me.resources.clone(), ..NodeLoad::default() };
         loop {
             sleep(pause).await;
@@ -60,8 +76,7 @@ impl Membership {
         }
     }
 
-    /// Follows the membership for ever.
-    pub async fn watch(self) {
+    async fn watch(&self) {
         let mut membership = self.control.membership();
         loop {
             match membership.next().await {
@@ -74,14 +89,6 @@ impl Membership {
                     sleep(WATCH_PAUSE).await;
                 }
             }
-        }
-    }
-
-    /// Takes leave.
-    pub async fn leave(&self) {
-        let farewell = self.control.unregister_node(self.me.id, "it was stopped");
-        if let Ok(Err(error)) = tokio::time::timeout(FAREWELL_WAIT, farewell).await {
-            tracing::info!(%error, "others learn of this node's end when its lease runs out");
         }
     }
 

@@ -50,7 +50,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::event::{Extent, Member};
 use tharsis_core::peer::Packet;
-use tharsis_gcs::{BackendChoice, Control, ControlClient, ControlOptions};
+use tharsis_gcs::{Control, ControlClient, ControlOptions};
 use tharsis_object_store::Arena;
 use tharsis_protos::control::{JobRequest, NodeInfo, Stub};
 use tharsis_protos::{CallError, RefusalCode, peer};
@@ -58,6 +58,8 @@ use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tonic::service::Routes;
+
+pub use tharsis_gcs::BackendChoice;
 
 /// How long the control store may take for one answer.
 const CALL_DEADLINE: Duration = Duration::from_secs(3);
@@ -279,8 +281,11 @@ fn run(
         match join(newcomer, options, listener, address).await {
             Ok((started, membership, control)) => {
                 let _gone = reply.send(Ok(started));
-                // An error means that the handle is gone: stop as well.
-                let _told = stopped.await;
+                tokio::select! {
+                    // An error means that the handle is gone: stop as well.
+                    _told = stopped => {}
+                    () = membership.stay() => {}
+                }
                 membership.leave().await;
                 if let Some(control) = control {
                     control.stop().await;
@@ -293,6 +298,7 @@ fn run(
     });
     // Ends all tasks, and with them their connections.
     runtime.shutdown_timeout(STOP_WAIT);
+    let _removed = std::fs::remove_dir_all(code_folder(&options.folder));
 }
 
 async fn join(
@@ -339,10 +345,9 @@ async fn join(
         peers: Arc::clone(&peers),
         pulls: Arc::clone(&pulls),
         code: Arc::clone(&code),
+        lease_ttl: registered.lease_ttl,
         fenced: Arc::clone(&fenced),
     };
-    tokio::spawn(membership.clone().keep_alive(registered.lease_ttl));
-    tokio::spawn(membership.clone().watch());
     let desk = Desk { me, control: client, tasks, code, fenced };
     Ok((Started { peers, pulls, senders, desk }, membership, control))
 }
@@ -375,10 +380,16 @@ fn serve(listener: std::net::TcpListener, routes: Routes, senders: Arc<Senders>)
 }
 
 fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
-    let folder = folder.join("code");
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    made.map_err(|e| Failure::new(FailureKind::InvalidArgument, format!("folder {}: {e}", folder.display())))?;
-    Ok(folder)
+    let code = code_folder(folder);
+    // What a node that was killed left there.
+    let _removed = std::fs::remove_dir_all(&code);
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&code);
+    made.map_err(|e| Failure::new(FailureKind::InvalidArgument, format!("folder {}: {e}", code.display())))?;
+    Ok(code)
+}
+
+fn code_folder(folder: &Path) -> PathBuf {
+    folder.join("code")
 }
 
 /// What nodes of one machine have in common.

@@ -1,0 +1,319 @@
+//! Several nodes on one machine: where tasks run, how values and programs travel, what happens when a node dies.
+//!
+//! The program is its own node and worker, so it brings its own `main`. Each trial starts a cluster of its own, one after
+//! the other: the machines this runs on are small.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use libtest_mimic::{Arguments, Trial};
+use std::collections::HashSet;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tharsis::prelude::*;
+use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources, Runtime};
+
+/// Bytes of each store.
+const STORE_BYTES: u64 = 512 << 20;
+const MIB: usize = 1 << 20;
+/// How long anything may take that should happen soon.
+const SOON: f64 = 30.0;
+/// Long enough for a busy machine, short enough to wait for in a test.
+const LEASE_TTL: Duration = Duration::from_secs(3);
+
+type Scenario = (&'static str, fn());
+
+const ALL: &[Scenario] = &[
+    ("tasks_run_on_both_nodes_and_programs_are_fetched", tasks_run_on_both_nodes_and_programs_are_fetched),
+    ("a_large_result_crosses", a_large_result_crosses),
+    ("e3_affinity_hard_and_soft", e3_affinity_hard_and_soft),
+    ("e3_labels", e3_labels),
+    ("e1_locality", e1_locality),
+    ("d9_transfer_dedup", d9_transfer_dedup),
+    ("b4_borrower_chain_over_nodes", b4_borrower_chain_over_nodes),
+    ("e6_death_of_a_node", e6_death_of_a_node),
+    ("a_node_that_joins_late_is_used", a_node_that_joins_late_is_used),
+    ("errors_keep_their_kind_over_nodes", errors_keep_their_kind_over_nodes),
+];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    let trials = ALL.iter().map(|(name, run)| {
+        Trial::test(*name, move || {
+            let outcome = std::thread::spawn(*run).join();
+            outcome.map_err(|panic| {
+                let text = panic.downcast_ref::<&str>().map(|t| (*t).to_owned());
+                text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default().into()
+            })
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+fn node(cpus: f64) -> LocalNode {
+    LocalNode { resources: Resources::cpus(cpus).unwrap(), labels: Vec::new(), store_bytes: STORE_BYTES }
+}
+
+fn cluster(nodes: Vec<LocalNode>) -> LocalCluster {
+    let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL);
+    for node in nodes {
+        cluster.add(node).unwrap();
+    }
+    cluster
+}
+
+/// A driver at a node.
+fn driver(cluster: &LocalCluster, index: usize) -> Runtime {
+    let socket = cluster.socket(index).unwrap().display().to_string();
+    init().address(socket).start_local().unwrap()
+}
+
+fn await_that(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < until, "{what}: not within {within:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a value exists, wherever it is.
+fn made_ready(reference: &ObjectRef<Blob>) {
+    let options = Wait { timeout: Some(SOON.into()), fetch: false, ..Wait::default() };
+    let (ready, _) = wait(std::slice::from_ref(reference), options).unwrap();
+    assert_eq!(ready.len(), 1);
+}
+
+/// Bytes that depend on their place, so that nothing can be swapped or repeated unnoticed.
+fn blob(len: usize, seed: u64) -> Blob {
+    let mut state = seed;
+    let mut bytes = vec![0; len];
+    for word in bytes.chunks_mut(8) {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+    Blob::from(bytes)
+}
+
+/// FNV-1a over words.
+fn digest(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, word: &[u8]| {
+        let mut last = [0; 8];
+        last[..word.len()].copy_from_slice(word);
+        (hash ^ u64::from_le_bytes(last)).wrapping_mul(0x100_0000_01b3)
+    };
+    bytes.chunks(8).fold(bytes.len() as u64, step)
+}
+
+#[remote]
+fn make(len: usize, seed: u64) -> Blob {
+    blob(len, seed)
+}
+
+#[remote]
+fn here() -> NodeId {
+    context().unwrap().node()
+}
+
+#[remote]
+fn here_after(ms: u64) -> NodeId {
+    std::thread::sleep(Duration::from_millis(ms));
+    context().unwrap().node()
+}
+
+#[remote]
+fn program() -> (NodeId, String) {
+    std::thread::sleep(Duration::from_millis(30));
+    (context().unwrap().node(), std::env::current_exe().unwrap().display().to_string())
+}
+
+#[remote]
+fn digest_here(blob: Blob) -> (NodeId, u64) {
+    (context().unwrap().node(), digest(&blob))
+}
+
+#[remote]
+fn where_with(_large: Blob, _small: Blob) -> NodeId {
+    context().unwrap().node()
+}
+
+#[remote]
+fn fail(text: String) -> Result<u64, String> {
+    Err(text)
+}
+
+fn tasks_run_on_both_nodes_and_programs_are_fetched() {
+    let cluster = cluster(vec![node(2.0), node(2.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    // Fetched once, and then there for all.
+    let there = cluster.node(1).unwrap();
+    assert_eq!(here::options().node(there, false).remote().get_timeout(SOON).unwrap(), there);
+    let all: Vec<_> = (0..40).map(|_| program::options().spread().remote()).collect();
+    let ran: HashSet<_> = get_all(&all, Some(SOON.into())).unwrap().into_iter().collect();
+    let nodes: HashSet<_> = ran.iter().map(|(node, _)| *node).collect();
+    assert_eq!(nodes, HashSet::from([cluster.node(0).unwrap(), cluster.node(1).unwrap()]));
+    let own = std::env::current_exe().unwrap().display().to_string();
+    for (node, path) in ran {
+        let is_fetched = path.contains("/code/");
+        assert_eq!(is_fetched, Some(node) == cluster.node(1), "{path}");
+        assert_eq!(is_fetched, path != own);
+    }
+}
+
+fn a_large_result_crosses() {
+    let len = 100_000_000;
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let made = make::options().node(there, false).remote(len, 7);
+    made_ready(&made);
+    let started = Instant::now();
+    let value = made.get_timeout(SOON).unwrap();
+    let seconds = started.elapsed().as_secs_f64();
+    println!("  100 MB in {:.0} ms: {:.2} GB/s", seconds * 1e3, len as f64 / seconds / 1e9);
+    assert_eq!(digest(&value), digest(&blob(len, 7)));
+    // And back: an argument that lies here is read there.
+    let mine = put(&blob(len, 8)).unwrap();
+    let read = digest_here::options().node(there, false).remote(&mine).get_timeout(SOON).unwrap();
+    assert_eq!(read, (there, digest(&blob(len, 8))));
+    drop((value, made, mine));
+    for index in 0..2 {
+        await_that("stores are empty", Duration::from_secs(5), || {
+            cluster.report(index).unwrap().store.object_count == 0
+        });
+    }
+}
+
+fn e3_affinity_hard_and_soft() {
+    let mut cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let (first, second) = (cluster.node(0).unwrap(), cluster.node(1).unwrap());
+    for there in [first, second] {
+        for soft in [false, true] {
+            assert_eq!(here::options().node(there, soft).remote().get_timeout(SOON).unwrap(), there);
+        }
+    }
+    cluster.kill(1);
+    cluster.await_count(1, Duration::from_secs(20)).unwrap();
+    let error = here::options().node(second, false).remote().get_timeout(SOON).unwrap_err();
+    assert_eq!(error.kind(), FailureKind::NodeNotFound, "{error}");
+    assert_eq!(here::options().node(second, true).remote().get_timeout(SOON).unwrap(), first);
+}
+
+fn e3_labels() {
+    let in_zone = |zone: &str| LocalNode { labels: vec![("zone".to_owned(), zone.to_owned())], ..node(1.0) };
+    let cluster = cluster(vec![node(1.0), in_zone("a"), in_zone("b")]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let key = || "zone".to_owned();
+    let is_in = |zone: &str| LabelTerm::In(key(), vec![zone.to_owned()]);
+    let ran_on = |selectors: Vec<Vec<LabelTerm>>| here::options().labels(selectors).remote().get_timeout(SOON).unwrap();
+    let [plain, a, b] = [0, 1, 2].map(|index| cluster.node(index).unwrap());
+    assert_eq!(ran_on(vec![vec![is_in("a")]]), a);
+    assert_eq!(ran_on(vec![vec![is_in("b")]]), b);
+    assert_eq!(ran_on(vec![vec![LabelTerm::DoesNotExist(key())]]), plain);
+    let not_a = vec![LabelTerm::NotIn(key(), vec!["a".to_owned()]), LabelTerm::Exists(key())];
+    assert_eq!(ran_on(vec![not_a]), b);
+    assert_eq!(ran_on(vec![vec![is_in("c")], vec![is_in("b")]]), b, "the second list is the fallback");
+}
+
+fn e1_locality() {
+    let cluster = cluster(vec![node(2.0), node(2.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let large = make::options().node(there, false).remote(100 * MIB, 1);
+    made_ready(&large);
+    let small = put(&blob(MIB, 2)).unwrap();
+    assert_eq!(where_with::remote(&large, &small).get_timeout(SOON).unwrap(), there);
+    let mine = put(&blob(100 * MIB, 3)).unwrap();
+    let theirs = make::options().node(there, false).remote(MIB, 4);
+    made_ready(&theirs);
+    assert_eq!(where_with::remote(&mine, &theirs).get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
+}
+
+fn d9_transfer_dedup() {
+    let len = 32 * MIB;
+    let cluster = cluster(vec![node(1.0), node(4.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let value = put(&blob(len, 5)).unwrap();
+    let readers: Vec<_> = (0..20).map(|_| digest_here::options().node(there, false).remote(&value)).collect();
+    let wanted = (there, digest(&blob(len, 5)));
+    assert!(get_all(&readers, Some(SOON.into())).unwrap().into_iter().all(|read| read == wanted));
+    let store = cluster.report(1).unwrap().store;
+    assert!(store.object_count == 1 && store.used_bytes < 2 * len as u64, "one copy came: {store:?}");
+}
+
+/// Passes the reference on until nobody is left to pass it to; the last one reads it.
+#[remote]
+fn pass(nested: Vec<ObjectRef<Blob>>, nodes: Vec<NodeId>) -> u64 {
+    let Some((next, rest)) = nodes.split_first() else {
+        // Time for everyone before to have dropped theirs.
+        std::thread::sleep(Duration::from_millis(100));
+        return digest(&nested[0].get().unwrap());
+    };
+    pass::options().node(*next, false).remote(nested, rest.to_vec()).get().unwrap()
+}
+
+fn b4_borrower_chain_over_nodes() {
+    let len = MIB;
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let chain: Vec<_> = (0..5).map(|n| cluster.node(n % 2).unwrap()).collect();
+    let value = put(&blob(len, 6)).unwrap();
+    let id: RefId = value.id();
+    let read = pass::options().node(cluster.node(1).unwrap(), false).remote(vec![value], chain);
+    assert_eq!(read.get_timeout(SOON).unwrap(), digest(&blob(len, 6)), "{id:?}");
+    drop(read);
+    for index in 0..2 {
+        await_that("everything is freed", Duration::from_secs(10), || {
+            let report = cluster.report(index).unwrap();
+            report.store.object_count == 0 && report.object_count == 0
+        });
+    }
+}
+
+fn e6_death_of_a_node() {
+    let mut cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    assert_eq!(here::options().node(there, false).remote().get_timeout(SOON).unwrap(), there);
+    // With retries everything ends well; without, only what had started there is lost.
+    let patient: Vec<_> = (0..40).map(|_| here_after::options().spread().max_retries(3).remote(50)).collect();
+    let strict: Vec<_> = (0..40).map(|_| here_after::options().spread().max_retries(0).remote(50)).collect();
+    std::thread::sleep(Duration::from_millis(400));
+    cluster.kill(1);
+    for task in &patient {
+        task.get_timeout(SOON).unwrap();
+    }
+    let failed: Vec<_> = strict.iter().filter_map(|task| task.get_timeout(SOON).err()).collect();
+    assert!(failed.len() <= 1, "one slot, so one had started: {failed:?}");
+    assert!(failed.iter().all(|error| error.kind() == FailureKind::NodeDied), "{failed:?}");
+}
+
+fn a_node_that_joins_late_is_used() {
+    let mut cluster = cluster(vec![node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let all: Vec<_> = (0..60).map(|_| here_after::options().spread().remote(100)).collect();
+    cluster.add(node(1.0)).unwrap();
+    let ran: HashSet<_> = all.iter().map(|task| task.get_timeout(SOON).unwrap()).collect();
+    assert_eq!(ran.len(), 2, "{ran:?}");
+}
+
+fn errors_keep_their_kind_over_nodes() {
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let error = fail::options().node(there, false).remote("no".to_owned()).get_timeout(SOON).unwrap_err();
+    assert_eq!(error.kind(), FailureKind::UserError, "{error}");
+    assert_eq!(error.downcast::<String>().as_deref(), Some("no"), "{error}");
+}

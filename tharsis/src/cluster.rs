@@ -1,0 +1,179 @@
+//! Several nodes on one machine, each a process of this program: for tests, benchmarks and trying things out.
+
+use crate::process::{BackendChoice, ClusterRole, ClusterSpec, NodeProcess, NodeSpec, fresh_folder};
+use crate::{machine, observe};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tharsis_protos::handshake::{Question, Report};
+use tharsis_remote::{Error, FailureKind, NodeId, Result};
+use tharsis_types::Resources;
+
+/// A node that is not heard of for this long is declared dead.
+const LEASE_TTL_MS: u64 = 10_000;
+/// How long nodes may take to see each other.
+const MEET_WAIT: Duration = Duration::from_secs(10);
+
+/// A cluster whose nodes are processes on this machine. Its `main` must carry `#[tharsis::main]`. Dropping it ends
+/// all of them.
+pub struct LocalCluster {
+    lease_ttl_ms: u64,
+    store: BackendChoice,
+    /// The nodes and what they are; none where one was killed or stopped.
+    nodes: Vec<Option<NodeProcess>>,
+    reports: Vec<Report>,
+}
+
+/// One node of a [`LocalCluster`] to be.
+#[derive(Clone, Debug)]
+pub struct LocalNode {
+    /// What it has.
+    pub resources: Resources,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+    /// Bytes of its store.
+    pub store_bytes: u64,
+}
+
+impl LocalCluster {
+    /// Starts `node_count` nodes; the first one begins the cluster, the others join it.
+    ///
+    /// # Errors
+    /// Why one of them does not start.
+    pub fn start(node_count: usize, cpus_each: f64, store_bytes: u64) -> Result<Self> {
+        let resources = Resources::cpus(cpus_each);
+        let resources = resources.map_err(|bad| Error::new(FailureKind::InvalidArgument, bad.to_string()))?;
+        let node = LocalNode { resources, labels: Vec::new(), store_bytes };
+        Self::start_nodes(vec![node; node_count])
+    }
+
+    /// Starts nodes of different kinds; the first one begins the cluster.
+    ///
+    /// # Errors
+    /// Why one of them does not start.
+    pub fn start_nodes(nodes: Vec<LocalNode>) -> Result<Self> {
+        let mut cluster = Self::empty();
+        for node in nodes {
+            cluster.add(node)?;
+        }
+        Ok(cluster)
+    }
+
+    /// No nodes yet: settings come first, then [`LocalCluster::add`].
+    #[must_use]
+    pub fn empty() -> Self {
+        let store = BackendChoice::Memory;
+        Self { lease_ttl_ms: LEASE_TTL_MS, store, nodes: Vec::new(), reports: Vec::new() }
+    }
+
+    /// A node that is not heard of for this long is declared dead; 10 s if nothing is said. Only before the first node.
+    #[must_use]
+    pub fn lease_ttl(mut self, ttl: Duration) -> Self {
+        self.lease_ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Where the control store keeps its tables; in memory if nothing is said. Only before the first node.
+    #[must_use]
+    pub fn store(mut self, store: BackendChoice) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Adds a node and waits until all others see it. Answers its number.
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub fn add(&mut self, node: LocalNode) -> Result<usize> {
+        machine::check_store_bytes(node.store_bytes, machine::memory_bytes())?;
+        let role = match self.reports.first() {
+            None => ClusterRole::Head { store: self.store.clone(), lease_ttl_ms: self.lease_ttl_ms },
+            Some(head) => ClusterRole::Member { head: head.address.clone() },
+        };
+        let process = NodeProcess::start_as(&NodeSpec {
+            socket: fresh_folder(None).join("node.sock"),
+            resources: node.resources,
+            labels: node.labels,
+            store_bytes: node.store_bytes,
+            ends_with_stdin: true,
+            cluster: Some(ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }),
+        })?;
+        self.reports.push(observe::ask(process.socket(), Question::Status)?);
+        self.nodes.push(Some(process));
+        self.await_count(self.nodes.iter().flatten().count(), MEET_WAIT)?;
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// The socket of a node, for `init().address(..)`; none if it was killed.
+    #[must_use]
+    pub fn socket(&self, index: usize) -> Option<&Path> {
+        self.nodes.get(index)?.as_ref().map(NodeProcess::socket)
+    }
+
+    /// The process of a node; none if it was killed.
+    #[must_use]
+    pub fn pid(&self, index: usize) -> Option<u32> {
+        self.nodes.get(index)?.as_ref().map(NodeProcess::pid)
+    }
+
+    /// Where other nodes reach a node.
+    #[must_use]
+    pub fn address(&self, index: usize) -> Option<&str> {
+        self.reports.get(index).map(|report| report.address.as_str())
+    }
+
+    /// The id of a node.
+    #[must_use]
+    pub fn node(&self, index: usize) -> Option<NodeId> {
+        self.reports.get(index).map(|report| NodeId(report.node))
+    }
+
+    /// How a node is now.
+    ///
+    /// # Errors
+    /// `Disconnected` if it does not answer.
+    pub fn report(&self, index: usize) -> Result<Report> {
+        let gone = || Error::new(FailureKind::Disconnected, format!("node {index} does not run"));
+        observe::ask(self.socket(index).ok_or_else(gone)?, Question::Status)
+    }
+
+    /// Kills a node as a crash would; its workers die with it.
+    pub fn kill(&mut self, index: usize) {
+        if let Some(mut node) = self.nodes.get_mut(index).and_then(Option::take) {
+            node.kill();
+        }
+    }
+
+    /// Waits until every node sees as many nodes as run.
+    ///
+    /// # Errors
+    /// `Disconnected` if they do not in time.
+    pub fn await_count(&self, count: usize, within: Duration) -> Result<()> {
+        let until = Instant::now() + within;
+        for (index, _) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_some()) {
+            loop {
+                let seen = self.report(index)?.nodes.len();
+                if seen == count {
+                    break;
+                }
+                if until < Instant::now() {
+                    let text = format!("node {index} sees {seen} nodes instead of {count}");
+                    return Err(Error::new(FailureKind::Disconnected, text));
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all nodes, the head last; the same as dropping it.
+    pub fn stop(self) {}
+}
+
+impl Drop for LocalCluster {
+    fn drop(&mut self) {
+        while let Some(node) = self.nodes.pop() {
+            drop(node);
+        }
+    }
+}
