@@ -34,7 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = started.elapsed().as_secs_f64();
     let estimate = 4.0 * inside as f64 / points as f64;
     println!("pi is about   {estimate:.8}");
-    println!("error         {:+.2e} (expected about {:.0e})", estimate - std::f64::consts::PI, 1.64 / (points as f64).sqrt());
+    println!(
+        "error         {:+.2e} (expected about {:.0e})",
+        estimate - std::f64::consts::PI,
+        1.64 / (points as f64).sqrt()
+    );
     println!("points        {points} in {} tasks", options.tasks);
     println!("rate          {:.0} million points/s", points as f64 / seconds / 1e6);
     println!("peak memory   {} MiB", peak_memory_kib()? / 1024);

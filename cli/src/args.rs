@@ -158,7 +158,8 @@ fn bytes(text: &str) -> Result<u64, String> {
         ("B", 1),
         ("", 1),
     ];
-    let wrong = || "expected a size such as 512MiB; suffixes are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB".to_owned();
+    let wrong =
+        || "expected a size such as 512MiB; suffixes are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
     let (_, unit) = SUFFIXES.iter().find(|(name, _)| *name == suffix).ok_or_else(wrong)?;

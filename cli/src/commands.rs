@@ -35,7 +35,9 @@ enum Refusal {
 /// Whatever went wrong; see [`exit_code`].
 pub fn run(args: Args) -> Result<()> {
     match args.command {
-        Command::Bench { name, json, embedded, quick } => bench::run(&name, bench::Options { embedded, quick }, json),
+        Command::Bench { name, json, embedded, quick } => {
+            bench::run(&name, bench::Options { embedded, quick }, json)
+        }
         Command::BenchFirst { mode } => bench::first_result(&mode),
         Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),
         Command::Node(node) => Ok(run_node(spec(&node)?, crate::collector)?),
@@ -79,7 +81,14 @@ fn spec(node: &NodeArgs) -> Result<NodeSpec> {
     let store_bytes = node.store.unwrap_or_else(|| machine::default_store_bytes(memory));
     machine::check_store_bytes(store_bytes, memory)?;
     let socket = node.socket.clone().unwrap_or_else(machine::default_socket);
-    Ok(NodeSpec { socket, resources, labels: node.labels.clone(), store_bytes, ends_with_stdin: false, cluster: None })
+    Ok(NodeSpec {
+        socket,
+        resources,
+        labels: node.labels.clone(),
+        store_bytes,
+        ends_with_stdin: false,
+        cluster: None,
+    })
 }
 
 /// A node's part in a cluster: it joins the one at `address`, or begins one.
@@ -157,7 +166,11 @@ fn describe(report: &Report) -> Vec<String> {
     ));
     lines.push(format!(
         "work      {} drivers, {} workers, {} tasks running, {} unfinished, {} objects referred to",
-        report.driver_count, report.worker_count, report.running_count, report.task_count, report.object_count
+        report.driver_count,
+        report.worker_count,
+        report.running_count,
+        report.task_count,
+        report.object_count
     ));
     for row in &report.pending {
         lines.push(format!("waiting   {} x {} ({}): {}", row.count, row.name, row.resources, row.reason));
@@ -194,5 +207,12 @@ fn make_private_folder(folder: &std::path::Path) -> Result<()> {
 /// GPUs whose device files are there.
 fn gpu_count() -> usize {
     let files = std::fs::read_dir("/dev").into_iter().flatten().flatten();
-    files.filter(|f| f.file_name().to_str().and_then(|n| n.strip_prefix("nvidia")).is_some_and(|n| n.parse::<u32>().is_ok())).count()
+    files
+        .filter(|f| {
+            f.file_name()
+                .to_str()
+                .and_then(|n| n.strip_prefix("nvidia"))
+                .is_some_and(|n| n.parse::<u32>().is_ok())
+        })
+        .count()
 }

@@ -46,7 +46,8 @@ pub fn collector() -> anyhow::Result<Option<Box<dyn Collector>>> {
     }
     let (ready, started) = sync_channel(1);
     let (queue, spans) = sync_channel(QUEUE_SPANS);
-    let thread = std::thread::Builder::new().name("telemetry".into()).spawn(move || export(&spans, &ready))?;
+    let thread =
+        std::thread::Builder::new().name("telemetry".into()).spawn(move || export(&spans, &ready))?;
     let meters: SdkMeterProvider = started.recv()??;
     let meter = meters.meter("tharsis");
     Ok(Some(Box::new(Exporter {

@@ -1,9 +1,17 @@
 //! Traces of a node reach an OTLP collector: submit to result and run are spans of one trace.
 
-use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{MetricsService, MetricsServiceServer};
-use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsServiceRequest, ExportMetricsServiceResponse};
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,7 +66,9 @@ async fn a_task_and_its_run_are_spans_of_one_trace() {
     server.abort();
 
     let spans = received.spans.lock().unwrap();
-    let find = |verb: &str| spans.iter().find(|s| s.name.starts_with(verb)).unwrap_or_else(|| panic!("no {verb}: {spans:?}"));
+    let find = |verb: &str| {
+        spans.iter().find(|s| s.name.starts_with(verb)).unwrap_or_else(|| panic!("no {verb}: {spans:?}"))
+    };
     let (task, run) = (find("task "), find("run "));
     assert!(task.name.ends_with("answer"), "{}", task.name);
     assert_eq!(task.trace_id, run.trace_id);

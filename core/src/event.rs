@@ -2,7 +2,9 @@
 
 use crate::peer::{Message, Packet};
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs, TaskClass, TaskId};
+use tharsis_types::{
+    ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs, TaskClass, TaskId,
+};
 
 /// A range of the node's arena, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

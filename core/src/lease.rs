@@ -284,7 +284,12 @@ impl Leases {
                 || c.max_calls != wanted.max_calls
                 || c.placement != wanted.placement
         };
-        let may_go = |l: &Lease| !l.recalled && matches!(l.state, State::Active(_)) && l.class.priority <= urgent && other(&l.class);
+        let may_go = |l: &Lease| {
+            !l.recalled
+                && matches!(l.state, State::Active(_))
+                && l.class.priority <= urgent
+                && other(&l.class)
+        };
         let candidate = self.leases.iter().filter(|(_, l)| may_go(l)).map(|(key, _)| *key).min();
         if let Some(lease) = candidate.and_then(|key| self.leases.get_mut(&key)) {
             lease.recalled = true;
@@ -316,7 +321,10 @@ impl Leases {
         for lease in self.leases.values() {
             match lease.state {
                 State::Waiting(clock) => {
-                    assert!(self.waiting.contains_key(&(Reverse(lease.class.priority), clock)), "a lease waits nowhere");
+                    assert!(
+                        self.waiting.contains_key(&(Reverse(lease.class.priority), clock)),
+                        "a lease waits nowhere"
+                    );
                 }
                 State::Placed => used.give(&lease.class.resources),
                 State::Active(client) => {
@@ -372,7 +380,8 @@ impl Leases {
             self.employ(client, out);
             return;
         }
-        let needed = self.placed.iter().filter(|k| self.leases.get(k).is_some_and(|l| l.class.job == job)).count();
+        let needed =
+            self.placed.iter().filter(|k| self.leases.get(k).is_some_and(|l| l.class.job == job)).count();
         let coming = self.starts.values().filter(|j| **j == job).count();
         if coming < needed {
             self.prestart(job, out);

@@ -7,7 +7,9 @@
 use crate::event::{Output, TaskOutcome};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tharsis_types::{Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskClass, TaskId};
+use tharsis_types::{
+    Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskClass, TaskId,
+};
 
 /// A unit of exchange between two nodes; see [`crate::link`].
 #[derive(Clone, Debug, PartialEq)]
@@ -240,7 +242,9 @@ impl DoneOutcome {
     pub fn from_local(outcome: TaskOutcome) -> Self {
         match outcome {
             TaskOutcome::Failed { error_type, failure } => Self::Failed { error_type, failure },
-            TaskOutcome::Returned(outputs) => Self::Returned(outputs.into_iter().map(DoneOutput::from_local).collect()),
+            TaskOutcome::Returned(outputs) => {
+                Self::Returned(outputs.into_iter().map(DoneOutput::from_local).collect())
+            }
         }
     }
 }

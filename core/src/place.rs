@@ -131,7 +131,8 @@ impl View {
             (_, true) => self.choose_among(now, demand, |_| true, true),
             (Some(false), false) => Choice::Nowhere(format!("node {node} does not have {demand}")),
             (None, false) => {
-                let text = format!("node {node} is not part of the cluster, and the wish for it is a hard one");
+                let text =
+                    format!("node {node} is not part of the cluster, and the wish for it is a hard one");
                 Choice::Never(Box::new(Failure::new(FailureKind::NodeNotFound, text)))
             }
         }
@@ -149,8 +150,15 @@ impl View {
         reason
     }
 
-    fn choose_among(&self, now: Now, demand: &Resources, allowed: impl Fn(&Member) -> bool, pack: bool) -> Choice {
-        let able: Vec<_> = self.nodes.values().filter(|s| allowed(&s.member) && s.member.resources.fits(demand)).collect();
+    fn choose_among(
+        &self,
+        now: Now,
+        demand: &Resources,
+        allowed: impl Fn(&Member) -> bool,
+        pack: bool,
+    ) -> Choice {
+        let able: Vec<_> =
+            self.nodes.values().filter(|s| allowed(&s.member) && s.member.resources.fits(demand)).collect();
         if able.is_empty() {
             return Choice::Nowhere(self.why_nowhere(demand, allowed));
         }

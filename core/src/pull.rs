@@ -212,8 +212,15 @@ impl Pulls {
         let admitted: u64 = self.bundles.values().filter(|b| b.admitted).map(|b| b.bytes).sum();
         assert_eq!(admitted, self.admitted_bytes, "bytes of admitted bundles");
         for (purpose, bundle) in &self.bundles {
-            assert_eq!(bundle.admitted, !self.queue.contains_key(&bundle.order), "{purpose:?} admitted and queued");
-            assert!(bundle.missing.iter().all(|o| self.pulls.contains_key(o)), "{purpose:?} waits for nothing");
+            assert_eq!(
+                bundle.admitted,
+                !self.queue.contains_key(&bundle.order),
+                "{purpose:?} admitted and queued"
+            );
+            assert!(
+                bundle.missing.iter().all(|o| self.pulls.contains_key(o)),
+                "{purpose:?} waits for nothing"
+            );
         }
     }
 

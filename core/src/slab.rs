@@ -98,12 +98,14 @@ impl<T> Slab<T> {
 
     /// All values with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.pages.iter().enumerate().filter_map(|(i, page)| Some((i, page.as_ref()?))).flat_map(|(i, page)| {
-            page.cells.iter().enumerate().filter_map(move |(k, cell)| match cell {
-                Cell::Live(value) => Some(((i * PAGE + k) as u32, value)),
-                Cell::Free { .. } => None,
-            })
-        })
+        self.pages.iter().enumerate().filter_map(|(i, page)| Some((i, page.as_ref()?))).flat_map(
+            |(i, page)| {
+                page.cells.iter().enumerate().filter_map(move |(k, cell)| match cell {
+                    Cell::Live(value) => Some(((i * PAGE + k) as u32, value)),
+                    Cell::Free { .. } => None,
+                })
+            },
+        )
     }
 
     fn page_with_room(&mut self) -> usize {

@@ -31,8 +31,8 @@ use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
 use tharsis_core::{Action, Event, MS, Message, Node, Now};
 use tharsis_types::{
-    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources,
-    RetryOn, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId,
+    Resources, RetryOn, TaskArgs, TaskClass, TaskId,
 };
 
 #[test]
@@ -222,14 +222,16 @@ impl World {
 
     fn add_node(&mut self, name: &str, options: &BTreeMap<&str, &str>) {
         let node = node_id(name);
-        let member = |node, cpus: f64| Member { node, resources: Resources::cpus(cpus).unwrap(), labels: Vec::new() };
+        let member =
+            |node, cpus: f64| Member { node, resources: Resources::cpus(cpus).unwrap(), labels: Vec::new() };
         let cpus = options.get("cpu").map_or(2.0, |n| n.parse().unwrap());
         let config = Config {
             member: member(node, cpus),
             store_bytes: number(options, "store", 1 << 20),
             create_timeout: 1000 * MS,
         };
-        let host = Host { node: Node::new(config), starts: Vec::new(), pulls: BTreeMap::new(), next_client: 0 };
+        let host =
+            Host { node: Node::new(config), starts: Vec::new(), pulls: BTreeMap::new(), next_client: 0 };
         self.hosts.insert(name.to_owned(), host);
         let others: Vec<_> = self.hosts.keys().filter(|other| *other != name).cloned().collect();
         for other in others {
@@ -254,10 +256,14 @@ impl World {
             priority: number(options, "priority", 0) as i32,
             returns: number(options, "returns", 1) as u32,
             max_retries: number(options, "retries", 0) as i32,
-            retry_on: options.get("retry_on").map_or(RetryOn::Nothing, |t| RetryOn::Types(vec![(*t).to_owned()])),
+            retry_on: options
+                .get("retry_on")
+                .map_or(RetryOn::Nothing, |t| RetryOn::Types(vec![(*t).to_owned()])),
             timeout_ms: number(options, "timeout", 0),
             max_calls: number(options, "max_calls", 0) as u32,
-            placement: options.get("node").map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
+            placement: options
+                .get("node")
+                .map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
         };
         self.classes.insert(name.to_owned(), (number_of, class));
     }
@@ -285,7 +291,10 @@ impl World {
         let (class, definition) = self.classes[class].clone();
         let client = self.clients.get_mut(name).unwrap();
         // Workers' children have the worker's name in their id, so that no two names collide.
-        let task = TaskId::root(client.job).child(u64::from(client.id.0)).child(node_id(&client.host).0).child(client.submitted);
+        let task = TaskId::root(client.job)
+            .child(u64::from(client.id.0))
+            .child(node_id(&client.host).0)
+            .child(client.submitted);
         client.submitted += 1;
         let (host, id, owner) = (client.host.clone(), client.id, node_id(&client.host));
         let mut tokens = smallvec::SmallVec::new();
@@ -297,7 +306,8 @@ impl World {
             tokens.push(self.token(name, &output_name).0);
         }
         let number = |(parameter, reference)| Dependency { reference, parameter: parameter as u16 };
-        let dependencies = self.list(options.get("deps").copied()).into_iter().enumerate().map(number).collect();
+        let dependencies =
+            self.list(options.get("deps").copied()).into_iter().enumerate().map(number).collect();
         let nested = self.list(options.get("nested").copied()).into();
         let args = TaskArgs { payload: [1].into(), dependencies, nested };
         self.feed(&host, Event::ClassDefined { client: id, class, definition: Ok(Arc::new(definition)) });
@@ -383,7 +393,10 @@ impl World {
     fn tick(&mut self, ms: u64) {
         let end = self.now + ms * MS;
         for _ in 0..1000 {
-            let due = self.hosts.iter().filter_map(|(name, host)| Some((host.node.next_timeout(self.now)?, name.clone())));
+            let due = self
+                .hosts
+                .iter()
+                .filter_map(|(name, host)| Some((host.node.next_timeout(self.now)?, name.clone())));
             let Some((at, name)) = due.filter(|(at, _)| *at <= end).min() else { break };
             self.now = self.now.max(at);
             self.feed(&name, Event::Tick);
@@ -411,17 +424,25 @@ impl World {
         )
         .unwrap();
         for pending in s.pending {
-            writeln!(self.said, "{host}: {} of {} wait: {}", pending.count, pending.name, pending.reason).unwrap();
+            writeln!(self.said, "{host}: {} of {} wait: {}", pending.count, pending.name, pending.reason)
+                .unwrap();
         }
     }
 
     fn say(&mut self, host: &str, action: Action) {
         let text = match action {
-            Action::CancelRun { client, run } => format!("cancel {} in {}", self.task_of(host, client, run), self.who(host, client)),
+            Action::CancelRun { client, run } => {
+                format!("cancel {} in {}", self.task_of(host, client, run), self.who(host, client))
+            }
             Action::Deliver { client, token, object, extent } => {
                 let value = self.hosts[host].node.value_for(client, token, object).cloned();
                 let at = extent.map_or(String::new(), |e| format!(" mapped at {}", e.offset));
-                format!("deliver {} to {}: {}{at}", self.name(object), self.who(host, client), tell(value.as_ref()))
+                format!(
+                    "deliver {} to {}: {}{at}",
+                    self.name(object),
+                    self.who(host, client),
+                    tell(value.as_ref())
+                )
             }
             Action::GrantRegion { client, region, .. } => {
                 let who = self.who(host, client);
@@ -434,7 +455,9 @@ impl World {
                     Err(failure) => format!("refuse {who} a region: {:?}", failure.kind),
                 }
             }
-            Action::KillWorker { client, reason } => format!("kill {}: {:?}", self.who(host, client), reason.kind),
+            Action::KillWorker { client, reason } => {
+                format!("kill {}: {:?}", self.who(host, client), reason.kind)
+            }
             Action::Pull { object, from, .. } => {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
                 format!("pull {} from {}", self.name(object), node_name(from))
@@ -460,7 +483,10 @@ impl World {
             ArgumentValue::Inline(bytes) => format!("inline:{}", String::from_utf8_lossy(bytes)),
             ArgumentValue::Local(extent) => format!("mapped at {}", extent.offset),
         };
-        let arguments = view.arguments.iter().map(|(_, r, value)| format!(" {}={}", self.name(r.object), argument(value)));
+        let arguments = view
+            .arguments
+            .iter()
+            .map(|(_, r, value)| format!(" {}={}", self.name(r.object), argument(value)));
         let arguments: String = arguments.collect();
         let (task, attempt) = (view.task, view.attempt);
         self.clients.get_mut(&who).unwrap().runs.insert(task, run);
@@ -484,30 +510,43 @@ impl World {
         Some(match message {
             Message::LoadReport { .. } => return None,
             Message::BorrowAdded { reference } => format!("borrow {}", self.name(reference.object)),
-            Message::BorrowReleased { object, count } => format!("give back {count} of {}", self.name(*object)),
+            Message::BorrowReleased { object, count } => {
+                format!("give back {count} of {}", self.name(*object))
+            }
             Message::HolderAdded { object } => format!("have a copy of {}", self.name(*object)),
             Message::HolderRemoved { object } => format!("have no copy of {}", self.name(*object)),
             Message::JobEnded { job } => format!("job {} ended", job.0),
             Message::LeaseDenied { lease, .. } => format!("deny lease {}", lease.0),
             Message::LeaseGranted { lease } => format!("grant lease {}", lease.0),
             Message::LeaseRecall { lease } => format!("recall lease {}", lease.0),
-            Message::LeaseRequest { lease, class, .. } => format!("want lease {} for {}", lease.0, class.name),
+            Message::LeaseRequest { lease, class, .. } => {
+                format!("want lease {} for {}", lease.0, class.name)
+            }
             Message::LeaseReturned { lease } => format!("return lease {}", lease.0),
             Message::LeaseRevoked { lease } => format!("revoke lease {}", lease.0),
             Message::ObjectFree { object } => format!("free {}", self.name(*object)),
             Message::ObjectLocate { object } => format!("locate {}", self.name(*object)),
-            Message::ObjectState { object, state, .. } => format!("{} is {}", self.name(*object), tell_state(state)),
+            Message::ObjectState { object, state, .. } => {
+                format!("{} is {}", self.name(*object), tell_state(state))
+            }
             Message::TaskCancel { task, .. } => format!("cancel {}", self.name(ObjectId::output(*task, 0))),
             Message::TaskDone { task, attempt, outcome, .. } => {
-                format!("done {} attempt {attempt}: {}", self.name(ObjectId::output(*task, 0)), tell_outcome(outcome))
+                format!(
+                    "done {} attempt {attempt}: {}",
+                    self.name(ObjectId::output(*task, 0)),
+                    tell_outcome(outcome)
+                )
             }
             Message::TaskGiveBack { tasks, .. } => {
-                let names: Vec<_> = tasks.iter().map(|(task, _)| self.name(ObjectId::output(*task, 0))).collect();
+                let names: Vec<_> =
+                    tasks.iter().map(|(task, _)| self.name(ObjectId::output(*task, 0))).collect();
                 format!("not started: {}", names.join(", "))
             }
             Message::TaskPush { task, .. } => {
                 let states = task.dependencies.iter();
-                let given = states.map(|d| format!(" {}={}", self.name(d.dependency.reference.object), tell_state(&d.state)));
+                let given = states.map(|d| {
+                    format!(" {}={}", self.name(d.dependency.reference.object), tell_state(&d.state))
+                });
                 let given: String = given.collect();
                 format!("push {} attempt {}{given}", self.name(ObjectId::output(task.task, 0)), task.attempt)
             }
@@ -557,7 +596,8 @@ fn tell(value: Option<&Value>) -> String {
 }
 
 fn tell_failure(failure: &Failure) -> String {
-    let attempt = failure.root().origin.as_ref().map_or(String::new(), |o| format!(" in attempt {}", o.attempt));
+    let attempt =
+        failure.root().origin.as_ref().map_or(String::new(), |o| format!(" in attempt {}", o.attempt));
     match &failure.cause {
         None => format!("{:?}{attempt}", failure.kind),
         Some(_) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),
@@ -582,7 +622,9 @@ fn tell_outcome(outcome: &DoneOutcome) -> String {
         DoneValue::Stored { len } => format!("stored:{len}"),
     };
     match outcome {
-        DoneOutcome::Returned(outputs) => outputs.iter().map(|o| value(&o.value)).collect::<Vec<_>>().join(", "),
+        DoneOutcome::Returned(outputs) => {
+            outputs.iter().map(|o| value(&o.value)).collect::<Vec<_>>().join(", ")
+        }
         DoneOutcome::Failed { failure, .. } => tell_failure(failure),
     }
 }

@@ -8,7 +8,8 @@ use tharsis_core::event::{Member, Output, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;
 use tharsis_core::{Action, Event, MS, Node};
 use tharsis_types::{
-    ClientId, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
+    ClientId, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, TaskArgs, TaskClass,
+    TaskId,
 };
 
 /// Counts the bytes in use.
@@ -57,8 +58,15 @@ impl Bench {
         let member = Member { node: NODE, resources, labels: Vec::new() };
         let config = Config { member, store_bytes: 1 << 20, create_timeout: 1000 * MS };
         let root = TaskId::root(JOB);
-        let mut bench =
-            Self { node: Node::new(config), root, now: MS, out: Vec::new(), sent: Vec::new(), next_client: 1, finished: 0 };
+        let mut bench = Self {
+            node: Node::new(config),
+            root,
+            now: MS,
+            out: Vec::new(),
+            sent: Vec::new(),
+            next_client: 1,
+            finished: 0,
+        };
         bench.feed(Event::DriverJoined { client: DRIVER, job: JOB });
         let class = TaskClass {
             job: JOB,
@@ -87,7 +95,13 @@ impl Bench {
     fn submit(&mut self, n: u64) {
         let args = TaskArgs { payload: [7; 8].into(), ..TaskArgs::default() };
         let task = self.root.child(n);
-        self.feed(Event::Submitted { client: DRIVER, class: 0, task, tokens: [n].into_iter().collect(), args });
+        self.feed(Event::Submitted {
+            client: DRIVER,
+            class: 0,
+            task,
+            tokens: [n].into_iter().collect(),
+            args,
+        });
     }
 
     /// The end of a batch, and what the workers and the driver do about it.
@@ -118,7 +132,10 @@ impl Bench {
             self.out = actions;
         }
         let outcome = |byte: u8| {
-            TaskOutcome::Returned(vec![Output { value: OutputValue::Inline([byte].into()), nested: Vec::new() }])
+            TaskOutcome::Returned(vec![Output {
+                value: OutputValue::Inline([byte].into()),
+                nested: Vec::new(),
+            }])
         };
         for (client, run) in std::mem::take(&mut self.sent) {
             self.feed(Event::Finished { client, run, run_ns: 200, outcome: outcome(1) });

@@ -27,7 +27,9 @@ use proc_macro::TokenStream;
 /// returns `Returns<T>` gives as many as `num_returns` says.
 #[proc_macro_attribute]
 pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    remote_function::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    remote_function::expand(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 /// Makes `main` the driver of the program, and lets the same program be a worker.
@@ -36,5 +38,7 @@ pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// may return whatever a `main` may return.
 #[proc_macro_attribute]
 pub fn main(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    main_function::expand(&attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    main_function::expand(&attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }

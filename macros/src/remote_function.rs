@@ -30,7 +30,8 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
 fn check(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     if let Some(parameter) = signature.generics.params.first() {
-        let text = "a remote function cannot be generic: a worker finds it by name, so there must be one of it";
+        let text =
+            "a remote function cannot be generic: a worker finds it by name, so there must be one of it";
         return Err(Error::new_spanned(parameter, text));
     }
     if let Some(unsafety) = &signature.unsafety {
@@ -97,7 +98,10 @@ impl Results {
             None => (whole, false),
         };
         if let Type::ImplTrait(generic) = &value {
-            return Err(Error::new_spanned(generic, "a remote function cannot return `impl Trait`: name the type"));
+            return Err(Error::new_spanned(
+                generic,
+                "a remote function cannot return `impl Trait`: name the type",
+            ));
         }
         if let Type::Reference(reference) = &value {
             return Err(Error::new_spanned(reference, "a remote function returns an owned value"));
@@ -176,7 +180,12 @@ fn generic_of(ty: &Type, name: &str) -> Option<Type> {
 }
 
 /// The entry of the linked table, and the function that runs a task.
-fn definition(function: &ItemFn, attribute: &Attribute, parameters: &[Type], results: &Results) -> TokenStream {
+fn definition(
+    function: &ItemFn,
+    attribute: &Attribute,
+    parameters: &[Type],
+    results: &Results,
+) -> TokenStream {
     let name = &function.sig.ident;
     let text = name.to_string();
     let output = &function.sig.output;
@@ -184,9 +193,10 @@ fn definition(function: &ItemFn, attribute: &Attribute, parameters: &[Type], res
     let (count, options) = (results.count(), attribute.options());
     let names: Vec<Ident> = (0..parameters.len()).map(|i| format_ident!("argument{i}")).collect();
     let numbers = 0..parameters.len() as u16;
-    let taken = names.iter().zip(parameters).zip(numbers).map(|((name, ty), number)| {
-        quote_spanned!(ty.span()=> let #name = call.argument::<#ty>(#number)?;)
-    });
+    let taken =
+        names.iter().zip(parameters).zip(numbers).map(
+            |((name, ty), number)| quote_spanned!(ty.span()=> let #name = call.argument::<#ty>(#number)?;),
+        );
     let called = if function.sig.asyncness.is_some() {
         quote!(call.block_on(#name(#(#names),*))?)
     } else {

@@ -387,7 +387,9 @@ impl<'a> TokensView<'a> {
 
     /// The tokens.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Token> + use<'a> {
-        self.0.chunks_exact(TOKEN_BYTES).map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
+        self.0
+            .chunks_exact(TOKEN_BYTES)
+            .map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
     }
 
     /// How many.
@@ -890,8 +892,16 @@ mod tests {
                 dependencies: DependenciesView::new(&deps).unwrap(),
                 nested: RefsView::new(&refs).unwrap(),
             },
-            FromClient::Done { slot: 1, run_ns: 2, outcome: OutcomeView::Returned(OutputsView::new(2, &outputs)) },
-            FromClient::Done { slot: 1, run_ns: 2, outcome: OutcomeView::Failed { error_type: "E", failure: b"f" } },
+            FromClient::Done {
+                slot: 1,
+                run_ns: 2,
+                outcome: OutcomeView::Returned(OutputsView::new(2, &outputs)),
+            },
+            FromClient::Done {
+                slot: 1,
+                run_ns: 2,
+                outcome: OutcomeView::Failed { error_type: "E", failure: b"f" },
+            },
             FromClient::Put {
                 token: 1,
                 object: ObjectId::put(task, 0),

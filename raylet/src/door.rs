@@ -6,8 +6,12 @@ use std::sync::Arc;
 use tharsis_core::event::{Extent, Output, OutputValue};
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Action, Event, Node, TaskOutcome, Value};
-use tharsis_protos::records::{self, ArgumentsView, FromClient, OutcomeView, OutputsView, ToClient, ValueView, pack};
-use tharsis_types::limits::{INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX};
+use tharsis_protos::records::{
+    self, ArgumentsView, FromClient, OutcomeView, OutputsView, ToClient, ValueView, pack,
+};
+use tharsis_types::limits::{
+    INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX,
+};
 use tharsis_types::{ClientId, Failure, FailureKind, RefId, TaskArgs, TaskClass};
 
 /// The event that a record stands for, if any.
@@ -15,7 +19,12 @@ use tharsis_types::{ClientId, Failure, FailureKind, RefId, TaskArgs, TaskClass};
 /// # Errors
 /// What is wrong with the record; the client is then cut off. Wrong options of a task are no such error: they fail the
 /// calls of its class.
-pub fn event(client: ClientId, facts: &Facts, rim: &Rim, record: FromClient<'_>) -> Result<Option<Event>, String> {
+pub fn event(
+    client: ClientId,
+    facts: &Facts,
+    rim: &Rim,
+    record: FromClient<'_>,
+) -> Result<Option<Event>, String> {
     Ok(Some(match record {
         FromClient::Blocked { returned } => Event::Blocked { client, returned: returned.iter().collect() },
         FromClient::Cancel { reference, force, .. } => Event::CancelRequested { reference, force },
@@ -41,7 +50,10 @@ pub fn event(client: ClientId, facts: &Facts, rim: &Rim, record: FromClient<'_>)
                 return Err(format!("task {task} belongs to another job than client {}", client.0));
             }
             if payload.len() > INLINE_ARGS_BYTES_MAX {
-                return Err(format!("{} bytes of inline arguments, the limit is {INLINE_ARGS_BYTES_MAX}", payload.len()));
+                return Err(format!(
+                    "{} bytes of inline arguments, the limit is {INLINE_ARGS_BYTES_MAX}",
+                    payload.len()
+                ));
             }
             let args = TaskArgs {
                 payload: payload.into(),
@@ -77,10 +89,18 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
             port.write(&ToClient::Value { token: *token, value });
         }
         Action::GrantRegion { request, region, .. } => match region {
-            Ok(region) => port.write(&ToClient::Region { request: *request, region: wire_extent(*region), failure: &[] }),
+            Ok(region) => port.write(&ToClient::Region {
+                request: *request,
+                region: wire_extent(*region),
+                failure: &[],
+            }),
             Err(failure) => {
                 let region = records::Extent { offset: 0, len: 0 };
-                port.write(&ToClient::Region { request: *request, region, failure: &encode_failure(failure) });
+                port.write(&ToClient::Region {
+                    request: *request,
+                    region,
+                    failure: &encode_failure(failure),
+                });
             }
         },
         Action::Resume { .. } => port.write(&ToClient::Resumed),
@@ -128,8 +148,9 @@ fn write_run(node: &Node, port: &mut Port, run: u32) {
 
 fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
     let invalid = |text: String| Failure::new(FailureKind::InvalidArgument, text);
-    let class: TaskClass = postcard::from_bytes(definition)
-        .map_err(|cause| Failure::new(FailureKind::DataCorrupt, format!("task class does not decode: {cause}")))?;
+    let class: TaskClass = postcard::from_bytes(definition).map_err(|cause| {
+        Failure::new(FailureKind::DataCorrupt, format!("task class does not decode: {cause}"))
+    })?;
     if class.job != facts.job {
         return Err(invalid(format!("job: class of job {}, the driver's job is {}", class.job, facts.job)));
     }
@@ -140,14 +161,20 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
         return Err(invalid(format!("name: {} bytes, the limit is {NAME_BYTES_MAX}", class.name.len())));
     }
     if class.resources.custom.len() > RESOURCE_NAMES_MAX {
-        return Err(invalid(format!("resources: {} names, the limit is {RESOURCE_NAMES_MAX}", class.resources.custom.len())));
+        return Err(invalid(format!(
+            "resources: {} names, the limit is {RESOURCE_NAMES_MAX}",
+            class.resources.custom.len()
+        )));
     }
     for name in class.resources.custom.keys() {
         tharsis_types::resources::check_name(name).map_err(|bad| invalid(format!("resources: {bad}")))?;
     }
     match facts.functions.get(&class.function) {
         None => {
-            let text = format!("function {} (id {}) is not in the workers' program", class.function_name, class.function);
+            let text = format!(
+                "function {} (id {}) is not in the workers' program",
+                class.function_name, class.function
+            );
             Err(Failure::new(FailureKind::FunctionNotFound, text))
         }
         Some((signature, name)) if *signature != class.signature => {
@@ -165,7 +192,8 @@ fn task_outcome(rim: &Rim, outcome: OutcomeView<'_>) -> Result<TaskOutcome, Stri
     Ok(match outcome {
         OutcomeView::Returned(outputs) => TaskOutcome::Returned(task_outputs(rim, outputs)?),
         OutcomeView::Failed { error_type, failure } => {
-            let failure = postcard::from_bytes(failure).map_err(|cause| format!("failure does not decode: {cause}"))?;
+            let failure =
+                postcard::from_bytes(failure).map_err(|cause| format!("failure does not decode: {cause}"))?;
             TaskOutcome::Failed { error_type: error_type.to_owned(), failure: Arc::new(failure) }
         }
     })
@@ -183,7 +211,9 @@ fn task_outputs(rim: &Rim, outputs: OutputsView<'_>) -> Result<Vec<Output>, Stri
 fn output_value(rim: &Rim, value: ValueView<'_>) -> Result<OutputValue, String> {
     match value {
         ValueView::Inline(bytes) if bytes.len() <= INLINE_BYTES_MAX => Ok(OutputValue::Inline(bytes.into())),
-        ValueView::Inline(bytes) => Err(format!("inline value of {} bytes, the limit is {INLINE_BYTES_MAX}", bytes.len())),
+        ValueView::Inline(bytes) => {
+            Err(format!("inline value of {} bytes, the limit is {INLINE_BYTES_MAX}", bytes.len()))
+        }
         ValueView::Local(range) => {
             let end = range.offset.checked_add(range.len);
             if end.is_none_or(|end| end > rim.arena_bytes()) {

@@ -47,7 +47,13 @@ pub struct Engine {
 impl Engine {
     /// A loop around a machine.
     #[must_use]
-    pub fn new(node: Node, board: BellBoard, inbox: Arc<Inbox>, rim: Rim, observation: Option<Observation>) -> Self {
+    pub fn new(
+        node: Node,
+        board: BellBoard,
+        inbox: Arc<Inbox>,
+        rim: Rim,
+        observation: Option<Observation>,
+    ) -> Self {
         Self {
             node,
             ports: Vec::new(),
@@ -105,7 +111,8 @@ impl Engine {
     fn visit(&mut self, now: Now, index: usize) {
         let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
         let client = port.client;
-        let (node, actions, rim, observation) = (&mut self.node, &mut self.actions, &self.rim, &mut self.observation);
+        let (node, actions, rim, observation) =
+            (&mut self.node, &mut self.actions, &self.rim, &mut self.observation);
         let drained = port.drain(VISIT_RECORDS, |facts, record| {
             let decoded = FromClient::decode(record).map_err(|bad| bad.to_string());
             let event = decoded.and_then(|record| door::event(client, facts, rim, record))?;
@@ -133,7 +140,8 @@ impl Engine {
         let client = port.client;
         tracing::warn!(client = client.0, problem, "client is cut off");
         port.shutdown(problem);
-        let failure = Failure::new(FailureKind::DataCorrupt, format!("client {} was cut off: {problem}", client.0));
+        let failure =
+            Failure::new(FailureKind::DataCorrupt, format!("client {} was cut off: {problem}", client.0));
         self.rim.kill(client, &failure);
         self.client_gone(now, client, Arc::new(failure));
     }
@@ -226,7 +234,9 @@ impl Engine {
                     door::write(&self.node, port, action);
                 }
             }
-            Action::GrantRegion { client, request, region: Ok(region) } => self.grant(*client, *request, *region),
+            Action::GrantRegion { client, request, region: Ok(region) } => {
+                self.grant(*client, *request, *region)
+            }
             Action::StopWorker { client } => {
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
                 if let Some(port) = port {
@@ -250,7 +260,8 @@ impl Engine {
     /// Makes the pages of a region, here or on a thread, before the client hears of it.
     fn grant(&mut self, client: ClientId, request: u32, region: Extent) {
         let done = move |made: Result<(), Failure>| made.map(|()| region).map_err(Arc::new);
-        let made = self.rim.populate(region, move |made| Input::Granted { client, request, region: done(made) });
+        let made =
+            self.rim.populate(region, move |made| Input::Granted { client, request, region: done(made) });
         if let Some(made) = made {
             self.tell_grant(client, request, made.map(|()| region).map_err(Arc::new));
         }
@@ -318,7 +329,12 @@ impl Engine {
             pending: snapshot
                 .pending
                 .into_iter()
-                .map(|p| PendingRow { name: p.name, resources: p.resources.to_string(), count: p.count, reason: p.reason })
+                .map(|p| PendingRow {
+                    name: p.name,
+                    resources: p.resources.to_string(),
+                    count: p.count,
+                    reason: p.reason,
+                })
                 .collect(),
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::port::Port;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_object_store::BellBoard;

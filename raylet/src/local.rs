@@ -80,7 +80,9 @@ impl LocalSocket {
     /// # Errors
     /// Why it cannot be bound.
     pub fn start(path: &Path, reception: Reception) -> Result<Self, Failure> {
-        let cannot = |cause: String| Failure::new(FailureKind::InvalidArgument, format!("socket {}: {cause}", path.display()));
+        let cannot = |cause: String| {
+            Failure::new(FailureKind::InvalidArgument, format!("socket {}: {cause}", path.display()))
+        };
         let listener = bind(path).map_err(|cause| cannot(cause.to_string()))?;
         let own = listener.try_clone().map_err(|cause| cannot(cause.to_string()))?;
         let stopping = Arc::new(AtomicBool::new(false));
@@ -140,7 +142,8 @@ impl Reception {
             return Err("the first frame is not a hello".to_owned());
         }
         if hello.version != PROTOCOL_VERSION {
-            let text = format!("the client speaks protocol {}, this node speaks {PROTOCOL_VERSION}", hello.version);
+            let text =
+                format!("the client speaks protocol {}, this node speaks {PROTOCOL_VERSION}", hello.version);
             return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
         }
         match hello.role {
@@ -187,7 +190,12 @@ impl Reception {
     }
 
     /// Finds out what a client is.
-    fn introduce(&self, client: ClientId, hello: Hello, pid: u32) -> Result<(JobId, Facts, Event, bool), Failure> {
+    fn introduce(
+        &self,
+        client: ClientId,
+        hello: Hello,
+        pid: u32,
+    ) -> Result<(JobId, Facts, Event, bool), Failure> {
         match hello.role {
             Role::Driver { job_name, namespace, code_unit, executable } => {
                 let executable = PathBuf::from(executable);
@@ -198,10 +206,11 @@ impl Reception {
                 Ok((job, Facts { job, functions }, Event::DriverJoined { client, job }, true))
             }
             Role::Worker { start } => {
-                let job = self.arrivals.as_ref().and_then(|a| a.arrived(start, pid, client)).ok_or_else(|| {
-                    let text = format!("process {pid} was not started by this node as worker {start}");
-                    Failure::new(FailureKind::InvalidArgument, text)
-                })?;
+                let job =
+                    self.arrivals.as_ref().and_then(|a| a.arrived(start, pid, client)).ok_or_else(|| {
+                        let text = format!("process {pid} was not started by this node as worker {start}");
+                        Failure::new(FailureKind::InvalidArgument, text)
+                    })?;
                 let functions = function_table(&hello.functions);
                 Ok((job, Facts { job, functions }, Event::WorkerReady { start, client }, false))
             }
@@ -217,10 +226,13 @@ impl Reception {
         stream: &UnixStream,
         job: JobId,
     ) -> Result<(usize, Port, Arc<Segment>), Failure> {
-        let cannot = |what: &str, cause: String| Failure::new(FailureKind::StoreFull, format!("{what}: {cause}"));
-        let segment = Segment::create("ring", Channel::BYTES).map_err(|e| cannot("rings for a client", e.to_string()))?;
+        let cannot =
+            |what: &str, cause: String| Failure::new(FailureKind::StoreFull, format!("{what}: {cause}"));
+        let segment = Segment::create("ring", Channel::BYTES)
+            .map_err(|e| cannot("rings for a client", e.to_string()))?;
         let segment = Arc::new(segment);
-        let channel = Channel::node_side(&segment).map_err(|e| cannot("rings for a client", e.to_string()))?;
+        let channel =
+            Channel::node_side(&segment).map_err(|e| cannot("rings for a client", e.to_string()))?;
         let full = || Failure::new(FailureKind::InvalidArgument, "the node has as many clients as it can");
         let index = self.registry.take_index().ok_or_else(full)?;
         let welcome = Welcome {

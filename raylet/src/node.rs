@@ -4,8 +4,8 @@ use crate::cluster::{Cluster, ClusterOptions, Desk, Newcomer};
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
 use crate::local::{LocalSocket, NewJob, Reception};
-use crate::port::{Facts, Port, function_table};
 use crate::observe::{Collector, Observation};
+use crate::port::{Facts, Port, function_table};
 use crate::registry::Registry;
 use crate::rim::{Rim, Workforce};
 use crate::workers::Processes;
@@ -77,7 +77,8 @@ pub struct Embedded {
 /// If the system gives no randomness.
 pub fn new_node_id() -> Result<NodeId, Failure> {
     let mut bytes = [0; 8];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes));
+    let read =
+        std::fs::File::open("/dev/urandom").and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes));
     read.map_err(|cause| Failure::new(FailureKind::Internal, format!("/dev/urandom: {cause}")))?;
     Ok(NodeId(u64::from_le_bytes(bytes).max(1)))
 }
@@ -103,8 +104,13 @@ impl Parts {
             let _swept = segment::sweep(segment::process_is_alive);
         }
         let arena = Arena::create(options.store_bytes, ArenaOptions { huge_pages: true });
-        let arena = Arc::new(arena.map_err(|e| no_memory(format!("store of {} bytes: {e}", options.store_bytes)))?);
-        let made = if shared { Segment::create("board", BELL_BOARD_BYTES) } else { Segment::anonymous(BELL_BOARD_BYTES) };
+        let arena =
+            Arc::new(arena.map_err(|e| no_memory(format!("store of {} bytes: {e}", options.store_bytes)))?);
+        let made = if shared {
+            Segment::create("board", BELL_BOARD_BYTES)
+        } else {
+            Segment::anonymous(BELL_BOARD_BYTES)
+        };
         let board_segment = Arc::new(made.map_err(|e| no_memory(e.to_string()))?);
         let board = BellBoard::at(&board_segment, 0).map_err(|e| no_memory(e.to_string()))?;
         let inbox = Arc::new(Inbox::new(board.clone()));
@@ -142,7 +148,8 @@ impl Parts {
         let observation = (self.collector)().map(Observation::new);
         let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim, observation);
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
-        let thread = thread.map_err(|cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}")))?;
+        let thread =
+            thread.map_err(|cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}")))?;
         Ok(NodeHandle {
             id: self.id,
             inbox: self.inbox,
@@ -180,7 +187,8 @@ impl NodeHandle {
         let find_registry = Arc::clone(&registry);
         let find_program = Arc::new(move |job| {
             let job = find_registry.job(job);
-            job.map(|j| j.executable).ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
+            job.map(|j| j.executable)
+                .ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
         });
         let workforce = Processes::new(Arc::clone(&parts.inbox), socket.clone(), find_program);
         let register_job = {
@@ -268,7 +276,12 @@ impl NodeHandle {
     ///
     /// # Errors
     /// If there is no memory for its rings, or no place for it.
-    pub fn connect(&self, job: JobId, start: Option<u64>, functions: &[FunctionEntry]) -> Result<Embedded, Failure> {
+    pub fn connect(
+        &self,
+        job: JobId,
+        start: Option<u64>,
+        functions: &[FunctionEntry],
+    ) -> Result<Embedded, Failure> {
         connect_embedded(&self.shared(), job, start, functions)
     }
 

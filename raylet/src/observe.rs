@@ -99,7 +99,11 @@ impl Observation {
             Action::Deliver { object, .. } => self.delivered(node, *object),
             Action::Run { client, run } => {
                 if let Some(view) = node.run(*run) {
-                    let open = Open { name: view.class.name.clone(), parent: Some(view.task), began: SystemTime::now() };
+                    let open = Open {
+                        name: view.class.name.clone(),
+                        parent: Some(view.task),
+                        began: SystemTime::now(),
+                    };
                     self.runs.insert(*run, (view.task, view.attempt, open));
                     self.runs_of.entry(*client).or_default().push_back(*run);
                 }
@@ -130,9 +134,27 @@ impl Observation {
         }
     }
 
-    fn close(&mut self, node: NodeId, task: TaskId, stage: Stage, attempt: Attempt, open: Open, is_failed: bool) {
+    fn close(
+        &mut self,
+        node: NodeId,
+        task: TaskId,
+        stage: Stage,
+        attempt: Attempt,
+        open: Open,
+        is_failed: bool,
+    ) {
         let Open { name, parent, began } = open;
         let ended = SystemTime::now();
-        self.collector.collect(TaskSpan { task, parent, stage, name, attempt, node, began, ended, is_failed });
+        self.collector.collect(TaskSpan {
+            task,
+            parent,
+            stage,
+            name,
+            attempt,
+            node,
+            began,
+            ended,
+            is_failed,
+        });
     }
 }

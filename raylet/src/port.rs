@@ -50,7 +50,13 @@ pub fn function_table(entries: &[FunctionEntry]) -> Arc<HashMap<FunctionId, (u64
 impl Port {
     /// The node's end of a channel.
     #[must_use]
-    pub fn new(client: ClientId, is_driver: bool, facts: Facts, channel: Channel, segment: Arc<Segment>) -> Self {
+    pub fn new(
+        client: ClientId,
+        is_driver: bool,
+        facts: Facts,
+        channel: Channel,
+        segment: Arc<Segment>,
+    ) -> Self {
         Self {
             client,
             is_driver,
@@ -71,7 +77,11 @@ impl Port {
     ///
     /// # Errors
     /// What is wrong with the ring or a record; the client is then of no further use.
-    pub fn drain(&mut self, max: usize, mut take: impl FnMut(&Facts, &[u8]) -> Result<(), String>) -> Result<bool, String> {
+    pub fn drain(
+        &mut self,
+        max: usize,
+        mut take: impl FnMut(&Facts, &[u8]) -> Result<(), String>,
+    ) -> Result<bool, String> {
         let mut more = true;
         for _ in 0..max {
             match self.consumer.peek().map_err(|corrupt| corrupt.to_string())? {
@@ -145,7 +155,8 @@ impl Port {
                 Ok(true) => {
                     self.wrote = true;
                     if let Some(done) = self.overflow.pop_front() {
-                        self.overflow_bytes = self.overflow_bytes.saturating_sub(before.max(done.remaining_bytes()));
+                        self.overflow_bytes =
+                            self.overflow_bytes.saturating_sub(before.max(done.remaining_bytes()));
                     }
                 }
                 Ok(false) => break,

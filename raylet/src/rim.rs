@@ -80,7 +80,9 @@ impl Rim {
         let (arena, inbox) = (Arc::clone(&self.arena), Arc::clone(&self.inbox));
         let thread = std::thread::Builder::new().name("populate".into());
         let spawned = thread.spawn(move || inbox.put(finish(populate(&arena, from, end - from))));
-        spawned.err().map(|cause| Err(Failure::new(FailureKind::StoreFull, format!("no thread to make pages: {cause}"))))
+        spawned.err().map(|cause| {
+            Err(Failure::new(FailureKind::StoreFull, format!("no thread to make pages: {cause}")))
+        })
     }
 
     /// Pages of a free range go back to the system.
@@ -147,5 +149,7 @@ impl Rim {
 }
 
 fn populate(arena: &Arena, offset: u64, len: u64) -> Result<(), Failure> {
-    arena.populate(offset, len).map_err(|cause| Failure::new(FailureKind::StoreFull, format!("{len} bytes of the store: {cause}")))
+    arena
+        .populate(offset, len)
+        .map_err(|cause| Failure::new(FailureKind::StoreFull, format!("{len} bytes of the store: {cause}")))
 }

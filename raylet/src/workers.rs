@@ -116,8 +116,11 @@ impl Workforce for Processes {
         let keeper = std::thread::Builder::new().name(format!("keeper-{start}"));
         let spawned = keeper.spawn(move || keep(&shared, start, job));
         if let Err(cause) = spawned {
-            let failure = Failure::new(FailureKind::WorkerStartFailed, format!("no thread for a worker: {cause}"));
-            self.shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure: Arc::new(failure) }));
+            let failure =
+                Failure::new(FailureKind::WorkerStartFailed, format!("no thread for a worker: {cause}"));
+            self.shared
+                .inbox
+                .put(Input::Event(Event::WorkerStartFailed { start, failure: Arc::new(failure) }));
         }
     }
 
@@ -135,7 +138,12 @@ impl Workforce for Processes {
         workers.values().for_each(|w| kill_group(w.pid));
         while !workers.is_empty() {
             let Some(left) = until.checked_duration_since(Instant::now()) else { return };
-            workers = self.shared.ended.wait_timeout(workers, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            workers = self
+                .shared
+                .ended
+                .wait_timeout(workers, left)
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .0;
         }
     }
 }
@@ -156,12 +164,14 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
     shared.ended.notify_all();
     let Some(worker) = worker else { return };
     let tail = worker.tail.last_output();
-    let failure = Arc::new(match worker.reason {
-        Some(reason) => reason,
-        None => crashed(child.id(), status.ok()),
-    }
-    .with_log_tail(tail)
-    .at(Origin { pid: Some(child.id()), ..Origin::default() }));
+    let failure = Arc::new(
+        match worker.reason {
+            Some(reason) => reason,
+            None => crashed(child.id(), status.ok()),
+        }
+        .with_log_tail(tail)
+        .at(Origin { pid: Some(child.id()), ..Origin::default() }),
+    );
     if let Some(client) = worker.client {
         let failure = Arc::clone(&failure);
         shared.inbox.put(Input::Event(Event::ClientGone { client, failure }));
@@ -170,7 +180,12 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
     shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));
 }
 
-fn spawn(shared: &Arc<Shared>, program: &Path, start: u64, job: JobId) -> Result<std::process::Child, Failure> {
+fn spawn(
+    shared: &Arc<Shared>,
+    program: &Path,
+    start: u64,
+    job: JobId,
+) -> Result<std::process::Child, Failure> {
     let mut workers = lock(&shared.workers);
     let mut command = Command::new(program);
     command
@@ -203,7 +218,9 @@ fn spawn_patiently(command: &mut Command) -> std::io::Result<std::process::Child
     let until = Instant::now() + BUSY_FILE_WAIT;
     loop {
         match command.spawn() {
-            Err(cause) if cause.kind() == std::io::ErrorKind::ExecutableFileBusy && Instant::now() < until => {
+            Err(cause)
+                if cause.kind() == std::io::ErrorKind::ExecutableFileBusy && Instant::now() < until =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             outcome => return outcome,

@@ -120,7 +120,8 @@ impl<T> IntoIterator for Values<T> {
 
 impl<T> IntoArg<Values<T>> for &[ObjectRef<T>] {
     fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
-        self.iter().try_for_each(|reference| arguments.push_reference(parameter, Arc::clone(reference.handle())))
+        self.iter()
+            .try_for_each(|reference| arguments.push_reference(parameter, Arc::clone(reference.handle())))
     }
 }
 
@@ -232,7 +233,10 @@ impl<'a> TaskCall<'a> {
             return Ok(());
         }
         let name = &self.class.class.function_name;
-        Err(Failure::new(FailureKind::InvalidArgument, format!("{name} was called with more arguments than it has")))
+        Err(Failure::new(
+            FailureKind::InvalidArgument,
+            format!("{name} was called with more arguments than it has"),
+        ))
     }
 
     /// Adds a result.
@@ -270,7 +274,9 @@ impl<'a> TaskCall<'a> {
 
     fn by_reference<T: DeserializeOwned>(&self, at: usize) -> Result<T, Failure> {
         let argument = &self.arguments[at];
-        let value = argument.payload(self.client).and_then(|payload| crate::codec::decode(Some(self.client), payload));
+        let value = argument
+            .payload(self.client)
+            .and_then(|payload| crate::codec::decode(Some(self.client), payload));
         value.map_err(|error| self.bad_argument(argument.parameter, &error))
     }
 

@@ -334,7 +334,10 @@ impl Core {
     }
 
     fn broken(&self, error: &PushError) -> Error {
-        self.lose(Failure::new(FailureKind::Disconnected, format!("the ring to the node is broken: {error}")));
+        self.lose(Failure::new(
+            FailureKind::Disconnected,
+            format!("the ring to the node is broken: {error}"),
+        ));
         self.loss()
     }
 

@@ -9,10 +9,10 @@
 //! Outside a context the zero-copy kinds are plain bytes, and a reference refuses: it would leave the system's
 //! sight, and its object could be freed behind its back.
 
+use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::handles::Handle;
 use crate::memory::Mapped;
-use crate::client::Client;
 use bytes::Bytes;
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
@@ -208,9 +208,10 @@ fn decode_prefix<T: DeserializeOwned>(in_band: &[u8]) -> (Result<T>, usize) {
             let left = deserializer.finalize().map_or(0, <[u8]>::len);
             (Ok(value), left)
         }
-        Err(error) => {
-            (Err(Error::corrupt(format!("bytes do not decode to {}: {error}", name_of::<T>()))), in_band.len())
-        }
+        Err(error) => (
+            Err(Error::corrupt(format!("bytes do not decode to {}: {error}", name_of::<T>()))),
+            in_band.len(),
+        ),
     }
 }
 

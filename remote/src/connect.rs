@@ -67,11 +67,14 @@ fn greet(stream: &UnixStream, role: Role) -> std::result::Result<(Welcome, Owned
     let hello = postcard::to_allocvec(&hello).map_err(|cause| broken(&cause))?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(|cause| broken(&cause))?;
     local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| broken(&cause))?;
-    let (answer, arena) = local_socket::recv_frame(stream, HELLO_BYTES_MAX).map_err(|cause| broken(&cause))?;
+    let (answer, arena) =
+        local_socket::recv_frame(stream, HELLO_BYTES_MAX).map_err(|cause| broken(&cause))?;
     stream.set_read_timeout(None).map_err(|cause| broken(&cause))?;
     match postcard::from_bytes(&answer).map_err(|cause| broken(&cause))? {
         Answer::Refused(failure) => Err(Greeting::Refused(failure)),
-        Answer::Report(_) => Err(Greeting::Broken("the node answered a question that was not asked".to_owned())),
+        Answer::Report(_) => {
+            Err(Greeting::Broken("the node answered a question that was not asked".to_owned()))
+        }
         Answer::Welcome(welcome) => match arena {
             Some(arena) => Ok((welcome, arena)),
             None => Err(Greeting::Broken("the welcome brought no arena".to_owned())),

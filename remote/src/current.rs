@@ -29,9 +29,22 @@ impl TaskState {
         Self::new(task, 0, None, None)
     }
 
-    pub(crate) fn new(task: TaskId, attempt: Attempt, slot: Option<u32>, class: Option<Arc<RunClass>>) -> Self {
+    pub(crate) fn new(
+        task: TaskId,
+        attempt: Attempt,
+        slot: Option<u32>,
+        class: Option<Arc<RunClass>>,
+    ) -> Self {
         let is_cancelled = AtomicBool::new(false);
-        Self { task, attempt, slot, class, is_cancelled, children: AtomicU64::new(0), puts: AtomicU32::new(0) }
+        Self {
+            task,
+            attempt,
+            slot,
+            class,
+            is_cancelled,
+            children: AtomicU64::new(0),
+            puts: AtomicU32::new(0),
+        }
     }
 
     /// The id of the next task that this one submits.

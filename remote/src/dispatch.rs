@@ -78,7 +78,11 @@ enum Escaped {
 
 impl Escaped {
     fn of(c: char) -> Self {
-        if c.is_control() && c != '\t' { Self::Escape(c.escape_default()) } else { Self::Plain(Some(c).into_iter()) }
+        if c.is_control() && c != '\t' {
+            Self::Escape(c.escape_default())
+        } else {
+            Self::Plain(Some(c).into_iter())
+        }
     }
 }
 

@@ -42,7 +42,11 @@ impl Error {
     #[must_use]
     pub fn downcast<E: DeserializeOwned>(&self) -> Option<E> {
         let user = self.0.root().user.as_ref()?;
-        if user.type_name == std::any::type_name::<E>() { postcard::from_bytes(&user.payload).ok() } else { None }
+        if user.type_name == std::any::type_name::<E>() {
+            postcard::from_bytes(&user.payload).ok()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn shared(failure: Arc<Failure>) -> Self {
@@ -66,7 +70,10 @@ impl Error {
     }
 
     pub(crate) fn not_started() -> Self {
-        Self::new(FailureKind::Shutdown, "no runtime is active: call `tharsis::init()` and keep what it returns")
+        Self::new(
+            FailureKind::Shutdown,
+            "no runtime is active: call `tharsis::init()` and keep what it returns",
+        )
     }
 }
 
@@ -115,7 +122,10 @@ impl<'de> Deserialize<'de> for Error {
 /// Decodes a failure that the node sent.
 pub(crate) fn decode_failure(bytes: &[u8]) -> Failure {
     postcard::from_bytes(bytes).unwrap_or_else(|error| {
-        Failure::new(FailureKind::DataCorrupt, format!("a failure of {} bytes does not decode: {error}", bytes.len()))
+        Failure::new(
+            FailureKind::DataCorrupt,
+            format!("a failure of {} bytes does not decode: {error}", bytes.len()),
+        )
     })
 }
 

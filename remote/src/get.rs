@@ -226,7 +226,8 @@ fn timed_out(client: &Client, handles: &[Arc<Handle>]) -> Error {
     let first = handles.iter().find(|handle| !handle.look(State::is_final));
     let name = first.map(|handle| handle.reference().object.to_string()).unwrap_or_default();
     let all = handles.len();
-    let text = format!("{missing} of {all} values are not here in time, first {name}, at node {}", client.node());
+    let text =
+        format!("{missing} of {all} values are not here in time, first {name}, at node {}", client.node());
     Error::new(FailureKind::GetTimeout, text)
 }
 

@@ -229,7 +229,8 @@ pub(crate) fn check_session(client: &Client, handles: &[Arc<Handle>]) -> Result<
         Some(foreign) => {
             let (object, ours) = (foreign.reference().object, client.node());
             let theirs = foreign.client.as_ref().map_or(foreign.reference().owner, Client::node);
-            let text = format!("{object} is of another session, on node {theirs}; this one is on node {ours}");
+            let text =
+                format!("{object} is of another session, on node {theirs}; this one is on node {ours}");
             Err(Error::new(FailureKind::InvalidReference, text))
         }
     }
@@ -302,7 +303,6 @@ impl Slab {
         }
     }
 }
-
 
 #[cfg(test)]
 mod tests {

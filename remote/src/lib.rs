@@ -24,8 +24,8 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod client;
 mod call;
+pub mod client;
 mod codec;
 mod connect;
 mod context;

@@ -5,7 +5,7 @@ use crate::codec::{self, REFUSED_REFERENCE};
 use crate::error::{Error, Result};
 use crate::get::{self, Timeout};
 use crate::handles::Handle;
-use serde::de::{self, Deserializer, DeserializeOwned};
+use serde::de::{self, DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize, Serializer, ser};
 use std::fmt;
 use std::future::{Future, IntoFuture};

@@ -87,7 +87,8 @@ impl Client {
     pub(crate) fn write_frame(&self, encoded: &Encoded, layout: &FrameLayout) -> Result<Written> {
         let len = layout.total_len() as u64;
         let (region, offset) = self.allocate(len)?;
-        let mut slot = self.core().arena.write(offset, len).map_err(|error| Error::internal(error.to_string()))?;
+        let mut slot =
+            self.core().arena.write(offset, len).map_err(|error| Error::internal(error.to_string()))?;
         fill(&mut slot, encoded, layout)?;
         Ok(Written { extent: Extent { offset, len }, _region: region })
     }
@@ -128,7 +129,8 @@ impl Client {
 
     /// Asks for the next region once half of this one is used.
     fn look_ahead(&self, writing: &mut Writing) -> Result<()> {
-        let is_half_used = writing.current.as_ref().is_some_and(|(region, used)| *used > region.extent.len / 2);
+        let is_half_used =
+            writing.current.as_ref().is_some_and(|(region, used)| *used > region.extent.len / 2);
         if is_half_used && writing.ahead.is_none() {
             let bytes = self.grow(writing);
             writing.ahead = Some(self.request_region(bytes)?);

@@ -97,21 +97,25 @@ pub(crate) fn of(definition: &'static Definition) -> Function {
 /// The function that a task class names, if this program has it with these types.
 pub(crate) fn find(id: FunctionId, signature: u64, name: &str) -> Result<Function, Failure> {
     let Some(function) = registry().by_id.get(&id) else {
-        let text = format!("this program has no remote function {name} ({id}); it has {}", registry().by_id.len());
+        let text =
+            format!("this program has no remote function {name} ({id}); it has {}", registry().by_id.len());
         return Err(Failure::new(FailureKind::FunctionNotFound, text));
     };
     if function.signature == signature {
         return Ok(*function);
     }
     let (ours, types) = (function.signature, function.definition.signature);
-    let text = format!("{name}: the caller's types hash to {signature:016x}, this program's to {ours:016x} ({types})");
+    let text = format!(
+        "{name}: the caller's types hash to {signature:016x}, this program's to {ours:016x} ({types})"
+    );
     Err(Failure::new(FailureKind::VersionMismatch, text))
 }
 
 fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| {
-        let mut definitions: Vec<_> = inventory::iter::<Registered>().map(|registered| registered.0).collect();
+        let mut definitions: Vec<_> =
+            inventory::iter::<Registered>().map(|registered| registered.0).collect();
         definitions.sort_by_key(|d| (d.module, d.name, d.file, d.line, d.column));
         build(&definitions)
     })
@@ -165,7 +169,8 @@ mod tests {
     fn two_functions_of_one_path_have_two_ids() {
         let registry = build(&[&FIRST, &SECOND]);
         assert_eq!(registry.by_id.len(), 2);
-        let (first, second) = (registry.by_definition[&FIRST.address()], registry.by_definition[&SECOND.address()]);
+        let (first, second) =
+            (registry.by_definition[&FIRST.address()], registry.by_definition[&SECOND.address()]);
         assert_ne!(first.id, second.id);
         assert_eq!(first.id, FunctionId(xxh3_64(b"demo::twice")));
     }

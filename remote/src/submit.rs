@@ -99,7 +99,8 @@ impl Call<'_> {
     #[must_use]
     pub fn many<T>(mut self) -> Vec<ObjectRef<T>> {
         let own = self.options.as_ref().and_then(|options| options.num_returns);
-        let count = own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns);
+        let count =
+            own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns);
         match self.submit(count) {
             Ok(handles) => handles.into_iter().map(ObjectRef::new).collect(),
             Err(error) => (0..count.max(1)).map(|_| ObjectRef::failed(error.clone())).collect(),
@@ -135,12 +136,7 @@ fn no_handle() -> Error {
     Error::internal("a call made no reference")
 }
 
-fn send_call(
-    client: &Client,
-    class: u32,
-    returns: u32,
-    arguments: &mut Arguments,
-) -> Result<Handles> {
+fn send_call(client: &Client, class: u32, returns: u32, arguments: &mut Arguments) -> Result<Handles> {
     check_session(client, &arguments.keep)?;
     check_session(client, &arguments.encoded.keep)?;
     let layout = arguments.encoded.layout()?;
@@ -153,12 +149,16 @@ fn send_call(
         layout.push_frame(&arguments.encoded.in_band, &arguments.encoded.buffers, &mut frame);
     } else {
         let handle = put_encoded(client, arguments, state.next_put()?)?;
-        arguments.dependencies.push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
+        arguments
+            .dependencies
+            .push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
         whole = Some(handle);
     }
     if arguments.dependencies.len() > DEPENDENCIES_MAX {
         let count = arguments.dependencies.len();
-        return Err(Error::argument(format!("{count} references as arguments, the limit is {DEPENDENCIES_MAX}")));
+        return Err(Error::argument(format!(
+            "{count} references as arguments, the limit is {DEPENDENCIES_MAX}"
+        )));
     }
     let task = state.next_child();
     let handles = new_handles(client, task, returns);

@@ -75,8 +75,9 @@ pub(crate) struct Desk {
 impl Desk {
     /// Learns a class.
     pub(crate) fn define(&self, number: u32, definition: &[u8]) -> Result<(), Failure> {
-        let class: TaskClass = postcard::from_bytes(definition)
-            .map_err(|error| Failure::new(FailureKind::DataCorrupt, format!("a task class does not decode: {error}")))?;
+        let class: TaskClass = postcard::from_bytes(definition).map_err(|error| {
+            Failure::new(FailureKind::DataCorrupt, format!("a task class does not decode: {error}"))
+        })?;
         let function = registry::find(class.function, class.signature, &class.function_name);
         self.classes.lock().insert(number, Arc::new(RunClass { class, function }));
         Ok(())
@@ -93,7 +94,10 @@ impl Desk {
         arguments: ArgumentsView<'_>,
     ) -> Result<(), Failure> {
         let class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
-            Failure::new(FailureKind::DataCorrupt, format!("the node named class {class} and did not define it"))
+            Failure::new(
+                FailureKind::DataCorrupt,
+                format!("the node named class {class} and did not define it"),
+            )
         })?;
         let arguments = arguments
             .iter()
@@ -358,7 +362,8 @@ fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {
 
 fn message_of(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a message")
 }
 
 /// Runs a future of the running task to its end, on a runtime that this thread keeps.

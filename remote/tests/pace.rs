@@ -60,7 +60,12 @@ fn pace() {
         let all = started.elapsed();
         drop(references);
         let per = |t: std::time::Duration| t.as_secs_f64() * 1e6 / f64::from(count);
-        println!("submit {:.3} us each, to the end {:.3} us, with releases {:.3} us", per(submitted), per(all), per(started.elapsed()));
+        println!(
+            "submit {:.3} us each, to the end {:.3} us, with releases {:.3} us",
+            per(submitted),
+            per(all),
+            per(started.elapsed())
+        );
     }
     let value = Blob::from(vec![1; 1000]);
     let mut references = Vec::new();

@@ -148,7 +148,8 @@ fn values_of_any_size_come_back() {
         assert!(reference.get().unwrap() == blob, "{len} bytes, own put");
         assert_eq!(keep::remote(&reference).get().unwrap(), len);
         assert_eq!(keep::remote(blob.clone()).get().unwrap(), len);
-        let array = Array::from(ndarray::Array::from_shape_fn((len / 10, 2), |(i, j)| (i + j) as f64).into_dyn());
+        let array =
+            Array::from(ndarray::Array::from_shape_fn((len / 10, 2), |(i, j)| (i + j) as f64).into_dyn());
         let back = doubled::remote(array.clone()).get().unwrap();
         assert!(back.into_owned() == array.into_owned() * 2.0, "array of {len}");
     }
@@ -184,7 +185,10 @@ fn errors_keep_their_type_and_place() {
     assert_eq!(load::remote(1).get().unwrap(), "shard 1");
     let failed = load::remote(7);
     let error = failed.get().unwrap_err();
-    assert_eq!((error.kind(), error.downcast::<NoShard>()), (FailureKind::UserError, Some(NoShard { shard: 7 })));
+    assert_eq!(
+        (error.kind(), error.downcast::<NoShard>()),
+        (FailureKind::UserError, Some(NoShard { shard: 7 }))
+    );
     let origin = error.failure().origin.clone().unwrap();
     assert!(origin.call_site.contains("tasks.rs") && origin.task_name.ends_with("load"), "{origin:?}");
     let after = shout::remote(&failed).get().unwrap_err();
@@ -239,13 +243,19 @@ fn timeouts_and_wait() {
     let quick: Vec<_> = (0..3).map(|i| sleep_ms::remote(i)).collect();
     let all = [slow.clone(), quick[2].clone(), quick[0].clone(), quick[1].clone()];
     let (ready, rest) = wait(&all, Wait { num_returns: 3, ..Wait::default() }).unwrap();
-    assert_eq!(ready.iter().map(ObjectRef::id).collect::<Vec<_>>(), all[1..].iter().map(ObjectRef::id).collect::<Vec<_>>());
+    assert_eq!(
+        ready.iter().map(ObjectRef::id).collect::<Vec<_>>(),
+        all[1..].iter().map(ObjectRef::id).collect::<Vec<_>>()
+    );
     assert_eq!(rest[0].id(), slow.id());
     let polled = Wait { num_returns: 4, timeout: Some(0.0.into()), fetch: false };
     assert_eq!(wait(&all, polled).unwrap().0.len(), 3);
     let none = wait(&all[..1], Wait { timeout: Some(0.01.into()), ..Wait::default() }).unwrap();
     assert_eq!((none.0.len(), none.1.len()), (0, 1));
-    assert_eq!(wait(&all, Wait { num_returns: 5, ..Wait::default() }).unwrap_err().kind(), FailureKind::InvalidArgument);
+    assert_eq!(
+        wait(&all, Wait { num_returns: 5, ..Wait::default() }).unwrap_err().kind(),
+        FailureKind::InvalidArgument
+    );
     let twice = [slow.clone(), slow.clone()];
     assert_eq!(wait(&twice, Wait::default()).unwrap_err().kind(), FailureKind::InvalidArgument);
     assert_eq!(slow.get().unwrap(), 300);

@@ -83,5 +83,15 @@ fn work(shared: &Shared, start: u64, job: JobId) {
 fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {
     let Embedded { client, node, job, channel, board, board_index, arena } = embedded;
     let log_sink = None;
-    Client::from_parts(ClientParts { client, node, job, is_worker, channel, board, board_index, arena, log_sink })
+    Client::from_parts(ClientParts {
+        client,
+        node,
+        job,
+        is_worker,
+        channel,
+        board,
+        board_index,
+        arena,
+        log_sink,
+    })
 }

@@ -114,7 +114,10 @@ impl Init {
     /// machine has no room for the store.
     pub fn start(self) -> Result<Runtime> {
         if let Some(problem) = &self.problem {
-            return Err(tharsis_remote::Error::new(tharsis_types::FailureKind::InvalidArgument, problem.clone()));
+            return Err(tharsis_remote::Error::new(
+                tharsis_types::FailureKind::InvalidArgument,
+                problem.clone(),
+            ));
         }
         start::start(&self).map(|started| Runtime::new(started, true))
     }
@@ -126,7 +129,10 @@ impl Init {
     /// As [`Init::start`].
     pub fn start_local(self) -> Result<Runtime> {
         if let Some(problem) = &self.problem {
-            return Err(tharsis_remote::Error::new(tharsis_types::FailureKind::InvalidArgument, problem.clone()));
+            return Err(tharsis_remote::Error::new(
+                tharsis_types::FailureKind::InvalidArgument,
+                problem.clone(),
+            ));
         }
         start::start(&self).map(|started| Runtime::new(started, false))
     }

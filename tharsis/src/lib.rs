@@ -61,9 +61,9 @@ pub use tharsis_macros::{main, remote};
 #[doc(hidden)]
 pub use tharsis_remote::__option_setters;
 pub use tharsis_remote::{
-    Array, Batch, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector, LabelTerm,
-    NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout, Values,
-    Wait, cancel, context, get_all, locations, put, wait,
+    Array, Batch, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector,
+    LabelTerm, NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources, Result, Returns, TaskId,
+    Timeout, Values, Wait, cancel, context, get_all, locations, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].
@@ -77,8 +77,8 @@ pub fn get<T: serde::de::DeserializeOwned>(reference: &ObjectRef<T>) -> Result<T
 /// What most programs use: `use tharsis::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Array, Batch, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get, get_all, init,
-        put, remote, wait,
+        Array, Batch, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get,
+        get_all, init, put, remote, wait,
     };
 }
 

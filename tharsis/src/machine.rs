@@ -18,7 +18,8 @@ pub fn cpu_count() -> usize {
 #[must_use]
 pub fn memory_bytes() -> u64 {
     let machine = meminfo("MemTotal:").unwrap_or(1 << 30);
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    let limit =
+        std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     limit.map_or(machine, |limit: u64| limit.min(machine))
 }
 
@@ -35,10 +36,14 @@ pub fn default_store_bytes(memory_bytes: u64) -> u64 {
 pub fn check_store_bytes(store_bytes: u64, memory_bytes: u64) -> Result<()> {
     let wrong = |text: String| Err(Error::new(FailureKind::InvalidArgument, text));
     if store_bytes < STORE_BYTES_MIN {
-        return wrong(format!("store_bytes: {store_bytes} bytes are less than the smallest store, {STORE_BYTES_MIN} bytes"));
+        return wrong(format!(
+            "store_bytes: {store_bytes} bytes are less than the smallest store, {STORE_BYTES_MIN} bytes"
+        ));
     }
     if store_bytes > memory_bytes {
-        return wrong(format!("store_bytes: {store_bytes} bytes are more than the memory, {memory_bytes} bytes"));
+        return wrong(format!(
+            "store_bytes: {store_bytes} bytes are more than the memory, {memory_bytes} bytes"
+        ));
     }
     Ok(())
 }
@@ -69,7 +74,10 @@ pub fn find_socket(address: &str) -> Result<PathBuf> {
     if Path::exists(&socket) {
         Ok(socket)
     } else {
-        let text = format!("no node runs on this machine: {} is not there; start one with `tharsis start`", socket.display());
+        let text = format!(
+            "no node runs on this machine: {} is not there; start one with `tharsis start`",
+            socket.display()
+        );
         Err(Error::new(FailureKind::Disconnected, text))
     }
 }

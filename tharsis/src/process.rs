@@ -80,7 +80,12 @@ pub fn enter_observed<T: Termination>(user_main: fn() -> T, collector: MakeColle
 /// # Errors
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
-    let options = NodeOptions { resources: spec.resources, labels: spec.labels, store_bytes: spec.store_bytes, collector };
+    let options = NodeOptions {
+        resources: spec.resources,
+        labels: spec.labels,
+        store_bytes: spec.store_bytes,
+        collector,
+    };
     let node = std::sync::Arc::new(start_node(options, &spec.socket, spec.cluster)?);
     if spec.ends_with_stdin {
         let watched = std::sync::Arc::clone(&node);
@@ -138,7 +143,8 @@ impl NodeProcess {
         let failed = |text: String| Error::new(FailureKind::Internal, text);
         let socket = spec.socket.clone();
         let spec = serde_json::to_string(spec).map_err(|cause| failed(cause.to_string()))?;
-        let program = std::env::current_exe().map_err(|cause| failed(format!("this program's own path: {cause}")))?;
+        let program =
+            std::env::current_exe().map_err(|cause| failed(format!("this program's own path: {cause}")))?;
         let child = Command::new(&program)
             .env(NODE_VARIABLE, spec)
             .stdin(Stdio::piped())
@@ -147,7 +153,8 @@ impl NodeProcess {
             // end of its input.
             .process_group(0)
             .spawn();
-        let child = child.map_err(|cause| failed(format!("cannot start {} as a node: {cause}", program.display())))?;
+        let child = child
+            .map_err(|cause| failed(format!("cannot start {} as a node: {cause}", program.display())))?;
         let mut node = Self { child, socket };
         node.await_socket()?;
         Ok(node)

@@ -34,7 +34,12 @@ impl Runtime {
         if is_global {
             current::set_global(Some(started.client.clone()));
         }
-        Self { client: started.client, socket: started.socket, report: started.report, stop: Some(started.stop) }
+        Self {
+            client: started.client,
+            socket: started.socket,
+            report: started.report,
+            stop: Some(started.stop),
+        }
     }
 
     /// Makes this the runtime of the current thread until the answer is dropped.

@@ -52,8 +52,9 @@ fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send>) -> S
 
 fn connect_driver(init: &Init, socket: &Path) -> Result<Client> {
     let executable = std::env::current_exe();
-    let executable: PathBuf = executable
-        .map_err(|cause| Error::new(FailureKind::Internal, format!("cannot tell this program's own path: {cause}")))?;
+    let executable: PathBuf = executable.map_err(|cause| {
+        Error::new(FailureKind::Internal, format!("cannot tell this program's own path: {cause}"))
+    })?;
     let role = Role::Driver {
         job_name: init.job_name.clone().unwrap_or_default(),
         namespace: init.namespace.clone().unwrap_or_default(),
@@ -69,5 +70,10 @@ fn options(init: &Init) -> Result<NodeOptions> {
     let cpus = init.worker_count.unwrap_or_else(machine::cpu_count);
     let store_bytes = init.store_bytes.unwrap_or_else(|| machine::default_store_bytes(memory_bytes));
     machine::check_store_bytes(store_bytes, memory_bytes)?;
-    Ok(NodeOptions { resources: init.resources(cpus, memory_bytes), labels: Vec::new(), store_bytes, collector: || None })
+    Ok(NodeOptions {
+        resources: init.resources(cpus, memory_bytes),
+        labels: Vec::new(),
+        store_bytes,
+        collector: || None,
+    })
 }

@@ -98,10 +98,16 @@ impl FailureKind {
     pub fn advice(self) -> &'static str {
         match self {
             Self::Cancelled => "submit the task again if its result is still needed",
-            Self::DataCorrupt => "check the versions of both programs, then the memory and disks of the node named",
-            Self::DependencyFailed => "mend the cause named below; the arguments of this task were never computed",
+            Self::DataCorrupt => {
+                "check the versions of both programs, then the memory and disks of the node named"
+            }
+            Self::DependencyFailed => {
+                "mend the cause named below; the arguments of this task were never computed"
+            }
             Self::Disconnected => "check that the node still runs: `tharsis status`",
-            Self::FunctionNotFound => "link the crate that defines the function into the program that runs it",
+            Self::FunctionNotFound => {
+                "link the crate that defines the function into the program that runs it"
+            }
             Self::GetTimeout => "wait longer, or ask `tharsis status` what the task waits for",
             Self::Infeasible => "lower the request, or add a node that has the resource named",
             Self::Internal => "this is a defect of Tharsis: please report it with the text above",
@@ -120,7 +126,9 @@ impl FailureKind {
             Self::TimedOut => "raise the task's timeout, or make the task smaller",
             Self::UserError => "the function itself reported this error",
             Self::VersionMismatch => "build driver and workers from the same source",
-            Self::WorkerCrashed => "look at the worker's last output below; allow retries if crashes are expected",
+            Self::WorkerCrashed => {
+                "look at the worker's last output below; allow retries if crashes are expected"
+            }
             Self::WorkerStartFailed => "look at the node's log for the reason",
         }
     }
@@ -271,7 +279,9 @@ mod tests {
             .with_log_tail("\u{1b}[31mred")
             .because(root);
         let text = failure.to_string();
-        for part in ["DependencyFailed", "argument 0", "caused by: UserError", "main.rs:7", "attempt 2", "what to do"] {
+        for part in
+            ["DependencyFailed", "argument 0", "caused by: UserError", "main.rs:7", "attempt 2", "what to do"]
+        {
             assert!(text.contains(part), "{part} missing in {text}");
         }
         assert!(!text.contains('\u{1b}'));

@@ -234,7 +234,14 @@ impl<'a> Frame<'a> {
     /// see [`Frame::verify`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BadFrame> {
         if let Some((&COMPACT, in_band)) = bytes.split_first() {
-            return Ok(Self { kind: PayloadKind::Serde, encoding: 0, checksum: 0, bytes, table: &[], in_band });
+            return Ok(Self {
+                kind: PayloadKind::Serde,
+                encoding: 0,
+                checksum: 0,
+                bytes,
+                table: &[],
+                in_band,
+            });
         }
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(BadFrame::Magic)?;
         let field = |at: usize| u64_at(header, at);
@@ -253,7 +260,8 @@ impl<'a> Frame<'a> {
         if count > BUFFERS_MAX as u64 || in_band_len > total {
             return Err(too_large);
         }
-        let (table_end, in_band_len) = (HEADER_BYTES + count as usize * BUFFER_ENTRY_BYTES, in_band_len as usize);
+        let (table_end, in_band_len) =
+            (HEADER_BYTES + count as usize * BUFFER_ENTRY_BYTES, in_band_len as usize);
         let table = bytes.get(HEADER_BYTES..table_end).ok_or_else(|| too_large.clone())?;
         let in_band_end = table_end.checked_add(in_band_len).ok_or_else(|| too_large.clone())?;
         let in_band = bytes.get(table_end..in_band_end).ok_or(too_large)?;
@@ -309,7 +317,11 @@ impl<'a> Frame<'a> {
             return Ok(());
         }
         let found = checksum(&self.bytes[HEADER_BYTES..]);
-        if found == self.checksum { Ok(()) } else { Err(BadFrame::Checksum { written: self.checksum, found }) }
+        if found == self.checksum {
+            Ok(())
+        } else {
+            Err(BadFrame::Checksum { written: self.checksum, found })
+        }
     }
 }
 

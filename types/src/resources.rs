@@ -86,7 +86,10 @@ impl Resources {
         demand.cpu <= self.cpu
             && demand.gpu <= self.gpu
             && demand.memory <= self.memory
-            && demand.custom.iter().all(|(name, n)| *n == 0 || self.custom.get(name).is_some_and(|have| n <= have))
+            && demand
+                .custom
+                .iter()
+                .all(|(name, n)| *n == 0 || self.custom.get(name).is_some_and(|have| n <= have))
     }
 
     /// Takes `demand` out of this set; false and unchanged if it does not fit.
@@ -121,7 +124,11 @@ impl Resources {
     /// The first resource of `demand` that this set can never satisfy, with what is needed and what there is.
     #[must_use]
     pub fn lacking(&self, demand: &Self) -> Option<(String, u64, u64)> {
-        let builtin = [("CPU", demand.cpu, self.cpu), ("GPU", demand.gpu, self.gpu), ("memory", demand.memory, self.memory)];
+        let builtin = [
+            ("CPU", demand.cpu, self.cpu),
+            ("GPU", demand.gpu, self.gpu),
+            ("memory", demand.memory, self.memory),
+        ];
         builtin
             .into_iter()
             .find(|(_, need, have)| need > have)
@@ -144,7 +151,8 @@ impl Resources {
     #[must_use]
     pub fn used_permille(&self, total: &Self) -> u64 {
         let used = |free: u64, all: u64| ((all - free.min(all)) * 1000).checked_div(all).unwrap_or(0);
-        let custom = total.custom.iter().map(|(name, all)| used(self.custom.get(name).copied().unwrap_or(0), *all));
+        let custom =
+            total.custom.iter().map(|(name, all)| used(self.custom.get(name).copied().unwrap_or(0), *all));
         [used(self.cpu, total.cpu), used(self.gpu, total.gpu), used(self.memory, total.memory)]
             .into_iter()
             .chain(custom)

@@ -36,7 +36,12 @@ fn dependencies(folder: &str) -> Vec<String> {
     let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
     let from = manifest.split("\n[dependencies]").nth(1).unwrap_or("");
     let table = from.split("\n[").next().unwrap_or("");
-    table.lines().filter_map(|l| l.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty()).map(str::to_owned).collect()
+    table
+        .lines()
+        .filter_map(|l| l.split(['.', ' ', '=']).next())
+        .filter(|n| !n.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Our sources, without what is generated.

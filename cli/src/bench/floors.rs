@@ -88,12 +88,18 @@ fn copy_with(threads: usize, target: &mut [u8], source: &[u8]) {
 
 fn peer(kind: &str, argument: &str) -> Result<Child> {
     let program = std::env::current_exe()?;
-    Command::new(program).args(["bench-peer", kind, argument]).spawn().context("cannot start the peer of a floor")
+    Command::new(program)
+        .args(["bench-peer", kind, argument])
+        .spawn()
+        .context("cannot start the peer of a floor")
 }
 
 fn ping_pong(rounds: usize, policy: SpinPolicy, kind: &str) -> Result<f64> {
     // Two segments, because in a channel only the client has a bell.
-    let (there, back) = (Arc::new(Segment::create("ping", Channel::BYTES)?), Arc::new(Segment::create("pong", Channel::BYTES)?));
+    let (there, back) = (
+        Arc::new(Segment::create("ping", Channel::BYTES)?),
+        Arc::new(Segment::create("pong", Channel::BYTES)?),
+    );
     let (mut to, mut from) = (Channel::node_side(&there)?, Channel::node_side(&back)?);
     let mut child = peer(kind, &format!("{} {}", there.name(), back.name()))?;
     let mut samples = Vec::with_capacity(rounds);

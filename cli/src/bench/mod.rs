@@ -61,7 +61,12 @@ const BENCHES: &[Entry] = &[
     Entry { name: "fan", bench: tasks::fan, must: "<= 50", aim: "<= 15" },
     Entry { name: "object-small", bench: objects::small, must: "<= 5, get <= 3", aim: "<= 2, get <= 1" },
     Entry { name: "object-large", bench: objects::large, must: "ratio >= 0.8", aim: ">= 0.95" },
-    Entry { name: "coldstart", bench: system::coldstart, must: "<= 150, embedded <= 20", aim: "<= 50, embedded 5" },
+    Entry {
+        name: "coldstart",
+        bench: system::coldstart,
+        must: "<= 150, embedded <= 20",
+        aim: "<= 50, embedded 5",
+    },
     Entry { name: "idle", bench: system::idle, must: "<= 30", aim: "<= 15" },
 ];
 
@@ -123,7 +128,8 @@ pub fn run(name: &str, options: Options, json: bool) -> Result<()> {
 
 fn print_row(m: &Measurement, entry: &Entry) -> Result<()> {
     let embedded_throughput = m.name == "task-throughput --embedded";
-    let (must, aim) = if embedded_throughput { (">= 1 000 000", ">= 3 000 000") } else { (entry.must, entry.aim) };
+    let (must, aim) =
+        if embedded_throughput { (">= 1 000 000", ">= 3 000 000") } else { (entry.must, entry.aim) };
     let detail: Vec<_> = m.detail.iter().map(|(k, v)| format!("{k} {}", rounded(*v))).collect();
     crate::output::line(&format!(
         "{:<28} {:>12} {:<10} {:>12} {:>7.2}  {must:<24} {aim:<18} {}",

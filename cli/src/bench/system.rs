@@ -87,7 +87,12 @@ fn start_to_result(mode: &str) -> Result<f64> {
     let mut child =
         Command::new(std::env::current_exe()?).args(["bench-first", mode]).stdout(Stdio::piped()).spawn()?;
     let mut word = [0; 5];
-    child.stdout.take().context("no pipe")?.read_exact(&mut word).context("the process ended without a result")?;
+    child
+        .stdout
+        .take()
+        .context("no pipe")?
+        .read_exact(&mut word)
+        .context("the process ended without a result")?;
     let elapsed = started.elapsed();
     child.wait()?;
     Ok(elapsed.as_secs_f64() * 1e3)

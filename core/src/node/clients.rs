@@ -10,7 +10,12 @@ use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId, TaskClass};
 
 impl Node {
-    pub(super) fn define_class(&mut self, client: ClientId, class: u32, definition: Result<Arc<TaskClass>, Arc<Failure>>) {
+    pub(super) fn define_class(
+        &mut self,
+        client: ClientId,
+        class: u32,
+        definition: Result<Arc<TaskClass>, Arc<Failure>>,
+    ) {
         match definition {
             Ok(definition) => self.owner.define_class(client, class, &definition),
             Err(failure) => self.owner.refuse_class(client, class, failure),
@@ -62,7 +67,9 @@ impl Node {
         }
         self.refusals.remove(&(client, token));
         if self.reads.remove(&(client, token)).is_some() {
-            self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Read(client.0, token), room, effects));
+            self.pull_change(out, |pulls, room, effects| {
+                pulls.forget(Purpose::Read(client.0, token), room, effects)
+            });
         }
         self.owner.released(client, token, object, &mut self.effects);
     }
@@ -107,7 +114,14 @@ impl Node {
         }
     }
 
-    pub(super) fn region_wanted(&mut self, now: Now, client: ClientId, request: u32, bytes: u64, out: &mut Vec<Action>) {
+    pub(super) fn region_wanted(
+        &mut self,
+        now: Now,
+        client: ClientId,
+        request: u32,
+        bytes: u64,
+        out: &mut Vec<Action>,
+    ) {
         let waiter = RoomWaiter { client, request, bytes, until: now + self.config.create_timeout };
         if !self.room_waiters.is_empty() || !self.try_grant(now, &waiter, out) {
             self.room_waiters.push_back(waiter);
@@ -137,7 +151,9 @@ impl Node {
         let reads: Vec<_> = self.reads.keys().filter(|(c, _)| *c == client).copied().collect();
         for (client, token) in reads {
             self.reads.remove(&(client, token));
-            self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Read(client.0, token), room, effects));
+            self.pull_change(out, |pulls, room, effects| {
+                pulls.forget(Purpose::Read(client.0, token), room, effects)
+            });
         }
         self.store.client_gone(client);
         self.owner.client_gone(client, &mut self.effects);

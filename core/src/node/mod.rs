@@ -16,8 +16,8 @@ mod runs;
 
 pub use runs::{ArgumentValue, RunView};
 
-use crate::hash::{IdMap, IdSet};
 use crate::event::{Action, Event, Extent, Member, Value};
+use crate::hash::{IdMap, IdSet};
 use crate::lease::{self, Leases};
 use crate::link::Link;
 use crate::owner::{self, Owner, Pending};
@@ -185,18 +185,28 @@ impl Node {
                 let submission = owner::Submission { client, class, task, tokens, args };
                 self.owner.submit(submission, &mut self.effects);
             }
-            Event::Finished { client, run, run_ns, outcome } => self.finished(client, run, run_ns, outcome, out),
+            Event::Finished { client, run, run_ns, outcome } => {
+                self.finished(client, run, run_ns, outcome, out)
+            }
             Event::Released { client, token, reference } => self.released(client, token, reference, out),
             Event::Fetch { client, token, reference } => {
                 self.refusals.remove(&(client, token));
                 self.owner.fetch(client, token, reference, &mut self.effects);
             }
-            Event::Held { client, token, reference } => self.owner.held(client, token, reference, &mut self.effects),
-            Event::Put { client, token, object, value, nested } => self.put(client, token, object, value, &nested, out),
-            Event::RegionWanted { client, request, bytes } => self.region_wanted(now, client, request, bytes, out),
+            Event::Held { client, token, reference } => {
+                self.owner.held(client, token, reference, &mut self.effects)
+            }
+            Event::Put { client, token, object, value, nested } => {
+                self.put(client, token, object, value, &nested, out)
+            }
+            Event::RegionWanted { client, request, bytes } => {
+                self.region_wanted(now, client, request, bytes, out)
+            }
             Event::RegionRetired { client, region } => self.store.retire(client, region),
             Event::Blocked { client, returned } => self.blocked(client, &returned, out),
-            Event::Unblocked { client } => self.lease_change(out, |leases, effects| leases.unblocked(client, effects)),
+            Event::Unblocked { client } => {
+                self.lease_change(out, |leases, effects| leases.unblocked(client, effects))
+            }
             Event::GivenBack { client, returned } => self.given_back(client, &returned, out),
             Event::CancelRequested { reference, force } => self.cancel(reference, force),
             Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
@@ -243,10 +253,19 @@ impl Node {
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let links = self.links.values().filter_map(Link::next_timeout).min();
         let recall = (self.leases.waiting_count() > 0).then(|| self.recalled_at + RECALL_EVERY);
-        let report = (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
+        let report =
+            (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
         let waiting = self.room_waiters.iter().map(|w| w.until);
         let room = waiting.chain(self.stalled_pulls.iter().map(|p| p.until)).min();
-        let all = [links, recall, report, room, self.owner.next_timeout(), self.view.next_timeout(now), self.run_timeout()];
+        let all = [
+            links,
+            recall,
+            report,
+            room,
+            self.owner.next_timeout(),
+            self.view.next_timeout(now),
+            self.run_timeout(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -354,7 +373,9 @@ impl Node {
     fn apply_one(&mut self, effect: owner::Effect, out: &mut Vec<Action>) {
         use owner::Effect;
         match effect {
-            Effect::Deliver { client, token, object } => out.push(Action::Deliver { client, token, object, extent: None }),
+            Effect::Deliver { client, token, object } => {
+                out.push(Action::Deliver { client, token, object, extent: None })
+            }
             Effect::Serve { client, token, object } => self.serve(client, token, object, out),
             Effect::Start { to, lease, task } if to == self.id => self.start_local(lease, task, out),
             Effect::Start { to, lease, task } => {
@@ -366,7 +387,9 @@ impl Node {
                 let key = (self.id, lease);
                 self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));
             }
-            Effect::RequestLease { to, lease, class, wait } => self.send(to, Message::LeaseRequest { lease, class, wait }),
+            Effect::RequestLease { to, lease, class, wait } => {
+                self.send(to, Message::LeaseRequest { lease, class, wait })
+            }
             Effect::ReturnLease { to, lease } if to == self.id => {
                 let key = (self.id, lease);
                 self.lease_change(out, |leases, effects| leases.end(key, effects));
@@ -383,7 +406,11 @@ impl Node {
     }
 
     /// Changes leases and passes on what follows.
-    fn lease_change(&mut self, out: &mut Vec<Action>, change: impl FnOnce(&mut Leases, &mut Vec<lease::Effect>)) {
+    fn lease_change(
+        &mut self,
+        out: &mut Vec<Action>,
+        change: impl FnOnce(&mut Leases, &mut Vec<lease::Effect>),
+    ) {
         let mut effects = Vec::new();
         change(&mut self.leases, &mut effects);
         for effect in effects {
@@ -405,7 +432,9 @@ impl Node {
             }
             Effect::Recall((owner, lease)) if owner == self.id => self.owner.lease_recalled(lease),
             Effect::Recall((owner, lease)) => self.send(owner, Message::LeaseRecall { lease }),
-            Effect::Revoked((owner, lease)) if owner == self.id => self.owner.lease_revoked(lease, &mut self.effects),
+            Effect::Revoked((owner, lease)) if owner == self.id => {
+                self.owner.lease_revoked(lease, &mut self.effects)
+            }
             Effect::Revoked((owner, lease)) => self.send(owner, Message::LeaseRevoked { lease }),
             Effect::Resume(client) => out.push(Action::Resume { client }),
             Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
@@ -417,7 +446,9 @@ impl Node {
         let mut failed = None;
         self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
         match failed {
-            Some((owner, lease)) if owner == self.id => self.owner.lease_failed(lease, failure, &mut self.effects),
+            Some((owner, lease)) if owner == self.id => {
+                self.owner.lease_failed(lease, failure, &mut self.effects)
+            }
             Some((owner, lease)) => {
                 let free = Resources::default();
                 self.send(owner, Message::LeaseDenied { lease, free });
@@ -445,7 +476,11 @@ impl Node {
         self.owner.dirty_all();
     }
 
-    fn pull_change(&mut self, out: &mut Vec<Action>, change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect>)) {
+    fn pull_change(
+        &mut self,
+        out: &mut Vec<Action>,
+        change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect>),
+    ) {
         let mut effects = Vec::new();
         let room = self.store.receivable_bytes();
         change(&mut self.pulls, room, &mut effects);

@@ -40,13 +40,17 @@ impl Node {
         let mut effects = Vec::new();
         self.leases.owner_gone(node, |client| runs_of.contains_key(&client), &mut busy, &mut effects);
         effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
-        let reason = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node}, which owned the task, is gone")));
+        let reason = Arc::new(Failure::new(
+            FailureKind::NodeDied,
+            format!("node {node}, which owned the task, is gone"),
+        ));
         out.extend(busy.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
     }
 
     /// Copies of a dead owner's objects stay only where something refers to them.
     fn drop_orphaned_copies(&mut self, owner: NodeId) {
-        let orphans: Vec<_> = self.copy_owners.iter().filter(|(_, o)| **o == owner).map(|(object, _)| *object).collect();
+        let orphans: Vec<_> =
+            self.copy_owners.iter().filter(|(_, o)| **o == owner).map(|(object, _)| *object).collect();
         for object in orphans {
             if self.owner.reference_of(object).is_none() {
                 self.drop_lent_copy(object, owner);
@@ -65,9 +69,13 @@ impl Node {
     fn message(&mut self, now: Now, from: NodeId, message: Message, out: &mut Vec<Action>) {
         match message {
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
-            Message::BorrowReleased { object, count } => self.owner.loans_returned(from, object, count, &mut self.effects),
+            Message::BorrowReleased { object, count } => {
+                self.owner.loans_returned(from, object, count, &mut self.effects)
+            }
             Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
-            Message::HolderRemoved { object } => self.owner.copy_changed(from, object, false, &mut self.effects),
+            Message::HolderRemoved { object } => {
+                self.owner.copy_changed(from, object, false, &mut self.effects)
+            }
             Message::JobEnded { job } => {
                 self.owner.drop_job(job, &mut self.effects);
                 self.job_ended(job, out);
@@ -119,7 +127,9 @@ impl Node {
         self.evicted(&evicted);
         match received {
             Ok(into) => out.push(Action::Pull { object, from, into }),
-            Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => self.stalled_pulls.push(pull),
+            Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => {
+                self.stalled_pulls.push(pull)
+            }
             Err(failure) => self.pull_refused(object, &Arc::new(failure), out),
         }
     }
@@ -154,7 +164,13 @@ impl Node {
         self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
     }
 
-    pub(super) fn pull_failed(&mut self, object: ObjectId, from: NodeId, _cause: &str, out: &mut Vec<Action>) {
+    pub(super) fn pull_failed(
+        &mut self,
+        object: ObjectId,
+        from: NodeId,
+        _cause: &str,
+        out: &mut Vec<Action>,
+    ) {
         self.store.received(object, false);
         self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
     }

@@ -123,7 +123,13 @@ impl Node {
     }
 
     /// Another node's task arrived under a lease.
-    pub(super) fn start_pushed(&mut self, from: NodeId, lease: LeaseId, pushed: PushedTask, out: &mut Vec<Action>) {
+    pub(super) fn start_pushed(
+        &mut self,
+        from: NodeId,
+        lease: LeaseId,
+        pushed: PushedTask,
+        out: &mut Vec<Action>,
+    ) {
         let key = (from, lease);
         let mut lent = Vec::new();
         let mut dependencies = Vec::new();
@@ -204,7 +210,14 @@ impl Node {
     }
 
     /// A worker reports the end of a run.
-    pub(super) fn finished(&mut self, client: ClientId, run: u32, run_ns: u32, outcome: TaskOutcome, out: &mut Vec<Action>) {
+    pub(super) fn finished(
+        &mut self,
+        client: ClientId,
+        run: u32,
+        run_ns: u32,
+        outcome: TaskOutcome,
+        out: &mut Vec<Action>,
+    ) {
         let Some(entry) = self.runs.get(run) else { return };
         if entry.client != client || entry.stage == Stage::Staging {
             return;
@@ -266,7 +279,8 @@ impl Node {
     /// Stops the run of a task.
     pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, out: &mut Vec<Action>) {
         let Some((number, run)) = self.runs.iter().find(|(_, r)| r.task == task) else { return };
-        let (client, first) = (run.client, matches!(run.stage, Stage::Overdue | Stage::Sent { first_since: Some(_) }));
+        let (client, first) =
+            (run.client, matches!(run.stage, Stage::Overdue | Stage::Sent { first_since: Some(_) }));
         let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
         if run.stage == Stage::Staging {
             self.end_run(number, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
@@ -297,10 +311,13 @@ impl Node {
 
     /// References that runs of other nodes' tasks keep, by place in the ledger.
     pub(super) fn lent_slots(&self) -> impl Iterator<Item = u32> {
-        self.runs.iter().flat_map(|(_, run)| match &run.origin {
-            Origin::Own(_) => [].iter(),
-            Origin::Lent(slots) => slots.iter(),
-        }).copied()
+        self.runs
+            .iter()
+            .flat_map(|(_, run)| match &run.origin {
+                Origin::Own(_) => [].iter(),
+                Origin::Lent(slots) => slots.iter(),
+            })
+            .copied()
     }
 
     pub(super) fn check_runs(&self) {
@@ -310,7 +327,10 @@ impl Node {
             let runs = &self.runs_of[&run.client];
             assert!(runs.contains(&number), "run {number} is not with its worker");
             let staging = |n: &u32| self.runs.get(*n).is_some_and(|r| r.stage == Stage::Staging);
-            assert!(runs.iter().is_sorted_by_key(staging), "a run that is not sent stands before one that is");
+            assert!(
+                runs.iter().is_sorted_by_key(staging),
+                "a run that is not sent stands before one that is"
+            );
             // Another owner's task of the same name is another task: its parent ran again elsewhere.
             let same = |r: &Run| r.task == run.task && r.attempt == run.attempt && r.lease.0 == run.lease.0;
             let started = self.runs.iter().filter(|(_, r)| same(r)).count();
@@ -378,7 +398,8 @@ impl Node {
 
     /// Puts written outputs into the books of the arena.
     fn seal_outputs(&mut self, run: u32, client: ClientId, outcome: TaskOutcome) -> TaskOutcome {
-        let (TaskOutcome::Returned(outputs), Some(task)) = (&outcome, self.runs.get(run).map(|r| r.task)) else {
+        let (TaskOutcome::Returned(outputs), Some(task)) = (&outcome, self.runs.get(run).map(|r| r.task))
+        else {
             return outcome;
         };
         for (index, output) in outputs.iter().enumerate() {
@@ -402,7 +423,13 @@ impl Node {
         let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
         match run.origin {
             Origin::Own(slot) => {
-                self.owner.ended_at(self.now, Some(slot), &ended, DoneOutcome::from_local(outcome), &mut self.effects);
+                self.owner.ended_at(
+                    self.now,
+                    Some(slot),
+                    &ended,
+                    DoneOutcome::from_local(outcome),
+                    &mut self.effects,
+                );
             }
             Origin::Lent(lent) => {
                 if let TaskOutcome::Returned(outputs) = &outcome {
@@ -410,7 +437,10 @@ impl Node {
                 }
                 lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
                 let outcome = DoneOutcome::from_local(outcome);
-                self.send(to, Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome });
+                self.send(
+                    to,
+                    Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome },
+                );
             }
         }
         // Loans go back to their lenders after the end is reported.
@@ -460,7 +490,9 @@ impl Node {
             }
         }
         if run.stage == Stage::Staging {
-            self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Arguments(number), room, effects));
+            self.pull_change(out, |pulls, room, effects| {
+                pulls.forget(Purpose::Arguments(number), room, effects)
+            });
         }
         self.mark_first(run.client);
         Some(run)
@@ -490,7 +522,9 @@ impl Node {
 impl Run {
     fn due(&self) -> Option<Now> {
         match self.stage {
-            Stage::Sent { first_since: Some(since) } if self.class.timeout_ms > 0 => Some(since + self.class.timeout_ms * MS),
+            Stage::Sent { first_since: Some(since) } if self.class.timeout_ms > 0 => {
+                Some(since + self.class.timeout_ms * MS)
+            }
             _ => None,
         }
     }

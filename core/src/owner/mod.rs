@@ -21,8 +21,8 @@ pub use schedule::Pending;
 pub use tasks::Ended;
 
 use crate::Now;
-use crate::hash::{IdMap, IdSet};
 use crate::event::{Tokens, Value};
+use crate::hash::{IdMap, IdSet};
 use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use schedule::{LeaseUse, Shape};
@@ -204,9 +204,13 @@ struct Inputs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskState {
-    Waiting { missing: u32 },
+    Waiting {
+        missing: u32,
+    },
     Queued,
-    Sent { lease: LeaseId },
+    Sent {
+        lease: LeaseId,
+    },
     /// Ended while it stood in a queue; forgotten when its turn comes.
     Cancelled,
 }
@@ -364,7 +368,8 @@ impl Owner {
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.class_of_client.retain(|(owner, _), _| *owner != client);
         self.refused_classes.retain(|(owner, _), _| *owner != client);
-        let held: Vec<_> = self.objects.iter().filter(|(_, o)| o.is_held_by(client)).map(|(slot, _)| slot).collect();
+        let held: Vec<_> =
+            self.objects.iter().filter(|(_, o)| o.is_held_by(client)).map(|(slot, _)| slot).collect();
         for slot in held {
             if let Some(object) = self.objects.get_mut(slot) {
                 object.forget_client(client);
@@ -379,7 +384,8 @@ impl Owner {
         let mut uses: IdMap<u32, u32> = IdMap::default();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
         for (_, task) in self.tasks.iter().filter(|(_, t)| t.state != TaskState::Cancelled) {
-            let inputs = task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
+            let inputs =
+                task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
             inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);
         }
         for nested in self.objects.iter().filter_map(|(_, o)| o.links.as_ref()).flat_map(|l| &l.nested) {

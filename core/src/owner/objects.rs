@@ -21,11 +21,15 @@ impl Object {
 
     pub(super) fn is_used(&self) -> bool {
         let linked = |l: &Links| !l.holders.is_empty() || !l.borrowers.is_empty();
-        self.maker.is_some() || self.uses > 0 || self.producer.is_some() || self.links.as_deref().is_some_and(linked)
+        self.maker.is_some()
+            || self.uses > 0
+            || self.producer.is_some()
+            || self.links.as_deref().is_some_and(linked)
     }
 
     pub(super) fn is_held_by(&self, client: ClientId) -> bool {
-        let linked = |l: &Links| l.holders.contains_key(&client) || l.fetchers.iter().any(|(c, _)| *c == client);
+        let linked =
+            |l: &Links| l.holders.contains_key(&client) || l.fetchers.iter().any(|(c, _)| *c == client);
         self.maker == Some(client) || self.links.as_deref().is_some_and(linked)
     }
 
@@ -60,7 +64,8 @@ impl Owner {
     /// Nodes with a copy of a stored object.
     #[must_use]
     pub fn copies(&self, object: ObjectId) -> &[NodeId] {
-        let links = self.by_id.get(&object).and_then(|slot| self.objects.get(*slot)).and_then(|o| o.links.as_ref());
+        let links =
+            self.by_id.get(&object).and_then(|slot| self.objects.get(*slot)).and_then(|o| o.links.as_ref());
         links.map_or(&[], |l| &l.copies)
     }
 
@@ -85,10 +90,20 @@ impl Owner {
     }
 
     /// A client put a value. False if the object exists already (a task that runs again puts the same again).
-    pub fn put(&mut self, client: ClientId, token: u64, id: ObjectId, value: Value, nested: &[RefId], out: &mut Vec<Effect>) -> bool {
+    pub fn put(
+        &mut self,
+        client: ClientId,
+        token: u64,
+        id: ObjectId,
+        value: Value,
+        nested: &[RefId],
+        out: &mut Vec<Effect>,
+    ) -> bool {
         if let Some(slot) = self.by_id.get(&id).copied() {
             self.held(client, token, RefId { object: id, owner: self.me }, out);
-            if self.objects.get(slot).is_some_and(|o| o.owner().is_some()) && !matches!(value, Value::Failed(_)) {
+            if self.objects.get(slot).is_some_and(|o| o.owner().is_some())
+                && !matches!(value, Value::Failed(_))
+            {
                 // The task ran before on another node, which owns what it put there; this one is ours.
                 self.take_over(slot, out);
                 let inside = self.adopt_nested(nested, None, out);
@@ -168,7 +183,14 @@ impl Owner {
     }
 
     /// The owner of a proxy told what it is.
-    pub fn located(&mut self, from: NodeId, object: ObjectId, state: RemoteState, nested: &[RefId], out: &mut Vec<Effect>) {
+    pub fn located(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        state: RemoteState,
+        nested: &[RefId],
+        out: &mut Vec<Effect>,
+    ) {
         let inside = self.adopt_nested(nested, Some(from), out);
         let slot = self.by_id.get(&object).copied();
         let proxy = slot.filter(|s| self.objects.get(*s).is_some_and(|o| o.owner().is_some()));
@@ -212,7 +234,8 @@ impl Owner {
             copies.push(holder);
         }
         if let Some(owner) = owner.filter(|_| holder == self.me) {
-            let message = if exists { Message::HolderAdded { object } } else { Message::HolderRemoved { object } };
+            let message =
+                if exists { Message::HolderAdded { object } } else { Message::HolderRemoved { object } };
             out.push(Effect::Send { to: owner, message });
         }
     }
@@ -254,7 +277,8 @@ impl Owner {
     /// A node is gone: its copies, its loans, what it owned and what it lent.
     pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
         self.gone.insert(node);
-        let touched: Vec<_> = self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect();
+        let touched: Vec<_> =
+            self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect();
         for slot in touched {
             let Some(object) = self.objects.get_mut(slot) else { continue };
             let id = object.id;
@@ -293,12 +317,22 @@ impl Owner {
     }
 
     /// Takes references that stand inside a value; those that came from another node were lent by it.
-    pub(super) fn adopt_nested(&mut self, nested: &[RefId], lender: Option<NodeId>, out: &mut Vec<Effect>) -> Vec<u32> {
+    pub(super) fn adopt_nested(
+        &mut self,
+        nested: &[RefId],
+        lender: Option<NodeId>,
+        out: &mut Vec<Effect>,
+    ) -> Vec<u32> {
         nested.iter().filter_map(|reference| self.adopt(*reference, lender, out)).collect()
     }
 
     /// Takes one reference and counts a use of it.
-    pub(crate) fn adopt(&mut self, reference: RefId, lender: Option<NodeId>, out: &mut Vec<Effect>) -> Option<u32> {
+    pub(crate) fn adopt(
+        &mut self,
+        reference: RefId,
+        lender: Option<NodeId>,
+        out: &mut Vec<Effect>,
+    ) -> Option<u32> {
         let slot = match (self.by_id.get(&reference.object).copied(), lender) {
             (Some(slot), None) => slot,
             (None, None) => self.find_or_proxy(reference, out)?,
@@ -363,9 +397,10 @@ impl Owner {
         let state = match &object.value {
             Some(Value::Failed(failure)) => RemoteState::Failed(failure.clone()),
             Some(Value::Inline(bytes)) => RemoteState::Inline(bytes.clone()),
-            Some(Value::Stored { len }) => {
-                RemoteState::Stored { len: *len, holders: links.map(|l| l.copies.clone()).unwrap_or_default() }
-            }
+            Some(Value::Stored { len }) => RemoteState::Stored {
+                len: *len,
+                holders: links.map(|l| l.copies.clone()).unwrap_or_default(),
+            },
             None => RemoteState::Freed,
         };
         let inside = links.map(|l| l.nested.clone()).unwrap_or_default();
@@ -374,7 +409,14 @@ impl Owner {
     }
 
     /// Sets the value of an entry and tells everyone who waits; frees it if nobody does.
-    pub(super) fn fill(&mut self, slot: u32, value: Value, copy: Option<NodeId>, inside: Vec<u32>, out: &mut Vec<Effect>) {
+    pub(super) fn fill(
+        &mut self,
+        slot: u32,
+        value: Value,
+        copy: Option<NodeId>,
+        inside: Vec<u32>,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(object) = self.objects.get_mut(slot) else { return };
         let stored = matches!(value, Value::Stored { .. });
         object.producer = None;
@@ -419,7 +461,9 @@ impl Owner {
                 out.push(Effect::DropCopy { holder: self.me, object: id });
             }
             if links.owner.is_none() {
-                out.extend(links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }));
+                out.extend(
+                    links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }),
+                );
             }
             for (to, count) in links.lenders {
                 out.push(Effect::Send { to, message: Message::BorrowReleased { object: id, count } });
@@ -456,7 +500,8 @@ impl Owner {
             }
             links.asked = false;
             let lenders = std::mem::take(&mut links.lenders);
-            let give_back = |(to, count)| Effect::Send { to, message: Message::BorrowReleased { object: id, count } };
+            let give_back =
+                |(to, count)| Effect::Send { to, message: Message::BorrowReleased { object: id, count } };
             out.extend(lenders.into_iter().map(give_back));
             if !local && matches!(object.value, Some(Value::Stored { .. })) {
                 object.value = None;
@@ -535,7 +580,8 @@ impl Owner {
         let id = object.id;
         let stored = matches!(object.value, Some(Value::Stored { .. }));
         // A maker that put the value has it; one that submitted the task is told without being asked.
-        let waits = |client| object.links.as_ref().is_some_and(|l| l.fetchers.contains(&(client, object.token)));
+        let waits =
+            |client| object.links.as_ref().is_some_and(|l| l.fetchers.contains(&(client, object.token)));
         if let Some(client) = object.maker.filter(|client| !id.is_put() && !waits(*client)) {
             out.push(Effect::Deliver { client, token: object.token, object: id });
         }

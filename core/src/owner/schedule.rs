@@ -149,7 +149,13 @@ impl Owner {
             {
                 let ended = super::Ended { lease, task: task.id, attempt: task.attempt, run_ns: 0, node };
                 let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
-                self.ended_slot(now, slot, &ended, DoneOutcome::Failed { error_type: String::new(), failure }, out);
+                self.ended_slot(
+                    now,
+                    slot,
+                    &ended,
+                    DoneOutcome::Failed { error_type: String::new(), failure },
+                    out,
+                );
             }
             self.lease_revoked(lease, out);
         }
@@ -271,7 +277,11 @@ impl Owner {
             let shape = &mut self.shapes[shape as usize];
             let run_ns = u64::from(run_ns).max(1);
             // Quick to believe that tasks are long, slow to believe that they are short.
-            shape.run_ns = if run_ns > shape.run_ns { run_ns.midpoint(shape.run_ns) } else { (shape.run_ns * 7 + run_ns) / 8 };
+            shape.run_ns = if run_ns > shape.run_ns {
+                run_ns.midpoint(shape.run_ns)
+            } else {
+                (shape.run_ns * 7 + run_ns) / 8
+            };
         }
     }
 
@@ -288,7 +298,8 @@ impl Owner {
         let mut places = std::collections::HashMap::new();
         for shape in &self.shapes {
             let queued = shape.queue.iter().chain(shape.near.values().flatten());
-            let husks = queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Cancelled));
+            let husks =
+                queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Cancelled));
             assert_eq!(husks.count(), shape.husks, "ended tasks in queues are miscounted");
             for slot in shape.queue.iter().chain(shape.near.values().flatten()) {
                 assert!(places.insert(*slot, TaskState::Queued).is_none(), "task {slot} is queued twice");
@@ -383,11 +394,13 @@ impl Owner {
             return;
         }
         let usable = |l: &LeaseUse| l.granted && !l.recalled && !l.paused;
-        let ready: Vec<_> = shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(usable)).collect();
+        let ready: Vec<_> =
+            shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(usable)).collect();
         if ready.is_empty() {
             return;
         }
-        let in_flight: usize = ready.iter().filter_map(|id| self.leases.get(id)).map(|l| l.in_flight.len()).sum();
+        let in_flight: usize =
+            ready.iter().filter_map(|id| self.leases.get(id)).map(|l| l.in_flight.len()).sum();
         let share = (shape.len() + in_flight).div_ceil(ready.len());
         let depth = shape.depth().min(share);
         for lease in ready {
@@ -423,7 +436,8 @@ impl Owner {
             let expired = unneeded && l.active_at + LEASE_IDLE_MS * MS <= now;
             idle && if l.granted { l.recalled || expired } else { unneeded }
         };
-        let ended: Vec<_> = shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(over)).collect();
+        let ended: Vec<_> =
+            shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(over)).collect();
         for lease in ended {
             if let Some(used) = self.remove_lease(lease) {
                 out.push(Effect::ReturnLease { to: used.node, lease });
@@ -432,7 +446,8 @@ impl Owner {
     }
 
     fn request_leases(&mut self, now: Now, shape_index: u32, view: &mut View, out: &mut Vec<Effect>) {
-        let near: Vec<_> = self.shapes[shape_index as usize].near.iter().map(|(n, q)| (*n, q.len())).collect();
+        let near: Vec<_> =
+            self.shapes[shape_index as usize].near.iter().map(|(n, q)| (*n, q.len())).collect();
         for (node, count) in near {
             self.request_near(now, shape_index, node, count, view, out);
         }
@@ -451,8 +466,17 @@ impl Owner {
     }
 
     /// Leases on the node that has the arguments; without room there, the tasks go to the common queue.
-    fn request_near(&mut self, now: Now, shape_index: u32, node: NodeId, count: usize, view: &mut View, out: &mut Vec<Effect>) {
-        let at_node = |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
+    fn request_near(
+        &mut self,
+        now: Now,
+        shape_index: u32,
+        node: NodeId,
+        count: usize,
+        view: &mut View,
+        out: &mut Vec<Effect>,
+    ) {
+        let at_node =
+            |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
         let shape = &self.shapes[shape_index as usize];
         let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
         let wish = (shape.key.resources.clone(), shape.key.placement.clone());
@@ -471,7 +495,14 @@ impl Owner {
     }
 
     /// Acts on a choice of node; false if no further request makes sense now.
-    fn follow(&mut self, shape_index: u32, choice: Choice, now: Now, view: &mut View, out: &mut Vec<Effect>) -> bool {
+    fn follow(
+        &mut self,
+        shape_index: u32,
+        choice: Choice,
+        now: Now,
+        view: &mut View,
+        out: &mut Vec<Effect>,
+    ) -> bool {
         let (node, wait) = match choice {
             Choice::Now(node) => (node, node == self.me),
             Choice::Wait(node) => {
@@ -495,7 +526,15 @@ impl Owner {
         let lease = LeaseId(self.next_lease);
         view.asked(node, &shape.key.resources);
         shape.leases.push(lease);
-        let used = LeaseUse { node, shape: shape_index, granted: false, recalled: false, paused: false, in_flight: VecDeque::new(), active_at: now };
+        let used = LeaseUse {
+            node,
+            shape: shape_index,
+            granted: false,
+            recalled: false,
+            paused: false,
+            in_flight: VecDeque::new(),
+            active_at: now,
+        };
         self.leases.insert(lease, used);
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
         true
@@ -515,7 +554,11 @@ impl Owner {
     }
 
     fn requested(&self, shape_index: u32) -> impl Iterator<Item = &LeaseUse> {
-        self.shapes[shape_index as usize].leases.iter().filter_map(|id| self.leases.get(id)).filter(|l| !l.granted)
+        self.shapes[shape_index as usize]
+            .leases
+            .iter()
+            .filter_map(|id| self.leases.get(id))
+            .filter(|l| !l.granted)
     }
 
     fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {

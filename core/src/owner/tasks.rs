@@ -30,7 +30,8 @@ impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
         let Submission { client, class: number, task: id, tokens, args } = submission;
-        let fresh = (0..tokens.len() as u32).all(|index| !self.by_id.contains_key(&ObjectId::output(id, index)));
+        let fresh =
+            (0..tokens.len() as u32).all(|index| !self.by_id.contains_key(&ObjectId::output(id, index)));
         if !fresh && self.is_known(id, tokens.len() as u32) {
             self.attach(client, id, &tokens, out);
             return;
@@ -52,7 +53,18 @@ impl Owner {
         let payload: Arc<[u8]> = args.payload.into();
         let state = TaskState::Waiting { missing: 0 };
         let cancelled = false;
-        let task = Task { id, class, state, attempt: 0, retries_left, cancelled, payload, inputs: None, first_output, more_outputs };
+        let task = Task {
+            id,
+            class,
+            state,
+            attempt: 0,
+            retries_left,
+            cancelled,
+            payload,
+            inputs: None,
+            first_output,
+            more_outputs,
+        };
         let slot = self.tasks.insert(task);
         for output in &outputs {
             if let Some(object) = self.objects.get_mut(*output) {
@@ -82,7 +94,8 @@ impl Owner {
         outcome: DoneOutcome,
         out: &mut Vec<Effect>,
     ) -> bool {
-        let is_it = |t: &Task| t.id == ended.task && t.attempt == ended.attempt && t.is_sent_under(ended.lease);
+        let is_it =
+            |t: &Task| t.id == ended.task && t.attempt == ended.attempt && t.is_sent_under(ended.lease);
         let known = place.filter(|slot| self.tasks.get(*slot).is_some_and(is_it));
         let Some(slot) = known.or_else(|| self.sent_task(ended.task, ended.lease, ended.attempt)) else {
             self.drop_stale(ended, &outcome, out);
@@ -93,13 +106,22 @@ impl Owner {
     }
 
     /// As [`Owner::ended_at`], for a task that is still sent under the lease.
-    pub(super) fn ended_slot(&mut self, now: Now, slot: u32, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) {
+    pub(super) fn ended_slot(
+        &mut self,
+        now: Now,
+        slot: u32,
+        ended: &Ended,
+        outcome: DoneOutcome,
+        out: &mut Vec<Effect>,
+    ) {
         self.lease_done(now, ended.lease, slot, ended.run_ns);
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
             DoneOutcome::Failed { error_type, failure } => {
                 let retry = match failure.kind {
-                    FailureKind::UserError => self.class_of(slot).is_some_and(|c| c.retry_on.includes(&error_type)),
+                    FailureKind::UserError => {
+                        self.class_of(slot).is_some_and(|c| c.retry_on.includes(&error_type))
+                    }
                     kind => kind.is_crash(),
                 };
                 if retry && self.take_retry(slot) {
@@ -135,14 +157,19 @@ impl Owner {
             out.push(Effect::Cancel { to, task: id, force });
             return;
         }
-        let failure = self.located_failure(slot, &Failure::new(FailureKind::Cancelled, "cancelled before it started"), self.me);
+        let failure = self.located_failure(
+            slot,
+            &Failure::new(FailureKind::Cancelled, "cancelled before it started"),
+            self.me,
+        );
         self.fail(slot, &failure, out);
     }
 
     /// Fails every unfinished task of a job, or has it stopped; none starts again.
     pub fn drop_job(&mut self, job: tharsis_types::JobId, out: &mut Vec<Effect>) {
         self.ended_jobs.insert(job);
-        let doomed: Vec<_> = self.tasks.iter().filter(|(_, t)| t.id.job() == job).map(|(slot, _)| slot).collect();
+        let doomed: Vec<_> =
+            self.tasks.iter().filter(|(_, t)| t.id.job() == job).map(|(slot, _)| slot).collect();
         let failure = job_ended();
         for slot in doomed {
             let Some(task) = self.tasks.get(slot) else { continue };
@@ -254,7 +281,10 @@ impl Owner {
                 let text = format!("{returns} references for {} returns", entry.definition.returns);
                 Err(Arc::new(Failure::new(FailureKind::InvalidArgument, text)))
             }
-            None => Err(Arc::new(Failure::new(FailureKind::Internal, format!("task class {number} was never named")))),
+            None => Err(Arc::new(Failure::new(
+                FailureKind::Internal,
+                format!("task class {number} was never named"),
+            ))),
         }
     }
 
@@ -351,7 +381,10 @@ impl Owner {
         if job == Some(reference.object.task.job()) {
             Failure::new(FailureKind::ObjectFreed, format!("argument {} was freed", reference.object))
         } else {
-            Failure::new(FailureKind::InvalidReference, format!("argument {} belongs to another session", reference.object))
+            Failure::new(
+                FailureKind::InvalidReference,
+                format!("argument {} belongs to another session", reference.object),
+            )
         }
     }
 

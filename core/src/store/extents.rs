@@ -44,7 +44,8 @@ impl Extents {
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
         let capacity_bytes = capacity_bytes / ALIGN * ALIGN;
-        let mut new = Self { capacity_bytes, free_bytes: 0, by_offset: BTreeMap::new(), by_len: BTreeSet::new() };
+        let mut new =
+            Self { capacity_bytes, free_bytes: 0, by_offset: BTreeMap::new(), by_len: BTreeSet::new() };
         if capacity_bytes > 0 {
             new.add(0, capacity_bytes);
             new.free_bytes = capacity_bytes;

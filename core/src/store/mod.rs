@@ -9,8 +9,8 @@ mod extents;
 
 pub use extents::{Extents, NotInUse, rounded};
 
-use crate::hash::IdMap;
 use crate::event::Extent;
+use crate::hash::IdMap;
 use std::collections::BTreeMap;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
@@ -77,7 +77,12 @@ impl Store {
     ///
     /// # Errors
     /// `ObjectTooLarge` if it can never fit, `StoreFull` if it does not fit now.
-    pub fn grant(&mut self, client: ClientId, bytes: u64, evicted: &mut Vec<ObjectId>) -> Result<Extent, Failure> {
+    pub fn grant(
+        &mut self,
+        client: ClientId,
+        bytes: u64,
+        evicted: &mut Vec<ObjectId>,
+    ) -> Result<Extent, Failure> {
         let extent = self.allocate(bytes, Extents::take_pages, evicted)?;
         let carved_to = extent.offset;
         self.regions.entry(client).or_default().push(Region { extent, carved_to });
@@ -90,12 +95,17 @@ impl Store {
     /// `InvalidArgument` if the range is not a free part of one of the client's regions, or the object exists.
     pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<(), Failure> {
         if self.objects.contains_key(&object) {
-            return Err(Failure::new(FailureKind::InvalidArgument, format!("object {object} exists already")));
+            return Err(Failure::new(
+                FailureKind::InvalidArgument,
+                format!("object {object} exists already"),
+            ));
         }
         let taken = Extent { offset: extent.offset, len: rounded(extent.len) };
-        let region = self.regions.get_mut(&client).and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
+        let region =
+            self.regions.get_mut(&client).and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
         let Some(region) = region else {
-            let text = format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
+            let text =
+                format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
             return Err(Failure::new(FailureKind::InvalidArgument, text));
         };
         let gap = Extent { offset: region.carved_to, len: taken.offset - region.carved_to };
@@ -122,7 +132,12 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::grant`].
-    pub fn receive(&mut self, object: ObjectId, len: u64, evicted: &mut Vec<ObjectId>) -> Result<Extent, Failure> {
+    pub fn receive(
+        &mut self,
+        object: ObjectId,
+        len: u64,
+        evicted: &mut Vec<ObjectId>,
+    ) -> Result<Extent, Failure> {
         let taken = self.allocate(len, Extents::take, evicted)?;
         let extent = Extent { offset: taken.offset, len };
         self.objects
@@ -212,7 +227,8 @@ impl Store {
     /// Bytes that could be received now, were everything evictable evicted.
     #[must_use]
     pub fn receivable_bytes(&self) -> u64 {
-        let evictable = self.evictable.values().filter_map(|o| self.objects.get(o)).map(|s| rounded(s.extent.len));
+        let evictable =
+            self.evictable.values().filter_map(|o| self.objects.get(o)).map(|s| rounded(s.extent.len));
         self.extents.capacity_bytes() - self.extents.used_bytes() + evictable.sum::<u64>()
     }
 
@@ -222,10 +238,17 @@ impl Store {
         let regions: u64 = self.regions.values().flatten().map(|r| r.rest().len).sum();
         assert_eq!(self.extents.used_bytes(), objects + regions, "arena bytes without an owner, or with two");
         let pinned: u32 = self.pins.values().flat_map(IdMap::values).sum();
-        assert_eq!(pinned, self.objects.values().map(|s| s.pins).sum::<u32>(), "pins of clients and objects differ");
+        assert_eq!(
+            pinned,
+            self.objects.values().map(|s| s.pins).sum::<u32>(),
+            "pins of clients and objects differ"
+        );
         for (age, object) in &self.evictable {
             let stored = self.objects.get(object);
-            assert!(stored.is_some_and(|s| s.age == *age && s.pins == 0 && !s.primary), "{object} may not be evicted");
+            assert!(
+                stored.is_some_and(|s| s.age == *age && s.pins == 0 && !s.primary),
+                "{object} may not be evicted"
+            );
         }
     }
 
@@ -336,7 +359,10 @@ mod tests {
         store.seal(A, object(0), first).unwrap();
         assert!(store.seal(A, object(1), first).is_err(), "sealed already");
         assert!(store.seal(A, object(0), Extent { offset: region.offset + 128, len: 64 }).is_err(), "exists");
-        assert!(store.seal(A, object(2), Extent { offset: region.offset + 4096, len: 64 }).is_err(), "outside");
+        assert!(
+            store.seal(A, object(2), Extent { offset: region.offset + 4096, len: 64 }).is_err(),
+            "outside"
+        );
         store.check();
     }
 

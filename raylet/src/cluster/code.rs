@@ -221,11 +221,17 @@ impl Code {
             let found = self.tasks.ask(async move { control.kv_get(NAMESPACE, job_key(job)).await })?;
             if let Some(bytes) = found.map_err(|e| unavailable(job, &e))? {
                 let bytes = <[u8; 32]>::try_from(bytes.as_ref());
-                let corrupt = |_| Failure::new(FailureKind::DataCorrupt, format!("the hash of job {job}'s program is damaged"));
+                let corrupt = |_| {
+                    Failure::new(
+                        FailureKind::DataCorrupt,
+                        format!("the hash of job {job}'s program is damaged"),
+                    )
+                };
                 return bytes.map(CodeUnitId).map_err(corrupt);
             }
             if until < Instant::now() {
-                let text = format!("the program of job {job} was not published within {} s", PUBLISH_WAIT.as_secs());
+                let text =
+                    format!("the program of job {job} was not published within {} s", PUBLISH_WAIT.as_secs());
                 return Err(Failure::new(FailureKind::WorkerStartFailed, text));
             }
             std::thread::sleep(PUBLISH_POLL);
@@ -239,7 +245,8 @@ impl Code {
         let failed = |text: String| Failure::new(FailureKind::WorkerStartFailed, text);
         let found = found.ok_or_else(|| failed(format!("no node holds {unit}, the program of job {job}")))?;
         if PROGRAM_BYTES_MAX < found.size_bytes {
-            let text = format!("program {unit} has {} bytes, the limit is {PROGRAM_BYTES_MAX}", found.size_bytes);
+            let text =
+                format!("program {unit} has {} bytes, the limit is {PROGRAM_BYTES_MAX}", found.size_bytes);
             return Err(failed(text));
         }
         let mut bytes = vec![0; found.size_bytes as usize];
@@ -247,10 +254,15 @@ impl Code {
         for holder in found.holders.into_iter().filter(|holder| *holder != self.me) {
             match self.pulls.connections().fetch(holder, &key_of(unit), 0, &mut bytes, FETCH_WAIT) {
                 Ok(()) if blake3::hash(&bytes).as_bytes() == &unit.0 => {
-                    return self.store(unit, path, &bytes).map_err(|e| failed(format!("{}: {e}", path.display())));
+                    return self
+                        .store(unit, path, &bytes)
+                        .map_err(|e| failed(format!("{}: {e}", path.display())));
                 }
                 Ok(()) => {
-                    let text = format!("what node {holder} sent is not program {unit}: its hash is {}", blake3::hash(&bytes));
+                    let text = format!(
+                        "what node {holder} sent is not program {unit}: its hash is {}",
+                        blake3::hash(&bytes)
+                    );
                     problem = Failure::new(FailureKind::DataCorrupt, text);
                 }
                 Err(cause) => problem = failed(format!("program {unit} from node {holder}: {cause}")),
@@ -309,5 +321,8 @@ fn job_key(job: JobId) -> prost::bytes::Bytes {
 }
 
 fn unavailable(job: JobId, error: &CallError) -> Failure {
-    Failure::new(FailureKind::WorkerStartFailed, format!("the program of job {job} cannot be looked up: {error}"))
+    Failure::new(
+        FailureKind::WorkerStartFailed,
+        format!("the program of job {job} cannot be looked up: {error}"),
+    )
 }

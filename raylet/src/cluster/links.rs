@@ -194,7 +194,8 @@ impl peer::Service for Links {
         let Ok(Some(Ok(first))) = first else {
             return Err(Refusal::new(RefusalCode::InvalidArgument, "the stream does not say whose it is"));
         };
-        let hello = wire::decode(first).map_err(|bad| Refusal::new(RefusalCode::InvalidArgument, bad.to_string()))?;
+        let hello =
+            wire::decode(first).map_err(|bad| Refusal::new(RefusalCode::InvalidArgument, bad.to_string()))?;
         if hello.to != me || me <= hello.from {
             let reason = format!("node {} calls node {}, and this is node {me}", hello.from, hello.to);
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
@@ -237,7 +238,8 @@ pub async fn dial(me: NodeId, peer: Arc<Peer>, inbox: Arc<Inbox>) {
 async fn receive(me: NodeId, peer: Arc<Peer>, inbox: Arc<Inbox>, mut incoming: Incoming) {
     let from = peer.info.id;
     while let Some(packet) = incoming.next().await {
-        let decoded = packet.map_err(|e| e.to_string()).and_then(|p| wire::decode(p).map_err(|bad| bad.to_string()));
+        let decoded =
+            packet.map_err(|e| e.to_string()).and_then(|p| wire::decode(p).map_err(|bad| bad.to_string()));
         match decoded {
             Ok(received) if received.from == from && received.to == me => {
                 if peer.is_closed() {

@@ -77,7 +77,8 @@ impl Senders {
     pub fn new(arena: &Arc<Arena>, inbox: Arc<Inbox>, code: Arc<Code>) -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let file = Arc::new(arena.fd().try_clone_to_owned()?);
-        let source = NodeSource { arena: Arc::clone(arena), file, inbox, code, stopping: Arc::clone(&stopping) };
+        let source =
+            NodeSource { arena: Arc::clone(arena), file, inbox, code, stopping: Arc::clone(&stopping) };
         let places = Arc::new(Semaphore::new(SERVED_MAX));
         Ok(Self { source: Arc::new(source), stopping, places, threads: Mutex::default() })
     }

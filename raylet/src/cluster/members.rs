@@ -81,7 +81,9 @@ impl Membership {
         loop {
             match membership.next().await {
                 Ok(NodeChange::Joined(node)) => self.joined(node),
-                Ok(NodeChange::Left { node, reason }) if node == self.me.id => return self.fence(&reason.to_string()),
+                Ok(NodeChange::Left { node, reason }) if node == self.me.id => {
+                    return self.fence(&reason.to_string());
+                }
                 Ok(NodeChange::Left { node, reason }) => self.left(node, &reason.to_string()),
                 Ok(NodeChange::Load { .. } | NodeChange::Listed(_)) => {}
                 Err(error) => {

@@ -204,7 +204,8 @@ impl Desk {
     /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
     pub fn register_job(&self, new: &NewJob) -> Result<JobId, Failure> {
         let mut request = [0; 16];
-        let random = std::fs::File::open("/dev/urandom").and_then(|mut f| std::io::Read::read_exact(&mut f, &mut request));
+        let random = std::fs::File::open("/dev/urandom")
+            .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut request));
         random.map_err(|e| internal(&format!("/dev/urandom: {e}")))?;
         let job = JobRequest {
             name: new.name.clone(),
@@ -251,7 +252,8 @@ impl Desk {
 }
 
 fn listen_on(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
-    let refuse = |cause: String| Failure::new(FailureKind::InvalidArgument, format!("listen: {address}: {cause}"));
+    let refuse =
+        |cause: String| Failure::new(FailureKind::InvalidArgument, format!("listen: {address}: {cause}"));
     if !address.ip().is_loopback() {
         return Err(refuse("nodes listen on loopback addresses only".to_owned()));
     }
@@ -321,7 +323,8 @@ async fn join(
     let pulls = Arc::new(Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers)));
     let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
     let code = Arc::new(code);
-    let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code)).map_err(|e| internal(&e.to_string()))?;
+    let senders =
+        Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code)).map_err(|e| internal(&e.to_string()))?;
     let senders = Arc::new(senders);
     let links = Links { peers: Arc::clone(&peers), inbox: Arc::clone(&inbox) };
     let routes = peer::routes(Routes::default(), Arc::new(links));

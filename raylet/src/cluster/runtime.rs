@@ -33,7 +33,10 @@ impl Tasks {
     ///
     /// # Errors
     /// `Shutdown` if the runtime ends first.
-    pub fn ask<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Result<T, Failure> {
+    pub fn ask<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Failure> {
         let (reply, answer) = sync_channel(1);
         self.start(async move {
             let _gone = reply.send(task.await);

@@ -13,16 +13,16 @@ use tharsis_core::peer::{
 };
 use tharsis_protos::BadMessage;
 use tharsis_protos::message::{amounts, fixed, job_id, name, node_id, required, text};
-use tharsis_protos::peer::wire::{self, label_term, message::Kind, output, placement, state, task_done};
 use tharsis_protos::peer::PACKET_MESSAGES_MAX;
+use tharsis_protos::peer::wire::{self, label_term, message::Kind, output, placement, state, task_done};
 use tharsis_types::failure::{Origin, UserError};
 use tharsis_types::limits::{
     DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, KIB, MIB, RETURNS_MAX,
 };
 use tharsis_types::task::{LabelSelector, LabelTerm};
 use tharsis_types::{
-    Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn,
-    TaskClass, TaskId,
+    Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, ObjectId, Placement, RefId, Resources,
+    RetryOn, TaskClass, TaskId,
 };
 
 /// A packet is split when its messages are longer than this together.
@@ -54,7 +54,11 @@ pub fn hello(from: NodeId, to: NodeId) -> wire::Packet {
 pub fn encode(from: NodeId, to: NodeId, packet: &Packet) -> Vec<wire::Packet> {
     let begin = |first| {
         let acknowledged = packet.acknowledged;
-        Part { packet: wire::Packet { first, acknowledged, ..hello(from, to) }, classes: Vec::new(), bytes: 0 }
+        Part {
+            packet: wire::Packet { first, acknowledged, ..hello(from, to) },
+            classes: Vec::new(),
+            bytes: 0,
+        }
     };
     let mut done = Vec::new();
     let mut part = begin(packet.first);
@@ -78,15 +82,23 @@ pub fn decode(packet: wire::Packet) -> Result<Received, BadMessage> {
         return Err(BadMessage::too_many("messages", packet.messages.len(), PACKET_MESSAGES_MAX, "messages"));
     }
     let (from, to) = (node_id("from_node", packet.from_node)?, node_id("to_node", packet.to_node)?);
-    let classes = packet.classes.into_iter().map(|c| task_class(c).map(Arc::new)).collect::<Result<Vec<_>, _>>();
+    let classes =
+        packet.classes.into_iter().map(|c| task_class(c).map(Arc::new)).collect::<Result<Vec<_>, _>>();
     let classes = classes.map_err(|bad| bad.within("classes"))?;
     let messages = packet.messages.into_iter().map(|m| message(m, &classes)).collect::<Result<Vec<_>, _>>();
     let messages = messages.map_err(|bad| bad.within("messages"))?;
     let count = messages.len() as u64;
     if packet.first.checked_add(count).is_none() {
-        return Err(BadMessage::invalid("first", format!("{} leaves no numbers for {count} messages", packet.first)));
+        return Err(BadMessage::invalid(
+            "first",
+            format!("{} leaves no numbers for {count} messages", packet.first),
+        ));
     }
-    Ok(Received { from, to, packet: Packet { first: packet.first, acknowledged: packet.acknowledged, messages } })
+    Ok(Received {
+        from,
+        to,
+        packet: Packet { first: packet.first, acknowledged: packet.acknowledged, messages },
+    })
 }
 
 /// A packet in the making.
@@ -126,7 +138,9 @@ impl Part {
             Message::BorrowReleased { object, count } => {
                 Kind::BorrowReleased(wire::BorrowReleased { object: object_bytes(object), count: *count })
             }
-            Message::HolderAdded { object } => Kind::HolderAdded(wire::HolderAdded { object: object_bytes(object) }),
+            Message::HolderAdded { object } => {
+                Kind::HolderAdded(wire::HolderAdded { object: object_bytes(object) })
+            }
             Message::HolderRemoved { object } => {
                 Kind::HolderRemoved(wire::HolderRemoved { object: object_bytes(object) })
             }
@@ -145,7 +159,9 @@ impl Part {
             Message::LoadReport { free, waiting } => {
                 Kind::LoadReport(wire::LoadReport { free: Some(wire_resources(free)), waiting: *waiting })
             }
-            Message::ObjectFree { object } => Kind::ObjectFree(wire::ObjectFree { object: object_bytes(object) }),
+            Message::ObjectFree { object } => {
+                Kind::ObjectFree(wire::ObjectFree { object: object_bytes(object) })
+            }
             Message::ObjectLocate { object } => {
                 Kind::ObjectLocate(wire::ObjectLocate { object: object_bytes(object) })
             }
@@ -184,12 +200,16 @@ impl Part {
 
 fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
     Ok(match required("kind", message.kind)? {
-        Kind::BorrowAdded(m) => Message::BorrowAdded { reference: reference("borrow_added.reference", m.reference)? },
+        Kind::BorrowAdded(m) => {
+            Message::BorrowAdded { reference: reference("borrow_added.reference", m.reference)? }
+        }
         Kind::BorrowReleased(m) => {
             Message::BorrowReleased { object: object("borrow_released.object", &m.object)?, count: m.count }
         }
         Kind::HolderAdded(m) => Message::HolderAdded { object: object("holder_added.object", &m.object)? },
-        Kind::HolderRemoved(m) => Message::HolderRemoved { object: object("holder_removed.object", &m.object)? },
+        Kind::HolderRemoved(m) => {
+            Message::HolderRemoved { object: object("holder_removed.object", &m.object)? }
+        }
         Kind::JobEnded(m) => Message::JobEnded { job: job_id("job_ended.job", m.job)? },
         Kind::LeaseDenied(m) => {
             Message::LeaseDenied { lease: LeaseId(m.lease), free: resources("lease_denied.free", m.free)? }
@@ -213,10 +233,13 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
             state: remote_state("object_state.state", m.state)?,
             nested: references("object_state.nested", m.nested)?,
         },
-        Kind::TaskCancel(m) => Message::TaskCancel { task: task("task_cancel.task", &m.task)?, force: m.force },
+        Kind::TaskCancel(m) => {
+            Message::TaskCancel { task: task("task_cancel.task", &m.task)?, force: m.force }
+        }
         Kind::TaskDone(m) => done(m).map_err(|bad| bad.within("task_done"))?,
         Kind::TaskGiveBack(m) => {
-            let each = m.tasks.into_iter().map(|t| Ok((task("task_give_back.tasks.task", &t.task)?, t.attempt)));
+            let each =
+                m.tasks.into_iter().map(|t| Ok((task("task_give_back.tasks.task", &t.task)?, t.attempt)));
             Message::TaskGiveBack { lease: LeaseId(m.lease), tasks: each.collect::<Result<_, BadMessage>>()? }
         }
         Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
@@ -226,7 +249,12 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
 
 fn push(m: wire::TaskPush, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
     if DEPENDENCIES_MAX < m.dependencies.len() {
-        return Err(BadMessage::too_many("dependencies", m.dependencies.len(), DEPENDENCIES_MAX, "dependencies"));
+        return Err(BadMessage::too_many(
+            "dependencies",
+            m.dependencies.len(),
+            DEPENDENCIES_MAX,
+            "dependencies",
+        ));
     }
     let dependencies = m.dependencies.into_iter().map(dependency).collect::<Result<Vec<_>, _>>();
     let task = PushedTask {
@@ -241,8 +269,9 @@ fn push(m: wire::TaskPush, classes: &[Arc<TaskClass>]) -> Result<Message, BadMes
 }
 
 fn dependency(m: wire::PushedDependency) -> Result<PushedDependency, BadMessage> {
-    let parameter = u16::try_from(m.parameter)
-        .map_err(|_| BadMessage::invalid("parameter", format!("{} is more than {}", m.parameter, u16::MAX)))?;
+    let parameter = u16::try_from(m.parameter).map_err(|_| {
+        BadMessage::invalid("parameter", format!("{} is more than {}", m.parameter, u16::MAX))
+    })?;
     Ok(PushedDependency {
         dependency: Dependency { reference: reference("reference", m.reference)?, parameter },
         state: remote_state("state", m.state)?,
@@ -254,7 +283,12 @@ fn done(m: wire::TaskDone) -> Result<Message, BadMessage> {
     let outcome = match required("outcome", m.outcome)? {
         task_done::Outcome::Returned(outputs) => {
             if RETURNS_MAX as usize <= outputs.outputs.len().saturating_sub(1) {
-                return Err(BadMessage::too_many("returned", outputs.outputs.len(), RETURNS_MAX as usize, "outputs"));
+                return Err(BadMessage::too_many(
+                    "returned",
+                    outputs.outputs.len(),
+                    RETURNS_MAX as usize,
+                    "outputs",
+                ));
             }
             let outputs = outputs.outputs.into_iter().map(done_output).collect::<Result<_, _>>();
             DoneOutcome::Returned(outputs.map_err(|bad: BadMessage| bad.within("returned"))?)
@@ -323,12 +357,22 @@ fn failure_link(m: wire::FailureLink) -> Result<Failure, BadMessage> {
         }))
     });
     let user = m.user.map(|user| UserError { type_name: user.type_name, payload: user.payload.into() });
-    Ok(Failure { kind, message: m.message, origin: origin.transpose()?, log_tail: m.log_tail, user, cause: None })
+    Ok(Failure {
+        kind,
+        message: m.message,
+        origin: origin.transpose()?,
+        log_tail: m.log_tail,
+        user,
+        cause: None,
+    })
 }
 
 fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
     if m.num_returns == 0 || RETURNS_MAX < m.num_returns {
-        return Err(BadMessage::invalid("num_returns", format!("{} is not from 1 to {RETURNS_MAX}", m.num_returns)));
+        return Err(BadMessage::invalid(
+            "num_returns",
+            format!("{} is not from 1 to {RETURNS_MAX}", m.num_returns),
+        ));
     }
     let retry_on = match m.retry_on {
         None => RetryOn::Nothing,
@@ -378,7 +422,9 @@ fn label(term: wire::LabelTerm) -> Result<LabelTerm, BadMessage> {
 
 fn class_at(field: &str, index: u32, classes: &[Arc<TaskClass>]) -> Result<Arc<TaskClass>, BadMessage> {
     let class = classes.get(index as usize).cloned();
-    class.ok_or_else(|| BadMessage::invalid(field, format!("class {index} of {} in the packet", classes.len())))
+    class.ok_or_else(|| {
+        BadMessage::invalid(field, format!("class {index} of {} in the packet", classes.len()))
+    })
 }
 
 fn resources(field: &str, set: Option<wire::Resources>) -> Result<Resources, BadMessage> {
@@ -475,7 +521,8 @@ fn wire_failure_link(failure: &Failure) -> wire::FailureLink {
         type_name: user.type_name.clone(),
         payload: Bytes::copy_from_slice(&user.payload),
     });
-    let (kind, message, log_tail) = (failure.kind.to_string(), failure.message.clone(), failure.log_tail.clone());
+    let (kind, message, log_tail) =
+        (failure.kind.to_string(), failure.message.clone(), failure.log_tail.clone());
     wire::FailureLink { kind, message, origin, log_tail, user }
 }
 

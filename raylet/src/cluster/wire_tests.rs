@@ -43,7 +43,8 @@ fn deep_failure(depth: usize) -> Failure {
             attempt: 6,
         })
     };
-    (0..depth).fold(root, |cause, n| Failure::new(FailureKind::DependencyFailed, n.to_string()).because(cause))
+    (0..depth)
+        .fold(root, |cause, n| Failure::new(FailureKind::DependencyFailed, n.to_string()).because(cause))
 }
 
 /// One message of each kind, and several of those that have choices inside.
@@ -108,7 +109,11 @@ fn all_messages() -> Vec<Message> {
         Message::TaskStealBack { lease },
     ];
     all.extend(classes.into_iter().map(|class| Message::LeaseRequest { lease, class, wait: true }));
-    all.extend(states.into_iter().map(|state| Message::ObjectState { object, state, nested: vec![reference_to(2)] }));
+    all.extend(states.into_iter().map(|state| Message::ObjectState {
+        object,
+        state,
+        nested: vec![reference_to(2)],
+    }));
     all
 }
 
@@ -134,9 +139,11 @@ fn every_message_survives_the_wire_and_classes_are_sent_once() {
 #[test]
 fn long_packets_are_split_and_keep_their_numbers() {
     let state = RemoteState::Inline(vec![7; INLINE_BYTES_MAX].into());
-    let each = |n| Message::ObjectState { object: reference_to(n).object, state: state.clone(), nested: Vec::new() };
+    let each =
+        |n| Message::ObjectState { object: reference_to(n).object, state: state.clone(), nested: Vec::new() };
     let messages: Vec<_> = (0..3000).map(each).collect();
-    let parts = encode(NodeId(1), NodeId(2), &Packet { first: 5, acknowledged: 1, messages: messages.clone() });
+    let parts =
+        encode(NodeId(1), NodeId(2), &Packet { first: 5, acknowledged: 1, messages: messages.clone() });
     assert!(1 < parts.len() && parts.iter().all(|p| p.encoded_len() < 2 * SPLIT_BYTES));
     let mut next = 5;
     let mut all = Vec::new();
@@ -158,7 +165,8 @@ fn a_long_chain_of_causes_keeps_its_ends() {
     };
     let sent = only_packet(&Packet { first: 0, acknowledged: 0, messages: vec![message] });
     let received = decode(over_the_wire(&sent)).unwrap();
-    let Message::ObjectState { state: RemoteState::Failed(failure), .. } = &received.packet.messages[0] else {
+    let Message::ObjectState { state: RemoteState::Failed(failure), .. } = &received.packet.messages[0]
+    else {
         panic!("another message");
     };
     assert_eq!((failure.message.as_str(), failure.root().message.as_str()), ("499", "root"));
@@ -170,7 +178,8 @@ fn bad_fields_are_named() {
     let with = |kind| wire::Packet { messages: vec![wire::Message { kind }], ..good.clone() };
     let short = Bytes::from_static(&[0; 19]);
     let lease_request = |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false }));
-    let no_returns = wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
+    let no_returns =
+        wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
     let cases = [
         (wire::Packet { from_node: 0, ..good.clone() }, "from_node"),
         (wire::Packet { to_node: 0, ..good.clone() }, "to_node"),
@@ -181,7 +190,10 @@ fn bad_fields_are_named() {
         (with(Some(Kind::JobEnded(wire::JobEnded { job: 0 }))), "messages.job_ended.job"),
         (with(lease_request(1)), "messages.lease_request.class"),
         (wire::Packet { classes: vec![no_returns], ..good.clone() }, "classes.num_returns"),
-        (wire::Packet { first: u64::MAX, ..with(Some(Kind::LeaseRecall(wire::LeaseRecall { lease: 1 }))) }, "first"),
+        (
+            wire::Packet { first: u64::MAX, ..with(Some(Kind::LeaseRecall(wire::LeaseRecall { lease: 1 }))) },
+            "first",
+        ),
     ];
     for (packet, field) in cases {
         assert_eq!(decode(packet).unwrap_err().field, field);

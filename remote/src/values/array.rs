@@ -87,8 +87,9 @@ impl<T: Element, D: Dimension> Array<T, D> {
         // The shape and the length of the bytes were checked when this array was made, so neither the cast nor the
         // shape can fail; an empty view would show a defect here at once.
         let elements: &[T] = bytemuck::try_cast_slice(&self.bytes).unwrap_or_default();
-        ArrayView::from_shape(self.shape.clone(), elements)
-            .unwrap_or_else(|_| ArrayView::from_shape(D::zeros(self.shape.ndim()), &[]).unwrap_or_else(|_| unreachable!()))
+        ArrayView::from_shape(self.shape.clone(), elements).unwrap_or_else(|_| {
+            ArrayView::from_shape(D::zeros(self.shape.ndim()), &[]).unwrap_or_else(|_| unreachable!())
+        })
     }
 
     /// Number of elements along each axis.
@@ -128,7 +129,8 @@ impl<T: Element, D: Dimension> Array<T, D> {
             return Err(format!("{} bytes are not {:?} elements of {}", bytes.len(), shape.slice(), T::NAME));
         }
         let is_aligned = bytes.as_ptr().addr().is_multiple_of(align_of::<T>());
-        let bytes = if is_aligned { bytes } else { owned_bytes(bytemuck::pod_collect_to_vec::<u8, T>(&bytes)) };
+        let bytes =
+            if is_aligned { bytes } else { owned_bytes(bytemuck::pod_collect_to_vec::<u8, T>(&bytes)) };
         Ok(Self { bytes, shape, element: PhantomData })
     }
 }
@@ -141,11 +143,8 @@ impl<T: Element, D: Dimension> From<ndarray::Array<T, D>> for Array<T, D> {
     fn from(array: ndarray::Array<T, D>) -> Self {
         let shape = array.raw_dim();
         let is_whole = array.is_standard_layout();
-        let (elements, offset) = if is_whole {
-            array.into_raw_vec_and_offset()
-        } else {
-            (array.iter().copied().collect(), None)
-        };
+        let (elements, offset) =
+            if is_whole { array.into_raw_vec_and_offset() } else { (array.iter().copied().collect(), None) };
         let start = offset.unwrap_or(0) * size_of::<T>();
         let bytes = owned_bytes(elements).slice(start..start + shape.size() * size_of::<T>());
         Self { bytes, shape, element: PhantomData }
@@ -182,7 +181,10 @@ impl<'de, T: Element, D: Dimension> Deserialize<'de> for Array<T, D> {
         let written = Written::deserialize(deserializer)?;
         if written.dtype != T::DTYPE {
             let found = dtype_name(written.dtype);
-            return Err(de::Error::custom(format_args!("an array of {found} is not an array of {}", T::NAME)));
+            return Err(de::Error::custom(format_args!(
+                "an array of {found} is not an array of {}",
+                T::NAME
+            )));
         }
         let found = written.shape.len();
         if D::NDIM.is_some_and(|wanted| wanted != found) {

@@ -3,9 +3,9 @@
 use super::Blob;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_schema::ArrowError;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
 use serde::de::{self, Deserializer};
 use serde::ser;
 use serde::{Deserialize, Serialize, Serializer};

@@ -80,9 +80,9 @@ impl<'de> Deserialize<'de> for Blob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Read::deserialize(deserializer)? {
             Read::Inline(PlainRead(bytes)) => Ok(Self(bytes)),
-            Read::Buffer(index) => codec::take_buffer(index)
-                .map(Self)
-                .ok_or_else(|| de::Error::custom(format_args!("there is no buffer {index} beside this value"))),
+            Read::Buffer(index) => codec::take_buffer(index).map(Self).ok_or_else(|| {
+                de::Error::custom(format_args!("there is no buffer {index} beside this value"))
+            }),
         }
     }
 }

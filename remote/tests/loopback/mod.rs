@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a defect in a test")]
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tharsis_object_store::channel::Channel;
-use tharsis_object_store::{Arena, ArenaOptions, Bell, BellBoard, Consumer, PendingLarge, Producer, Segment, SpinPolicy};
+use tharsis_object_store::{
+    Arena, ArenaOptions, Bell, BellBoard, Consumer, PendingLarge, Producer, Segment, SpinPolicy,
+};
 use tharsis_protos::records::*;
 use tharsis_remote::{Client, ClientParts, current, run_worker};
 use tharsis_types::{
@@ -238,7 +240,8 @@ impl Node {
                 add(&counts.regions);
                 let len = bytes.next_multiple_of(4096);
                 let fits = self.arena_next + len <= self.arena_end;
-                let region = if fits { Extent { offset: self.arena_next, len } } else { Extent { offset: 0, len: 0 } };
+                let region =
+                    if fits { Extent { offset: self.arena_next, len } } else { Extent { offset: 0, len: 0 } };
                 self.arena_next += region.len;
                 let failure = encoded(&Failure::new(FailureKind::StoreFull, "the arena is full"));
                 self.send(index, &ToClient::Region { request, region, failure: &failure });
@@ -275,7 +278,8 @@ impl Node {
 
     fn cancel(&mut self, reference: RefId) {
         let task = reference.object.task;
-        let found = self.running.iter().find(|(_, (_, t))| t.task == task).map(|(slot, (at, _))| (*slot, *at));
+        let found =
+            self.running.iter().find(|(_, (_, t))| t.task == task).map(|(slot, (at, _))| (*slot, *at));
         if let Some((slot, at)) = found {
             self.send(at, &ToClient::CancelRun { slot });
         }
@@ -329,14 +333,16 @@ impl Node {
     fn schedule(&mut self) {
         let mut kept = VecDeque::new();
         while let Some(task) = self.waiting.pop_front() {
-            let values: Vec<_> = task.dependencies.iter().map(|d| self.values.get(&d.reference.object)).collect();
+            let values: Vec<_> =
+                task.dependencies.iter().map(|d| self.values.get(&d.reference.object)).collect();
             if values.iter().any(Option::is_none) {
                 kept.push_back(task);
                 continue;
             }
             if let Some(Val::Failed(cause)) = values.iter().flatten().find(|v| matches!(v, Val::Failed(_))) {
                 let cause: Failure = postcard_failure(cause);
-                let failure = Failure::new(FailureKind::DependencyFailed, "an argument failed").because(cause);
+                let failure =
+                    Failure::new(FailureKind::DependencyFailed, "an argument failed").because(cause);
                 self.fail(&task, encoded(&failure));
                 continue;
             }
@@ -379,8 +385,14 @@ impl Node {
             pack::argument(&mut arguments, dependency.parameter, &dependency.reference, &value);
         }
         let arguments = ArgumentsView::new(task.dependencies.len() as u32, &arguments);
-        let record =
-            ToClient::Run { slot, class: task.class, attempt: 0, task: task.task, payload: &task.payload, arguments };
+        let record = ToClient::Run {
+            slot,
+            class: task.class,
+            attempt: 0,
+            task: task.task,
+            payload: &task.payload,
+            arguments,
+        };
         self.send(index, &record);
         self.peers[index].running.push(slot);
         self.running.insert(slot, (index, task));

@@ -210,7 +210,9 @@ fn e3_labels() {
     let _entered = runtime.enter();
     let key = || "zone".to_owned();
     let is_in = |zone: &str| LabelTerm::In(key(), vec![zone.to_owned()]);
-    let ran_on = |selectors: Vec<Vec<LabelTerm>>| here::options().labels(selectors).remote().get_timeout(SOON).unwrap();
+    let ran_on = |selectors: Vec<Vec<LabelTerm>>| {
+        here::options().labels(selectors).remote().get_timeout(SOON).unwrap()
+    };
     let [plain, a, b] = [0, 1, 2].map(|index| cluster.node(index).unwrap());
     assert_eq!(ran_on(vec![vec![is_in("a")]]), a);
     assert_eq!(ran_on(vec![vec![is_in("b")]]), b);

@@ -107,7 +107,9 @@ fn attempt(run: fn(Mode), mode: Mode) -> Result<(), String> {
     }
     thread.join().map_err(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
-        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked").to_owned()
+        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("it panicked")
+            .to_owned()
     })
 }
 
@@ -115,7 +117,9 @@ fn expect(not_yet: Option<&str>, outcome: Result<(), String>) -> Result<(), Fail
     match (not_yet, outcome) {
         (None, outcome) => outcome.map_err(Failed::from),
         (Some(_), Err(_)) => Ok(()),
-        (Some(reason), Ok(())) => Err(format!("it passes; take it off the list (reason there: {reason})").into()),
+        (Some(reason), Ok(())) => {
+            Err(format!("it passes; take it off the list (reason there: {reason})").into())
+        }
     }
 }
 
@@ -309,7 +313,8 @@ fn node_pids() -> std::sync::MutexGuard<'static, Vec<u32>> {
 
 /// Processes, segments and files of this run that are still there.
 fn left_behind() -> Vec<String> {
-    let mut left: Vec<_> = processes::children(std::process::id()).iter().map(|p| format!("process {p}")).collect();
+    let mut left: Vec<_> =
+        processes::children(std::process::id()).iter().map(|p| format!("process {p}")).collect();
     let mut pids = node_pids().clone();
     pids.push(std::process::id());
     left.extend(pids.iter().flat_map(|pid| processes::segments(*pid)).map(|name| format!("segment {name}")));

@@ -43,13 +43,17 @@ pub fn descendants(parent: u32) -> Vec<u32> {
 pub fn segments(pid: u32) -> Vec<String> {
     let head = format!("tharsis-{pid}-");
     let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.starts_with(&head)).collect()
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(&head))
+        .collect()
 }
 
 /// Name of a process; empty if there is none.
 #[must_use]
 pub fn name(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| String::new(), |name| name.trim().to_owned())
+    fs::read_to_string(format!("/proc/{pid}/comm"))
+        .map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
 
 /// Memory of a process that is in RAM.

@@ -121,7 +121,11 @@ fn task_payload_above_the_store(mode: Mode) {
     assert_eq!(error.kind(), FailureKind::ObjectTooLarge);
     assert!(error.to_string().contains(&(64 << 20).to_string()), "both sizes: {error}");
     assert_eq!(put(&Blob::from(vec![0; 2 << 30])).unwrap_err().kind(), FailureKind::ObjectTooLarge);
-    assert_eq!(text_length::remote("x".repeat(3_000_000)).get().unwrap(), 3_000_000, "by value, through the store");
+    assert_eq!(
+        text_length::remote("x".repeat(3_000_000)).get().unwrap(),
+        3_000_000,
+        "by value, through the store"
+    );
     session.await_quiet();
 }
 
@@ -183,7 +187,10 @@ fn check_crash(mode: Mode, how: &str, shown: &str) {
     assert!(failure.message.contains(shown), "{error}");
     assert!(failure.log_tail.contains(&format!("last words of {how}")), "{error}");
     let origin = failure.origin.as_ref().unwrap();
-    assert!(origin.attempt == 2 && origin.pid.is_some() && origin.task_name.ends_with("ends_itself"), "{origin:?}");
+    assert!(
+        origin.attempt == 2 && origin.pid.is_some() && origin.task_name.ends_with("ends_itself"),
+        "{origin:?}"
+    );
     assert_eq!(marks(&ran), 3);
     assert_eq!(add::remote(1, 2).get().unwrap(), 3);
     session.await_quiet();
@@ -362,9 +369,16 @@ fn get_with_odd_timeouts(mode: Mode) {
         for reference in [&slow.clone(), &loops::remote(path("started"), path("end"))] {
             assert_eq!(reference.get_timeout(bad).unwrap_err().kind(), FailureKind::InvalidArgument);
         }
-        assert_eq!(sum.get_timeout(bad).unwrap_err().kind(), FailureKind::InvalidArgument, "of a ready one as well");
+        assert_eq!(
+            sum.get_timeout(bad).unwrap_err().kind(),
+            FailureKind::InvalidArgument,
+            "of a ready one as well"
+        );
         let options = Wait { timeout: Some(bad.into()), ..Wait::default() };
-        assert_eq!(wait(std::slice::from_ref(&slow), options).unwrap_err().kind(), FailureKind::InvalidArgument);
+        assert_eq!(
+            wait(std::slice::from_ref(&slow), options).unwrap_err().kind(),
+            FailureKind::InvalidArgument
+        );
     }
     open_gate(&path("end"));
     assert_eq!(slow.get_timeout(f64::INFINITY).unwrap(), 7);

@@ -206,7 +206,8 @@ fn shutdown_leaves_nothing(mode: Mode) {
         (gate.clone(), waits_for::remote(gate))
     };
     session.await_report("it runs", |r| r.running_count == 1);
-    let pids: Vec<_> = before.iter().flat_map(|pid| processes::descendants(*pid)).chain(before.clone()).collect();
+    let pids: Vec<_> =
+        before.iter().flat_map(|pid| processes::descendants(*pid)).chain(before.clone()).collect();
     let started = Instant::now();
     drop(session);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());

@@ -20,7 +20,6 @@ fn main() -> ExitCode {
     if let Some(outcome) = ends::run_as_driver() {
         return outcome;
     }
-    let all =
-        [values::ALL, references::ALL, scheduling::ALL, bad_input::ALL, store_socket::ALL, ends::ALL];
+    let all = [values::ALL, references::ALL, scheduling::ALL, bad_input::ALL, store_socket::ALL, ends::ALL];
     tharsis_scenarios::run(&all, NOT_YET)
 }

@@ -51,7 +51,13 @@ fn assert_serves(session: &Session) {
 }
 
 fn hello(role: Role) -> Hello {
-    Hello { magic: HELLO_MAGIC, version: PROTOCOL_VERSION, pid: std::process::id(), role, functions: Vec::new() }
+    Hello {
+        magic: HELLO_MAGIC,
+        version: PROTOCOL_VERSION,
+        pid: std::process::id(),
+        role,
+        functions: Vec::new(),
+    }
 }
 
 fn ask(stream: &UnixStream, hello: &Hello) -> Answer {
@@ -63,7 +69,8 @@ fn ask(stream: &UnixStream, hello: &Hello) -> Answer {
 fn socket_first_frame_is_no_hello(mode: Mode) {
     let session = mode.start(1);
     let stranger = Hello { magic: *b"whatever", ..hello(Role::Worker { start: 1 }) };
-    let frames: [&[u8]; 4] = [b"", b"GET / HTTP/1.1", &[0xFF; 1000], &postcard::to_allocvec(&stranger).unwrap()];
+    let frames: [&[u8]; 4] =
+        [b"", b"GET / HTTP/1.1", &[0xFF; 1000], &postcard::to_allocvec(&stranger).unwrap()];
     for frame in frames {
         let stream = connect(&session);
         send_frame(&stream, frame, HELLO_BYTES_MAX, None).unwrap();

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime};
 use tharsis::prelude::*;
-use tharsis_scenarios::{Mode, Scenario, await_file, await_within, mark, marks, open_gate, processes, scenarios};
+use tharsis_scenarios::{
+    Mode, Scenario, await_file, await_within, mark, marks, open_gate, processes, scenarios,
+};
 use tharsis_types::limits::INLINE_BYTES_MAX;
 use tharsis_types::payload::{FrameLayout, PayloadKind};
 
@@ -130,7 +132,10 @@ fn a3_error_chain(mode: Mode) {
     let a = breaks::remote(7);
     let c = goes_on::remote(goes_on::remote(&a, ran.clone()), ran.clone());
     let error = c.get().unwrap_err();
-    assert_eq!((error.kind(), error.downcast::<Broken>()), (FailureKind::DependencyFailed, Some(Broken { shard: 7 })));
+    assert_eq!(
+        (error.kind(), error.downcast::<Broken>()),
+        (FailureKind::DependencyFailed, Some(Broken { shard: 7 }))
+    );
     let root = error.failure().root();
     assert_eq!((root.kind, root.message.as_str()), (FailureKind::UserError, "shard 7 is broken"));
     let origin = root.origin.as_ref().expect("where it failed");
@@ -166,7 +171,10 @@ fn a4_wait(mode: Mode) {
     assert_eq!(ids(&ready), [all[2].id(), all[5].id(), all[8].id()]);
     let others: Vec<_> = all.iter().filter(|r| !ids(&ready).contains(&r.id())).map(ObjectRef::id).collect();
     assert_eq!(ids(&rest), others, "both parts keep the given order");
-    assert!(ready.iter().all(|r| tharsis::locations(r).is_empty()), "bytes were fetched that nobody asked for");
+    assert!(
+        ready.iter().all(|r| tharsis::locations(r).is_empty()),
+        "bytes were fetched that nobody asked for"
+    );
     let started = Instant::now();
     assert_eq!(wait(&all, some(4, 0.0)).unwrap().0.len(), 3, "a timeout of 0 looks once");
     assert!(started.elapsed() < Duration::from_millis(200));
@@ -373,7 +381,8 @@ fn a11_retry_of_listed_errors(mode: Mode) {
     let listed = fails_until::options().max_retries(2).retry_on::<NotNow>();
     assert_eq!(listed.remote(2, ran("listed")).get().unwrap(), 2);
     assert_eq!(marks(&ran("listed")), 3);
-    let never = fails_until::options().max_retries(2).retry_on::<NotNow>().remote(9, ran("never")).get().unwrap_err();
+    let never =
+        fails_until::options().max_retries(2).retry_on::<NotNow>().remote(9, ran("never")).get().unwrap_err();
     assert_eq!((never.downcast::<NotNow>(), marks(&ran("never"))), (Some(NotNow), 3));
     assert_eq!(never.failure().origin.as_ref().unwrap().attempt, 2);
     let other = fails_otherwise::remote(ran("other")).get().unwrap_err();
