@@ -327,7 +327,7 @@ impl Cluster {
                 let pending = self.pending();
                 self.fail("everything ends", format!("no end in sight; {pending}"));
             }
-            if self.summary.event_count % 16 == 0 {
+            if self.summary.event_count.is_multiple_of(16) {
                 self.check_often();
             }
             self.finish_step()?;
