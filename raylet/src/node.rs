@@ -46,6 +46,7 @@ pub struct NodeHandle {
     id: NodeId,
     inbox: Arc<Inbox>,
     board: BellBoard,
+    board_segment: Arc<Segment>,
     arena: Arc<Arena>,
     registry: Arc<Registry>,
     socket: Option<LocalSocket>,
@@ -154,6 +155,7 @@ impl Parts {
             id: self.id,
             inbox: self.inbox,
             board: self.board,
+            board_segment: self.board_segment,
             arena: self.arena,
             registry: self.registry,
             socket,
@@ -317,6 +319,8 @@ impl NodeHandle {
         if let Some(socket) = &self.socket {
             socket.stop();
         }
+        // Whoever still holds this node, a thread that the end of the process overtakes: no name stays.
+        let _gone = self.board_segment.unlink();
     }
 
     /// Ends the loop, the workers and the socket.
