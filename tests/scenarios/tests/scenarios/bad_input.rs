@@ -22,6 +22,7 @@ pub const ALL: &[Scenario] = scenarios![
         task_with_bad_options,
         task_is_cancelled_after_its_end,
         task_is_cancelled_before_its_start,
+        task_is_cancelled_with_its_children,
         task_runs_out_of_time,
         get_with_odd_timeouts,
         wait_for_more_than_there_is,
@@ -300,7 +301,8 @@ fn task_that_no_node_can_run(mode: Mode) {
     let _entered = session.enter();
     let waiting = add::options().num_gpus(8.0).remote(1, 2);
     let report = session.await_report("it is listed", |r| !r.pending.is_empty());
-    assert!(report.pending[0].reason.contains("GPU"), "{:?}", report.pending);
+    let reason = &report.pending[0].reason;
+    assert!(reason.contains("no node can ever run it") && reason.contains("0 of 8 GPU"), "{reason}");
     cancel(&waiting, false, false).unwrap();
     assert_eq!(waiting.get_timeout(10.0).unwrap_err().kind(), FailureKind::Cancelled);
 }
@@ -351,6 +353,29 @@ fn task_is_cancelled_before_its_start(mode: Mode) {
     assert_eq!((first.get().unwrap(), marks(&ran)), (7, 0));
     drop((first, second, after));
     session.await_quiet();
+}
+
+#[remote]
+fn has_a_child(started: String, until: String) -> Result<u32, Error> {
+    loops::options().max_retries(0).remote(started, until).get()
+}
+
+/// A task that is cancelled with all it submitted takes its running child along.
+fn task_is_cancelled_with_its_children(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let (started, end) = (session.path("started"), session.path("end"));
+    let parent = has_a_child::options().max_retries(0).remote(started.clone(), end.clone());
+    await_within(Duration::from_secs(20), "the child runs", || std::path::Path::new(&started).exists());
+    cancel(&parent, true, true).unwrap();
+    assert_eq!(parent.get_timeout(10.0).unwrap_err().kind(), FailureKind::Cancelled);
+    let until = Instant::now() + Duration::from_secs(2);
+    while session.report().running_count > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let running = session.report().running_count;
+    open_gate(&end);
+    assert_eq!(running, 0, "the child goes on");
 }
 
 /// Timeouts of 0, below 0, and not a number.
