@@ -49,7 +49,7 @@ fn sources() -> BTreeMap<PathBuf, String> {
     fn walk(folder: &Path, out: &mut BTreeMap<PathBuf, String>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            if path.is_dir() && !["target", ".git", "generated", "ui"].contains(&name.as_str()) {
+            if path.is_dir() && !["target", ".git", "generated", "misuse"].contains(&name.as_str()) {
                 walk(&path, out);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 out.insert(path.clone(), fs::read_to_string(&path).unwrap());

@@ -1,3 +1,5 @@
+//! Tests of `wire`: every message survives the wire, and no bytes make it panic.
+
 use super::*;
 use proptest::prelude::*;
 use tharsis_types::JobId;
