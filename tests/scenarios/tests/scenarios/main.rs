@@ -3,6 +3,10 @@
 //! The program is its own worker and node, so these tests bring their own `main`; a name on the command line filters
 //! as usual. Behaviours that need several nodes are not here.
 
+#![forbid(unsafe_code)]
+// All of it is test code.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bad_input;
 mod ends;
 mod references;
