@@ -231,7 +231,9 @@ impl Node {
                     None => self.watch(index, token, reference.object),
                 }
             }
-            FromClient::Hold { .. } => add(&counts.holds),
+            FromClient::Hold { .. } => {
+                add(&counts.holds);
+            }
             FromClient::Put { object, value, .. } => {
                 let value = owned(&value);
                 self.finish(object, value);
