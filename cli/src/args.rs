@@ -88,10 +88,10 @@ pub struct NodeArgs {
     #[arg(long)]
     pub socket: Option<PathBuf>,
     /// CPUs it offers; by default those of the machine.
-    #[arg(long, value_parser = amount)]
+    #[arg(long, value_parser = amount, allow_negative_numbers = true)]
     pub num_cpus: Option<f64>,
     /// GPUs it offers.
-    #[arg(long, value_parser = amount)]
+    #[arg(long, value_parser = amount, allow_negative_numbers = true)]
     pub num_gpus: Option<f64>,
     /// Accept more GPUs than the machine has.
     #[arg(long)]
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn bad_arguments_are_refused_with_flag_and_value() {
         let bad: &[(&[&str], &[&str])] = &[
-            (&["start"], &["--address"]),
+            (&["start"], &["--head"]),
             (&["start", "--address", "somewhere"], &["--address", "somewhere", "HOST:PORT"]),
             (&["start", "--head", "--store", "4x"], &["--store", "4x", "MiB"]),
             (&["start", "--head", "--store", "1KiB"], &["--store", "smallest"]),

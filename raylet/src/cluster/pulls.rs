@@ -200,6 +200,8 @@ impl Shared {
             if job.is_fresh {
                 self.arena.populate(offset, step).map_err(|e| e.to_string())?;
             }
+            // The kernel copies into our mapping: filling its page tables first is many times faster than a fault per page.
+            self.arena.map().populate_read(offset, step).map_err(|e| e.to_string())?;
             let mut slot = self.arena.map().write(offset, step).map_err(|e| e.to_string())?;
             self.connections.fetch(job.from, &job.object.to_bytes(), done, &mut slot, STEP_WAIT)?;
             done += step;
