@@ -8,14 +8,14 @@
 use std::error::Error;
 use std::thread;
 use std::time::Instant;
-use tharsis_object_store::{Arena, ArenaOptions, copy_large};
+use tharsis_object_store::{Arena, copy_large};
 
 const BYTES: usize = 1 << 30;
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arena = Arena::create(BYTES as u64, ArenaOptions { huge_pages: true })?;
-    arena.populate(0, BYTES as u64)?;
+    let arena = Arena::create(BYTES as u64)?;
+    arena.map().make_pages(0, BYTES as u64)?;
     let mut slot = arena.map().write(0, BYTES as u64)?;
     let source = vec![7_u8; BYTES];
     let (low, high) = source.split_at(BYTES / 2);

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
+use tharsis_object_store::Arena;
 use tharsis_object_store::transfer::{FileRange, ObjectKey, Receiver, Source, SourceRange, serve};
-use tharsis_object_store::{Arena, ArenaOptions};
 
 const BYTES: usize = 1 << 30;
 const CHUNK: usize = 1 << 20;
@@ -34,8 +34,8 @@ impl Source for OneObject {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arena = Arena::create(2 * BYTES as u64, ArenaOptions { huge_pages: true })?;
-    arena.populate(0, 2 * BYTES as u64)?;
+    let arena = Arena::create(2 * BYTES as u64)?;
+    arena.map().make_pages(0, 2 * BYTES as u64)?;
     arena.map().write(0, BYTES as u64)?.fill(7);
     let mut target = arena.map().write(BYTES as u64, BYTES as u64)?;
     target.fill(1);

@@ -4,47 +4,35 @@
 //! and growing, so that no process can make another one's mapping fault. Clients receive the descriptor over the
 //! local socket and map it with [`ArenaMap::from_fd`].
 //!
-//! A page exists once it was touched. [`Arena::populate`] makes pages before anybody writes to them, so that
-//! exhaustion is an error here instead of SIGBUS in a client, and so that clients do not pay for clearing them. Pages
-//! of freed ranges are warm and are better used again; [`Arena::punch`] gives them back to the system when the node
-//! needs memory more than speed.
+//! A page exists once it was touched; whoever writes makes it ([`ArenaMap::make_pages`]). Pages of freed ranges are warm
+//! and are better used again; [`Arena::punch`] gives them back to the system when the node needs memory more than
+//! speed.
 //!
 //! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is different
-//! but speed. They come only through a mapping, so with them pages are made by touching, without by `fallocate`.
+//! but speed.
 
-use crate::error::{NoSpace, StoreError, check_range};
+use crate::error::{StoreError, check_range};
 use crate::map::ArenaMap;
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
 use rustix::io::Errno;
-use rustix::mm::Advice;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
 /// Sizes of arenas are rounded up to this: one huge page.
 pub const ARENA_UNIT_BYTES: u64 = 2 << 20;
-/// Largest arena.
-pub const ARENA_BYTES_MAX: u64 = 1 << 46;
+/// Largest arena: a process maps it twice, and has 2^47 bytes of addresses.
+pub const ARENA_BYTES_MAX: u64 = 1 << 45;
 
-/// Pages made per system call: short enough that signals do not make it start over for ever.
-const POPULATE_STEP_BYTES: u64 = 64 << 20;
 const SHMEM_HUGE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 const PLACE: &str = "the object arena";
-
-/// How an arena is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArenaOptions {
-    /// Use huge pages where the machine has them for shared memory.
-    pub huge_pages: bool,
-}
 
 /// The memory that object bytes live in.
 pub struct Arena {
     fd: OwnedFd,
     map: Arc<ArenaMap>,
-    huge_pages: bool,
 }
 
 impl Arena {
@@ -52,7 +40,7 @@ impl Arena {
     ///
     /// # Errors
     /// `BadSize` if it is empty or too large, `System` if the system has no such files or no address space.
-    pub fn create(bytes: u64, options: ArenaOptions) -> Result<Arena, StoreError> {
+    pub fn create(bytes: u64) -> Result<Arena, StoreError> {
         if bytes == 0 || ARENA_BYTES_MAX < bytes {
             let (min_bytes, max_bytes) = (1, ARENA_BYTES_MAX);
             return Err(StoreError::BadSize { what: "an arena", bytes, min_bytes, max_bytes });
@@ -65,35 +53,7 @@ impl Arena {
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|cause| StoreError::system("seal the arena", cause))?;
         let map = Arc::new(ArenaMap::whole(&fd, len)?);
-        Ok(Arena { fd, map, huge_pages: options.huge_pages && huge_pages_available() })
-    }
-
-    /// Makes all pages of a range exist.
-    ///
-    /// # Errors
-    /// [`NoSpace`] if the system has no more memory, `OutOfBounds`.
-    pub fn populate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range(PLACE, self.len(), offset, len)?;
-        let page_bytes = self.map.page_bytes();
-        let end = (offset + len).next_multiple_of(page_bytes).min(self.len());
-        let mut at = offset - offset % page_bytes;
-        while at < end {
-            let step_bytes = POPULATE_STEP_BYTES.min(end - at);
-            match self.populate_step(at, step_bytes) {
-                Ok(()) => at += step_bytes,
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(Errno::NOSPC | Errno::NOMEM | Errno::FAULT) => {
-                    let no_space = NoSpace {
-                        needed_bytes: end - at,
-                        available_bytes: available_memory_bytes(),
-                        place: PLACE,
-                    };
-                    return Err(no_space.into());
-                }
-                Err(cause) => return Err(StoreError::system("make pages of the arena", cause)),
-            }
-        }
-        Ok(())
+        Ok(Arena { fd, map })
     }
 
     /// Gives the whole pages of a range back to the system; their contents become zeros.
@@ -111,6 +71,7 @@ impl Arena {
             return Ok(());
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        self.map.forget_pages(start, end);
         loop {
             match fallocate(&self.fd, flags, start, end - start) {
                 Ok(()) => return Ok(()),
@@ -139,21 +100,6 @@ impl Arena {
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
-
-    /// Whether huge pages were asked for and the machine has them.
-    pub fn huge_pages(&self) -> bool {
-        self.huge_pages
-    }
-
-    fn populate_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
-        if self.huge_pages {
-            match self.map.advise(offset, len, Advice::LinuxPopulateWrite) {
-                Err(Errno::INVAL | Errno::NOSYS) => {}
-                outcome => return outcome,
-            }
-        }
-        fallocate(&self.fd, FallocateFlags::empty(), offset, len)
-    }
 }
 
 /// Whether the machine gives huge pages to shared memory, at least on advice.
@@ -164,12 +110,6 @@ pub fn huge_pages_available() -> bool {
             ["[always]", "[within_size]", "[advise]", "[force]"].iter().any(|mode| text.contains(mode))
         })
     })
-}
-
-/// What the system says it could still give, for the message only.
-fn available_memory_bytes() -> u64 {
-    let info = rustix::system::sysinfo();
-    (info.freeram as u64).saturating_mul(u64::from(info.mem_unit))
 }
 
 #[cfg(test)]

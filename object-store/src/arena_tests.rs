@@ -6,7 +6,7 @@ use rustix::fs::fstat;
 const PAGE: u64 = 4096;
 
 fn arena() -> Arena {
-    Arena::create(1, ArenaOptions { huge_pages: true }).unwrap()
+    Arena::create(1).unwrap()
 }
 
 fn client(arena: &Arena) -> Arc<ArenaMap> {
@@ -18,8 +18,8 @@ fn what_a_client_writes_the_others_read() {
     let arena = arena();
     assert_eq!(arena.len(), ARENA_UNIT_BYTES);
     let (writer, reader) = (client(&arena), client(&arena));
-    arena.populate(0, 4 * PAGE).unwrap();
     writer.grant(PAGE, 2 * PAGE).unwrap();
+    writer.make_pages(PAGE, 2 * PAGE).unwrap();
     let mut slot = writer.write(PAGE + 64, 100).unwrap();
     slot.fill(7);
     assert_eq!((slot.offset(), slot.len()), (PAGE + 64, 100));
@@ -74,16 +74,22 @@ fn a_slot_is_exclusive_while_it_lives() {
 
 #[test]
 fn pages_come_and_go() {
-    let arena = Arena::create(32 << 20, ArenaOptions { huge_pages: false }).unwrap();
+    let arena = Arena::create(32 << 20).unwrap();
     let blocks = || fstat(arena.fd()).unwrap().st_blocks as u64 * 512;
     assert_eq!(blocks(), 0);
-    arena.populate(100, 8 << 20).unwrap();
+    let map = arena.map();
+    map.make_pages(100, 8 << 20).unwrap();
+    map.make_pages(200, PAGE).unwrap();
     assert_eq!(blocks(), (8 << 20) + PAGE);
-    arena.map().write(PAGE, 8).unwrap().fill(9);
+    map.write(PAGE, 8).unwrap().fill(9);
     arena.punch(PAGE - 1, 2 * PAGE).unwrap();
-    assert_eq!(arena.map().read(PAGE, 8).unwrap(), [0; 8]);
+    assert_eq!(map.read(PAGE, 8).unwrap(), [0; 8]);
+    let before = blocks();
+    arena.punch(4 * PAGE, 2 * PAGE).unwrap();
+    map.make_pages(4 * PAGE, 2 * PAGE).unwrap();
+    assert_eq!(blocks(), before, "pages that were given back are made again");
     arena.punch(0, arena.len()).unwrap();
-    assert!(arena.populate(0, arena.len() + 1).is_err());
+    assert!(map.make_pages(0, arena.len() + 1).is_err());
     assert!(arena.punch(arena.len(), 1).is_err());
 }
 
@@ -95,6 +101,6 @@ fn an_unsealed_or_wrong_file_is_refused() {
     let arena = arena();
     assert!(ArenaMap::from_fd(arena.fd(), arena.len() + 1).is_err());
     assert!(ftruncate(arena.fd(), 0).is_err());
-    assert!(Arena::create(0, ArenaOptions { huge_pages: false }).is_err());
-    assert!(Arena::create(u64::MAX, ArenaOptions { huge_pages: false }).is_err());
+    assert!(Arena::create(0).is_err());
+    assert!(Arena::create(u64::MAX).is_err());
 }

@@ -11,18 +11,35 @@
 #![allow(unsafe_code)]
 
 use crate::error::StoreError;
-use std::thread;
+use crate::map::WriteSlot;
+use std::sync::Arc;
+use std::{io, thread};
 
 /// From here on a part is written with streaming stores: it would not fit the second-level cache.
 pub const STREAM_BYTES_MIN: usize = 2 << 20;
 /// From here on two threads share the copy; below, starting one costs more than it saves.
 pub const SPLIT_BYTES_MIN: usize = 8 << 20;
 
-/// Copies `parts` one behind the other into `target`, which they must fill exactly.
+/// Pages are made, then filled, in steps of this size: while one thread waits for the system to clear pages, the other
+/// copies.
+const STEP_BYTES: usize = 4 << 20;
+
+/// Copies `parts` one behind the other into a slot, which they must fill exactly, making pages as it goes.
 ///
 /// # Errors
-/// `BadSize` if the parts are longer or shorter than the target; then nothing is copied.
-pub fn copy_large(target: &mut [u8], parts: &[&[u8]]) -> Result<(), StoreError> {
+/// `BadSize` if the parts are longer or shorter than the target; then nothing is copied. `NoSpace` if the system has
+/// no memory for the pages.
+pub fn copy_large(slot: &mut WriteSlot, parts: &[&[u8]]) -> Result<(), StoreError> {
+    let (map, offset) = (Arc::clone(slot.map()), slot.offset());
+    copy_in_steps(slot, parts, &|start, len| map.make_pages(offset + start as u64, len as u64))
+}
+
+/// As [`copy_large`]; `prepare` is told of each range (first byte, bytes) before it is written.
+fn copy_in_steps(
+    target: &mut [u8],
+    parts: &[&[u8]],
+    prepare: &(impl Fn(usize, usize) -> Result<(), StoreError> + Sync),
+) -> Result<(), StoreError> {
     let bytes = parts.iter().map(|p| p.len() as u64).sum::<u64>();
     let room = target.len() as u64;
     if bytes != room {
@@ -31,31 +48,43 @@ pub fn copy_large(target: &mut [u8], parts: &[&[u8]]) -> Result<(), StoreError> 
     }
     let is_split =
         SPLIT_BYTES_MIN <= target.len() && thread::available_parallelism().is_ok_and(|n| 1 < n.get());
-    if is_split {
-        copy_split(target, parts);
-    } else {
-        copy_parts(target, parts.iter().copied());
+    if !is_split {
+        return copy_range(target, 0, parts, prepare);
     }
-    Ok(())
-}
-
-fn copy_split(target: &mut [u8], parts: &[&[u8]]) {
     let middle = (target.len() / 2).next_multiple_of(4096).min(target.len());
     let (low, high) = target.split_at_mut(middle);
     let mut high = Some(high);
     thread::scope(|scope| {
         let helper = thread::Builder::new().name("copy".into());
         // Should no thread start, `high` stays here and is copied below.
-        let _ = helper.spawn_scoped(scope, || {
-            if let Some(high) = high.take() {
-                copy_parts(high, window(parts, middle, usize::MAX));
-            }
+        let helper = helper.spawn_scoped(scope, || match high.take() {
+            Some(high) => copy_range(high, middle, parts, prepare),
+            None => Ok(()),
         });
-        copy_parts(low, window(parts, 0, middle));
-    });
-    if let Some(high) = high {
-        copy_parts(high, window(parts, middle, usize::MAX));
+        let done = copy_range(low, 0, parts, prepare);
+        let helped = helper.map_or(Ok(Ok(())), thread::ScopedJoinHandle::join);
+        done.and(
+            helped.unwrap_or_else(|_| Err(StoreError::system("copy", io::Error::other("a thread panicked")))),
+        )
+    })?;
+    high.map_or(Ok(()), |high| copy_range(high, middle, parts, prepare))
+}
+
+/// Fills `target`, which lies `start` bytes into the concatenation of `parts`.
+fn copy_range(
+    target: &mut [u8],
+    start: usize,
+    parts: &[&[u8]],
+    prepare: &impl Fn(usize, usize) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut at = start;
+    for step in target.chunks_mut(STEP_BYTES) {
+        prepare(at, step.len())?;
+        let end = at + step.len();
+        copy_parts(step, window(parts, at, end));
+        at = end;
     }
+    Ok(())
 }
 
 /// The pieces of `parts` that lie in `start..end` of their concatenation.
@@ -190,6 +219,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn noise(len: usize, seed: u32) -> Vec<u8> {
         let mut state = seed;
@@ -206,7 +236,13 @@ mod tests {
         let borrowed: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let total: usize = lens.iter().sum();
         let mut target = vec![0xEE; total + 2 * skew];
-        copy_large(&mut target[skew..skew + total], &borrowed).unwrap();
+        let prepared = AtomicUsize::new(0);
+        let prepare = |_, len| {
+            prepared.fetch_add(len, Ordering::Relaxed);
+            Ok(())
+        };
+        copy_in_steps(&mut target[skew..skew + total], &borrowed, &prepare).unwrap();
+        assert_eq!(prepared.into_inner(), total);
         assert!(target[skew..skew + total] == parts.concat(), "{lens:?} at {skew}");
         assert!(target[..skew].iter().chain(&target[skew + total..]).all(|b| *b == 0xEE));
     }
@@ -252,7 +288,7 @@ mod tests {
 
     #[test]
     fn parts_must_fill_the_target() {
-        assert!(copy_large(&mut [0; 3], &[&[1; 2]]).is_err());
-        assert!(copy_large(&mut [0; 3], &[&[1; 2], &[1; 2]]).is_err());
+        assert!(copy_in_steps(&mut [0; 3], &[&[1; 2]], &|_, _| Ok(())).is_err());
+        assert!(copy_in_steps(&mut [0; 3], &[&[1; 2], &[1; 2]], &|_, _| Ok(())).is_err());
     }
 }

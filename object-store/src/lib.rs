@@ -13,7 +13,6 @@
 //! | where do object bytes live | [`arena`] |
 //! | who may read and write them | [`map`] |
 //! | how are large values copied at memory speed | [`copy`] |
-//! | which range of the arena is free | [`extent`] |
 //! | how does a client meet its node | [`local_socket`] |
 //! | how do object bytes reach another node | [`transfer`] |
 //!
@@ -52,20 +51,17 @@ pub mod arena;
 
 pub mod copy;
 
-pub mod extent;
-
 pub mod local_socket;
 
 mod transfer_frame;
 
 pub mod transfer;
 
-pub use arena::{Arena, ArenaOptions};
+pub use arena::Arena;
 pub use bell::{Bell, BellBoard, SpinPolicy};
 pub use channel::Channel;
 pub use copy::copy_large;
 pub use error::{NoSpace, StoreError};
-pub use extent::{Extent, ExtentAllocator, ExtentError};
 pub use map::{ArenaMap, ArenaSlice, WriteSlot};
 pub use ring::{Consumer, PendingLarge, Producer, PushError, RingCorrupt, RingPlace};
 pub use segment::Segment;

@@ -1,9 +1,10 @@
-//! A process's view of the arena: one mapping, readable everywhere, writable where granted.
+//! A process's view of the arena: readable everywhere, writable where granted.
 //!
-//! A client maps the whole arena once, read-only. The node grants it page-aligned ranges, which become writable in
-//! this client alone; when a range is retired it is read-only again, so a write through an old address faults
-//! in the client that made the mistake and nowhere else. In the node's own process (and so in an embedded program)
-//! the mapping is writable throughout and grants are not needed.
+//! The arena is mapped twice. All that is read is read through a mapping without the right to write, so whoever keeps
+//! an old address can spoil nothing; the other mapping is reached through a [`WriteSlot`] alone, and a slot is given
+//! out only within ranges that the node granted (in the node's own process, and so in an embedded program, anywhere).
+//! One mapping whose protection follows the grants would do as well and cost more than the copy itself: changing the
+//! protection of a gigabyte takes 20 to 30 ms each way, and its page tables then want filling anew, 100 ms.
 //!
 //! *Who may touch what.* Bytes are written by the holder of a [`WriteSlot`] before they are sealed, and read
 //! by anyone after; the layers above give a range to a new writer only when nobody reads it any more. This module
@@ -11,40 +12,46 @@
 //! through this map while a slot covers it. What it cannot see is another process that breaks the rule; a reader then gets
 //! wrong bytes, which checksums find, and never an address outside the arena.
 //!
-//! *Faults.* The file is sealed against shrinking (checked on opening), so an address in bounds always has a file page
-//! behind it; the node allocates pages before it grants them.
+//! *Pages.* The file is sealed against shrinking (checked on opening), so an address in bounds always has a file page
+//! behind it, or gets one. Whoever is about to write much makes the pages first ([`ArenaMap::make_pages`]): three times
+//! as fast as fault by fault, and exhaustion is an error instead of SIGBUS. A map remembers which it made; they stay
+//! when a range is granted anew. If the node gave them back to the system meanwhile, writing takes faults again, no more.
 
 #![allow(unsafe_code)]
 
-use crate::error::{StoreError, check_range};
+use crate::arena::huge_pages_available;
+use crate::error::{NoSpace, StoreError, check_range};
 use crate::ranges::RangeSet;
-use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
+use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_get_seals, fstat};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ops::{Deref, DerefMut};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ranges from this size on get their page tables filled when they are granted: about 19 GB/s against 2 GB/s of
-/// faulting in page by page; below it the system call costs more than the faults.
-pub const POPULATE_BYTES_MIN: u64 = 1 << 20;
+/// Pages made per system call: short enough that signals do not make it start over for ever.
+const STEP_BYTES: u64 = 64 << 20;
+/// Pages that exist are entered into the page tables for reading from this size on; below, faults cost less than the call.
+const POPULATE_READ_BYTES_MIN: u64 = 1 << 20;
+const PLACE: &str = "the object arena";
 
-/// One mapping of a whole arena.
+/// Two mappings of a whole arena: one to read, one to write.
 pub struct ArenaMap {
-    base: NonNull<u8>,
+    fd: OwnedFd,
+    to_read: NonNull<u8>,
+    to_write: NonNull<u8>,
     len: u64,
     page_bytes: u64,
-    writable: Writable,
+    /// Ranges that may be written; `None` if all of it.
+    grants: Option<Mutex<RangeSet>>,
+    /// Ranges whose pages this map made.
+    made: Mutex<RangeSet>,
     /// Ranges under a live slot.
     slots: Mutex<RangeSet>,
     /// Number of live slots; lets a reader skip the lock when there are none.
     slot_count: AtomicUsize,
-}
-
-enum Writable {
-    Granted(Mutex<RangeSet>),
-    Whole,
 }
 
 // SAFETY: plain memory, valid from any thread while the value lives; who may touch which bytes is argued in the header.
@@ -68,71 +75,99 @@ impl ArenaMap {
         if found != len || len == 0 {
             return Err(StoreError::Mismatch { what: "the size of an arena", found, expected: len });
         }
-        ArenaMap::map(fd, len, ProtFlags::READ, Writable::Granted(Mutex::default()))
+        ArenaMap::map(fd, len, Some(Mutex::default()))
     }
 
     /// Maps the arena that this process made, writable throughout.
     pub(crate) fn whole(fd: impl AsFd, len: u64) -> Result<ArenaMap, StoreError> {
-        ArenaMap::map(fd, len, ProtFlags::READ | ProtFlags::WRITE, Writable::Whole)
+        ArenaMap::map(fd, len, None)
     }
 
-    fn map(fd: impl AsFd, len: u64, flags: ProtFlags, writable: Writable) -> Result<ArenaMap, StoreError> {
-        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of this process.
-        let base = unsafe { mmap(ptr::null_mut(), len as usize, flags, MapFlags::SHARED, fd, 0) }
-            .map_err(|cause| StoreError::system("map the arena", cause))?;
-        let Some(base) = NonNull::new(base.cast::<u8>()) else {
-            return Err(StoreError::system("map the arena", std::io::Error::other("mapped at address 0")));
-        };
+    fn map(fd: impl AsFd, len: u64, grants: Option<Mutex<RangeSet>>) -> Result<ArenaMap, StoreError> {
+        let fd = fd.as_fd().try_clone_to_owned().map_err(|e| StoreError::system("keep the arena open", e))?;
+        let to_read = map_whole(&fd, len, ProtFlags::READ)?;
+        let to_write = map_whole(&fd, len, ProtFlags::READ | ProtFlags::WRITE).inspect_err(|_| {
+            // SAFETY: made above, and nothing points into it yet.
+            unsafe { unmap(to_read, len) };
+        })?;
         let map = ArenaMap {
-            base,
+            fd,
+            to_read,
+            to_write,
             len,
             page_bytes: rustix::param::page_size() as u64,
-            writable,
+            grants,
+            made: Mutex::default(),
             slots: Mutex::default(),
             slot_count: AtomicUsize::new(0),
         };
-        if crate::arena::huge_pages_available() {
+        if huge_pages_available() {
             // Advice only: without it the pages are small.
-            let _ = map.advise(0, len, Advice::LinuxHugepage);
+            let _ = map.advise(map.to_read, 0, len, Advice::LinuxHugepage);
+            let _ = map.advise(map.to_write, 0, len, Advice::LinuxHugepage);
         }
         Ok(map)
     }
 
-    /// Makes a page-aligned range writable for this client.
+    /// Lets this client write to a page-aligned range.
     ///
     /// # Errors
-    /// `OutOfBounds`, `Misaligned`, or `System` if the system refuses.
+    /// `OutOfBounds`, `Misaligned`.
     pub fn grant(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.check_pages(offset, len)?;
-        let Writable::Granted(grants) = &self.writable else { return Ok(()) };
-        if len == 0 {
-            return Ok(());
+        if let Some(grants) = &self.grants {
+            lock(grants).insert(offset, offset + len);
         }
-        self.protect(offset, len, MprotectFlags::READ | MprotectFlags::WRITE)?;
-        if POPULATE_BYTES_MIN <= len {
-            // A kernel without it leaves the page tables to be filled fault by fault.
-            let _ = self.advise(offset, len, Advice::LinuxPopulateWrite);
-        }
-        lock(grants).insert(offset, offset + len);
         Ok(())
     }
 
-    /// Makes a page-aligned range read-only again.
+    /// Ends a grant, or a part of it.
     ///
     /// # Errors
     /// `WriteUnderway` if a slot of this process still covers some of it, and as [`ArenaMap::grant`].
     pub fn retire(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.check_pages(offset, len)?;
-        let Writable::Granted(grants) = &self.writable else { return Ok(()) };
-        if len == 0 {
-            return Ok(());
-        }
+        let Some(grants) = &self.grants else { return Ok(()) };
         let mut grants = lock(grants);
         if lock(&self.slots).overlaps(offset, offset + len) {
             return Err(StoreError::WriteUnderway { offset, len });
         }
         grants.remove(offset, offset + len);
-        self.protect(offset, len, MprotectFlags::READ)
+        Ok(())
+    }
+
+    /// Makes the pages of a range that is about to be written, unless this map did before.
+    ///
+    /// # Errors
+    /// [`NoSpace`] if the system has no more memory, `OutOfBounds`.
+    pub fn make_pages(&self, offset: u64, len: u64) -> Result<(), StoreError> {
+        check_range(PLACE, self.len, offset, len)?;
+        let end = (offset + len).next_multiple_of(self.page_bytes).min(self.len);
+        let mut at = offset - offset % self.page_bytes;
+        if lock(&self.made).contains(at, end) {
+            return Ok(());
+        }
+        while at < end {
+            let step_bytes = STEP_BYTES.min(end - at);
+            match self.make_step(at, step_bytes) {
+                Ok(()) => {
+                    lock(&self.made).insert(at, at + step_bytes);
+                    at += step_bytes;
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::NOSPC | Errno::NOMEM | Errno::FAULT) => {
+                    let available_bytes = available_memory_bytes();
+                    return Err(NoSpace { needed_bytes: end - at, available_bytes, place: PLACE }.into());
+                }
+                Err(cause) => return Err(StoreError::system("make pages of the arena", cause)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the pages of a range were given back.
+    pub(crate) fn forget_pages(&self, start: u64, end: u64) {
+        lock(&self.made).remove(start, end);
     }
 
     /// Fills the page tables for a range about to be read; worth it for large ranges only.
@@ -140,10 +175,10 @@ impl ArenaMap {
     /// # Errors
     /// `OutOfBounds`. That a kernel cannot do it is no error.
     pub fn populate_read(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range("the arena", self.len, offset, len)?;
-        if POPULATE_BYTES_MIN <= len {
+        check_range(PLACE, self.len, offset, len)?;
+        if POPULATE_READ_BYTES_MIN <= len {
             let start = offset - offset % self.page_bytes;
-            let _ = self.advise(start, offset + len - start, Advice::LinuxPopulateRead);
+            let _ = self.advise(self.to_read, start, offset + len - start, Advice::LinuxPopulateRead);
         }
         Ok(())
     }
@@ -153,12 +188,12 @@ impl ArenaMap {
     /// # Errors
     /// `OutOfBounds`, or `WriteUnderway` if a slot of this process covers some of it.
     pub fn read(&self, offset: u64, len: u64) -> Result<&[u8], StoreError> {
-        check_range("the arena", self.len, offset, len)?;
+        check_range(PLACE, self.len, offset, len)?;
         if self.slot_count.load(Ordering::Acquire) != 0 && lock(&self.slots).overlaps(offset, offset + len) {
             return Err(StoreError::WriteUnderway { offset, len });
         }
         // SAFETY: in bounds of the mapping; bytes outside live slots are not written (see the header).
-        Ok(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset as usize), len as usize) })
+        Ok(unsafe { std::slice::from_raw_parts(self.to_read.as_ptr().add(offset as usize), len as usize) })
     }
 
     /// The bytes of a sealed range, together with the mapping they lie in.
@@ -175,12 +210,9 @@ impl ArenaMap {
     /// # Errors
     /// `OutOfBounds`, `NotGranted`, or `WriteUnderway` if another slot covers some of it.
     pub fn write(self: &Arc<Self>, offset: u64, len: u64) -> Result<WriteSlot, StoreError> {
-        check_range("the arena", self.len, offset, len)?;
+        check_range(PLACE, self.len, offset, len)?;
         let end = offset + len;
-        let grants = match &self.writable {
-            Writable::Whole => None,
-            Writable::Granted(grants) => Some(lock(grants)),
-        };
+        let grants = self.grants.as_ref().map(lock);
         if grants.as_ref().is_some_and(|g| !g.contains(offset, end)) {
             return Err(StoreError::NotGranted { offset, len });
         }
@@ -210,35 +242,65 @@ impl ArenaMap {
     }
 
     fn check_pages(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range("the arena", self.len, offset, len)?;
+        check_range(PLACE, self.len, offset, len)?;
         if !(offset | len).is_multiple_of(self.page_bytes) {
             return Err(StoreError::Misaligned { offset, len, align: self.page_bytes });
         }
         Ok(())
     }
 
-    fn protect(&self, offset: u64, len: u64, flags: MprotectFlags) -> Result<(), StoreError> {
-        // SAFETY: whole pages of our own mapping (checked by the caller); readable before and after, so no
-        // reference to them becomes invalid, and no slot covers what turns read-only.
-        unsafe { mprotect(self.base.as_ptr().add(offset as usize).cast(), len as usize, flags) }
-            .map_err(|cause| StoreError::system("change the protection of a range", cause))
+    /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then ours.
+    fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
+        if !huge_pages_available() {
+            fallocate(&self.fd, FallocateFlags::empty(), offset, len)?;
+        }
+        match self.advise(self.to_write, offset, len, Advice::LinuxPopulateWrite) {
+            // A kernel without it leaves the page tables to be filled fault by fault.
+            Err(Errno::INVAL | Errno::NOSYS) => fallocate(&self.fd, FallocateFlags::empty(), offset, len),
+            outcome => outcome,
+        }
     }
 
-    pub(crate) fn advise(&self, offset: u64, len: u64, advice: Advice) -> rustix::io::Result<()> {
+    fn advise(&self, base: NonNull<u8>, offset: u64, len: u64, advice: Advice) -> rustix::io::Result<()> {
         debug_assert!(
             matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite),
             "only advice that leaves the contents alone"
         );
+        debug_assert!(base == self.to_read || base == self.to_write, "one of our mappings");
         // SAFETY: within our own mapping; none of these changes what the memory holds.
-        unsafe { madvise(self.base.as_ptr().add(offset as usize).cast(), len as usize, advice) }
+        unsafe { madvise(base.as_ptr().add(offset as usize).cast(), len as usize, advice) }
     }
+}
+
+fn map_whole(fd: &OwnedFd, len: u64, flags: ProtFlags) -> Result<NonNull<u8>, StoreError> {
+    // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of this process.
+    let base = unsafe { mmap(ptr::null_mut(), len as usize, flags, MapFlags::SHARED, fd, 0) }
+        .map_err(|cause| StoreError::system("map the arena", cause))?;
+    NonNull::new(base.cast::<u8>())
+        .ok_or_else(|| StoreError::system("map the arena", std::io::Error::other("mapped at address 0")))
+}
+
+/// # Safety
+/// `base` is a mapping of `len` bytes that nothing points into any more.
+unsafe fn unmap(base: NonNull<u8>, len: u64) {
+    // SAFETY: as the caller promises. It fails only for what is no mapping.
+    let _ = unsafe { munmap(base.as_ptr().cast(), len as usize) };
+}
+
+/// What the system says it could still give, for the message only.
+fn available_memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.freeram as u64).saturating_mul(u64::from(info.mem_unit))
 }
 
 impl Drop for ArenaMap {
     fn drop(&mut self) {
         // SAFETY: this value mapped exactly these bytes; slots and slices hold an `Arc` of it and borrowed reads its
         // lifetime, so nothing points into them any more.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len as usize) };
+        unsafe {
+            unmap(self.to_read, self.len);
+            unmap(self.to_write, self.len);
+        }
     }
 }
 
@@ -264,7 +326,7 @@ impl Deref for ArenaSlice {
         // SAFETY: bounds were checked when the slice was made and a mapping never shrinks; the bytes are sealed, and the
         // layer above gives them to no writer while it holds the slice.
         unsafe {
-            std::slice::from_raw_parts(self.map.base.as_ptr().add(self.offset as usize), self.len as usize)
+            std::slice::from_raw_parts(self.map.to_read.as_ptr().add(self.offset as usize), self.len as usize)
         }
     }
 }
@@ -287,6 +349,11 @@ impl WriteSlot {
     pub fn offset(&self) -> u64 {
         self.offset
     }
+
+    /// The map it lies in.
+    pub fn map(&self) -> &Arc<ArenaMap> {
+        &self.map
+    }
 }
 
 impl Deref for WriteSlot {
@@ -295,17 +362,20 @@ impl Deref for WriteSlot {
     fn deref(&self) -> &[u8] {
         // SAFETY: bounds were checked when the slot was made; `slots` keeps other slots and reads away.
         unsafe {
-            std::slice::from_raw_parts(self.map.base.as_ptr().add(self.offset as usize), self.len as usize)
+            std::slice::from_raw_parts(
+                self.map.to_write.as_ptr().add(self.offset as usize),
+                self.len as usize,
+            )
         }
     }
 }
 
 impl DerefMut for WriteSlot {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and the range is writable: granted, and not to be retired while the slot lives.
+        // SAFETY: as above, and this mapping is writable.
         unsafe {
             std::slice::from_raw_parts_mut(
-                self.map.base.as_ptr().add(self.offset as usize),
+                self.map.to_write.as_ptr().add(self.offset as usize),
                 self.len as usize,
             )
         }

@@ -1,7 +1,7 @@
 //! Tests of the transfer: ranges, resuming, corruption, and peers that lie.
 
 use super::*;
-use crate::arena::{Arena, ArenaOptions};
+use crate::arena::Arena;
 use proptest::prelude::*;
 use std::net::{Shutdown, TcpListener};
 use std::sync::LazyLock;
@@ -49,7 +49,7 @@ fn object() -> Vec<u8> {
 }
 
 fn store(from_file: bool) -> Arc<Store> {
-    let arena = Arena::create(8 << 20, ArenaOptions { huge_pages: false }).unwrap();
+    let arena = Arena::create(8 << 20).unwrap();
     arena.map().write(4096, OBJECT_BYTES as u64).unwrap().copy_from_slice(&object());
     let fd = Arc::new(arena.fd().try_clone_to_owned().unwrap());
     Arc::new(Store { arena, fd, pins: Arc::default(), from_file })

@@ -14,7 +14,6 @@ use crate::rim::Rim;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tharsis_core::event::Extent;
 use tharsis_core::{Action, Event, Node, Now};
 use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::handshake::{NodeRow, PendingRow, Report, StoreRow};
@@ -162,7 +161,6 @@ impl Engine {
                 // Whatever the client wrote before it was known here.
                 self.unfinished.push(index);
             }
-            Input::Granted { client, request, region } => self.tell_grant(client, request, region),
             Input::Log { job, pid, stderr, text } => {
                 for port in self.ports.iter_mut().flatten().filter(|p| p.is_driver && p.facts.job == job) {
                     port.log(pid, stderr, &text);
@@ -226,16 +224,13 @@ impl Engine {
             Action::Deliver { client, .. }
             | Action::Run { client, .. }
             | Action::CancelRun { client, .. }
-            | Action::GrantRegion { client, region: Err(_), .. }
+            | Action::GrantRegion { client, .. }
             | Action::Resume { client }
             | Action::StealBack { client, .. } => {
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
                 if let Some(port) = port {
                     door::write(&self.node, port, action);
                 }
-            }
-            Action::GrantRegion { client, request, region: Ok(region) } => {
-                self.grant(*client, *request, *region)
             }
             Action::StopWorker { client } => {
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
@@ -254,23 +249,6 @@ impl Engine {
             Action::Pull { object, from, into } => self.rim.pull(*object, *from, *into),
             Action::Reclaim(extent) => self.rim.reclaim(*extent),
             Action::Send { to, packet } => self.rim.send(*to, packet),
-        }
-    }
-
-    /// Makes the pages of a region, here or on a thread, before the client hears of it.
-    fn grant(&mut self, client: ClientId, request: u32, region: Extent) {
-        let done = move |made: Result<(), Failure>| made.map(|()| region).map_err(Arc::new);
-        let made =
-            self.rim.populate(region, move |made| Input::Granted { client, request, region: done(made) });
-        if let Some(made) = made {
-            self.tell_grant(client, request, made.map(|()| region).map_err(Arc::new));
-        }
-    }
-
-    fn tell_grant(&mut self, client: ClientId, request: u32, region: Result<Extent, Arc<Failure>>) {
-        let port = self.index_of.get(&client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
-        if let Some(port) = port {
-            door::write(&self.node, port, &Action::GrantRegion { client, request, region });
         }
     }
 

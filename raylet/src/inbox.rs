@@ -2,14 +2,14 @@
 
 use crate::port::Port;
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
 use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_object_store::BellBoard;
 use tharsis_protos::handshake::Report;
-use tharsis_types::{ClientId, Failure, JobId, ObjectId};
+use tharsis_types::{JobId, ObjectId};
 
 /// One thing the loop should know or do.
 pub enum Input {
@@ -29,15 +29,6 @@ pub enum Input {
     },
     /// Something for the machine.
     Event(Event),
-    /// The pages of a granted region exist now, or could not be made.
-    Granted {
-        /// The client.
-        client: ClientId,
-        /// Its request.
-        request: u32,
-        /// The region, or why there is none.
-        region: Result<Extent, Arc<Failure>>,
-    },
     /// Output of a worker.
     Log {
         /// The worker's job.

@@ -18,7 +18,7 @@ use tharsis_core::event::Member;
 use tharsis_core::node::Config;
 use tharsis_core::{Event, Node, Now};
 use tharsis_object_store::bell::BELL_BOARD_BYTES;
-use tharsis_object_store::{Arena, ArenaOptions, BellBoard, Channel, Segment, segment};
+use tharsis_object_store::{Arena, BellBoard, Channel, Segment, segment};
 use tharsis_protos::handshake::{FunctionEntry, Report};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 
@@ -104,7 +104,7 @@ impl Parts {
             // Segments of nodes that were killed; failing to look is no reason not to start.
             let _swept = segment::sweep(segment::process_is_alive);
         }
-        let arena = Arena::create(options.store_bytes, ArenaOptions { huge_pages: true });
+        let arena = Arena::create(options.store_bytes);
         let arena =
             Arc::new(arena.map_err(|e| no_memory(format!("store of {} bytes: {e}", options.store_bytes)))?);
         let made = if shared {

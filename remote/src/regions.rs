@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
-use tharsis_object_store::{WriteSlot, copy_large};
+use tharsis_object_store::{StoreError, WriteSlot, copy_large};
 use tharsis_protos::records::{Extent, FromClient};
-use tharsis_types::Failure;
 use tharsis_types::limits::{MIB, OBJECT_ALIGN};
 use tharsis_types::payload::FrameLayout;
+use tharsis_types::{Failure, FailureKind};
 
 /// First region of a client.
 const REGION_BYTES_MIN: u64 = MIB as u64;
@@ -59,7 +59,7 @@ pub(crate) struct Written {
 impl Drop for Region {
     fn drop(&mut self) {
         let Some(core) = self.core.upgrade() else { return };
-        // Should the protection stay, the worst is that this client could still write there.
+        // It was granted, and no slot is left in it: nothing can go wrong.
         let _ = core.arena.retire(self.extent.offset, self.extent.len);
         let _ = core.send(&FromClient::RegionRetired { region: self.extent });
     }
@@ -99,6 +99,7 @@ impl Client {
         if len > region_bytes / 4 && len > REGION_BYTES_MIN / 4 {
             drop(writing);
             let request = self.request_region(len)?;
+            // The copy makes its pages.
             let region = self.take_region(request)?;
             let offset = region.extent.offset;
             return Ok((region, offset));
@@ -118,7 +119,9 @@ impl Client {
                 Some(request) => request,
                 None => self.request_region(self.grow(&mut writing))?,
             };
-            writing.current = Some((self.take_region(request)?, 0));
+            let region = self.take_region(request)?;
+            self.core().arena.make_pages(region.extent.offset, region.extent.len).map_err(no_pages)?;
+            writing.current = Some((region, 0));
         }
     }
 
@@ -160,7 +163,7 @@ impl Client {
         let extent = answer.ok_or_else(|| core.loss())??;
         core.arena
             .grant(extent.offset, extent.len)
-            .map_err(|error| Error::internal(format!("a granted region is not writable: {error}")))?;
+            .map_err(|error| Error::internal(format!("a granted region is not valid: {error}")))?;
         Ok(Arc::new(Region { core: self.downgrade(), extent }))
     }
 }
@@ -176,5 +179,12 @@ fn fill(slot: &mut WriteSlot, encoded: &Encoded, layout: &FrameLayout) -> Result
         parts.push(buffer);
         at = offset + buffer.len();
     }
-    copy_large(slot, &parts).map_err(|error| Error::internal(error.to_string()))
+    copy_large(slot, &parts).map_err(no_pages)
+}
+
+fn no_pages(error: StoreError) -> Error {
+    match error {
+        StoreError::NoSpace(_) => Error::new(FailureKind::StoreFull, error.to_string()),
+        error => Error::internal(error.to_string()),
+    }
 }

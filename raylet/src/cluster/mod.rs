@@ -176,9 +176,9 @@ impl Cluster {
         &self.address
     }
 
-    /// Reads an object from another node; `is_fresh` if the pages it goes to may not exist yet.
-    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent, is_fresh: bool) {
-        self.pulls.start(object, from, into, is_fresh);
+    /// Reads an object from another node.
+    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent) {
+        self.pulls.start(object, from, into);
     }
 
     /// Sends a packet to another node.

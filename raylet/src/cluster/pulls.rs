@@ -44,8 +44,6 @@ struct Job {
     object: ObjectId,
     from: NodeId,
     into: Extent,
-    /// Whether the pages may not exist yet.
-    is_fresh: bool,
 }
 
 struct Shared {
@@ -95,9 +93,9 @@ impl Pulls {
     }
 
     /// Reads an object into a range of the arena; how it went comes through the inbox.
-    pub fn start(&self, object: ObjectId, from: NodeId, into: Extent, is_fresh: bool) {
+    pub fn start(&self, object: ObjectId, from: NodeId, into: Extent) {
         let mut queue = lock(&self.shared.queue);
-        queue.jobs.push_back(Job { object, from, into, is_fresh });
+        queue.jobs.push_back(Job { object, from, into });
         let needs_thread = queue.idle_count < queue.jobs.len() && queue.thread_count < THREADS_MAX;
         queue.thread_count += usize::from(needs_thread);
         drop(queue);
@@ -197,11 +195,7 @@ impl Shared {
         while done < job.into.len {
             let step = STEP_BYTES.min(job.into.len - done);
             let offset = job.into.offset + done;
-            if job.is_fresh {
-                self.arena.populate(offset, step).map_err(|e| e.to_string())?;
-            }
-            // The kernel copies into our mapping: filling its page tables first is many times faster than a fault per page.
-            self.arena.map().populate_read(offset, step).map_err(|e| e.to_string())?;
+            self.arena.map().make_pages(offset, step).map_err(|e| e.to_string())?;
             let mut slot = self.arena.map().write(offset, step).map_err(|e| e.to_string())?;
             self.connections.fetch(job.from, &job.object.to_bytes(), done, &mut slot, STEP_WAIT)?;
             done += step;

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tharsis_object_store::channel::Channel;
-use tharsis_object_store::{
-    Arena, ArenaOptions, Bell, BellBoard, Consumer, PendingLarge, Producer, Segment, SpinPolicy,
-};
+use tharsis_object_store::{Arena, Bell, BellBoard, Consumer, PendingLarge, Producer, Segment, SpinPolicy};
 use tharsis_protos::records::*;
 use tharsis_remote::{Client, ClientParts, current, run_worker};
 use tharsis_types::{
@@ -90,7 +88,7 @@ struct Node {
 }
 
 pub fn start(plan: Plan) -> Loopback {
-    let arena = Arena::create(256 << 20, ArenaOptions { huge_pages: false }).unwrap();
+    let arena = Arena::create(256 << 20).unwrap();
     let board_segment = Arc::new(Segment::anonymous(tharsis_object_store::bell::BELL_BOARD_BYTES).unwrap());
     let board = BellBoard::at(&board_segment, 0).unwrap();
     let counts = Arc::new(Counts::default());
