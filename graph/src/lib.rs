@@ -1,0 +1,1 @@
+//! Lazy tensor expressions and the chunk plans made of them.

@@ -1,0 +1,225 @@
+//! Runs a fused [`Program`] over one chunk, block by block, so that what passes between steps stays in the first-level cache.
+//!
+//! [`Compiled`] is made once per program: it gives every value a register (a block of memory reused as soon as the
+//! value is dead) and picks the block length. [`Compiled::run`] then makes one pass over the domain. Inputs that lie
+//! in C order are read where they are; others are gathered into registers.
+
+mod registers;
+mod sources;
+mod steps;
+
+pub use registers::Scratch;
+
+use crate::chunk::{Buffer, Chunk};
+use crate::dtype::DType;
+use crate::error::KernelError;
+use crate::fold::Folder;
+use crate::layout::{Layout, c_strides};
+use crate::program::{IndexForm, IndexMap, Output, Program, StepOp, ValueId};
+use crate::ufunc::Operand;
+use crate::with_element;
+use registers::{Allocation, allocate};
+
+/// Where a task stands in the whole tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Global coordinates of the first element.
+    pub origin: &'a [usize],
+    /// Elements along each axis of the domain.
+    pub extents: &'a [usize],
+}
+
+/// A program with its registers.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    program: Program,
+    allocation: Allocation,
+}
+
+/// Where the elements of a value are while a block is computed.
+enum Source {
+    /// In a register.
+    Register(usize),
+    /// In an input that lies in C order, from this element on; per element of the domain, `width` elements.
+    Direct { chunk: Chunk, width: usize },
+    /// The same everywhere.
+    Const(crate::scalar::Scalar),
+}
+
+/// How the value of a leaf comes into its register.
+enum Leaf {
+    None,
+    Gather { chunk: Chunk, layout: Layout },
+    Index { map: IndexMap, layout: Layout },
+}
+
+struct Bound {
+    sources: Vec<Source>,
+    leaves: Vec<Leaf>,
+}
+
+enum Sink {
+    Store { value: ValueId, dtype: DType, data: Buffer },
+    Fold { args: Vec<ValueId>, folder: Folder },
+}
+
+impl Compiled {
+    /// Checks the program and assigns registers.
+    ///
+    /// # Errors
+    /// `Malformed` if the program contradicts itself.
+    pub fn new(program: Program) -> Result<Compiled, KernelError> {
+        program.check()?;
+        let allocation = allocate(&program);
+        Ok(Compiled { program, allocation })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Bytes of registers while the program runs: what a thread needs beside inputs and outputs.
+    pub fn scratch_bytes(&self) -> usize {
+        self.allocation.register_bytes.iter().sum()
+    }
+
+    /// Computes all outputs for the chunk at `place`. A fold yields one chunk per component.
+    ///
+    /// # Errors
+    /// `Malformed` if an input's shape is not that of the domain and its trailing axes; `Value` where a function
+    /// refuses a value.
+    ///
+    /// # Memory
+    /// The outputs, and [`Compiled::scratch_bytes`] in `scratch`.
+    pub fn run(
+        &self,
+        place: Place<'_>,
+        inputs: &[Chunk],
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Chunk>, KernelError> {
+        let rows: usize = place.extents.iter().product();
+        let bound = self.bind(place, inputs)?;
+        let mut sinks = self.sinks(place, rows)?;
+        scratch.reserve(&self.allocation.register_bytes);
+        let mut start = 0;
+        while start < rows {
+            let end = (start + self.allocation.block_rows).min(rows);
+            for step in 0..self.program.steps.len() {
+                self.run_step(step, &bound, start, end, scratch)?;
+            }
+            for sink in &mut sinks {
+                feed(sink, &bound, scratch, start, end);
+            }
+            start = end;
+        }
+        finish(sinks, place)
+    }
+
+    fn bind(&self, place: Place<'_>, inputs: &[Chunk]) -> Result<Bound, KernelError> {
+        let mut bound = Bound { sources: Vec::new(), leaves: Vec::new() };
+        for (i, step) in self.program.steps.iter().enumerate() {
+            let extents = || [place.extents, step.trailing.as_slice()].concat();
+            let register = Source::Register(self.allocation.register[i]);
+            let (source, leaf) = match &step.op {
+                StepOp::Const(scalar) if !self.allocation.is_output[i] => {
+                    (Source::Const(*scalar), Leaf::None)
+                }
+                StepOp::Load { input } => {
+                    let chunk =
+                        inputs.get(*input).filter(|c| c.shape() == extents() && c.dtype() == step.dtype);
+                    let chunk =
+                        chunk.ok_or_else(|| self.bad_input(*input, inputs, &extents(), step.dtype))?.clone();
+                    let layout = chunk.layout();
+                    match layout.single_run() {
+                        Some(run) if run.stride == 1 || run.len == 1 => {
+                            (Source::Direct { chunk, width: step.width() }, Leaf::None)
+                        }
+                        _ => (register, Leaf::Gather { chunk, layout }),
+                    }
+                }
+                StepOp::Index { index, map } => {
+                    (register, Leaf::Index { map: *map, layout: index_layout(index, place, &extents()) })
+                }
+                _ => (register, Leaf::None),
+            };
+            bound.sources.push(source);
+            bound.leaves.push(leaf);
+        }
+        Ok(bound)
+    }
+
+    fn bad_input(&self, input: usize, inputs: &[Chunk], extents: &[usize], dtype: DType) -> KernelError {
+        let found = inputs.get(input).map(|chunk| (chunk.shape().to_vec(), chunk.dtype()));
+        KernelError::Malformed(format!("input {input} is {found:?}, the task needs {extents:?} of {dtype}"))
+    }
+
+    fn sinks(&self, place: Place<'_>, rows: usize) -> Result<Vec<Sink>, KernelError> {
+        let sink = |output: &Output| match output {
+            Output::Store(value) => {
+                let dtype = self.program.steps[*value].dtype;
+                Ok(Sink::Store { value: *value, dtype, data: Buffer::zeroed(rows * dtype.size_bytes()) })
+            }
+            Output::Fold { fold, args, axes } => {
+                let dtype = self.program.steps[args[0]].dtype;
+                let folder = Folder::new(*fold, dtype, place.extents, axes)?;
+                Ok(Sink::Fold { args: args.clone(), folder })
+            }
+        };
+        self.program.outputs.iter().map(sink).collect()
+    }
+}
+
+/// The layout of an index form over the task's part of the domain.
+fn index_layout(index: &IndexForm, place: Place<'_>, extents: &[usize]) -> Layout {
+    let origin = place.origin.iter().zip(&index.strides);
+    let base = origin.fold(index.offset, |sum, (&at, &stride)| sum + at as i64 * stride);
+    Layout::new(extents, &index.strides, base)
+}
+
+/// The block of `value` for the rows from `start` on, as an argument.
+fn operand<'a>(bound: &'a Bound, scratch: &'a Scratch, value: ValueId, start: usize) -> Operand<'a> {
+    match &bound.sources[value] {
+        Source::Register(register) => Operand::Block(scratch.register(*register), 0),
+        Source::Direct { chunk, width } => Operand::Block(chunk.buffer(), chunk.offset() + start * width),
+        Source::Const(scalar) => Operand::One(*scalar),
+    }
+}
+
+fn feed(sink: &mut Sink, bound: &Bound, scratch: &Scratch, start: usize, end: usize) {
+    match sink {
+        Sink::Store { value, dtype, data } => {
+            let from = operand(bound, scratch, *value, start);
+            with_element!(*dtype, T => copy_block::<T>(from, data, start, end));
+        }
+        Sink::Fold { args, folder } => {
+            let mut operands = [Operand::One(crate::scalar::Scalar::Bool(false)); 3];
+            for (slot, &arg) in operands.iter_mut().zip(args.iter()) {
+                *slot = operand(bound, scratch, arg, start);
+            }
+            folder.feed(&operands, start, end);
+        }
+    }
+}
+
+fn copy_block<T: crate::element::Element>(from: Operand<'_>, to: &mut Buffer, start: usize, end: usize) {
+    let to = &mut to.elements_mut::<T>()[start..end];
+    match from.arg::<T>(end - start) {
+        crate::ufunc::Arg::Block(block) => to.copy_from_slice(block),
+        crate::ufunc::Arg::One(value) => to.fill(value),
+    }
+}
+
+fn finish(sinks: Vec<Sink>, place: Place<'_>) -> Result<Vec<Chunk>, KernelError> {
+    let mut chunks = Vec::with_capacity(sinks.len());
+    for sink in sinks {
+        match sink {
+            Sink::Store { dtype, data, .. } => {
+                let strides = c_strides(place.extents);
+                chunks.push(Chunk::strided(dtype, place.extents, &strides, 0, data.into())?);
+            }
+            Sink::Fold { folder, .. } => chunks.extend(folder.finish()?),
+        }
+    }
+    Ok(chunks)
+}

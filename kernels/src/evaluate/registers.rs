@@ -1,0 +1,97 @@
+//! Which block of memory holds which value, and how long a block is.
+
+use crate::chunk::Buffer;
+use crate::program::{Program, StepOp};
+
+/// Registers of one thread, reused from task to task.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    registers: Vec<Buffer>,
+}
+
+impl Scratch {
+    /// No registers yet; they grow to what programs need.
+    pub fn new() -> Scratch {
+        Scratch::default()
+    }
+
+    pub(super) fn reserve(&mut self, bytes: &[usize]) {
+        if self.registers.len() < bytes.len() {
+            self.registers.resize(bytes.len(), Buffer::default());
+        }
+        self.registers.iter_mut().zip(bytes).for_each(|(register, &bytes)| register.grow(bytes));
+    }
+
+    pub(super) fn register(&self, index: usize) -> &Buffer {
+        &self.registers[index]
+    }
+
+    /// Takes a register out, to write it while others are read.
+    pub(super) fn take(&mut self, index: usize) -> Buffer {
+        std::mem::take(&mut self.registers[index])
+    }
+
+    pub(super) fn put_back(&mut self, index: usize, register: Buffer) {
+        self.registers[index] = register;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Allocation {
+    /// Register of each value.
+    pub(super) register: Vec<usize>,
+    pub(super) register_bytes: Vec<usize>,
+    /// Values that leave the task: they must be blocks even if constant.
+    pub(super) is_output: Vec<bool>,
+    /// Elements of the domain per block.
+    pub(super) block_rows: usize,
+}
+
+/// What all registers together may take of the first-level cache.
+const REGISTERS_BYTES: usize = 24 << 10;
+const BLOCK_ELEMENTS_MIN: usize = 256;
+const BLOCK_ELEMENTS_MAX: usize = 2048;
+
+/// Gives each value a register that no live value has; a step's result never shares a register with its arguments.
+pub(super) fn allocate(program: &Program) -> Allocation {
+    let count = program.steps.len();
+    let mut last_use: Vec<usize> = (0..count).collect();
+    for (i, step) in program.steps.iter().enumerate() {
+        step.args().into_iter().for_each(|arg| last_use[arg] = i);
+    }
+    let mut is_output = vec![false; count];
+    for &value in program.outputs.iter().flat_map(|output| output.args()) {
+        last_use[value] = usize::MAX;
+        is_output[value] = true;
+    }
+    let row_bytes = |i: usize| program.steps[i].width() * program.steps[i].dtype.size_bytes();
+    let (mut register, mut free, mut bytes_per_row) =
+        (vec![0; count], Vec::<usize>::new(), Vec::<usize>::new());
+    for i in 0..count {
+        if matches!(program.steps[i].op, StepOp::Const(_)) && !is_output[i] {
+            continue;
+        }
+        // The register that fits best, so that wide values do not inflate many of them.
+        let best = (0..free.len()).min_by_key(|&f| bytes_per_row[free[f]].abs_diff(row_bytes(i)));
+        register[i] = match best {
+            Some(position) => free.swap_remove(position),
+            None => {
+                bytes_per_row.push(0);
+                bytes_per_row.len() - 1
+            }
+        };
+        let held = &mut bytes_per_row[register[i]];
+        *held = (*held).max(row_bytes(i));
+        let dead = |&v: &usize| last_use[v] == i && !matches!(program.steps[v].op, StepOp::Const(_));
+        let mut released: Vec<usize> = program.steps[i].args().into_iter().chain([i]).filter(dead).collect();
+        released.sort_unstable();
+        released.dedup();
+        free.extend(released.into_iter().map(|v| register[v]));
+    }
+    let per_row: usize = bytes_per_row.iter().sum::<usize>().max(1);
+    let width = program.steps.iter().map(|step| step.width()).max().unwrap_or(1).max(1);
+    let elements = (REGISTERS_BYTES * width / per_row).clamp(BLOCK_ELEMENTS_MIN, BLOCK_ELEMENTS_MAX);
+    let block_rows = (elements / width).max(1);
+    let register_bytes = bytes_per_row.iter().map(|bytes| bytes * block_rows).collect();
+    Allocation { register, register_bytes, is_output, block_rows }
+}

@@ -1,0 +1,173 @@
+//! Reductions: many elements to one, in a way that partial results of chunks can be folded again.
+//!
+//! To add one: a row in [`Fold`], its dtypes in [`Fold::components`] and [`Fold::merge`], and an accumulator
+//! (`segment`: a stretch of elements into one slot; `rowwise`: each element of a stretch into a slot of its own).
+//!
+//! Sums of floats are pairwise inside a block (32 lanes) and compensated between blocks, so the error does not grow
+//! with the number of elements. The order of additions depends on the chunk alone.
+
+mod arg;
+mod extreme;
+mod moments;
+mod sum;
+
+pub(crate) use sum::block_sum;
+
+use crate::chunk::Chunk;
+use crate::dtype::DType;
+use crate::element::Bool;
+use crate::error::KernelError;
+use crate::layout::{Layout, Run, c_strides};
+use crate::ufunc::Operand;
+use num_complex::Complex;
+use serde::{Deserialize, Serialize};
+
+/// The reductions that chunks know; others are made of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Fold {
+    /// Whether all are true; bool to bool.
+    All,
+    /// Whether any is true; bool to bool.
+    Any,
+    /// Where the largest is: (value, int64 position) to the same; the first of equals, the first NaN before all.
+    ArgMax,
+    /// Where the smallest is: as `ArgMax`.
+    ArgMin,
+    /// How many are true; bool to int64.
+    CountTrue,
+    /// The largest; NaN if any is.
+    Max,
+    /// Three parts of a merged variance: (count, mean, sum of squared deviations), all float64.
+    MergeMoments,
+    /// The smallest; NaN if any is.
+    Min,
+    /// float64 to (count, mean, sum of squared deviations from the mean).
+    Moments,
+    /// The product of 64-bit integers, float64 or complex128.
+    Prod,
+    /// The sum of 64-bit integers, float64 or complex128.
+    Sum,
+}
+
+impl Fold {
+    /// The dtypes of the partial result, one per component, for a first argument of `dtype`.
+    pub fn components(self, dtype: DType) -> Vec<DType> {
+        match self {
+            Fold::All | Fold::Any => vec![DType::Bool],
+            Fold::ArgMax | Fold::ArgMin => vec![dtype, DType::I64],
+            Fold::CountTrue => vec![DType::I64],
+            Fold::Max | Fold::Min | Fold::Prod | Fold::Sum => vec![dtype],
+            Fold::MergeMoments | Fold::Moments => vec![DType::F64; 3],
+        }
+    }
+
+    /// The fold that merges partial results of this one.
+    pub fn merge(self) -> Fold {
+        match self {
+            Fold::CountTrue => Fold::Sum,
+            Fold::Moments => Fold::MergeMoments,
+            other => other,
+        }
+    }
+
+    /// NumPy's name of the reduction, for plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fold::All => "all",
+            Fold::Any => "any",
+            Fold::ArgMax => "argmax",
+            Fold::ArgMin => "argmin",
+            Fold::CountTrue => "count_nonzero",
+            Fold::Max => "max",
+            Fold::MergeMoments => "merge_moments",
+            Fold::Min => "min",
+            Fold::Moments => "moments",
+            Fold::Prod => "prod",
+            Fold::Sum => "sum",
+        }
+    }
+}
+
+/// The slots of a reduction under way. Arguments are blocks; `at..at + len` are positions in them.
+pub(crate) trait Accumulate {
+    /// Folds a stretch of elements into one slot.
+    fn segment(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
+    /// Folds each element of a stretch into a slot of its own, the first into `slot`.
+    fn rowwise(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
+    /// The components, each of `shape`.
+    fn finish(self: Box<Self>, shape: &[usize]) -> Result<Vec<Chunk>, KernelError>;
+}
+
+/// A reduction over some axes of a task's domain, fed block by block in C order.
+pub(crate) struct Folder {
+    accumulator: Box<dyn Accumulate>,
+    slots: Layout,
+    shape: Vec<usize>,
+}
+
+impl Folder {
+    pub(crate) fn new(
+        fold: Fold,
+        dtype: DType,
+        extents: &[usize],
+        axes: &[usize],
+    ) -> Result<Folder, KernelError> {
+        let mut shape = extents.to_vec();
+        axes.iter().for_each(|&axis| shape[axis] = 1);
+        let mut strides = c_strides(&shape);
+        axes.iter().for_each(|&axis| strides[axis] = 0);
+        let accumulator = accumulator(fold, dtype, shape.iter().product())?;
+        Ok(Folder { accumulator, slots: Layout::new(extents, &strides, 0), shape })
+    }
+
+    /// Folds the elements `start..end` of the domain, which are the first ones of `args`.
+    pub(crate) fn feed(&mut self, args: &[Operand<'_>], start: usize, end: usize) {
+        let mut at = 0;
+        self.slots.for_each_run(start, end, |Run { offset, stride, len }| {
+            if stride == 0 || len == 1 {
+                self.accumulator.segment(offset as usize, args, at, len);
+            } else {
+                self.accumulator.rowwise(offset as usize, args, at, len);
+            }
+            at += len;
+        });
+    }
+
+    pub(crate) fn finish(self) -> Result<Vec<Chunk>, KernelError> {
+        self.accumulator.finish(&self.shape)
+    }
+}
+
+fn accumulator(fold: Fold, dtype: DType, slots: usize) -> Result<Box<dyn Accumulate>, KernelError> {
+    use extreme::Extreme;
+    let refused = || KernelError::NoLoop { function: fold.name(), dtypes: vec![dtype] };
+    Ok(match (fold, dtype) {
+        (Fold::Any, DType::Bool) => Box::new(Extreme::<Bool, true>::new(slots)),
+        (Fold::All, DType::Bool) => Box::new(Extreme::<Bool, false>::new(slots)),
+        (Fold::CountTrue, DType::Bool) => Box::new(sum::Count::new(slots)),
+        (Fold::Sum, DType::I64) => Box::new(sum::Sum::<i64>::new(slots)),
+        (Fold::Sum, DType::U64) => Box::new(sum::Sum::<u64>::new(slots)),
+        (Fold::Sum, DType::F64) => Box::new(sum::Sum::<f64>::new(slots)),
+        (Fold::Sum, DType::C128) => Box::new(sum::Sum::<Complex<f64>>::new(slots)),
+        (Fold::Prod, DType::I64) => Box::new(sum::Prod::<i64>::new(slots)),
+        (Fold::Prod, DType::U64) => Box::new(sum::Prod::<u64>::new(slots)),
+        (Fold::Prod, DType::F64) => Box::new(sum::Prod::<f64>::new(slots)),
+        (Fold::Prod, DType::C128) => Box::new(sum::Prod::<Complex<f64>>::new(slots)),
+        (Fold::Moments, DType::F64) => Box::new(moments::Moments::new(slots)),
+        (Fold::MergeMoments, DType::F64) => Box::new(moments::Merge(moments::Moments::new(slots))),
+        (Fold::Max, _) => extreme::boxed::<true>(dtype, slots).ok_or_else(refused)?,
+        (Fold::Min, _) => extreme::boxed::<false>(dtype, slots).ok_or_else(refused)?,
+        (Fold::ArgMax, _) => arg::boxed::<true>(dtype, slots).ok_or_else(refused)?,
+        (Fold::ArgMin, _) => arg::boxed::<false>(dtype, slots).ok_or_else(refused)?,
+        _ => return Err(refused()),
+    })
+}
+
+/// The stretch `at..at + len` of a block argument.
+#[inline]
+fn stretch<'a, T: crate::element::Element>(arg: Operand<'a>, at: usize, len: usize) -> &'a [T] {
+    match arg {
+        Operand::Block(buffer, offset) => &buffer.elements::<T>()[offset + at..offset + at + len],
+        Operand::One(_) => &[],
+    }
+}

@@ -1,0 +1,321 @@
+//! Functions of one and two elements, as types that the loops are compiled for.
+
+use super::map::{BinaryFn, UnaryFn};
+use super::number::{Compare, Integer, Number};
+use super::real::{Real, logaddexp, logaddexp2, normal_quantile};
+use crate::element::Bool;
+use num_complex::Complex;
+
+/// Declares function types: `Name<T: Bound> -> Out = |x| expression`.
+macro_rules! functions {
+    (unary: $($name:ident<$t:ident: $bound:path> -> $out:ty = |$x:ident| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        impl<$t: $bound> UnaryFn<$t> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn apply($x: $t) -> $out { $body }
+        }
+    )*};
+    (binary: $($name:ident<$t:ident: $bound:path> -> $out:ty = |$a:ident, $b:ident| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        impl<$t: $bound> BinaryFn<$t> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn apply($a: $t, $b: $t) -> $out { $body }
+        }
+    )*};
+}
+
+functions! { unary:
+    Negative<T: Number> -> T = |x| T::ZERO.minus(x);
+    Square<T: Number> -> T = |x| x.times(x);
+    Magnitude<T: Integer> -> T = |x| x.magnitude();
+    Sign<T: Integer> -> T = |x| x.signum();
+    Not<T: Integer> -> T = |x| x.not();
+    CountOnes<T: Integer> -> u8 = |x| x.ones();
+    IntReciprocal<T: Integer> -> T = |x| T::ONE.floor_div(x);
+}
+
+functions! { binary:
+    Add<T: Number> -> T = |a, b| a.plus(b);
+    Subtract<T: Number> -> T = |a, b| a.minus(b);
+    Multiply<T: Number> -> T = |a, b| a.times(b);
+    Equal<T: PartialEq> -> Bool = |a, b| (a == b).into();
+    NotEqual<T: PartialEq> -> Bool = |a, b| (a != b).into();
+    Less<T: Compare> -> Bool = |a, b| a.lt(b).into();
+    LessEqual<T: Compare> -> Bool = |a, b| a.le(b).into();
+    Greater<T: Compare> -> Bool = |a, b| b.lt(a).into();
+    GreaterEqual<T: Compare> -> Bool = |a, b| b.le(a).into();
+    Maximum<T: Compare> -> T = |a, b| a.larger(b);
+    Minimum<T: Compare> -> T = |a, b| a.smaller(b);
+    Fmax<T: Compare> -> T = |a, b| if b.le(a) || b.is_nan() { a } else { b };
+    Fmin<T: Compare> -> T = |a, b| if a.le(b) || b.is_nan() { a } else { b };
+    IntFloorDivide<T: Integer> -> T = |a, b| a.floor_div(b);
+    IntRemainder<T: Integer> -> T = |a, b| a.floor_rem(b);
+    IntFmod<T: Integer> -> T = |a, b| a.trunc_rem(b);
+    BitAnd<T: Integer> -> T = |a, b| a.and(b);
+    BitOr<T: Integer> -> T = |a, b| a.or(b);
+    BitXor<T: Integer> -> T = |a, b| a.xor(b);
+    ShiftLeft<T: Integer> -> T = |a, b| a.shift_left(b);
+    ShiftRight<T: Integer> -> T = |a, b| a.shift_right(b);
+    Gcd<T: Integer> -> T = |a, b| Integer::gcd(a, b);
+    Lcm<T: Integer> -> T = |a, b| Integer::lcm(a, b);
+}
+
+/// Declares function types on both floats. Where the body is given for `f64` alone, `f32` is computed there and rounded.
+macro_rules! on_floats {
+    (each: $($name:ident -> $out:ident = |$x:ident $(, $y:ident)?| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        on_floats!(@imp $name, f32, $out, |$x $(, $y)?| $body);
+        on_floats!(@imp $name, f64, $out, |$x $(, $y)?| $body);
+    )*};
+    (wide: $($name:ident = |$x:ident $(, $y:ident)?| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        on_floats!(@imp $name, f64, Same, |$x $(, $y)?| $body);
+        on_floats!(@narrow $name, |$x $(, $y)?| $body);
+    )*};
+    (@out Same, $t:ty) => { $t };
+    (@out Bool, $t:ty) => { Bool };
+    (@imp $name:ident, $t:ty, $out:ident, |$x:ident| $body:expr) => {
+        impl UnaryFn<$t> for $name {
+            type Out = on_floats!(@out $out, $t);
+            #[inline(always)]
+            fn apply($x: $t) -> on_floats!(@out $out, $t) { $body }
+        }
+    };
+    (@imp $name:ident, $t:ty, $out:ident, |$x:ident, $y:ident| $body:expr) => {
+        impl BinaryFn<$t> for $name {
+            type Out = on_floats!(@out $out, $t);
+            #[inline(always)]
+            fn apply($x: $t, $y: $t) -> on_floats!(@out $out, $t) { $body }
+        }
+    };
+    (@narrow $name:ident, |$x:ident| $body:expr) => {
+        impl UnaryFn<f32> for $name {
+            type Out = f32;
+            #[inline(always)]
+            fn apply(narrow: f32) -> f32 { let $x = f64::from(narrow); ($body) as f32 }
+        }
+    };
+    (@narrow $name:ident, |$x:ident, $y:ident| $body:expr) => {
+        impl BinaryFn<f32> for $name {
+            type Out = f32;
+            #[inline(always)]
+            fn apply(a: f32, b: f32) -> f32 { let ($x, $y) = (f64::from(a), f64::from(b)); ($body) as f32 }
+        }
+    };
+}
+
+on_floats! { each:
+    FloatNegative -> Same = |x| -x;
+    Abs -> Same = |x| x.abs();
+    FloatSign -> Same = |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x + 0.0 };
+    Floor -> Same = |x| x.floor();
+    Ceil -> Same = |x| x.ceil();
+    Trunc -> Same = |x| x.trunc();
+    Rint -> Same = |x| x.round_ties_even();
+    Sqrt -> Same = |x| x.sqrt();
+    Reciprocal -> Same = |x| 1.0 / x;
+    IsNan -> Bool = |x| (x != x).into();
+    IsInf -> Bool = |x| x.is_infinite().into();
+    IsFinite -> Bool = |x| x.is_finite().into();
+    Signbit -> Bool = |x| x.is_sign_negative().into();
+    Spacing -> Same = |x| x.spacing();
+    Divide -> Same = |a, b| a / b;
+    Fmod -> Same = |a, b| a % b;
+    Remainder -> Same = |a, b| a.floor_rem(b);
+    FloorDivide -> Same = |a, b| a.floor_div(b);
+    Copysign -> Same = |a, b| a.copysign(b);
+    Heaviside -> Same = |x, h| if x != x { x } else if x == 0.0 { h } else if x < 0.0 { 0.0 } else { 1.0 };
+    Nextafter -> Same = |a, b| a.next_toward(b);
+}
+
+on_floats! { wide:
+    Arccos = |x| libm::acos(x);
+    Arccosh = |x| libm::acosh(x);
+    Arcsin = |x| libm::asin(x);
+    Arcsinh = |x| libm::asinh(x);
+    Arctan = |x| libm::atan(x);
+    Arctanh = |x| libm::atanh(x);
+    Cbrt = |x| libm::cbrt(x);
+    Cos = |x| libm::cos(x);
+    Cosh = |x| libm::cosh(x);
+    Degrees = |x| x * (180.0 / std::f64::consts::PI);
+    Exp = |x| libm::exp(x);
+    Exp2 = |x| libm::exp2(x);
+    Expm1 = |x| libm::expm1(x);
+    Log = |x| libm::log(x);
+    Log10 = |x| libm::log10(x);
+    Log1p = |x| libm::log1p(x);
+    Log2 = |x| libm::log2(x);
+    NormalQuantile = |p| normal_quantile(p);
+    Radians = |x| x * (std::f64::consts::PI / 180.0);
+    Sin = |x| libm::sin(x);
+    Sinh = |x| libm::sinh(x);
+    Tan = |x| libm::tan(x);
+    Tanh = |x| libm::tanh(x);
+    Arctan2 = |y, x| libm::atan2(y, x);
+    Hypot = |x, y| libm::hypot(x, y);
+    Power = |x, y| libm::pow(x, y);
+    Logaddexp = |x, y| logaddexp(x, y);
+    Logaddexp2 = |x, y| logaddexp2(x, y);
+}
+
+/// Declares function types on both complex dtypes; `complex64` is computed in `complex128` and rounded.
+macro_rules! on_complex {
+    (unary: $($name:ident = |$x:ident| $body:expr;)*) => {$(
+        impl UnaryFn<Complex<f64>> for $name {
+            type Out = Complex<f64>;
+            #[inline(always)]
+            fn apply($x: Complex<f64>) -> Complex<f64> { $body }
+        }
+        impl UnaryFn<Complex<f32>> for $name {
+            type Out = Complex<f32>;
+            #[inline(always)]
+            fn apply(narrow: Complex<f32>) -> Complex<f32> {
+                let $x = Complex::new(f64::from(narrow.re), f64::from(narrow.im));
+                let wide: Complex<f64> = $body;
+                Complex::new(wide.re as f32, wide.im as f32)
+            }
+        }
+    )*};
+}
+
+/// Complex sign: the direction, of length one.
+pub(super) struct ComplexSign;
+/// Complex conjugate.
+pub(super) struct Conjugate;
+/// Complex reciprocal.
+pub(super) struct ComplexReciprocal;
+
+on_complex! { unary:
+    ComplexSign = |z| if z == Complex::new(0.0, 0.0) { z } else { z / libm::hypot(z.re, z.im) };
+    Conjugate = |z| z.conj();
+    ComplexReciprocal = |z| divide_complex(Complex::new(1.0, 0.0), z);
+    Arccos = |z| z.acos();
+    Arccosh = |z| z.acosh();
+    Arcsin = |z| z.asin();
+    Arcsinh = |z| z.asinh();
+    Arctan = |z| z.atan();
+    Arctanh = |z| z.atanh();
+    Cos = |z| z.cos();
+    Cosh = |z| z.cosh();
+    Exp = |z| z.exp();
+    Exp2 = |z| (z * std::f64::consts::LN_2).exp();
+    Expm1 = |z| complex_expm1(z);
+    Log = |z| complex_log(z);
+    Log10 = |z| complex_log(z) / std::f64::consts::LN_10;
+    Log1p = |z| complex_log1p(z);
+    Log2 = |z| complex_log(z) / std::f64::consts::LN_2;
+    Rint = |z| Complex::new(z.re.round_ties_even(), z.im.round_ties_even());
+    Sin = |z| z.sin();
+    Sinh = |z| z.sinh();
+    Sqrt = |z| z.sqrt();
+    Tan = |z| z.tan();
+    Tanh = |z| z.tanh();
+}
+
+/// Complex to its real counterpart, and questions about complex numbers.
+macro_rules! complex_parts {
+    ($($t:ty),*) => {$(
+        impl UnaryFn<Complex<$t>> for Abs {
+            type Out = $t;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> $t { libm::hypot(f64::from(z.re), f64::from(z.im)) as $t }
+        }
+        impl UnaryFn<Complex<$t>> for RealPart {
+            type Out = $t;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> $t { z.re }
+        }
+        impl UnaryFn<Complex<$t>> for ImagPart {
+            type Out = $t;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> $t { z.im }
+        }
+        impl UnaryFn<Complex<$t>> for IsNan {
+            type Out = Bool;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> Bool { (z.re.is_nan() || z.im.is_nan()).into() }
+        }
+        impl UnaryFn<Complex<$t>> for IsInf {
+            type Out = Bool;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> Bool { (z.re.is_infinite() || z.im.is_infinite()).into() }
+        }
+        impl UnaryFn<Complex<$t>> for IsFinite {
+            type Out = Bool;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> Bool { (z.re.is_finite() && z.im.is_finite()).into() }
+        }
+        impl BinaryFn<Complex<$t>> for Divide {
+            type Out = Complex<$t>;
+            #[inline(always)]
+            fn apply(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
+                let wide = |z: Complex<$t>| Complex::new(f64::from(z.re), f64::from(z.im));
+                let z = divide_complex(wide(a), wide(b));
+                Complex::new(z.re as $t, z.im as $t)
+            }
+        }
+        impl BinaryFn<Complex<$t>> for Power {
+            type Out = Complex<$t>;
+            #[inline(always)]
+            fn apply(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
+                let wide = |z: Complex<$t>| Complex::new(f64::from(z.re), f64::from(z.im));
+                let z = complex_power(wide(a), wide(b));
+                Complex::new(z.re as $t, z.im as $t)
+            }
+        }
+    )*};
+}
+
+/// Real part of a complex number.
+pub(super) struct RealPart;
+/// Imaginary part of a complex number.
+pub(super) struct ImagPart;
+
+complex_parts!(f32, f64);
+
+/// Division by Smith's method, as NumPy: it does not overflow where the quotient does not.
+fn divide_complex(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    if b.re.abs() >= b.im.abs() {
+        if b.re == 0.0 && b.im == 0.0 {
+            return Complex::new(a.re / b.re.abs(), a.im / b.re.abs());
+        }
+        let ratio = b.im / b.re;
+        let scale = 1.0 / (b.re + b.im * ratio);
+        Complex::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
+    } else {
+        let ratio = b.re / b.im;
+        let scale = 1.0 / (b.im + b.re * ratio);
+        Complex::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+    }
+}
+
+fn complex_power(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    if b == Complex::new(0.0, 0.0) {
+        return Complex::new(1.0, 0.0);
+    }
+    if a == Complex::new(0.0, 0.0) {
+        return if 0.0 < b.re && b.im == 0.0 { a } else { Complex::new(f64::NAN, f64::NAN) };
+    }
+    if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() < 100.0 {
+        let power = a.powu(b.re.abs() as u32);
+        return if b.re < 0.0 { divide_complex(Complex::new(1.0, 0.0), power) } else { power };
+    }
+    a.powc(b)
+}
+
+fn complex_log(z: Complex<f64>) -> Complex<f64> {
+    Complex::new(libm::log(libm::hypot(z.re, z.im)), libm::atan2(z.im, z.re))
+}
+
+fn complex_log1p(z: Complex<f64>) -> Complex<f64> {
+    Complex::new(libm::log(libm::hypot(z.re + 1.0, z.im)), libm::atan2(z.im, z.re + 1.0))
+}
+
+fn complex_expm1(z: Complex<f64>) -> Complex<f64> {
+    let half = libm::sin(z.im / 2.0);
+    let grown = libm::exp(z.re);
+    Complex::new(libm::expm1(z.re) * libm::cos(z.im) - 2.0 * half * half, grown * libm::sin(z.im))
+}
