@@ -1,7 +1,7 @@
 //! The `tharsis` command.
 //!
-//! `args.rs` is what can be typed, `commands.rs` what it does, `bench/` the benchmarks. The same program is node and
-//! worker: see `tharsis::process`.
+//! `args.rs` is what can be typed, `settings/` what can also be said elsewhere, `commands/` what it does, `bench/` the
+//! benchmarks. The same program is node and worker: see `tharsis::process`.
 
 #![forbid(unsafe_code)]
 
@@ -9,19 +9,21 @@ mod args;
 mod bench;
 mod commands;
 mod output;
+mod reach;
+mod refusal;
+mod settings;
 mod telemetry;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use settings::error::shown;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Longest part of an argument that an error message repeats.
-const SHOWN_CHARACTERS_MAX: usize = 200;
-
 fn main() -> ExitCode {
+    telemetry::log_of_node();
     tharsis::process::enter_observed(command, collector)
 }
 
@@ -39,25 +41,64 @@ fn command() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 output::complain(&format!("tharsis: {error:#}"));
-                commands::exit_code(&error)
+                ExitCode::from(refusal::status_of(&error))
             }
         },
-        Err(error) => refuse(&error),
+        Err(error) => refuse(error),
     }
 }
 
-/// Help goes to standard output; what is wrong with the arguments to standard error, cut to a readable length.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Help goes to standard output; what is wrong with the arguments to standard error, with values of readable length.
+fn refuse(mut error: clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return match output::line(error.to_string().trim_end()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let text = error.to_string();
-    for line in text.trim_end().lines() {
-        let shown: String = line.chars().take(SHOWN_CHARACTERS_MAX).collect();
-        output::complain(&shown);
+    shorten(&mut error);
+    output::complain(error.to_string().trim_end());
+    ExitCode::from(refusal::WRONG_INPUT)
+}
+
+/// Cuts what was typed where an error repeats it.
+fn shorten(error: &mut clap::Error) {
+    let typed = |value: &ContextValue| match value {
+        ContextValue::String(text) => Some(ContextValue::String(shown(text))),
+        ContextValue::Strings(all) => {
+            Some(ContextValue::Strings(all.iter().map(|text| shown(text)).collect()))
+        }
+        // Others are ours: usage, suggestions, counts.
+        _ => None,
+    };
+    let cut: Vec<(ContextKind, ContextValue)> =
+        error.context().filter_map(|(kind, value)| Some((kind, typed(value)?))).collect();
+    for (kind, value) in cut {
+        error.insert(kind, value);
     }
-    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_of_a_mebibyte_is_shown_in_part() {
+        let long = "x".repeat(1 << 20);
+        for words in [
+            vec!["tharsis", "start", "--head", "--store", long.as_str()],
+            vec!["tharsis", "start", "--head", long.as_str()],
+            vec!["tharsis", long.as_str()],
+            vec!["tharsis", "start", "--head", "--resources", long.as_str()],
+        ] {
+            let mut error = args::Args::try_parse_from(&words).unwrap_err();
+            shorten(&mut error);
+            let text = error.to_string();
+            assert!(text.len() < 2000 && text.contains(&"x".repeat(190)), "{}", text.len());
+        }
+        let flag = format!("--{long}");
+        let mut error = args::Args::try_parse_from(["tharsis", "start", &flag]).unwrap_err();
+        shorten(&mut error);
+        assert!(error.to_string().len() < 2000);
+    }
 }

@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio, Termination};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
@@ -18,6 +19,7 @@ use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::{MakeCollector, NodeHandle, NodeOptions};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
+use tokio::signal::unix::{SignalKind, signal};
 
 pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole};
 
@@ -28,8 +30,12 @@ pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 
 /// Set for a node: what it should be, as JSON.
 pub const NODE_VARIABLE: &str = "THARSIS_NODE";
+/// The status of a process that failed for no reason with a status of its own.
+pub const FAILED: u8 = 1;
 /// How long a node process may take until its socket answers.
 const NODE_START_WAIT: Duration = Duration::from_secs(10);
+/// The status of a node that was told to stop twice, as a shell reports Ctrl-C.
+const STOPPED_TWICE: i32 = 130;
 /// How long a node process may take to end by itself.
 const NODE_STOP_WAIT: Duration = Duration::from_secs(3);
 
@@ -86,9 +92,10 @@ pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
         store_bytes: spec.store_bytes,
         collector,
     };
-    let node = std::sync::Arc::new(start_node(options, &spec.socket, spec.cluster)?);
+    let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
+    stop_at_signals(&node)?;
     if spec.ends_with_stdin {
-        let watched = std::sync::Arc::clone(&node);
+        let watched = Arc::clone(&node);
         // Ends with the process.
         let _detached = std::thread::Builder::new().name("stdin".into()).spawn(move || {
             let mut byte = [0];
@@ -107,6 +114,44 @@ pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
         Some(reason) => Err(Error::new(FailureKind::NodeDied, reason)),
         None => Ok(()),
     }
+}
+
+/// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours answers.
+#[must_use]
+pub fn status_of(kind: FailureKind) -> u8 {
+    match kind {
+        FailureKind::InvalidArgument => 2,
+        FailureKind::Disconnected | FailureKind::VersionMismatch => 4,
+        _ => FAILED,
+    }
+}
+
+/// Ctrl-C and SIGTERM end a node in good order, so that nothing stays behind. The second one ends it at once.
+fn stop_at_signals(node: &Arc<NodeHandle>) -> Result<()> {
+    let failed = |cause: std::io::Error| Error::new(FailureKind::Internal, format!("signals: {cause}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let entered = runtime.enter();
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    drop(entered);
+    let node = Arc::clone(node);
+    let watch = move || {
+        let mut told = || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _told = interrupt.recv() => {}
+                    _told = terminate.recv() => {}
+                }
+            });
+        };
+        told();
+        // Ends with the process.
+        let _detached = std::thread::Builder::new().name("stop".into()).spawn(move || node.stop());
+        told();
+        std::process::exit(STOPPED_TWICE);
+    };
+    // Ends with the process.
+    std::thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(failed)
 }
 
 fn start_node(options: NodeOptions, socket: &Path, cluster: Option<ClusterSpec>) -> Result<NodeHandle> {
@@ -260,7 +305,7 @@ fn exit_code(outcome: Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error.to_string());
-            ExitCode::FAILURE
+            ExitCode::from(status_of(error.kind()))
         }
     }
 }

@@ -1,0 +1,47 @@
+//! What the commands do.
+
+mod config;
+mod gcs;
+mod node;
+mod start;
+mod status;
+mod stop;
+
+use crate::args::{Args, Command, ConfigCommand};
+use crate::settings::Settings;
+use crate::{bench, output};
+use anyhow::Result;
+
+/// What `bench idle` adds to the command line of its node.
+pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
+
+/// Runs a command.
+///
+/// # Errors
+/// Whatever went wrong; see [`crate::refusal::status_of`].
+pub fn run(args: Args) -> Result<()> {
+    match args.command {
+        Command::Bench { name, json, embedded, quick } => {
+            bench::run(&name, bench::Options { embedded, quick }, json)
+        }
+        Command::BenchFirst { mode } => bench::first_result(&mode),
+        Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),
+        Command::Config(ConfigCommand::Show { json, settings }) => {
+            config::show(&Settings::read(&settings)?, json)
+        }
+        Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
+        Command::Node { part, settings } => node::run(&part, &settings),
+        Command::Start { part, settings } => start::run(&part, &settings),
+        Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
+        Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
+        Command::Version { json } => version(json),
+    }
+}
+
+fn version(json: bool) -> Result<()> {
+    let (version, protocol) = (env!("CARGO_PKG_VERSION"), tharsis_protos::handshake::PROTOCOL_VERSION);
+    if json {
+        return output::line(&serde_json::json!({"version": version, "protocol": protocol}).to_string());
+    }
+    output::line(&format!("tharsis {version}, protocol {protocol}"))
+}

@@ -1,0 +1,102 @@
+//! `tharsis node`, and what it has in common with `tharsis start`: from settings to what a node is told, and what must
+//! be so before it starts.
+
+use super::gcs;
+use crate::args::Part;
+use crate::reach;
+use crate::refusal::Refusal;
+use crate::settings::{Error, Flags, Key, Settings, key, parse};
+use crate::telemetry;
+use anyhow::Result;
+use std::net::{Ipv4Addr, SocketAddr};
+use tharsis::process::{ClusterRole, ClusterSpec, NodeSpec, run_node};
+use tharsis::{machine, observe};
+use tharsis_protos::handshake::Question;
+use tharsis_types::Resources;
+
+/// Runs a node in the foreground until it is told to stop.
+///
+/// # Errors
+/// Why it cannot start, or why it ended.
+pub fn run(part: &Part, flags: &Flags) -> Result<()> {
+    let (spec, settings) = prepare(part, flags)?;
+    telemetry::log_to_stderr(settings.text(Key::LogLevel));
+    Ok(run_node(spec, crate::collector)?)
+}
+
+/// What the node is told, after a look at whether it can be: the socket is free, the port is free, the head is one
+/// of ours.
+///
+/// # Errors
+/// What is in the way.
+pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
+    let for_heads = Key::ALL.into_iter().filter(|key| key.row().used_by == key::STORE);
+    if let Some(key) = for_heads.filter(|_| part.address.is_some()).find(|key| flags.has(*key)) {
+        return Err(Refusal::NotForMembers { flag: key.flag() }.into());
+    }
+    let settings = Settings::read(flags)?;
+    let spec = spec(part, &settings)?;
+    if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
+        return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
+    }
+    if let Some(cluster) = &spec.cluster {
+        reach::check_free(cluster.listen)?;
+    }
+    if let Some(address) = &part.address {
+        reach::check_head(address)?;
+    }
+    Ok((spec, settings))
+}
+
+fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
+    let memory = machine::memory_bytes();
+    let store_bytes = settings.get(Key::Store, parse::store_size)?.unwrap_or_default();
+    machine::check_store_bytes(store_bytes, memory)
+        .map_err(|bad| settings.bad(Key::Store, settings.text(Key::Store), bad.failure().message.clone()))?;
+    Ok(NodeSpec {
+        socket: settings.socket(),
+        resources: resources(settings, memory)?,
+        labels: settings.get(Key::Labels, parse::labels)?.unwrap_or_default(),
+        store_bytes,
+        ends_with_stdin: false,
+        cluster: cluster(part, settings)?,
+    })
+}
+
+fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
+    let mut resources = Resources::cpus(settings.get(Key::NumCpus, parse::amount)?.unwrap_or_default())?;
+    resources.memory = memory;
+    let gpus = settings.get(Key::NumGpus, parse::amount)?.unwrap_or_default();
+    let devices = gpu_devices();
+    let is_fake_fine = settings.get(Key::AllowFakeResources, parse::switch)?.unwrap_or_default();
+    if gpus > devices.len() as f64 && !is_fake_fine {
+        let found = if devices.is_empty() { "no GPUs".to_owned() } else { devices.join(", ") };
+        return Err(Refusal::FakeGpus { asked: gpus, found }.into());
+    }
+    resources.gpu = tharsis_types::resources::units("GPU", gpus)?;
+    for (name, amount) in settings.get(Key::Resources, parse::resources)?.unwrap_or_default() {
+        resources.set_custom(&name, amount)?;
+    }
+    Ok(resources)
+}
+
+/// A node's part in a cluster: it begins one, joins one, or is alone.
+fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>, Error> {
+    let role = match &part.address {
+        Some(head) => ClusterRole::Member { head: head.clone() },
+        None if part.head => {
+            let lease_ttl_ms = u64::try_from(settings.lease_ttl()?.as_millis()).unwrap_or(u64::MAX);
+            ClusterRole::Head { store: gcs::backend(settings)?, lease_ttl_ms }
+        }
+        None => return Ok(None),
+    };
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port()?));
+    Ok(Some(ClusterSpec { listen, role }))
+}
+
+/// GPUs whose device files are there.
+fn gpu_devices() -> Vec<String> {
+    let files = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let is_gpu = |name: &String| name.strip_prefix("nvidia").is_some_and(|n| n.parse::<u32>().is_ok());
+    files.filter_map(|file| file.file_name().into_string().ok()).filter(is_gpu).collect()
+}

@@ -1,0 +1,99 @@
+//! `tharsis start`: a node in the background.
+
+use super::node;
+use crate::args::Part;
+use crate::output;
+use crate::refusal::Refusal;
+use crate::settings::{Flags, Key};
+use anyhow::{Context, Result, bail};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command as Program, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tharsis::process::{FAILED, NODE_VARIABLE, NodeSpec};
+use tharsis::{machine, observe};
+use tharsis_protos::handshake::{Question, Report};
+
+/// How long a node may take to start; longer than its control store may take to find out that it cannot.
+const START_WAIT: Duration = Duration::from_secs(15);
+/// Lines of the log of a node that did not start which are shown.
+const LAST_WORDS_LINES: usize = 20;
+
+/// Starts a node and says what to type next.
+///
+/// # Errors
+/// Why it did not start.
+pub fn run(part: &Part, flags: &Flags) -> Result<()> {
+    let (spec, settings) = node::prepare(part, flags)?;
+    let log = spec.socket.with_file_name("node.log");
+    let mut child = spawn(&spec, settings.text(Key::LogLevel), &log)?;
+    let report = await_report(&mut child, &spec, &log)?;
+    let control = part.address.as_deref().unwrap_or(&report.address);
+    for line in next_steps(&report, control, &spec.socket) {
+        output::line(&line)?;
+    }
+    Ok(())
+}
+
+fn spawn(spec: &NodeSpec, log_level: &str, log: &Path) -> Result<Child> {
+    let folder = spec.socket.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.context("the socket has no folder")?;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("cannot make {}", folder.display()))?;
+    let log_file = std::fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let mut program = Program::new(std::env::current_exe()?);
+    program.env(NODE_VARIABLE, serde_json::to_string(spec)?).env(Key::LogLevel.variable(), log_level);
+    program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
+    // Of its own: Ctrl-C at this terminal is not for the node.
+    Ok(program.process_group(0).spawn()?)
+}
+
+fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report> {
+    let until = Instant::now() + START_WAIT;
+    loop {
+        // Another node may have taken the socket meanwhile: ours is the one with this process.
+        if let Ok(report) = observe::ask(&spec.socket, Question::Status)
+            && report.pid == child.id()
+        {
+            return Ok(report);
+        }
+        if let Some(status) = child.try_wait()? {
+            return Err(ended(status, log).into());
+        }
+        if Instant::now() > until {
+            child.kill()?;
+            child.wait()?;
+            bail!("the node did not answer within {} s; its log is {}", START_WAIT.as_secs(), log.display());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn ended(status: ExitStatus, log: &Path) -> Refusal {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_WORDS_LINES)..];
+    let cause = if last.is_empty() { format!("it ended with {status}") } else { last.join("\n") };
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
+    Refusal::NodeEnded { cause, status: code.unwrap_or(FAILED) }
+}
+
+/// What to type next, ready to paste; `control` is where the cluster is joined.
+fn next_steps(report: &Report, control: &str, socket: &Path) -> Vec<String> {
+    let is_default = socket == machine::default_socket();
+    let (address, flag) = if is_default {
+        ("auto".to_owned(), String::new())
+    } else {
+        (socket.display().to_string(), format!(" --socket {}", socket.display()))
+    };
+    // On this machine another node needs another socket.
+    let next = socket.with_file_name(format!("{:016x}", report.node)).join("node.sock");
+    vec![
+        format!("Node {:016x} runs, process {}.", report.node, report.pid),
+        format!("Use it from a program:    tharsis::init().address({address:?}).start()"),
+        format!("Join with another node:   tharsis start --address {control} --socket {}", next.display()),
+        format!("See how it is:            tharsis status{flag}"),
+        format!("Stop it:                  tharsis stop{flag}"),
+    ]
+}

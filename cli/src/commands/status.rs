@@ -1,0 +1,54 @@
+//! `tharsis status`: nodes, resources, the store, and what waits and why.
+
+use crate::output;
+use anyhow::Result;
+use std::path::Path;
+use tharsis::observe;
+use tharsis_protos::handshake::{Question, Report};
+
+/// Asks the node at `socket` and prints its answer.
+///
+/// # Errors
+/// If it does not answer.
+pub fn run(socket: &Path, json: bool) -> Result<()> {
+    let report = observe::ask(socket, Question::Status)?;
+    if json {
+        return output::line(&serde_json::to_string(&report)?);
+    }
+    for line in describe(&report) {
+        output::line(&line)?;
+    }
+    Ok(())
+}
+
+fn describe(report: &Report) -> Vec<String> {
+    let mib = |bytes: u64| bytes >> 20;
+    let mut lines = vec![format!("node {:016x}, process {}", report.node, report.pid)];
+    for node in &report.nodes {
+        let labels: Vec<_> = node.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("  [{}]", labels.join(", ")) };
+        // Resources that a node has none of are not named; without CPUs it runs only tasks that need none.
+        let no_cpus = if node.total.contains("CPU") { "" } else { "  no CPUs" };
+        lines.push(format!("  {:016x}  free {}  of {}{no_cpus}{labels}", node.node, node.free, node.total));
+    }
+    let store = report.store;
+    lines.push(format!(
+        "store     {} of {} MiB in use, {} objects, {} mapped",
+        mib(store.used_bytes),
+        mib(store.capacity_bytes),
+        store.object_count,
+        store.pinned_count
+    ));
+    lines.push(format!(
+        "work      {} drivers, {} workers, {} tasks running, {} unfinished, {} objects referred to",
+        report.driver_count,
+        report.worker_count,
+        report.running_count,
+        report.task_count,
+        report.object_count
+    ));
+    for row in &report.pending {
+        lines.push(format!("waiting   {} x {} ({}): {}", row.count, row.name, row.resources, row.reason));
+    }
+    lines
+}

@@ -1,0 +1,33 @@
+//! `tharsis stop`: the end of a node and its workers.
+
+use crate::output;
+use anyhow::{Result, bail};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tharsis::observe;
+use tharsis_protos::handshake::Question;
+
+/// How long a node may take to end.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+
+/// Tells the node at `socket` to end and waits until nothing of it is left.
+///
+/// # Errors
+/// If it does not answer, or does not end.
+pub fn run(socket: &Path) -> Result<()> {
+    let report = observe::ask(socket, Question::Stop)?;
+    let until = Instant::now() + STOP_WAIT;
+    while is_running(report.pid) || socket.exists() {
+        if Instant::now() > until {
+            bail!("process {} did not end within {} s", report.pid, STOP_WAIT.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    output::line(&format!("Node {:016x} has stopped.", report.node))
+}
+
+/// One that has ended and that nobody has taken note of (who started it may be gone) does not run.
+fn is_running(pid: u32) -> bool {
+    let state = i32::try_from(pid).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.stat().ok());
+    state.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+}

@@ -1,0 +1,90 @@
+//! A look at the network before a node starts: its own port, and the control store that it is to join.
+//!
+//! The node itself would find out as well, but later and in other words: it waits for a head that is only away, and
+//! cannot tell that from a stranger.
+
+use crate::refusal::Refusal;
+use anyhow::Result;
+use procfs::net::TcpState;
+use procfs::process::FDTarget;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+use tharsis_gcs::{ClientOptions, ControlClient};
+use tharsis_protos::CallError;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long a control store may take to listen: it may have been started a moment ago.
+const LISTEN_WAIT: Duration = Duration::from_secs(2);
+/// Between attempts to reach it.
+const LISTEN_PAUSE: Duration = Duration::from_millis(100);
+/// How long what listens may take to answer.
+const ANSWER_WAIT: Duration = Duration::from_millis(2500);
+
+/// Refuses a port that somebody else listens on.
+///
+/// # Errors
+/// `AddressInUse`, or why the port cannot be bound.
+pub fn check_free(listen: SocketAddr) -> Result<()> {
+    match TcpListener::bind(listen) {
+        Ok(_closed_at_once) => Ok(()),
+        Err(cause) if cause.kind() == ErrorKind::AddrInUse => {
+            Err(Refusal::AddressInUse { port: listen.port(), holder: holder(listen.port()) }.into())
+        }
+        Err(cause) => Err(anyhow::Error::new(cause).context(format!("cannot listen at {listen}"))),
+    }
+}
+
+/// The process of this user that listens on a port.
+pub fn holder(port: u16) -> Option<u32> {
+    let sockets = procfs::net::tcp().into_iter().chain(procfs::net::tcp6()).flatten();
+    let listening = sockets.filter(|s| s.state == TcpState::Listen && s.local_address.port() == port);
+    let inodes: Vec<u64> = listening.map(|socket| socket.inode).collect();
+    let holds = |process: &procfs::process::Process| {
+        let descriptors = process.fd().into_iter().flatten().flatten();
+        let mut targets = descriptors.map(|descriptor| descriptor.target);
+        targets.any(|target| matches!(target, FDTarget::Socket(inode) if inodes.contains(&inode)))
+    };
+    let mut processes = procfs::process::all_processes().ok()?.flatten();
+    processes.find(holds).and_then(|process| u32::try_from(process.pid).ok())
+}
+
+/// Refuses an address where no control store of this release answers, within five seconds.
+///
+/// # Errors
+/// `NothingAnswers` or `ProtocolMismatch`.
+pub fn check_head(address: &str) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(async {
+        await_listener(address).await?;
+        ask(address).await
+    })?)
+}
+
+async fn await_listener(address: &str) -> Result<(), Refusal> {
+    let until = Instant::now() + LISTEN_WAIT;
+    let nothing = |cause: String| Refusal::NothingAnswers { address: address.to_owned(), cause };
+    loop {
+        match timeout(LISTEN_WAIT, TcpStream::connect(address)).await {
+            Ok(Ok(_reachable)) => return Ok(()),
+            Ok(Err(cause)) if until < Instant::now() => return Err(nothing(cause.to_string())),
+            Err(_) => return Err(nothing(format!("no connection within {} s", LISTEN_WAIT.as_secs()))),
+            Ok(Err(_may_be_starting)) => sleep(LISTEN_PAUSE).await,
+        }
+    }
+}
+
+async fn ask(address: &str) -> Result<(), Refusal> {
+    let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
+    let mismatch = |cause: String| Refusal::ProtocolMismatch { address: address.to_owned(), cause };
+    match timeout(ANSWER_WAIT, ControlClient::connect(address, options)).await {
+        Ok(Ok(_ours)) => Ok(()),
+        // It is ours and says so, only not now.
+        Ok(Err(error @ CallError::Refused { .. })) if error.is_transient() => {
+            Err(Refusal::NothingAnswers { address: address.to_owned(), cause: error.to_string() })
+        }
+        Ok(Err(error)) => Err(mismatch(error.to_string())),
+        Err(_) => Err(mismatch(format!("it says nothing within {} ms", ANSWER_WAIT.as_millis()))),
+    }
+}

@@ -1,0 +1,102 @@
+//! Why the command ends with which status: 2 for what was typed, 4 where nothing of ours answers, 5 for what is
+//! taken, 1 otherwise.
+
+use crate::settings;
+use std::path::PathBuf;
+use tharsis::{Error, process};
+
+/// The status for what was typed, set or written in a file.
+pub const WRONG_INPUT: u8 = 2;
+/// The status where nothing answers, or something else does.
+const NO_ANSWER: u8 = 4;
+/// The status for what somebody else has.
+const TAKEN: u8 = 5;
+
+/// What ends the command with a status of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The port is taken.
+    #[error("AddressInUse: port {port} is in use{}; use another --port, or 0 for a free one", by(*holder))]
+    AddressInUse {
+        /// The port.
+        port: u16,
+        /// Who listens there, if it is a process of this user.
+        holder: Option<u32>,
+    },
+    /// The socket is that of a node that runs.
+    #[error(
+        "AlreadyRunning: a node of this user runs already, process {pid}, socket {}; stop it, or use another --socket",
+        socket.display()
+    )]
+    AlreadyRunning {
+        /// Its process.
+        pid: u32,
+        /// Its socket.
+        socket: PathBuf,
+    },
+    /// More GPUs than there are.
+    #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
+    FakeGpus {
+        /// What was asked for.
+        asked: f64,
+        /// What was found.
+        found: String,
+    },
+    /// A node that joins has no control store of its own.
+    #[error("{flag} is for heads and control stores, it cannot be used with --address")]
+    NotForMembers {
+        /// The flag.
+        flag: String,
+    },
+    /// Nobody is there.
+    #[error("no control store answers at {address}: {cause}; check --address, and that the head runs")]
+    NothingAnswers {
+        /// Where.
+        address: String,
+        /// Why.
+        cause: String,
+    },
+    /// The node process ended; its last words.
+    #[error("the node did not start:\n{cause}")]
+    NodeEnded {
+        /// What it said.
+        cause: String,
+        /// Its status.
+        status: u8,
+    },
+    /// Somebody else is there.
+    #[error("ProtocolMismatch: what answers at {address} is not a control store of this release: {cause}")]
+    ProtocolMismatch {
+        /// Where.
+        address: String,
+        /// What it said.
+        cause: String,
+    },
+}
+
+fn by(holder: Option<u32>) -> String {
+    holder.map_or_else(String::new, |pid| format!(" by process {pid}"))
+}
+
+/// The status that an error ends the command with.
+pub fn status_of(error: &anyhow::Error) -> u8 {
+    if error.is::<settings::Error>() {
+        return WRONG_INPUT;
+    }
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return match refusal {
+            Refusal::AddressInUse { .. } | Refusal::AlreadyRunning { .. } => TAKEN,
+            Refusal::FakeGpus { .. } | Refusal::NotForMembers { .. } => WRONG_INPUT,
+            Refusal::NothingAnswers { .. } | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
+            Refusal::NodeEnded { status, .. } => *status,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<tharsis_gcs::StoreError>() {
+        return match error {
+            tharsis_gcs::StoreError::InUse { .. } => TAKEN,
+            tharsis_gcs::StoreError::Connect { .. } => NO_ANSWER,
+            _ => process::FAILED,
+        };
+    }
+    error.downcast_ref::<Error>().map_or(process::FAILED, |error| process::status_of(error.kind()))
+}

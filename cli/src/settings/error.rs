@@ -1,0 +1,111 @@
+//! What can be wrong with what was typed, set or written in a file. All of it ends the command with status 2.
+
+use std::path::PathBuf;
+
+/// Longest part of a value that an error message repeats.
+pub const SHOWN_CHARACTERS_MAX: usize = 200;
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A value is not one.
+    #[error("{origin}: {value}: {problem}")]
+    BadValue {
+        /// Who said it: a flag, a variable, or a key in a line of a file.
+        origin: String,
+        /// What was said, cut to a readable length.
+        value: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Two settings that cannot both be.
+    #[error("{first} and {second} cannot both be set: {reason}")]
+    Conflict {
+        /// Who said the one.
+        first: String,
+        /// Who said the other.
+        second: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A key stands twice in a file.
+    #[error("{}: key {key} is set twice, in lines {first_line} and {second_line}", path.display())]
+    DuplicateKey {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// Where it stands first.
+        first_line: usize,
+        /// Where it stands again.
+        second_line: usize,
+    },
+    /// The file is a folder.
+    #[error("IsADirectory: {} is a folder, --config expects a file", path.display())]
+    IsADirectory {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is not TOML.
+    #[error("{}, line {line}: {problem}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        /// What.
+        problem: String,
+    },
+    /// The file is too long to be a settings file.
+    #[error("{} has more than {limit_bytes} bytes, the limit of a settings file", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// There is no such key.
+    #[error("{}, line {line}: unknown key {key}{}", path.display(), suggestion(*nearest))]
+    UnknownKey {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        /// The key.
+        key: String,
+        /// The key that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {}: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
+}
+
+fn suggestion(nearest: Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"))
+}
+
+/// A value for people, cut to a readable length.
+pub fn shown(value: &str) -> String {
+    match value.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut_between_characters() {
+        assert_eq!(shown("short"), "short");
+        let long = "ä".repeat(SHOWN_CHARACTERS_MAX + 1);
+        assert_eq!(shown(&long).chars().count(), SHOWN_CHARACTERS_MAX + 3);
+    }
+}

@@ -1,0 +1,219 @@
+//! Settings: where each may be said, and who wins.
+//!
+//! A flag wins over a variable (`THARSIS_<KEY>`), that over a file (`--config`), that over the default. Each value
+//! remembers who said it, so that `tharsis config show` and every error can.
+//!
+//! [`key`] has the settings as data, [`parse`] their texts, [`file`] the file, [`flags`] the command line.
+
+pub mod error;
+pub mod file;
+pub mod flags;
+pub mod key;
+pub mod parse;
+
+pub use error::Error;
+pub use flags::Flags;
+pub use key::Key;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The variable that names a settings file.
+pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
+
+/// Who said a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody.
+    Default,
+    /// A line of a file.
+    File(PathBuf, usize),
+    /// The command line.
+    Flag,
+    /// A variable.
+    Variable,
+}
+
+/// A value that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// As a flag would have it; checked.
+    pub text: String,
+    /// Who said it.
+    pub origin: Origin,
+}
+
+/// All settings that have a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    values: BTreeMap<Key, Value>,
+}
+
+impl Settings {
+    /// Puts together what the command line, the environment and a file say.
+    ///
+    /// # Errors
+    /// [`Error`], which names who said what is wrong.
+    pub fn read(flags: &Flags) -> Result<Self, Error> {
+        let variable = |name: &str| std::env::var_os(name);
+        let path = flags.config.clone().or_else(|| variable(FILE_VARIABLE).map(PathBuf::from));
+        let said = path.as_ref().map(|path| file::read(path)).transpose()?.unwrap_or_default();
+        let of_file = said.into_iter().map(|(key, said)| {
+            let origin = Origin::File(path.clone().unwrap_or_default(), said.line);
+            (key, Value { text: said.text, origin })
+        });
+        Self::resolve(flags, &variable, of_file.collect())
+    }
+
+    fn resolve(
+        flags: &Flags,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+        of_file: BTreeMap<Key, Value>,
+    ) -> Result<Self, Error> {
+        let mut values = BTreeMap::new();
+        for key in Key::ALL {
+            let default = || key.default_text().map(|text| Value { text, origin: Origin::Default });
+            let of_variable = variable(&key.variable()).map(|text| of_variable(key, text)).transpose()?;
+            let of_flag = flags.text(key).map(|text| Value { text: text.to_owned(), origin: Origin::Flag });
+            let value = of_flag.or(of_variable).or_else(|| of_file.get(&key).cloned()).or_else(default);
+            values.extend(value.map(|value| (key, value)));
+        }
+        let settings = Self { values };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// What single values do not show.
+    fn check(&self) -> Result<(), Error> {
+        if self.values.contains_key(&Key::State) && self.values.contains_key(&Key::Etcd) {
+            return Err(Error::Conflict {
+                first: self.who(Key::State),
+                second: self.who(Key::Etcd),
+                reason: "the control store keeps its tables in one place",
+            });
+        }
+        Ok(())
+    }
+
+    /// A value and who said it.
+    pub fn value(&self, key: Key) -> Option<&Value> {
+        self.values.get(&key)
+    }
+
+    /// The text of a value; empty where there is none.
+    pub fn text(&self, key: Key) -> &str {
+        self.value(key).map_or("", |value| &value.text)
+    }
+
+    /// A text as what it stands for; none where it has no value.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn get<T>(&self, key: Key, parse: fn(&str) -> Result<T, String>) -> Result<Option<T>, Error> {
+        let read = |value: &Value| parse(&value.text).map_err(|problem| self.bad(key, &value.text, problem));
+        self.value(key).map(read).transpose()
+    }
+
+    /// An error about a value, with who said it.
+    pub fn bad(&self, key: Key, value: &str, problem: String) -> Error {
+        Error::BadValue { origin: self.who(key), value: error::shown(value), problem }
+    }
+
+    /// Who said the value of a key, for people.
+    fn who(&self, key: Key) -> String {
+        match self.value(key).map(|value| &value.origin) {
+            Some(Origin::Variable) => key.variable(),
+            Some(Origin::File(path, line)) => format!("{}, line {line}: {}", path.display(), key.name()),
+            _ => key.flag(),
+        }
+    }
+
+    /// Where the node listens for drivers and workers.
+    pub fn socket(&self) -> PathBuf {
+        PathBuf::from(self.text(Key::Socket))
+    }
+
+    /// Where other nodes reach it.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn port(&self) -> Result<u16, Error> {
+        Ok(self.get(Key::Port, parse::port)?.unwrap_or_default())
+    }
+
+    /// How long a node may be silent.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn lease_ttl(&self) -> Result<Duration, Error> {
+        Ok(self.get(Key::LeaseTtl, parse::lease_ttl)?.unwrap_or_default())
+    }
+}
+
+fn of_variable(key: Key, text: OsString) -> Result<Value, Error> {
+    let bad = |value: &str, problem: String| Error::BadValue {
+        origin: key.variable(),
+        value: error::shown(value),
+        problem,
+    };
+    let text = text.into_string().map_err(|text| bad(&text.to_string_lossy(), "is not UTF-8".to_owned()))?;
+    (key.row().check)(&text).map_err(|problem| bad(&text, problem))?;
+    Ok(Value { text, origin: Origin::Variable })
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "file {}, line {line}", path.display()),
+            Self::Flag => f.write_str("flag"),
+            Self::Variable => f.write_str("environment"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(flags: &[(Key, &str)], variables: &[(&str, &str)], file: &str) -> Result<Settings, Error> {
+        let flags = Flags::given(flags);
+        let variable = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, text)| OsString::from(*text))
+        };
+        let path = PathBuf::from("t.toml");
+        let said = file::parse(&path, file)?.into_iter();
+        let of_file = said.map(|(key, said)| {
+            (key, Value { text: said.text, origin: Origin::File(path.clone(), said.line) })
+        });
+        Settings::resolve(&flags, &variable, of_file.collect())
+    }
+
+    #[test]
+    fn a_flag_wins_over_a_variable_over_a_file_over_the_default() {
+        let file = "num_cpus = 3\nport = 7\nlog_level = \"info\"\n";
+        let variables = [("THARSIS_NUM_CPUS", "2"), ("THARSIS_PORT", "6")];
+        let settings = resolve(&[(Key::NumCpus, "1")], &variables, file).unwrap();
+        let value = |key| settings.value(key).map(|v| (v.text.as_str(), v.origin.to_string())).unwrap();
+        assert_eq!(value(Key::NumCpus), ("1", "flag".to_owned()));
+        assert_eq!(value(Key::Port), ("6", "environment".to_owned()));
+        assert_eq!(value(Key::LogLevel), ("info", "file t.toml, line 3".to_owned()));
+        assert_eq!(value(Key::LeaseTtl), ("10s", "default".to_owned()));
+        assert_eq!(settings.value(Key::Etcd), None);
+    }
+
+    #[test]
+    fn a_bad_variable_is_named_also_when_a_flag_wins() {
+        let error = resolve(&[(Key::NumCpus, "1")], &[("THARSIS_NUM_CPUS", "x")], "").unwrap_err();
+        assert_eq!(error.to_string(), "THARSIS_NUM_CPUS: x: expected a number");
+    }
+
+    #[test]
+    fn two_places_for_the_tables_name_who_said_each() {
+        let error = resolve(&[(Key::State, "f")], &[], "etcd = \"http://a:1\"").unwrap_err().to_string();
+        assert!(error.contains("--state") && error.contains("t.toml, line 1: etcd"), "{error}");
+    }
+}
