@@ -1,0 +1,245 @@
+//! What is typed wrong, and what stands in the way of a start: the real program says which flag and which value, ends
+//! with the right status, and nothing is started, bound or written.
+
+// Helpers of tests fail by panicking, as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod home;
+
+use home::{Home, SMALL};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Runs the words, which must end with status 2, say all parts, and leave nothing.
+fn assert_wrong(words: &[&str], parts: &[&str]) {
+    let home = Home::new();
+    home.run(words).assert_refused(2, parts);
+    assert!(home.processes().is_empty());
+    assert_eq!(std::fs::read_dir(home.path("")).unwrap().count(), 0, "nothing is written");
+}
+
+#[test]
+fn a_start_without_a_role_is_refused() {
+    assert_wrong(&["start"], &["--head", "--address", "Usage"]);
+}
+
+#[test]
+fn a_start_with_two_roles_is_refused() {
+    assert_wrong(&["start", "--head", "--address", "127.0.0.1:1"], &["--head", "--address", "Usage"]);
+}
+
+#[test]
+fn an_address_without_a_port_is_refused() {
+    assert_wrong(&["start", "--address", "somewhere"], &["--address", "somewhere", "HOST:PORT", "--help"]);
+    assert_wrong(&["start", "--address", "somewhere:0"], &["--address", "somewhere:0", "1 to 65535"]);
+}
+
+#[test]
+fn gpus_that_are_not_there_are_refused_unless_fake_ones_are_allowed() {
+    assert_wrong(
+        &["start", "--head", "--num-gpus", "4000"],
+        &["--num-gpus 4000", "this machine has", "--allow-fake"],
+    );
+    let home = Home::new();
+    let words = ["start", "--head", "--num-gpus", "4000", "--allow-fake-resources"];
+    let ended = home.run([&words, &SMALL[..]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(home.run(["status"]).out.contains("4000 GPU"));
+}
+
+#[test]
+fn a_size_with_an_unknown_suffix_lists_the_known_ones() {
+    assert_wrong(&["start", "--head", "--store", "4x"], &["--store", "4x", "KiB", "MiB", "GB", "--help"]);
+}
+
+#[test]
+fn a_store_below_the_smallest_names_the_smallest() {
+    assert_wrong(&["start", "--head", "--store", "1KiB"], &["--store", "1KiB", "4194304"]);
+}
+
+#[test]
+fn a_reserved_resource_is_refused() {
+    assert_wrong(&["start", "--head", "--resources", "{\"CPU\":2}"], &["--resources", "CPU", "reserved"]);
+}
+
+#[test]
+fn bad_amounts_are_refused() {
+    for bad in ["-1", "nan", "inf", "many", "1e300"] {
+        assert_wrong(&["start", "--head", "--num-cpus", bad], &["--num-cpus", bad]);
+    }
+}
+
+#[test]
+fn a_label_without_a_value_is_refused() {
+    assert_wrong(&["start", "--head", "--labels", "k"], &["--labels", "'k'", "key=value", "--help"]);
+}
+
+#[test]
+fn an_unknown_log_level_lists_the_known_ones() {
+    let parts = ["--log-level", "loud", "error, warn, info, debug", "--help"];
+    assert_wrong(&["start", "--head", "--log-level", "loud"], &parts);
+}
+
+#[test]
+fn an_unknown_flag_names_the_nearest_known() {
+    assert_wrong(&["start", "--head", "--num-cpu", "1"], &["--num-cpu", "--num-cpus", "Usage"]);
+    assert_wrong(&["statsu"], &["statsu", "status"]);
+}
+
+#[test]
+fn settings_of_a_control_store_are_refused_for_a_member() {
+    let words = ["start", "--address", "127.0.0.1:1", "--state", "f"];
+    assert_wrong(&words, &["--state", "--address"]);
+}
+
+#[test]
+fn a_very_long_argument_is_shown_in_part() {
+    // The longest that the kernel passes on in one argument is 128 KiB.
+    let long = "x".repeat(120 << 10);
+    for words in [
+        vec!["start", "--head", "--store", &long],
+        vec!["start", "--head", "--resources", &long],
+        vec!["start", "--address", &long],
+        vec![&long],
+    ] {
+        let ended = Home::new().run(words);
+        ended.assert_refused(2, &[&"x".repeat(190)]);
+        assert!(ended.err.len() < 1000, "{} bytes", ended.err.len());
+    }
+}
+
+#[test]
+fn no_cpus_are_accepted_and_shown() {
+    let home = Home::new();
+    let ended = home.run([&["start", "--head", "--num-cpus", "0"], &SMALL[..]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(home.status(None)["nodes"][0]["total"].as_str().is_some_and(|total| !total.contains("CPU")));
+    assert!(home.run(["status"]).out.contains("no CPUs"));
+}
+
+#[test]
+fn a_taken_port_is_named_with_the_process_that_has_it() {
+    let home = Home::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let pid = std::process::id().to_string();
+    for words in [vec!["start", "--head", "--port", &port], vec!["gcs", "--port", &port]] {
+        home.run(&words).assert_refused(5, &["AddressInUse", &port, &format!("process {pid}")]);
+    }
+    assert!(home.processes().is_empty(), "no part of a cluster is left");
+    assert_eq!(std::fs::read_dir(home.path("")).unwrap().count(), 0);
+    drop(taken);
+    let ended = home.run([&["start", "--head", "--port", &port], &SMALL[..]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert_eq!(home.status(None)["address"], format!("127.0.0.1:{port}"));
+}
+
+#[test]
+fn a_second_start_with_the_same_socket_names_the_first_and_leaves_it_alone() {
+    let home = Home::new();
+    let start = || home.run([&["start", "--head"], &SMALL[..]].concat());
+    assert_eq!(start().status, 0);
+    let first = home.status(None);
+    let pid = first["pid"].to_string();
+    start().assert_refused(5, &["AlreadyRunning", &format!("process {pid}"), "node.sock"]);
+    assert_eq!(home.status(None), first);
+    assert_eq!(home.processes().len(), 1);
+}
+
+#[test]
+fn an_address_where_nobody_listens_is_named_with_the_cause() {
+    let home = Home::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    home.run(["start", "--address", &address]).assert_refused(4, &[&address, "refused", "--address"]);
+    assert!(home.processes().is_empty());
+}
+
+/// Joins an address, which must end within five seconds.
+fn join(address: &str) -> home::Ended {
+    let home = Home::new();
+    let begin = Instant::now();
+    let ended = home.run(["start", "--address", address]);
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(home.processes().is_empty());
+    ended
+}
+
+#[test]
+fn a_web_server_is_not_taken_for_a_head() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            let mut request = [0; 1024];
+            let _read = stream.read(&mut request);
+            let _written = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    join(&address).assert_refused(4, &["ProtocolMismatch", &address]);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_waited_for() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    join(&address).assert_refused(4, &["ProtocolMismatch", &address]);
+    drop(server);
+}
+
+#[test]
+fn a_member_is_not_taken_for_a_head() {
+    let home = Home::new();
+    let head = home.run([&["start", "--head"], &SMALL[..]].concat());
+    assert_eq!(home.paste(&format!("{} --store 16MiB", head.after("Join with another node:"))).status, 0);
+    let address = home.status(None)["address"].as_str().unwrap().to_owned();
+    let socket = home.text("member/node.sock");
+    let words = ["start", "--address", &address, "--socket", &socket];
+    assert_eq!(home.run([&words, &SMALL[..]].concat()).status, 0);
+    let member = home.status(Some(&socket))["address"].as_str().unwrap().to_owned();
+    join(&member).assert_refused(4, &["ProtocolMismatch", &member]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_command_quietly() {
+    let home = Home::new();
+    for words in [&["config", "show"][..], &["--help"], &["version"]] {
+        let mut child = home.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = home::end_of(child);
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{words:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_behind_the_output_is_an_error_and_no_panic() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = Home::new().command(["version"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    home::end_of(child).assert_refused(1, &["No space left"]);
+}
+
+#[test]
+fn an_etcd_that_cannot_be_used_ends_the_start_with_the_cause() {
+    let home = Home::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead = format!("http://127.0.0.1:{port}");
+    let silent = format!("http://{}", mute.local_addr().unwrap());
+    for (endpoint, cause) in [(&dead, "refused"), (&silent, "no answer")] {
+        let begin = Instant::now();
+        let ended = home.run([&["start", "--head", "--etcd", endpoint], &SMALL[..]].concat());
+        ended.assert_refused(4, &[endpoint, cause]);
+        home.run(["gcs", "--etcd", endpoint]).assert_refused(4, &[endpoint, cause]);
+        assert!(begin.elapsed() < Duration::from_secs(20), "ten seconds each");
+        assert!(home.processes().is_empty(), "it does not go on in memory");
+    }
+}
+
+#[test]
+fn an_etcd_with_another_scheme_is_refused() {
+    for url in ["https://127.0.0.1:1", "ftp://127.0.0.1:1", "127.0.0.1:2379", ","] {
+        assert_wrong(&["start", "--head", "--etcd", url], &["--etcd", url, "http://"]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Settings files and variables, as the real program reads them: what is wrong is named with file, line and key, and
+//! ends the command with status 2 before anything is started.
+
+// Helpers of tests fail by panicking, as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod home;
+
+use home::{Ended, Home};
+use serde_json::Value;
+
+/// Shows what holds with this file; `start` must refuse it in the same words.
+fn assert_wrong(file: &str, parts: &[&str]) {
+    let home = Home::new();
+    std::fs::write(home.path("t.toml"), file).unwrap();
+    let path = home.text("t.toml");
+    for words in [["config", "show", "--config", &path].as_slice(), &["start", "--head", "--config", &path]] {
+        home.run(words).assert_refused(2, parts);
+    }
+    assert!(home.processes().is_empty());
+}
+
+fn show(home: &Home, words: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let mut command = home.command([&["config", "show", "--json"], words].concat());
+    Ended::of(command.envs(variables.iter().copied()).output().unwrap())
+}
+
+fn shown(ended: &Ended, key: &str) -> (String, String) {
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let all: Value = serde_json::from_str(&ended.out).unwrap();
+    let part = |part: &str| all[key][part].as_str().unwrap().to_owned();
+    (part("value"), part("source"))
+}
+
+#[test]
+fn an_empty_file_leaves_all_defaults() {
+    let home = Home::new();
+    std::fs::write(home.path("t.toml"), "").unwrap();
+    let ended = show(&home, &["--config", &home.text("t.toml")], &[]);
+    assert_eq!(ended.out, show(&home, &[], &[]).out);
+    assert_eq!(shown(&ended, "lease_ttl"), ("10s".to_owned(), "default".to_owned()));
+}
+
+#[test]
+fn a_folder_is_refused() {
+    let home = Home::new();
+    let ended = show(&home, &["--config", &home.text("")], &[]);
+    ended.assert_refused(2, &["IsADirectory", &home.text("")]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused() {
+    let home = Home::new();
+    let path = home.text("none.toml");
+    show(&home, &["--config", &path], &[]).assert_refused(2, &[&path, "No such file"]);
+    show(&home, &[], &[("THARSIS_CONFIG", &path)]).assert_refused(2, &[&path, "No such file"]);
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_known() {
+    assert_wrong("\nnum_cpu = 1\n", &["t.toml, line 2", "unknown key num_cpu", "num_cpus"]);
+    assert_wrong("include = \"t.toml\"", &["unknown key include"]);
+}
+
+#[test]
+fn a_duplicate_key_names_both_lines() {
+    assert_wrong("port = 1\n\nport = 2\n", &["port", "lines 1 and 3"]);
+}
+
+#[test]
+fn an_integer_of_65_bits_is_out_of_range() {
+    assert_wrong("store = 18446744073709551616", &["line 1: store", "18446744073709551616", "out of range"]);
+    assert_wrong("num_cpus = 18446744073709551616", &["line 1: num_cpus", "18446744073709551616"]);
+}
+
+#[test]
+fn a_duration_without_a_unit_shows_one_with() {
+    assert_wrong("lease_ttl = 10", &["line 1: lease_ttl", "such as 10s"]);
+    assert_wrong("lease_ttl = \"10\"", &["line 1: lease_ttl", "such as 10s"]);
+}
+
+#[test]
+fn a_lease_that_would_make_every_node_dead_is_refused() {
+    assert_wrong("lease_ttl = \"0s\"", &["line 1: lease_ttl", "0 ms", "it must be"]);
+}
+
+#[test]
+fn two_places_for_the_tables_are_named_both() {
+    let parts = ["line 1: state", "line 2: etcd", "one place"];
+    assert_wrong("state = \"f\"\netcd = [\"http://127.0.0.1:1\"]", &parts);
+}
+
+#[test]
+fn a_file_that_is_no_settings_file_is_refused_by_its_size() {
+    let home = Home::new();
+    let path = home.text("t.toml");
+    std::fs::File::create(&path).unwrap().set_len(100 << 20).unwrap();
+    show(&home, &["--config", &path], &[]).assert_refused(2, &[&path, "1048576"]);
+    // The largest that is read.
+    std::fs::write(&path, "#".repeat(1 << 20)).unwrap();
+    assert_eq!(show(&home, &["--config", &path], &[]).status, 0);
+    show(&home, &["--config", "/dev/zero"], &[]).assert_refused(2, &["/dev/zero", "1048576"]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let home = Home::new();
+    let path = home.text("t.toml");
+    std::fs::write(&path, b"port = 1\n\xff\xfe").unwrap();
+    show(&home, &["--config", &path], &[]).assert_refused(2, &["line 2", "UTF-8"]);
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_over_a_file_and_the_source_is_shown() {
+    let home = Home::new();
+    let path = home.text("t.toml");
+    std::fs::write(&path, "num_cpus = 3\nport = 7\nlog_level = \"info\"\n").unwrap();
+    let variables = [("THARSIS_NUM_CPUS", "2"), ("THARSIS_PORT", "6"), ("THARSIS_CONFIG", path.as_str())];
+    let ended = show(&home, &["--num-cpus", "1"], &variables);
+    assert_eq!(shown(&ended, "num_cpus"), ("1".to_owned(), "flag".to_owned()));
+    assert_eq!(shown(&ended, "port"), ("6".to_owned(), "environment".to_owned()));
+    assert_eq!(shown(&ended, "log_level"), ("info".to_owned(), format!("file {path}, line 3")));
+    assert_eq!(shown(&ended, "lease_ttl"), ("10s".to_owned(), "default".to_owned()));
+    let text = home.run(["config", "show", "--config", &path]);
+    assert!(
+        text.out.lines().any(|line| line.starts_with("port") && line.ends_with("line 2")),
+        "{}",
+        text.out
+    );
+}
+
+#[test]
+fn a_bad_variable_is_named() {
+    let home = Home::new();
+    show(&home, &[], &[("THARSIS_STORE", "4x")]).assert_refused(2, &["THARSIS_STORE", "4x", "MiB"]);
+    let long = "9".repeat(100_000);
+    let ended = show(&home, &[], &[("THARSIS_STORE", &long)]);
+    ended.assert_refused(2, &["THARSIS_STORE", &"9".repeat(190)]);
+    assert!(ended.err.len() < 1000, "{} bytes", ended.err.len());
+}
+
+#[test]
+fn a_node_is_what_its_file_says() {
+    let home = Home::new();
+    let path = home.text("t.toml");
+    let file = format!(
+        "socket = {:?}\nnum_cpus = 0.5\nstore = \"16MiB\"\nlabels = {{ zone = \"a\" }}\n[resources]\ntpu = 2\n",
+        home.text("s/node.sock")
+    );
+    std::fs::write(&path, file).unwrap();
+    let started = home.run(["start", "--head", "--config", &path]);
+    assert_eq!(started.status, 0, "{}", started.err);
+    let report = home.status(Some(&home.text("s/node.sock")));
+    let total = report["nodes"][0]["total"].as_str().unwrap();
+    assert!(total.contains("0.5 CPU") && total.contains("2 tpu"), "{total}");
+    assert_eq!(report["nodes"][0]["labels"][0][0], "zone");
+    assert_eq!(home.run(["stop", "--config", &path]).status, 0);
+}
