@@ -3,7 +3,7 @@
 use crate::peer::{Message, Packet};
 use std::sync::Arc;
 use tharsis_types::{
-    ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs, TaskClass, TaskId,
+    ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskArgs, TaskClass, TaskId,
 };
 
 /// A range of the node's arena, in bytes.
@@ -21,7 +21,7 @@ pub enum Value {
     /// There is none.
     Failed(Arc<Failure>),
     /// The encoded value itself.
-    Inline(Arc<[u8]>),
+    Inline(SmallBytes),
     /// In the arena of one or more nodes.
     Stored {
         /// Bytes.
@@ -38,11 +38,14 @@ pub struct Output {
     pub nested: Vec<RefId>,
 }
 
+/// The outputs of a task; nearly always one.
+pub type Outputs = smallvec::SmallVec<[Output; 1]>;
+
 /// Where a worker left an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputValue {
     /// In the record.
-    Inline(Arc<[u8]>),
+    Inline(SmallBytes),
     /// In a region of the arena granted to the worker.
     Written(Extent),
 }
@@ -51,7 +54,7 @@ pub enum OutputValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskOutcome {
     /// With outputs.
-    Returned(Vec<Output>),
+    Returned(Outputs),
     /// With a failure, and the type name of the user's error (else empty).
     Failed {
         /// Type name of a user's error value.

@@ -6,10 +6,10 @@
 //!
 //! Requests are named by the owner: the same request twice is one lease.
 
-use crate::hash::{IdMap, IdSet};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
 
 /// A lease, named by the node that asked for it.

@@ -27,7 +27,6 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
-mod hash;
 pub mod lease;
 pub mod link;
 pub mod node;

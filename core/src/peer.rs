@@ -8,7 +8,8 @@ use crate::event::{Output, TaskOutcome};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tharsis_types::{
-    Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskClass, TaskId,
+    Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskClass,
+    TaskId,
 };
 
 /// A unit of exchange between two nodes; see [`crate::link`].
@@ -30,7 +31,7 @@ pub enum RemoteState {
     /// The owner does not know it: every reference was dropped, or it never existed.
     Freed,
     /// The encoded value itself.
-    Inline(Arc<[u8]>),
+    Inline(SmallBytes),
     /// In the arenas of these nodes.
     Stored {
         /// Bytes.
@@ -61,7 +62,7 @@ pub struct PushedTask {
     /// Its class.
     pub class: Arc<TaskClass>,
     /// Arguments by value.
-    pub payload: Arc<[u8]>,
+    pub payload: SmallBytes,
     /// Arguments by reference.
     pub dependencies: Vec<PushedDependency>,
     /// References inside the payload; lent to the receiver.
@@ -178,7 +179,7 @@ pub enum Message {
         /// Time in the function.
         run_ns: u32,
         /// What came out; outputs that are written lie in the sender's arena, references are lent.
-        outcome: DoneOutcome,
+        outcome: Box<DoneOutcome>,
     },
     /// Tasks that were pushed but not started.
     TaskGiveBack {
@@ -205,7 +206,7 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DoneOutcome {
     /// Outputs.
-    Returned(Vec<DoneOutput>),
+    Returned(DoneOutputs),
     /// A failure, and the type name of the user's error (else empty).
     Failed {
         /// Type name of a user's error value.
@@ -214,6 +215,9 @@ pub enum DoneOutcome {
         failure: Arc<Failure>,
     },
 }
+
+/// Outputs as they look from another node.
+pub type DoneOutputs = smallvec::SmallVec<[DoneOutput; 1]>;
 
 /// An [`Output`] as it looks from another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,7 +232,7 @@ pub struct DoneOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DoneValue {
     /// Here.
-    Inline(Arc<[u8]>),
+    Inline(SmallBytes),
     /// In the sender's arena.
     Stored {
         /// Bytes.

@@ -5,8 +5,8 @@
 //! come before arguments. An object that several bundles need is read once. When a source fails, the next holder is
 //! tried; when none is left, the bundle fails.
 
-use crate::hash::IdMap;
 use std::collections::{BTreeMap, BTreeSet};
+use tharsis_types::hash::IdMap;
 use tharsis_types::{NodeId, ObjectId};
 
 /// Transfers of one node at a time.

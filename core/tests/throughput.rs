@@ -132,7 +132,7 @@ impl Bench {
             self.out = actions;
         }
         let outcome = |byte: u8| {
-            TaskOutcome::Returned(vec![Output {
+            TaskOutcome::Returned(smallvec::smallvec![Output {
                 value: OutputValue::Inline([byte].into()),
                 nested: Vec::new(),
             }])

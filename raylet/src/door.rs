@@ -3,7 +3,7 @@
 use crate::port::{Facts, Port};
 use crate::rim::Rim;
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Output, OutputValue};
+use tharsis_core::event::{Extent, Output, OutputValue, Outputs};
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Action, Event, Node, TaskOutcome, Value};
 use tharsis_protos::records::{
@@ -199,7 +199,7 @@ fn task_outcome(rim: &Rim, outcome: OutcomeView<'_>) -> Result<TaskOutcome, Stri
     })
 }
 
-fn task_outputs(rim: &Rim, outputs: OutputsView<'_>) -> Result<Vec<Output>, String> {
+fn task_outputs(rim: &Rim, outputs: OutputsView<'_>) -> Result<Outputs, String> {
     let each = outputs.iter().map(|output| {
         let (value, nested) = output.map_err(|bad| bad.to_string())?;
         let nested: Vec<RefId> = nested.iter().collect();

@@ -11,13 +11,13 @@ use crate::inbox::{Inbox, Input};
 use crate::observe::Observation;
 use crate::port::Port;
 use crate::rim::Rim;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::{Action, Event, Node, Now};
 use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::handshake::{NodeRow, PendingRow, Report, StoreRow};
 use tharsis_protos::records::FromClient;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind};
 
 /// Records taken from one client before the next one gets its turn.
@@ -31,7 +31,7 @@ const OVERFLOW_RETRY: Duration = Duration::from_millis(2);
 pub struct Engine {
     node: Node,
     ports: Vec<Option<Port>>,
-    index_of: HashMap<ClientId, usize>,
+    index_of: IdMap<ClientId, usize>,
     board: BellBoard,
     inbox: Arc<Inbox>,
     rim: Rim,
@@ -56,7 +56,7 @@ impl Engine {
         Self {
             node,
             ports: Vec::new(),
-            index_of: HashMap::new(),
+            index_of: IdMap::default(),
             board,
             inbox,
             rim,

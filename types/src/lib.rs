@@ -7,13 +7,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bytes;
 pub mod failure;
+pub mod hash;
 pub mod ids;
 pub mod limits;
 pub mod payload;
 pub mod resources;
 pub mod task;
 
+pub use bytes::SmallBytes;
 pub use failure::{Failure, FailureKind};
 pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, ObjectId, TaskId};
 pub use resources::{BadResource, Resources};

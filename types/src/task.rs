@@ -3,7 +3,7 @@
 //! Everything that calls of one function with the same options share is a [`TaskClass`], sent to the node once
 //! and named by a number afterwards, so that a queued call costs little more than its id and its arguments.
 
-use crate::{FunctionId, JobId, NodeId, ObjectId, Resources};
+use crate::{FunctionId, JobId, NodeId, ObjectId, Resources, SmallBytes};
 use serde::{Deserialize, Serialize};
 
 /// Which try of a task this is; the first is 0.
@@ -125,10 +125,10 @@ impl Dependency {
 }
 
 /// The arguments of one call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskArgs {
     /// Arguments given by value, encoded one after the other.
-    pub payload: Box<[u8]>,
+    pub payload: SmallBytes,
     /// Arguments given by reference.
     pub dependencies: Box<[Dependency]>,
     /// References that stand inside the payload and must live until the task ends.

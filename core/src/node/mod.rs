@@ -17,7 +17,6 @@ mod runs;
 pub use runs::{ArgumentValue, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
-use crate::hash::{IdMap, IdSet};
 use crate::lease::{self, Leases};
 use crate::link::Link;
 use crate::owner::{self, Owner, Pending};
@@ -30,6 +29,7 @@ use crate::{MS, Now};
 use runs::Run;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources};
 
 /// How often a node that changed tells others how busy it is.
@@ -278,7 +278,7 @@ impl Node {
     /// What a client is told of a reference with [`Action::Deliver`]: the value, or why this client cannot have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
-        self.refusals.get(&(client, token)).or_else(|| self.owner.value_ref(object))
+        self.refusals.get(&(client, token)).or_else(|| self.owner.value_named(client, token, object))
     }
 
     /// Where an object lies in the local arena, for a reader on another node.

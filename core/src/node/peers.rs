@@ -111,7 +111,7 @@ impl Node {
             }
             Message::TaskDone { lease, task, attempt, run_ns, outcome } => {
                 let ended = Ended { lease, task, attempt, run_ns, node: from };
-                self.owner.ended(now, &ended, outcome, &mut self.effects);
+                self.owner.ended(now, &ended, *outcome, &mut self.effects);
             }
             Message::TaskGiveBack { lease, tasks } => self.owner.given_back(lease, &tasks, &mut self.effects),
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),

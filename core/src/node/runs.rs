@@ -6,13 +6,14 @@
 use super::Node;
 use crate::event::{Action, Extent, OutputValue, TaskOutcome, Value};
 use crate::lease::LeaseKey;
-use crate::owner::Ended;
+use crate::owner::{Ended, Owner};
 use crate::peer::{DoneOutcome, Message, PushedTask};
 use crate::pull::{Missing, Purpose};
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{
-    Attempt, ClientId, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+    Attempt, ClientId, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, SmallBytes,
+    TaskClass, TaskId,
 };
 
 /// A task on its way to a worker of this node, or in it.
@@ -22,10 +23,8 @@ pub(super) struct Run {
     lease: LeaseKey,
     task: TaskId,
     attempt: Attempt,
-    class: Arc<TaskClass>,
-    class_number: u32,
-    payload: Arc<[u8]>,
-    dependencies: Vec<(Dependency, u32)>,
+    timeout_ms: u64,
+    max_calls: u32,
     origin: Origin,
     stage: Stage,
     /// Objects pinned for the time of the run.
@@ -36,8 +35,27 @@ pub(super) struct Run {
 enum Origin {
     /// Of this node's ledger: the task's place there.
     Own(u32),
-    /// Of another node's: what was lent with it, by place in this node's ledger.
-    Lent(Vec<u32>),
+    /// Of another node's.
+    Lent(Box<Lent>),
+}
+
+/// What another node sent with its task.
+#[derive(Debug)]
+struct Lent {
+    class: Arc<TaskClass>,
+    class_number: u32,
+    payload: SmallBytes,
+    dependencies: Vec<(Dependency, u32)>,
+    /// References that were lent with it, by place in this node's ledger.
+    references: Vec<u32>,
+}
+
+/// What to call, with what.
+struct Call<'a> {
+    class: &'a Arc<TaskClass>,
+    class_number: u32,
+    payload: &'a [u8],
+    dependencies: &'a [(Dependency, u32)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +100,8 @@ impl Node {
     #[must_use]
     pub fn run(&self, run: u32) -> Option<RunView<'_>> {
         let entry = self.runs.get(run)?;
-        let arguments = entry.dependencies.iter().map(|(dependency, slot)| {
+        let call = entry.origin.call(&self.owner, entry.lease.1)?;
+        let arguments = call.dependencies.iter().map(|(dependency, slot)| {
             let (object, value) = self.owner.entry(*slot)?;
             let value = match value? {
                 Value::Inline(bytes) => ArgumentValue::Inline(bytes),
@@ -94,9 +113,9 @@ impl Node {
         Some(RunView {
             task: entry.task,
             attempt: entry.attempt,
-            class_number: entry.class_number,
-            class: &entry.class,
-            payload: &entry.payload,
+            class_number: call.class_number,
+            class: call.class,
+            payload: call.payload,
             arguments: arguments.collect::<Option<_>>()?,
         })
     }
@@ -111,10 +130,8 @@ impl Node {
             lease: key,
             task: view.id,
             attempt: view.attempt,
-            class: view.class.clone(),
-            class_number: view.class_number,
-            payload: view.payload.clone(),
-            dependencies: view.dependencies.to_vec(),
+            timeout_ms: view.class.timeout_ms,
+            max_calls: view.class.max_calls,
             origin: Origin::Own(task),
             stage: Stage::Staging,
             pins: Vec::new(),
@@ -131,7 +148,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let key = (from, lease);
-        let mut lent = Vec::new();
+        let mut references = Vec::new();
         let mut dependencies = Vec::new();
         let mut freed = None;
         for needed in pushed.dependencies {
@@ -140,16 +157,16 @@ impl Node {
                 freed = Some(reference.object);
                 continue;
             };
-            lent.push(slot);
+            references.push(slot);
             dependencies.push((needed.dependency, slot));
             let object = needed.dependency.reference.object;
             self.owner.located(from, object, needed.state, &needed.nested, &mut self.effects);
         }
         for reference in &pushed.nested {
-            lent.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
+            references.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
         }
         let Some(client) = self.leases.worker(key) else {
-            lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+            references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
             self.send(from, Message::TaskGiveBack { lease, tasks: vec![(pushed.task, pushed.attempt)] });
             return;
         };
@@ -159,11 +176,15 @@ impl Node {
             lease: key,
             task: pushed.task,
             attempt: pushed.attempt,
-            class: pushed.class,
-            class_number,
-            payload: pushed.payload,
-            dependencies,
-            origin: Origin::Lent(lent),
+            timeout_ms: pushed.class.timeout_ms,
+            max_calls: pushed.class.max_calls,
+            origin: Origin::Lent(Box::new(Lent {
+                class: pushed.class,
+                class_number,
+                payload: pushed.payload,
+                dependencies,
+                references,
+            })),
             stage: Stage::Staging,
             pins: Vec::new(),
         };
@@ -222,7 +243,7 @@ impl Node {
         if entry.client != client || entry.stage == Stage::Staging {
             return;
         }
-        let max_calls = entry.class.max_calls;
+        let max_calls = entry.max_calls;
         let outcome = self.seal_outputs(run, client, outcome);
         self.end_run(run, run_ns, outcome, out);
         if max_calls > 0 && self.leases.called(client, max_calls) {
@@ -297,7 +318,7 @@ impl Node {
             let Some(run) = self.runs.get_mut(number) else { continue };
             if run.due().is_some_and(|due| due <= now) {
                 run.stage = Stage::Overdue;
-                let text = format!("ran longer than its timeout of {} ms", run.class.timeout_ms);
+                let text = format!("ran longer than its timeout of {} ms", run.timeout_ms);
                 let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
                 out.push(Action::KillWorker { client: run.client, reason });
             }
@@ -315,7 +336,7 @@ impl Node {
             .iter()
             .flat_map(|(_, run)| match &run.origin {
                 Origin::Own(_) => [].iter(),
-                Origin::Lent(slots) => slots.iter(),
+                Origin::Lent(lent) => lent.references.iter(),
             })
             .copied()
     }
@@ -357,7 +378,9 @@ impl Node {
     /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing if it
     /// is being made again.
     fn failed_argument(&self, number: u32) -> Option<Option<Arc<Failure>>> {
-        let mut slots = self.runs.get(number)?.dependencies.iter().map(|(_, slot)| *slot);
+        let run = self.runs.get(number)?;
+        let call = run.origin.call(&self.owner, run.lease.1)?;
+        let mut slots = call.dependencies.iter().map(|(_, slot)| *slot);
         slots.find_map(|slot| match self.owner.entry(slot)? {
             (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
             (_, Some(Value::Failed(failure))) => Some(Some(failure.clone())),
@@ -369,7 +392,8 @@ impl Node {
     fn pin_arguments(&mut self, number: u32) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
         let Some(run) = self.runs.get_mut(number) else { return missing };
-        for (_, slot) in &run.dependencies {
+        let Some(call) = run.origin.call(&self.owner, run.lease.1) else { return missing };
+        for (_, slot) in call.dependencies {
             let Some((object, Some(Value::Stored { len }))) = self.owner.entry(*slot) else { continue };
             if run.pins.contains(&object) || missing.iter().any(|m| m.object == object) {
                 continue;
@@ -435,8 +459,8 @@ impl Node {
                 if let TaskOutcome::Returned(outputs) = &outcome {
                     self.lend_outputs(run.task, outputs, to);
                 }
-                lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-                let outcome = DoneOutcome::from_local(outcome);
+                lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+                let outcome = Box::new(DoneOutcome::from_local(outcome));
                 self.send(
                     to,
                     Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome },
@@ -469,7 +493,7 @@ impl Node {
         match run.origin {
             Origin::Own(_) => self.owner.given_back(lease, &[(run.task, run.attempt)], &mut self.effects),
             Origin::Lent(lent) => {
-                lent.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+                lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
                 self.send(to, Message::TaskGiveBack { lease, tasks: vec![(run.task, run.attempt)] });
             }
         }
@@ -519,11 +543,28 @@ impl Node {
     }
 }
 
+impl Origin {
+    /// What the run calls; `None` if its task is not under its lease any more.
+    fn call<'a>(&'a self, owner: &'a Owner, lease: LeaseId) -> Option<Call<'a>> {
+        match self {
+            Self::Own(place) => {
+                let view = owner.start_view(*place, lease)?;
+                let (class, class_number) = (view.class, view.class_number);
+                Some(Call { class, class_number, payload: view.payload, dependencies: view.dependencies })
+            }
+            Self::Lent(lent) => {
+                let (class, class_number) = (&lent.class, lent.class_number);
+                Some(Call { class, class_number, payload: &lent.payload, dependencies: &lent.dependencies })
+            }
+        }
+    }
+}
+
 impl Run {
     fn due(&self) -> Option<Now> {
         match self.stage {
-            Stage::Sent { first_since: Some(since) } if self.class.timeout_ms > 0 => {
-                Some(since + self.class.timeout_ms * MS)
+            Stage::Sent { first_since: Some(since) } if self.timeout_ms > 0 => {
+                Some(since + self.timeout_ms * MS)
             }
             _ => None,
         }

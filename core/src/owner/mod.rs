@@ -10,11 +10,13 @@
 //! | file | concern |
 //! |---|---|
 //! | `objects.rs` | values, references, loans, freeing |
+//! | `table.rs` | where an entry is, by id or by name |
 //! | `tasks.rs` | submission, arguments, ends and retries |
 //! | `schedule.rs` | queues by shape, leases, who gets the next task |
 
 mod objects;
 mod schedule;
+mod table;
 mod tasks;
 
 pub use schedule::Pending;
@@ -22,14 +24,16 @@ pub use tasks::Ended;
 
 use crate::Now;
 use crate::event::{Tokens, Value};
-use crate::hash::{IdMap, IdSet};
 use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use schedule::{LeaseUse, Shape};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use table::Objects;
+use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{
-    Attempt, ClientId, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+    Attempt, ClientId, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass,
+    TaskId,
 };
 
 /// What the ledger wants done.
@@ -116,8 +120,7 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Owner {
     me: NodeId,
-    objects: Slab<Object>,
-    by_id: IdMap<ObjectId, u32>,
+    objects: Objects,
     tasks: Slab<Task>,
     classes: Vec<Class>,
     class_by_definition: IdMap<Arc<TaskClass>, u32>,
@@ -189,7 +192,7 @@ struct Task {
     retries_left: i32,
     /// Someone wants it stopped: it is not started again.
     cancelled: bool,
-    payload: Arc<[u8]>,
+    payload: SmallBytes,
     inputs: Option<Box<Inputs>>,
     first_output: u32,
     more_outputs: Option<Box<[u32]>>,
@@ -248,7 +251,7 @@ pub struct StartView<'a> {
     /// Number of the class in this node.
     pub class_number: u32,
     /// Arguments by value.
-    pub payload: &'a Arc<[u8]>,
+    pub payload: &'a [u8],
     /// Arguments by reference.
     pub dependencies: &'a [(Dependency, u32)],
 }
@@ -259,8 +262,7 @@ impl Owner {
     pub fn new(me: NodeId) -> Self {
         Self {
             me,
-            objects: Slab::default(),
-            by_id: IdMap::default(),
+            objects: Objects::default(),
             tasks: Slab::default(),
             classes: Vec::new(),
             class_by_definition: IdMap::default(),
@@ -366,6 +368,7 @@ impl Owner {
 
     /// A client is gone: its references go, its job's tasks if it was the driver.
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        self.objects.client_gone(client);
         self.class_of_client.retain(|(owner, _), _| *owner != client);
         self.refused_classes.retain(|(owner, _), _| *owner != client);
         let held: Vec<_> =
@@ -380,7 +383,7 @@ impl Owner {
 
     /// Asserts invariants 2 and 3; `lent` are the uses that runs of other nodes' tasks hold.
     pub fn check(&self, lent: impl Iterator<Item = u32>) {
-        assert_eq!(self.by_id.len(), self.objects.len(), "an object without an id, or an id without one");
+        self.objects.check();
         let mut uses: IdMap<u32, u32> = IdMap::default();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
         for (_, task) in self.tasks.iter().filter(|(_, t)| t.state != TaskState::Cancelled) {
@@ -392,7 +395,6 @@ impl Owner {
             *uses.entry(*nested).or_default() += 1;
         }
         for (slot, object) in self.objects.iter() {
-            assert_eq!(self.by_id.get(&object.id), Some(&slot), "{} is filed wrongly", object.id);
             assert_eq!(object.uses, uses.remove(&slot).unwrap_or(0), "{} uses miscounted", object.id);
             assert!(object.is_used(), "{} lives without a reference", object.id);
         }

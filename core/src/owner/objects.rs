@@ -52,7 +52,13 @@ impl Owner {
     /// The value of an object, if there is one.
     #[must_use]
     pub fn value_ref(&self, object: ObjectId) -> Option<&Value> {
-        self.objects.get(*self.by_id.get(&object)?)?.value.as_ref()
+        self.objects.by_id(&object)?.value.as_ref()
+    }
+
+    /// The same for a client that names it by its token.
+    #[must_use]
+    pub fn value_named(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
+        self.objects.get(self.objects.find_named(client, token, &object)?)?.value.as_ref()
     }
 
     /// Value of an entry by its place in the ledger.
@@ -64,22 +70,20 @@ impl Owner {
     /// Nodes with a copy of a stored object.
     #[must_use]
     pub fn copies(&self, object: ObjectId) -> &[NodeId] {
-        let links =
-            self.by_id.get(&object).and_then(|slot| self.objects.get(*slot)).and_then(|o| o.links.as_ref());
+        let links = self.objects.by_id(&object).and_then(|o| o.links.as_ref());
         links.map_or(&[], |l| &l.copies)
     }
 
     /// Whether an object is this node's own, finished or not.
     #[must_use]
     pub fn owns(&self, object: ObjectId) -> bool {
-        let entry = self.by_id.get(&object).and_then(|slot| self.objects.get(*slot));
-        entry.is_some_and(|o| o.owner().is_none())
+        self.objects.by_id(&object).is_some_and(|o| o.owner().is_none())
     }
 
     /// The full name of an object's reference.
     #[must_use]
     pub fn reference_of(&self, object: ObjectId) -> Option<RefId> {
-        self.reference(*self.by_id.get(&object)?)
+        self.reference(self.objects.find(&object)?)
     }
 
     /// The full name of an entry's reference.
@@ -99,7 +103,7 @@ impl Owner {
         nested: &[RefId],
         out: &mut Vec<Effect>,
     ) -> bool {
-        if let Some(slot) = self.by_id.get(&id).copied() {
+        if let Some(slot) = self.objects.find(&id) {
             self.held(client, token, RefId { object: id, owner: self.me }, out);
             if self.objects.get(slot).is_some_and(|o| o.owner().is_some())
                 && !matches!(value, Value::Failed(_))
@@ -114,7 +118,7 @@ impl Owner {
         let mut object = Object::new(id);
         object.maker = Some(client);
         object.token = token;
-        let slot = self.insert(object);
+        let slot = self.objects.insert(object);
         let inside = self.adopt_nested(nested, None, out);
         self.fill(slot, value, Some(self.me), inside, out);
         true
@@ -131,7 +135,7 @@ impl Owner {
 
     /// A client dropped a reference.
     pub fn released(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Effect>) {
-        let Some(&slot) = self.by_id.get(&object) else { return };
+        let Some(slot) = self.objects.find_named(client, token, &object) else { return };
         let Some(entry) = self.objects.get_mut(slot) else { return };
         let made = entry.maker == Some(client) && entry.token == token;
         if made {
@@ -151,7 +155,7 @@ impl Owner {
 
     /// A client wants a value sent as soon as there is one.
     pub fn fetch(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Effect>) {
-        let slot = self.by_id.get(&reference.object).copied();
+        let slot = self.objects.find_named(client, token, &reference.object);
         slot.into_iter().for_each(|slot| self.lose_orphan(slot, out));
         let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else {
             out.push(Effect::Deliver { client, token, object: reference.object });
@@ -169,7 +173,7 @@ impl Owner {
 
     /// Another node asks what an object is.
     pub fn locate(&mut self, from: NodeId, object: ObjectId, out: &mut Vec<Effect>) {
-        let Some(&slot) = self.by_id.get(&object) else {
+        let Some(slot) = self.objects.find(&object) else {
             let message = Message::ObjectState { object, state: RemoteState::Freed, nested: Vec::new() };
             out.push(Effect::Send { to: from, message });
             return;
@@ -192,7 +196,7 @@ impl Owner {
         out: &mut Vec<Effect>,
     ) {
         let inside = self.adopt_nested(nested, Some(from), out);
-        let slot = self.by_id.get(&object).copied();
+        let slot = self.objects.find(&object);
         let proxy = slot.filter(|s| self.objects.get(*s).is_some_and(|o| o.owner().is_some()));
         let Some(slot) = proxy else {
             inside.into_iter().for_each(|s| self.unuse(s, out));
@@ -221,7 +225,7 @@ impl Owner {
 
     /// A copy of an object exists on a node now, or does not any more.
     pub fn copy_changed(&mut self, holder: NodeId, object: ObjectId, exists: bool, out: &mut Vec<Effect>) {
-        let Some(entry) = self.by_id.get(&object).and_then(|slot| self.objects.get_mut(*slot)) else {
+        let Some(entry) = self.objects.by_id_mut(&object) else {
             if exists {
                 out.push(Effect::DropCopy { holder, object });
             }
@@ -242,7 +246,7 @@ impl Owner {
 
     /// The local copy of a proxy could not be read from anywhere: forget what is known and fail its readers.
     pub fn lost(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
-        let Some(&slot) = self.by_id.get(&object) else { return };
+        let Some(slot) = self.objects.find(&object) else { return };
         let Some(entry) = self.objects.get_mut(slot) else { return };
         let text = format!("no copy of object {object} is left");
         entry.value = Some(Value::Failed(Arc::new(Failure::new(FailureKind::ObjectLost, text))));
@@ -256,7 +260,7 @@ impl Owner {
 
     /// Loans come back.
     pub fn loans_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
-        let Some(&slot) = self.by_id.get(&object) else { return };
+        let Some(slot) = self.objects.find(&object) else { return };
         let Some(borrowers) = self.objects.get_mut(slot).map(|o| &mut o.links().borrowers) else { return };
         if let Some(lent) = borrowers.get_mut(&from) {
             *lent = lent.saturating_sub(count);
@@ -269,7 +273,7 @@ impl Owner {
 
     /// A node uses an object that nobody lent to it.
     pub fn borrowed(&mut self, from: NodeId, reference: RefId) {
-        if let Some(object) = self.by_id.get(&reference.object).and_then(|slot| self.objects.get_mut(*slot)) {
+        if let Some(object) = self.objects.by_id_mut(&reference.object) {
             *object.links().borrowers.entry(from).or_default() += 1;
         }
     }
@@ -305,8 +309,8 @@ impl Owner {
 
     /// Finds an entry, or makes a proxy for a reference of another node.
     pub(super) fn find_or_proxy(&mut self, reference: RefId, out: &mut Vec<Effect>) -> Option<u32> {
-        if let Some(slot) = self.by_id.get(&reference.object) {
-            return Some(*slot);
+        if let Some(slot) = self.objects.find(&reference.object) {
+            return Some(slot);
         }
         if reference.owner == self.me {
             return None;
@@ -333,7 +337,7 @@ impl Owner {
         lender: Option<NodeId>,
         out: &mut Vec<Effect>,
     ) -> Option<u32> {
-        let slot = match (self.by_id.get(&reference.object).copied(), lender) {
+        let slot = match (self.objects.find(&reference.object), lender) {
             (Some(slot), None) => slot,
             (None, None) => self.find_or_proxy(reference, out)?,
             (Some(slot), Some(lender)) if self.is_orphan(slot) && !self.gone.contains(&reference.owner) => {
@@ -376,7 +380,7 @@ impl Owner {
     /// Lends references named by id, as outputs of a run for another node name them.
     pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) {
         for reference in nested {
-            if let Some(&slot) = self.by_id.get(&reference.object) {
+            if let Some(slot) = self.objects.find(&reference.object) {
                 let _reference = self.lend(slot, to);
             }
         }
@@ -451,10 +455,6 @@ impl Owner {
                 continue;
             }
             let Some(object) = self.objects.remove(slot) else { continue };
-            self.by_id.remove(&object.id);
-            if self.by_id.capacity() > 4096 && self.by_id.len() < self.by_id.capacity() / 8 {
-                self.by_id.shrink_to(self.by_id.len() * 2);
-            }
             let Some(links) = object.links else { continue };
             let id = object.id;
             if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
@@ -541,13 +541,6 @@ impl Owner {
         *links.lenders.entry(lender).or_default() += 1;
     }
 
-    pub(super) fn insert(&mut self, object: Object) -> u32 {
-        let id = object.id;
-        let slot = self.objects.insert(object);
-        self.by_id.insert(id, slot);
-        slot
-    }
-
     /// Asks the owner of a proxy what it is, once.
     pub(super) fn ask_owner(&mut self, slot: Option<u32>, out: &mut Vec<Effect>) {
         let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else { return };
@@ -562,7 +555,7 @@ impl Owner {
     fn insert_proxy(&mut self, reference: RefId) -> u32 {
         let mut object = Object::new(reference.object);
         object.links().owner = Some(reference.owner);
-        self.insert(object)
+        self.objects.insert(object)
     }
 
     /// Registers with the owner itself, where no lender did it for us.
@@ -612,7 +605,7 @@ impl Owner {
     }
 }
 
-fn object_id(objects: &crate::slab::Slab<Object>, slot: u32) -> ObjectId {
+fn object_id(objects: &super::table::Objects, slot: u32) -> ObjectId {
     let none = ObjectId::from_bytes([0; ObjectId::LEN]);
     objects.get(slot).map_or(none, |o| o.id)
 }

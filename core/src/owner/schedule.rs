@@ -267,31 +267,32 @@ impl Owner {
 
     /// An attempt ended: its lease has room again.
     pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: u32, run_ns: u32) {
-        let first = self.leases.get(&lease).is_some_and(|l| l.in_flight.front() == Some(&slot));
-        if let Some(shape) = self.lease_unsent(lease, slot) {
-            if let Some(used) = self.leases.get_mut(&lease) {
-                // One that was cancelled behind a blocked task says nothing of that.
-                used.paused &= !first;
-                used.active_at = now;
-            }
-            let shape = &mut self.shapes[shape as usize];
-            let run_ns = u64::from(run_ns).max(1);
-            // Quick to believe that tasks are long, slow to believe that they are short.
-            shape.run_ns = if run_ns > shape.run_ns {
-                run_ns.midpoint(shape.run_ns)
-            } else {
-                (shape.run_ns * 7 + run_ns) / 8
-            };
+        let Some(used) = self.leases.get_mut(&lease) else { return };
+        let first = used.in_flight.front() == Some(&slot);
+        if !used.take_out(slot) {
+            return;
         }
+        // One that was cancelled behind a blocked task says nothing of that.
+        used.paused &= !first;
+        used.active_at = now;
+        self.dirty.insert(used.shape);
+        let shape = &mut self.shapes[used.shape as usize];
+        let run_ns = u64::from(run_ns).max(1);
+        // Quick to believe that tasks are long, slow to believe that they are short.
+        shape.run_ns = if run_ns > shape.run_ns {
+            run_ns.midpoint(shape.run_ns)
+        } else {
+            (shape.run_ns * 7 + run_ns) / 8
+        };
     }
 
-    /// A sent task is not with its lease any more; returns the shape.
-    pub(super) fn lease_unsent(&mut self, lease: LeaseId, slot: u32) -> Option<u32> {
-        let used = self.leases.get_mut(&lease)?;
-        let at = used.in_flight.iter().position(|s| *s == slot)?;
-        used.in_flight.remove(at);
-        self.dirty.insert(used.shape);
-        Some(used.shape)
+    /// A sent task is not with its lease any more.
+    pub(super) fn lease_unsent(&mut self, lease: LeaseId, slot: u32) {
+        if let Some(used) = self.leases.get_mut(&lease)
+            && used.take_out(slot)
+        {
+            self.dirty.insert(used.shape);
+        }
     }
 
     pub(super) fn check_schedule(&self) {
@@ -571,6 +572,12 @@ impl Owner {
 }
 
 impl LeaseUse {
+    /// Forgets a sent task; false if it is none.
+    fn take_out(&mut self, slot: u32) -> bool {
+        let at = self.in_flight.iter().position(|s| *s == slot);
+        at.and_then(|at| self.in_flight.remove(at)).is_some()
+    }
+
     fn next_timeout(&self) -> Option<Now> {
         match self.in_flight.len() {
             0 if self.granted => Some(self.active_at + LEASE_IDLE_MS * MS),

@@ -3,7 +3,7 @@
 use super::{Effect, Inputs, Object, Owner, Submission, Task, TaskState};
 use crate::Now;
 use crate::event::Value;
-use crate::peer::{DoneOutcome, DoneOutput, DoneValue};
+use crate::peer::{DoneOutcome, DoneOutput, DoneOutputs, DoneValue};
 use std::sync::Arc;
 use tharsis_types::failure::Origin;
 use tharsis_types::{Attempt, ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, TaskId};
@@ -31,7 +31,7 @@ impl Owner {
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
         let Submission { client, class: number, task: id, tokens, args } = submission;
         let fresh =
-            (0..tokens.len() as u32).all(|index| !self.by_id.contains_key(&ObjectId::output(id, index)));
+            (0..tokens.len() as u32).all(|index| self.objects.find(&ObjectId::output(id, index)).is_none());
         if !fresh && self.is_known(id, tokens.len() as u32) {
             self.attach(client, id, &tokens, out);
             return;
@@ -50,7 +50,7 @@ impl Owner {
         let outputs = self.insert_outputs(client, id, &tokens, fresh, out);
         let Some((&first_output, more)) = outputs.split_first() else { return };
         let more_outputs = (!more.is_empty()).then(|| more.into());
-        let payload: Arc<[u8]> = args.payload.into();
+        let payload = args.payload;
         let state = TaskState::Waiting { missing: 0 };
         let cancelled = false;
         let task = Task {
@@ -147,7 +147,7 @@ impl Owner {
 
     /// Cancels the task behind a reference.
     pub fn cancel(&mut self, object: ObjectId, force: bool, out: &mut Vec<Effect>) {
-        let producer = self.by_id.get(&object).and_then(|s| self.objects.get(*s)).and_then(|o| o.producer);
+        let producer = self.objects.by_id(&object).and_then(|o| o.producer);
         let Some(slot) = producer else { return };
         let Some(task) = self.tasks.get_mut(slot) else { return };
         let (id, state) = (task.id, task.state);
@@ -290,10 +290,8 @@ impl Owner {
 
     /// Whether all outputs of a task are here or will be, so that a call of it needs no run.
     fn is_known(&self, id: TaskId, count: u32) -> bool {
-        (0..count).all(|index| {
-            let slot = self.by_id.get(&ObjectId::output(id, index));
-            slot.and_then(|s| self.objects.get(*s)).is_some_and(|o| self.is_live(o))
-        })
+        (0..count)
+            .all(|index| self.objects.by_id(&ObjectId::output(id, index)).is_some_and(|o| self.is_live(o)))
     }
 
     /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used again.
@@ -307,7 +305,7 @@ impl Owner {
     ) -> Outputs {
         let insert = |(index, token): (usize, &u64)| {
             let object = ObjectId::output(id, index as u32);
-            if let Some(slot) = if fresh { None } else { self.by_id.get(&object).copied() } {
+            if let Some(slot) = if fresh { None } else { self.objects.find(&object) } {
                 self.take_over(slot, out);
                 self.held(client, *token, RefId { object, owner: self.me }, out);
                 if let Some(object) = self.objects.get_mut(slot) {
@@ -318,7 +316,7 @@ impl Owner {
             let mut object = Object::new(object);
             object.maker = Some(client);
             object.token = *token;
-            self.insert(object)
+            self.objects.insert(object)
         };
         tokens.iter().enumerate().map(insert).collect()
     }
@@ -328,7 +326,7 @@ impl Owner {
         for (index, token) in tokens.iter().enumerate() {
             let reference = RefId { object: ObjectId::output(id, index as u32), owner: self.me };
             self.held(client, *token, reference, out);
-            let slot = self.by_id.get(&reference.object).copied();
+            let slot = self.objects.find(&reference.object);
             if let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) {
                 match object.value {
                     None => {
@@ -400,7 +398,7 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
-    fn succeed(&mut self, slot: u32, node: NodeId, returned: Vec<DoneOutput>, out: &mut Vec<Effect>) {
+    fn succeed(&mut self, slot: u32, node: NodeId, returned: DoneOutputs, out: &mut Vec<Effect>) {
         let lender = (node != self.me).then_some(node);
         let expected = self.tasks.get(slot).map_or(0, |t| 1 + t.more_outputs.as_ref().map_or(0, |m| m.len()));
         if returned.len() != expected {
@@ -411,7 +409,8 @@ impl Owner {
             return;
         }
         // Adopt what the values refer to before the task lets go of its own references to the same objects.
-        let inside: Vec<_> = returned.iter().map(|o| self.adopt_nested(&o.nested, lender, out)).collect();
+        let inside: smallvec::SmallVec<[_; 1]> =
+            returned.iter().map(|o| self.adopt_nested(&o.nested, lender, out)).collect();
         let outputs = self.finish(slot, out);
         for ((output, returned), inside) in outputs.into_iter().zip(returned).zip(inside) {
             let value = match returned.value {
@@ -455,7 +454,7 @@ impl Owner {
     }
 
     fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<u32> {
-        let slot = self.objects.get(*self.by_id.get(&ObjectId::output(id, 0))?)?.producer?;
+        let slot = self.objects.by_id(&ObjectId::output(id, 0))?.producer?;
         let task = self.tasks.get(slot)?;
         (task.is_sent_under(lease) && task.attempt == attempt).then_some(slot)
     }

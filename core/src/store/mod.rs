@@ -10,8 +10,8 @@ mod extents;
 pub use extents::{Extents, NotInUse, rounded};
 
 use crate::event::Extent;
-use crate::hash::IdMap;
 use std::collections::BTreeMap;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
 /// The objects in one node's arena.

@@ -22,7 +22,7 @@ use tharsis_types::limits::{
 use tharsis_types::task::{LabelSelector, LabelTerm};
 use tharsis_types::{
     Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, ObjectId, Placement, RefId, Resources,
-    RetryOn, TaskClass, TaskId,
+    RetryOn, SmallBytes, TaskClass, TaskId,
 };
 
 /// A packet is split when its messages are longer than this together.
@@ -299,7 +299,7 @@ fn done(m: wire::TaskDone) -> Result<Message, BadMessage> {
         },
     };
     let (lease, task) = (LeaseId(m.lease), task("task", &m.task)?);
-    Ok(Message::TaskDone { lease, task, attempt: m.attempt, run_ns: m.run_ns, outcome })
+    Ok(Message::TaskDone { lease, task, attempt: m.attempt, run_ns: m.run_ns, outcome: Box::new(outcome) })
 }
 
 fn done_output(m: wire::Output) -> Result<DoneOutput, BadMessage> {
@@ -451,11 +451,11 @@ fn references(field: &str, references: Vec<wire::Ref>) -> Result<Vec<RefId>, Bad
     references.into_iter().map(|r| reference(field, Some(r))).collect()
 }
 
-fn inline(field: &str, bytes: &Bytes, limit: usize) -> Result<Arc<[u8]>, BadMessage> {
+fn inline(field: &str, bytes: &Bytes, limit: usize) -> Result<SmallBytes, BadMessage> {
     if limit < bytes.len() {
         return Err(BadMessage::too_many(field, bytes.len(), limit, "bytes"));
     }
-    Ok(Arc::from(bytes.as_ref()))
+    Ok(SmallBytes::from(bytes.as_ref()))
 }
 
 fn wire_dependency(dependency: &PushedDependency) -> wire::PushedDependency {

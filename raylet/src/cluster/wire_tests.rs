@@ -62,7 +62,7 @@ fn all_messages() -> Vec<Message> {
         class("three", Placement::Node { node: NodeId(3), soft: true }, RetryOn::Types(vec!["E".into()])),
         class("four", Placement::Labels(labels), RetryOn::Types(Vec::new())),
     ];
-    let inline: Arc<[u8]> = vec![1, 2, 3].into();
+    let inline = SmallBytes::from([1, 2, 3]);
     let states = [
         RemoteState::Failed(Arc::new(deep_failure(3))),
         RemoteState::Freed,
@@ -84,10 +84,14 @@ fn all_messages() -> Vec<Message> {
             .collect(),
         nested: vec![reference_to(7), reference_to(8)],
     };
-    let returned = DoneOutcome::Returned(vec![
-        DoneOutput { value: DoneValue::Inline(inline), nested: vec![reference_to(1)] },
-        DoneOutput { value: DoneValue::Stored { len: 77 }, nested: Vec::new() },
-    ]);
+    let returned = DoneOutcome::Returned(
+        [
+            DoneOutput { value: DoneValue::Inline(inline), nested: vec![reference_to(1)] },
+            DoneOutput { value: DoneValue::Stored { len: 77 }, nested: Vec::new() },
+        ]
+        .into_iter()
+        .collect(),
+    );
     let failed = DoneOutcome::Failed { error_type: "E".into(), failure: Arc::new(deep_failure(1)) };
     let mut all = vec![
         Message::BorrowAdded { reference: reference_to(1) },
@@ -104,8 +108,8 @@ fn all_messages() -> Vec<Message> {
         Message::ObjectFree { object },
         Message::ObjectLocate { object },
         Message::TaskCancel { task, force: true },
-        Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: returned },
-        Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: failed },
+        Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(returned) },
+        Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(failed) },
         Message::TaskGiveBack { lease, tasks: vec![(task, 1), (task_id(3), 0)] },
         Message::TaskPush { lease, task: Box::new(pushed) },
         Message::TaskStealBack { lease },

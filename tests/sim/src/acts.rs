@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tharsis_core::event::{Extent, Output, OutputValue, TaskOutcome};
 use tharsis_core::{Event, MS};
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
-use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, TaskArgs};
+use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, SmallBytes, TaskArgs};
 
 impl Cluster {
     /// A driver does its next operation.
@@ -223,7 +223,7 @@ impl Cluster {
             parameter: parameter as u16,
         };
         let args = TaskArgs {
-            payload,
+            payload: SmallBytes::from(&*payload),
             dependencies: dependencies.iter().enumerate().map(number).collect(),
             nested: nested.into(),
         };
@@ -561,7 +561,7 @@ impl Cluster {
         let Some(current) = client.current.as_mut() else { return false };
         let Some(plan) = current.next_output().cloned() else {
             let outputs = std::mem::take(&mut current.outputs);
-            self.end_task(host, id, TaskOutcome::Returned(outputs));
+            self.end_task(host, id, TaskOutcome::Returned(outputs.into()));
             return false;
         };
         let hash = program::output_value(task, index, &current.arguments);

@@ -15,7 +15,7 @@ use tharsis_core::event::{Extent, Member, Value};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::Packet;
 use tharsis_core::{Action, Event, MS, Node, Now};
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Resources};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Resources, SmallBytes};
 
 /// Nanoseconds in a microsecond.
 pub(crate) const US: Now = 1_000;
@@ -91,7 +91,7 @@ pub(crate) enum Told {
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
     Failed(Arc<Failure>),
-    Inline(Arc<[u8]>),
+    Inline(SmallBytes),
     Local(Extent),
     Ready,
 }

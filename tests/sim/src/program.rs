@@ -7,7 +7,7 @@
 use crate::rng::{Rng, mix};
 use std::sync::Arc;
 use tharsis_types::{
-    FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, TaskClass, TaskId,
+    FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, SmallBytes, TaskClass, TaskId,
 };
 
 /// Kinds of task classes; see [`class`].
@@ -221,7 +221,7 @@ pub fn output_value(task: TaskId, index: u32, arguments: &[u64]) -> u64 {
 impl Content {
     /// As bytes of an inline value.
     #[must_use]
-    pub fn encode(&self) -> Arc<[u8]> {
+    pub fn encode(&self) -> SmallBytes {
         let mut out = self.hash.to_le_bytes().to_vec();
         encode_refs(&mut out, &self.nested);
         out.into()

@@ -7,13 +7,15 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table by id.
-pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+pub type IdMap<K, V> = HashMap<K, V, IdHashing>;
 /// A set of ids.
-pub(crate) type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
+pub type IdSet<K> = HashSet<K, IdHashing>;
+/// How ids are hashed.
+pub type IdHashing = BuildHasherDefault<IdHasher>;
 
 /// Mixes words as they come.
 #[derive(Debug, Default)]
-pub(crate) struct IdHasher(u64);
+pub struct IdHasher(u64);
 
 impl IdHasher {
     fn add(&mut self, word: u64) {
