@@ -85,11 +85,28 @@ impl LocalCluster {
     /// # Errors
     /// Why it does not start.
     pub fn add(&mut self, node: LocalNode) -> Result<usize> {
-        machine::check_store_bytes(node.store_bytes, machine::memory_bytes())?;
         let role = match self.reports.first() {
-            None => ClusterRole::Head { store: self.store.clone(), lease_ttl_ms: self.lease_ttl_ms },
+            None => self.head(),
             Some(head) => ClusterRole::Member { head: head.address.clone() },
         };
+        self.add_as(node, role)
+    }
+
+    /// Adds a node with a control store of its own over the same tables, and waits until all others see it. Answers its
+    /// number. Only where several can share the tables: in etcd.
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub fn add_head(&mut self, node: LocalNode) -> Result<usize> {
+        self.add_as(node, self.head())
+    }
+
+    fn head(&self) -> ClusterRole {
+        ClusterRole::Head { store: self.store.clone(), lease_ttl_ms: self.lease_ttl_ms }
+    }
+
+    fn add_as(&mut self, node: LocalNode, role: ClusterRole) -> Result<usize> {
+        machine::check_store_bytes(node.store_bytes, machine::memory_bytes())?;
         let process = NodeProcess::start_as(&NodeSpec {
             socket: fresh_folder(None).join("node.sock"),
             resources: node.resources,

@@ -1,73 +1,150 @@
-//! A real etcd process on free ports, with its data in a folder that goes with it.
+//! Real etcd processes on free ports, with their data in a folder that goes with them.
 
+use std::fs::File;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long etcd may take to answer after it was started.
-const START_DEADLINE: Duration = Duration::from_secs(20);
+const START_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running etcd; dropping it kills it.
+/// One etcd; dropping it kills it.
 #[derive(Debug)]
 pub struct EtcdProcess {
-    child: Child,
-    endpoint: String,
+    member: Member,
     _data: TempDir,
+}
+
+/// An etcd of three processes, which works as long as two of them do; dropping it kills all.
+#[derive(Debug)]
+pub struct EtcdTrio {
+    members: [Member; 3],
+    _data: TempDir,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    folder: PathBuf,
+    endpoint: String,
+    peer: String,
+    /// All members with their peers, as etcd is told.
+    cluster: String,
+    child: Option<Child>,
 }
 
 impl EtcdProcess {
     /// Starts an etcd and waits until it answers.
     pub async fn start() -> Self {
         let data = tempfile::tempdir().expect("a folder for etcd");
-        let [client, peer] = free_ports();
-        let endpoint = format!("http://127.0.0.1:{client}");
-        let peers = format!("http://127.0.0.1:{peer}");
-        let log = std::fs::File::create(data.path().join("log")).expect("a log for etcd");
-        let child = Command::new("etcd")
-            .args(["--name", "test", "--data-dir"])
-            .arg(data.path().join("data"))
-            .args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint])
-            .args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers])
-            .args(["--initial-cluster", &format!("test={peers}")])
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap_or_else(|error| {
-                panic!("etcd cannot be started ({error}); install it, on Debian with: apt-get install etcd-server")
-            });
-        let process = Self { child, endpoint, _data: data };
-        process.wait().await;
-        process
+        let [mut member] = members(&data, free_ports::<2>());
+        member.start();
+        await_answer(&[member.endpoint.clone()]).await;
+        Self { member, _data: data }
     }
 
     /// Where it answers.
     #[must_use]
     pub fn endpoint(&self) -> &str {
-        &self.endpoint
+        &self.member.endpoint
+    }
+}
+
+impl EtcdTrio {
+    /// Starts three that are one, and waits until they answer.
+    pub async fn start() -> Self {
+        let data = tempfile::tempdir().expect("a folder for etcd");
+        let mut members = members(&data, free_ports::<6>());
+        members.iter_mut().for_each(Member::start);
+        let trio = Self { members, _data: data };
+        trio.await_quorum().await;
+        trio
     }
 
-    async fn wait(&self) {
-        let end = Instant::now() + START_DEADLINE;
-        loop {
-            let asked = tokio::time::timeout(Duration::from_secs(2), async {
-                etcd_client::Client::connect([&self.endpoint], None).await?.status().await
+    /// Where they answer.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.endpoint.clone()).collect()
+    }
+
+    /// Kills one of them; its data stay.
+    pub fn kill(&mut self, index: usize) {
+        self.members[index].kill();
+    }
+
+    /// Starts one again that was killed.
+    pub fn start_again(&mut self, index: usize) {
+        self.members[index].start();
+    }
+
+    /// Waits until reads that need a quorum are answered.
+    pub async fn await_quorum(&self) {
+        await_answer(&self.endpoints()).await;
+    }
+}
+
+/// Members with their ports: for clients first, then for each other.
+fn members<const N: usize, const PORTS: usize>(data: &TempDir, ports: [u16; PORTS]) -> [Member; N] {
+    assert_eq!(PORTS, 2 * N);
+    let url = |port: u16| format!("http://127.0.0.1:{port}");
+    let named: Vec<_> = (0..N).map(|n| format!("m{n}={}", url(ports[N + n]))).collect();
+    std::array::from_fn(|n| Member {
+        name: format!("m{n}"),
+        folder: data.path().join(n.to_string()),
+        endpoint: url(ports[n]),
+        peer: url(ports[N + n]),
+        cluster: named.join(","),
+        child: None,
+    })
+}
+
+impl Member {
+    fn start(&mut self) {
+        std::fs::create_dir_all(&self.folder).expect("a folder for etcd");
+        let log = File::options().create(true).append(true).open(self.folder.join("log"));
+        let child = Command::new("etcd")
+            .args(["--name", &self.name, "--data-dir"])
+            .arg(self.folder.join("data"))
+            .args(["--listen-client-urls", &self.endpoint, "--advertise-client-urls", &self.endpoint])
+            .args(["--listen-peer-urls", &self.peer, "--initial-advertise-peer-urls", &self.peer])
+            .args(["--initial-cluster", &self.cluster])
+            .stdout(Stdio::null())
+            .stderr(log.expect("a log for etcd"))
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("etcd cannot be started ({error}); install it, on Debian with: apt-get install etcd-server")
             });
-            match asked.await {
-                Ok(Ok(_)) => return,
-                other => {
-                    assert!(Instant::now() < end, "etcd does not answer at {}: {other:?}", self.endpoint)
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        self.child = Some(child);
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
 
-impl Drop for EtcdProcess {
+impl Drop for Member {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
+    }
+}
+
+/// Waits until a read is answered that needs a quorum.
+async fn await_answer(endpoints: &[String]) {
+    let end = Instant::now() + START_DEADLINE;
+    loop {
+        let asked = tokio::time::timeout(Duration::from_secs(2), async {
+            etcd_client::Client::connect(endpoints, None).await?.get("any", None).await
+        });
+        match asked.await {
+            Ok(Ok(_)) => return,
+            other => assert!(Instant::now() < end, "etcd does not answer at {endpoints:?}: {other:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

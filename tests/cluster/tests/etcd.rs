@@ -1,0 +1,192 @@
+//! Several nodes whose control stores keep their tables in a real etcd: who is there, what is written, what goes on
+//! without it.
+//!
+//! The program is its own node and worker, so it brings its own `main`. Trials run one after the other: the machines this
+//! runs on are small.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use libtest_mimic::{Arguments, Trial};
+use std::collections::HashSet;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tharsis::prelude::*;
+use tharsis::process::BackendChoice;
+use tharsis::{LocalCluster, LocalNode, NodeId, Resources, Runtime};
+use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
+
+/// Bytes of each store.
+const STORE_BYTES: u64 = 64 << 20;
+/// How long anything may take that should happen soon.
+const SOON: f64 = 90.0;
+/// etcd rounds up to seconds, and has a lower bound of its own.
+const LEASE_TTL: Duration = Duration::from_secs(4);
+
+type Scenario = (&'static str, fn());
+
+const ALL: &[Scenario] = &[
+    (
+        "two_heads_on_one_etcd_are_one_cluster_and_see_a_death",
+        two_heads_on_one_etcd_are_one_cluster_and_see_a_death,
+    ),
+    ("nothing_per_task_or_object_is_written", nothing_per_task_or_object_is_written),
+    (
+        "work_goes_on_without_a_quorum_and_the_rest_recovers_alone",
+        work_goes_on_without_a_quorum_and_the_rest_recovers_alone,
+    ),
+];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    let trials = ALL.iter().map(|(name, run)| {
+        Trial::test(*name, move || {
+            let outcome = std::thread::spawn(*run).join();
+            outcome.map_err(|panic| {
+                let text = panic.downcast_ref::<&str>().map(|t| (*t).to_owned());
+                text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default().into()
+            })
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+fn node() -> LocalNode {
+    LocalNode { resources: Resources::cpus(1.0).unwrap(), labels: Vec::new(), store_bytes: STORE_BYTES }
+}
+
+/// No nodes yet, over an etcd.
+fn cluster(endpoints: Vec<String>) -> LocalCluster {
+    let store = BackendChoice::Etcd { endpoints, cluster: "test".to_owned() };
+    LocalCluster::empty().lease_ttl(LEASE_TTL).store(store)
+}
+
+/// A driver at a node.
+fn driver(cluster: &LocalCluster, index: usize) -> Runtime {
+    let socket = cluster.socket(index).unwrap().display().to_string();
+    init().address(socket).start_local().unwrap()
+}
+
+fn now<F: Future>(work: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// Keys that are there, and how often anything was ever written.
+fn written(endpoint: &str) -> (Vec<String>, i64) {
+    now(async {
+        let mut client = etcd_client::Client::connect([endpoint], None).await.unwrap();
+        let options = etcd_client::GetOptions::new().with_all_keys().with_keys_only();
+        let found = client.get("", Some(options)).await.unwrap();
+        let keys = found.kvs().iter().map(|kv| String::from_utf8_lossy(kv.key()).into_owned()).collect();
+        (keys, found.header().unwrap().revision())
+    })
+}
+
+#[remote]
+fn here_after(ms: u64) -> NodeId {
+    std::thread::sleep(Duration::from_millis(ms));
+    context().unwrap().node()
+}
+
+#[remote]
+fn length(blob: Blob) -> usize {
+    blob.len()
+}
+
+/// Runs tasks until each of these nodes has run one.
+fn assert_all_run(nodes: &[NodeId]) {
+    for there in nodes {
+        let task = here_after::options().node(*there, false).max_retries(0).remote(0);
+        assert_eq!(task.get_timeout(SOON).unwrap(), *there);
+    }
+}
+
+fn two_heads_on_one_etcd_are_one_cluster_and_see_a_death() {
+    let etcd = now(EtcdProcess::start());
+    let mut cluster = cluster(vec![etcd.endpoint().to_owned()]);
+    // Each has a control store of its own; all they share is etcd.
+    cluster.add_head(node()).unwrap();
+    cluster.add_head(node()).unwrap();
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [first, second] = [0, 1].map(|index| cluster.node(index).unwrap());
+    assert_all_run(&[first, second]);
+    let all: Vec<_> = (0..20).map(|_| here_after::options().spread().remote(20)).collect();
+    let ran: HashSet<_> = get_all(&all, Some(SOON.into())).unwrap().into_iter().collect();
+    assert_eq!(ran, HashSet::from([first, second]));
+
+    let running: Vec<_> =
+        (0..20).map(|_| here_after::options().spread().max_retries(3).remote(100)).collect();
+    let begin = Instant::now();
+    cluster.kill(1);
+    cluster.await_count(1, LEASE_TTL * 5).unwrap();
+    assert!(begin.elapsed() < LEASE_TTL * 5, "its lease ran out in etcd");
+    for task in &running {
+        task.get_timeout(SOON).unwrap();
+    }
+    let (keys, _) = written(etcd.endpoint());
+    assert_eq!(keys.iter().filter(|key| key.contains("/nodes/")).count(), 1, "{keys:?}");
+}
+
+fn nothing_per_task_or_object_is_written() {
+    let etcd = now(EtcdProcess::start());
+    let mut cluster = cluster(vec![etcd.endpoint().to_owned()]);
+    cluster.add(node()).unwrap();
+    cluster.add(node()).unwrap();
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    // The job, and the program at both nodes.
+    assert_all_run(&[cluster.node(0).unwrap(), cluster.node(1).unwrap()]);
+    let before = written(etcd.endpoint());
+    let nodes = [0, 1].map(|index| cluster.node(index).unwrap());
+    let all: Vec<_> = (0..1000).map(|n| here_after::options().node(nodes[n % 2], false).remote(0)).collect();
+    let ran: HashSet<_> = get_all(&all, Some(SOON.into())).unwrap().into_iter().collect();
+    assert_eq!(ran, HashSet::from(nodes));
+    let objects: Vec<_> = (0..100).map(|_| put(&Blob::from(vec![7; 20_000])).unwrap()).collect();
+    let lengths: Vec<_> =
+        objects.iter().map(|object| length::options().node(nodes[1], false).remote(object)).collect();
+    assert!(get_all(&lengths, Some(SOON.into())).unwrap().into_iter().all(|len| len == 20_000));
+    assert_eq!(written(etcd.endpoint()), before, "not a key and not a revision more");
+}
+
+fn work_goes_on_without_a_quorum_and_the_rest_recovers_alone() {
+    let mut etcd = now(EtcdTrio::start());
+    let mut cluster = cluster(etcd.endpoints());
+    cluster.add(node()).unwrap();
+    cluster.add(node()).unwrap();
+    let nodes = [0, 1].map(|index| cluster.node(index).unwrap());
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    assert_all_run(&nodes);
+
+    etcd.kill(0);
+    etcd.kill(1);
+    let until = Instant::now() + LEASE_TTL * 2;
+    while Instant::now() < until {
+        assert_all_run(&nodes);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for index in 0..2 {
+        assert_eq!(cluster.report(index).unwrap().nodes.len(), 2, "nobody is declared dead by its absence");
+    }
+    // What needs the store waits for it.
+    let socket = cluster.socket(1).unwrap().display().to_string();
+    let late = std::thread::spawn(move || {
+        let runtime = init().address(socket).start_local().unwrap();
+        let _entered = runtime.enter();
+        here_after::remote(0).get_timeout(SOON).unwrap()
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!late.is_finished(), "a job has no id without the store");
+
+    etcd.start_again(0);
+    etcd.start_again(1);
+    now(etcd.await_quorum());
+    assert!(nodes.contains(&late.join().unwrap()));
+    // Longer than a lease: those that were there stay.
+    std::thread::sleep(LEASE_TTL + Duration::from_secs(2));
+    assert_all_run(&nodes);
+    cluster.add(node()).unwrap();
+    assert_all_run(&[cluster.node(2).unwrap()]);
+}
