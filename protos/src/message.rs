@@ -1,6 +1,7 @@
 //! Reading fields of messages: every value that arrives is checked here before anyone sees it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use tharsis_types::resources::{self, Resources};
 use tharsis_types::{CodeUnitId, JobId, NodeId, limits};
 
@@ -132,6 +133,21 @@ pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
     text(field, value, limits::NAME_BYTES_MAX)
 }
 
+/// Where a node says that it is reached. Others connect to it, so it must not send them anywhere else: it is on this
+/// machine, because until nodes have identities they listen nowhere else.
+///
+/// # Errors
+/// [`BadMessage`] that names the field.
+pub fn node_address(field: &str, value: String) -> Result<String, BadMessage> {
+    let value = address(field, value)?;
+    let is_loopback = value.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
+    if !is_loopback {
+        let reason = format!("{value:?} is not an address of this machine: nodes listen on loopback only");
+        return Err(BadMessage::invalid(field, reason));
+    }
+    Ok(value)
+}
+
 /// An address `host:port` with a port that is not 0.
 ///
 /// # Errors
@@ -190,6 +206,18 @@ mod tests {
         assert_eq!(bad.to_string(), "field listen_address: \"localhost\" is not host:port");
         assert_eq!(node_id("node_id", 0), Err(BadMessage::missing("node_id")));
         assert!(name("name", "a\nb".to_owned()).is_err());
+    }
+
+    #[test]
+    fn nodes_are_reached_on_this_machine_only() {
+        for good in ["127.0.0.1:1", "127.9.9.9:65535", "[::1]:80"] {
+            assert!(node_address("listen", good.to_owned()).is_ok(), "{good}");
+        }
+        for bad in
+            ["169.254.169.254:80", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost:1", "127.0.0.1:0", "x"]
+        {
+            assert!(node_address("listen", bad.to_owned()).is_err(), "{bad}");
+        }
     }
 
     #[test]

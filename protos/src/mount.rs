@@ -1,12 +1,14 @@
-//! What every mounted service does the same way: how a request that cannot be read is answered.
+//! What every mounted service does the same way: how a request that cannot be read, or comes too late, is answered.
 //!
 //! The transport calls a message above the limit "out of range" and one that is cut short "internal". Neither is
 //! true: the first is a resource limit, the second the fault of whoever sent it. Our own handlers use neither
 //! code in that way, so both are put right on the way out.
+//!
+//! A call whose caller has no time left is not begun. The transport would begin it, and answer "cancelled".
 
 use futures::TryFutureExt;
-use futures::future::MapOk;
-use http::{HeaderValue, Request, Response};
+use futures::future::{Either, MapOk, Ready, ready};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 use tonic::body::Body;
@@ -41,15 +43,25 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = MapOk<S::Future, Put>;
+    type Future = Either<MapOk<S::Future, Put>, Ready<Result<Response<Body>, Infallible>>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.0.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        self.0.call(request).map_ok(put_right as Put)
+        if is_too_late(request.headers()) {
+            let status = Status::deadline_exceeded("the deadline of the call had passed when it arrived");
+            return Either::Right(ready(Ok(status.into_http())));
+        }
+        Either::Left(self.0.call(request).map_ok(put_right as Put))
     }
+}
+
+/// Whether the caller waits for no time at all. The header is a number of at most eight digits with its unit.
+fn is_too_late(headers: &HeaderMap) -> bool {
+    let timeout = headers.get("grpc-timeout").and_then(|value| value.to_str().ok());
+    timeout.and_then(|text| text.get(..text.len().saturating_sub(1))?.parse().ok()) == Some(0_u32)
 }
 
 fn put_right(mut response: Response<Body>) -> Response<Body> {

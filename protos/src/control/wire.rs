@@ -45,7 +45,7 @@ impl TryFrom<wire::Node> for NodeInfo {
         }
         Ok(Self {
             id: message::node_id("node_id", node.node_id)?,
-            listen: message::address("listen_address", node.listen_address)?,
+            listen: message::node_address("listen_address", node.listen_address)?,
             host: message::name("host_id", node.host_id)?,
             local_socket: message::name("local_socket", node.local_socket)?,
             resources: resources("resources", node.resources)?,

@@ -1,7 +1,8 @@
 //! The one port of a node: who calls is told by the first byte.
 //!
 //! A transfer begins with the magic of its protocol and gets a thread; HTTP/2 begins with its preface and goes to the gRPC
-//! services. Anything else, and whoever says nothing for a while, is cut off.
+//! services, once all of it is there: those would wait for the rest for ever. Anything else, and whoever says nothing for
+//! a while, is cut off.
 
 use super::code::Code;
 use crate::inbox::{Inbox, Input};
@@ -26,7 +27,11 @@ const SERVED_MAX: usize = 256;
 /// Connections that have not said what they are.
 const UNKNOWN_MAX: usize = 256;
 /// How long a connection may take to say what it is.
-const FIRST_BYTE_WAIT: Duration = Duration::from_secs(5);
+const FIRST_WORDS_WAIT: Duration = Duration::from_secs(5);
+/// Between looks at a preface that has come in part.
+const PREFACE_PAUSE: Duration = Duration::from_millis(5);
+/// What an HTTP/2 client says first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// After an accept that failed for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// How often a thread that waits for the loop looks whether it is to stop.
@@ -46,18 +51,49 @@ pub async fn accept(listener: TcpListener, http: mpsc::Sender<io::Result<TcpStre
         };
         let (http, senders) = (http.clone(), Arc::clone(&senders));
         tokio::spawn(async move {
-            let mut first = [0];
-            let peeked = timeout(FIRST_BYTE_WAIT, stream.peek(&mut first)).await;
+            let caller = timeout(FIRST_WORDS_WAIT, introduce(&stream)).await;
             drop(permit);
-            match (peeked, first) {
-                (Ok(Ok(1)), [byte]) if byte == MAGIC[0] => senders.serve(stream).await,
-                (Ok(Ok(1)), [b'P']) => {
+            match caller {
+                Ok(Ok(Caller::Transfer)) => senders.serve(stream).await,
+                Ok(Ok(Caller::Http)) => {
                     let _nodelay = stream.set_nodelay(true);
                     let _ended = http.send(Ok(stream)).await;
                 }
-                _ => {}
+                Ok(Ok(Caller::Stranger) | Err(_)) | Err(_) => {}
             }
         });
+    }
+}
+
+/// Who a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    Http,
+    Stranger,
+    Transfer,
+}
+
+/// Waits until a connection has said what it is. Takes nothing from it.
+async fn introduce(stream: &TcpStream) -> io::Result<Caller> {
+    let mut words = [0; PREFACE.len()];
+    loop {
+        let len = stream.peek(&mut words).await?;
+        if let Some(caller) = caller(&words[..len]) {
+            return Ok(caller);
+        }
+        // What was looked at is still there, so the stream is readable at once.
+        sleep(PREFACE_PAUSE).await;
+    }
+}
+
+/// Who says this first; none as long as it can be somebody yet.
+fn caller(words: &[u8]) -> Option<Caller> {
+    match words {
+        [] => Some(Caller::Stranger),
+        [first, ..] if *first == MAGIC[0] => Some(Caller::Transfer),
+        _ if words == PREFACE => Some(Caller::Http),
+        _ if PREFACE.starts_with(words) => None,
+        _ => Some(Caller::Stranger),
     }
 }
 
@@ -169,5 +205,20 @@ impl AsRef<[u8]> for Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         self.inbox.put(Input::CloseTransfer { object: self.object });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_are_told_by_their_first_words() {
+        assert_eq!(caller(PREFACE), Some(Caller::Http));
+        assert_eq!(caller(&PREFACE[..5]), None);
+        assert_eq!(caller(&MAGIC), Some(Caller::Transfer));
+        for stranger in [&b""[..], b"GET / HTTP/1.1\r\n", b"PUT", b"\x16\x03\x01", b"PRI * HTTP/1"] {
+            assert_eq!(caller(stranger), Some(Caller::Stranger));
+        }
     }
 }

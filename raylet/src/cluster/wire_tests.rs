@@ -206,6 +206,64 @@ fn bad_fields_are_named() {
     }
 }
 
+#[test]
+fn ids_of_another_length_are_refused() {
+    let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
+    for len in [0, 15, 17, 1 << 20] {
+        let task = Bytes::from(vec![1; len]);
+        let push = wire::TaskPush { task: task.clone(), ..wire::TaskPush::default() };
+        let kinds = [
+            (Kind::TaskCancel(wire::TaskCancel { task, force: false }), "messages.task_cancel.task"),
+            (Kind::TaskPush(push), "messages.task_push.task"),
+        ];
+        for (kind, field) in kinds {
+            let packet = wire::Packet { messages: vec![wire::Message { kind: Some(kind) }], ..good.clone() };
+            let bad = decode(packet).unwrap_err();
+            assert_eq!(bad.field, field);
+            assert!(bad.to_string().contains(&format!("has {len} bytes and must have 16")), "{bad}");
+        }
+    }
+}
+
+#[test]
+fn amounts_names_and_counts_above_the_limits_are_refused() {
+    let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
+    let class = || wire_class(&class("c", Placement::Spread, RetryOn::Nothing));
+    let with = |resources| wire::TaskClass { resources: Some(resources), ..class() };
+    let custom = |names: Vec<String>| wire::Resources {
+        custom_units: names.into_iter().map(|name| (name, 1)).collect(),
+        ..wire::Resources::default()
+    };
+    // Amounts are whole units, so there is none below zero and none that is not a number; the largest that a client of
+    // another kind could make of infinity is this one.
+    let endless = wire::Resources { cpu_units: u64::MAX, ..wire::Resources::default() };
+    let cases = [
+        (with(endless), "classes.resources", "the limit is"),
+        (with(custom(vec!["a\nb".into()])), "classes.resources", "printable"),
+        (with(custom(vec!["x".repeat(10 << 10)])), "classes.resources", "printable"),
+        (
+            with(custom((0..10_000).map(|n| format!("r{n}")).collect())),
+            "classes.resources",
+            "the limit is 256",
+        ),
+        (wire::TaskClass { num_returns: 1 << 31, ..class() }, "classes.num_returns", "is not from 1 to"),
+        (wire::TaskClass { job: 0, ..class() }, "classes.job", "missing"),
+    ];
+    for (class, field, problem) in cases {
+        let bad = decode(wire::Packet { classes: vec![class], ..good.clone() }).unwrap_err();
+        assert_eq!(bad.field, field);
+        assert!(bad.to_string().contains(problem) && bad.to_string().len() < 1000, "{bad}");
+    }
+}
+
+/// No message of ours contains itself; what can be nested without end are groups of a field that we do not know.
+#[test]
+fn groups_nested_ten_thousand_deep_are_refused_by_their_depth() {
+    let start_group_100 = [0xa3, 0x06];
+    let error = wire::Packet::decode(start_group_100.repeat(10_000).as_slice()).unwrap_err();
+    assert!(error.to_string().contains("recursion limit"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

@@ -282,6 +282,12 @@ async fn bad_fields_are_named_and_the_connection_stays() {
             RefusalCode::InvalidArgument,
             "node.listen_address",
         ),
+        (
+            // Others would connect to it.
+            NodeInfo { listen: "169.254.169.254:80".to_owned(), ..node(1) },
+            RefusalCode::InvalidArgument,
+            "node.listen_address",
+        ),
         (NodeInfo { host: "a\nb".to_owned(), ..node(1) }, RefusalCode::InvalidArgument, "node.host_id"),
         (NodeInfo { host: "x".repeat(300), ..node(1) }, RefusalCode::ResourceExhausted, "node.host_id"),
         (
@@ -400,6 +406,38 @@ async fn other_protocols_and_unreadable_messages_are_refused() {
         assert!(status.message().starts_with("field hash: has"), "{status}");
     }
     assert!(cluster.client.list_nodes().await.is_ok());
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_nested_ten_thousand_deep_is_refused() {
+    let cluster = cluster().await;
+    let address = cluster.server.address().to_string();
+    // Groups of a field that no release has.
+    let status = raw(&address, "/tharsis.control.v1.Control/KvGet", [0xa3, 0x06].repeat(10_000)).await;
+    assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status}");
+    assert!(status.message().contains("recursion limit"), "{status}");
+    assert!(cluster.client.list_nodes().await.is_ok());
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_clock_that_is_years_off_is_measured_and_decides_nothing() {
+    let cluster = cluster().await;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let year = Duration::from_secs(365 * 24 * 3600);
+    for (id, clock, skew) in [(1, now + year, -(year.as_secs_f64())), (2, now - year, year.as_secs_f64())] {
+        let clock_unix_ms = u64::try_from(clock.as_millis()).unwrap();
+        let done = cluster.client.register_node(&node(id), clock_unix_ms).await.unwrap();
+        assert!((done.clock_skew_ms as f64 / 1e3 - skew).abs() < 60.0, "{} ms", done.clock_skew_ms);
+        assert!(cluster.client.keep_alive(NodeId(id), NodeLoad::default()).await.unwrap());
+    }
+    // As long as a lease and a half, renewed once in between: both clocks would have ended or kept it wrongly.
+    tokio::time::sleep(TTL / 2).await;
+    assert!(cluster.client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    tokio::time::sleep(TTL).await;
+    let left: Vec<_> = cluster.client.list_nodes().await.unwrap().nodes.iter().map(|node| node.id).collect();
+    assert!(!left.contains(&NodeId(2)), "its lease ran out by the store's clock");
     cluster.server.stop().await.unwrap();
 }
 

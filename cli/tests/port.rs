@@ -1,0 +1,226 @@
+//! The one port of a real node against callers that mean no good: each gets what it deserves, and the node goes on.
+
+// Helpers of tests fail by panicking, as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod home;
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use home::{Home, SMALL};
+use std::future::poll_fn;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a connection may take to say what it is, and some.
+const CUT_OFF: Duration = Duration::from_secs(8);
+const MIB: usize = 1 << 20;
+const LIST_NODES: &str = "/tharsis.control.v1.Control/ListNodes";
+const WATCH_NODES: &str = "/tharsis.control.v1.Control/WatchNodes";
+const KV_PUT: &str = "/tharsis.control.v1.Control/KvPut";
+const LINK: &str = "/tharsis.peer.v1.Peer/Link";
+
+/// A head and its port.
+fn head() -> (Home, String) {
+    let home = Home::new();
+    let started = home.run([&["start", "--head"], &SMALL[..]].concat());
+    assert_eq!(started.status, 0, "{}", started.err);
+    let address = home.status(None)["address"].as_str().unwrap().to_owned();
+    (home, address)
+}
+
+/// An HTTP/2 connection; the task that drives it ends with its error.
+async fn connect(address: &str) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    (client, tokio::spawn(connection))
+}
+
+fn request(address: &str, call: &str) -> http::request::Builder {
+    let uri = format!("http://{address}{call}");
+    http::Request::post(uri).header("content-type", "application/grpc").header("te", "trailers")
+}
+
+/// A message as gRPC frames it, whatever its length is said to be.
+fn framed(said_bytes: usize, message: &[u8]) -> Bytes {
+    let said = u32::try_from(said_bytes).unwrap().to_be_bytes();
+    Bytes::from([&[0], &said[..], message].concat())
+}
+
+/// The status that a call ends with, in its head or in its trailers.
+async fn status(answer: ResponseFuture) -> String {
+    let mut answer = timeout(CUT_OFF, answer).await.expect("an answer in time").unwrap();
+    if let Some(status) = answer.headers().get("grpc-status") {
+        return status.to_str().unwrap().to_owned();
+    }
+    while let Some(part) = answer.body_mut().data().await {
+        let _length = part.unwrap().len();
+    }
+    let trailers = timeout(CUT_OFF, answer.body_mut().trailers()).await.expect("trailers in time").unwrap();
+    trailers.unwrap()["grpc-status"].to_str().unwrap().to_owned()
+}
+
+/// Makes a call with one message.
+async fn call(client: &mut SendRequest<Bytes>, request: http::Request<()>, message: Bytes) -> String {
+    poll_fn(|context| client.poll_ready(context)).await.unwrap();
+    let (answer, mut body) = client.send_request(request, false).unwrap();
+    body.send_data(message, true).unwrap();
+    status(answer).await
+}
+
+/// Asserts that the node still answers on its port and its socket.
+async fn assert_well(home: &Home, address: &str) {
+    let (mut client, _connection) = connect(address).await;
+    let request = request(address, LIST_NODES).body(()).unwrap();
+    assert_eq!(call(&mut client, request, framed(0, b"")).await, "0");
+    assert_eq!(home.status(None)["nodes"].as_array().unwrap().len(), 1);
+}
+
+fn resident_bytes(pid: u64) -> u64 {
+    let process = procfs::process::Process::new(i32::try_from(pid).unwrap()).unwrap();
+    process.stat().unwrap().rss * procfs::page_size()
+}
+
+#[test]
+fn whoever_says_too_little_is_cut_off() {
+    let (home, address) = head();
+    // Nothing; a part of what HTTP/2 says first, which its server would wait for without end.
+    let silent = ["", "P", "PRI * HTTP/2.0\r\n"].map(|words| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(words.as_bytes()).unwrap();
+        stream
+    });
+    let begin = Instant::now();
+    for mut stream in silent {
+        stream.set_read_timeout(Some(CUT_OFF)).unwrap();
+        let read = stream.read(&mut [0; 64]);
+        assert!(matches!(read, Ok(0)) || read.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset));
+        assert!(begin.elapsed() < CUT_OFF, "{:?}", begin.elapsed());
+    }
+    assert!(home.run(["stop"]).status == 0);
+}
+
+#[test]
+fn whoever_speaks_another_protocol_is_cut_off_at_once() {
+    let (home, address) = head();
+    // A web browser, a TLS client, noise.
+    for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3], &[0xff; 64]] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(words).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
+        let read = stream.read(&mut [0; 64]);
+        assert!(
+            matches!(read, Ok(0)) || read.as_ref().is_err_and(|e| e.kind() == ErrorKind::ConnectionReset),
+            "{read:?}"
+        );
+    }
+    assert!(home.run(["stop"]).status == 0);
+}
+
+#[test]
+fn many_silent_callers_do_not_keep_others_out_for_long() {
+    let (home, address) = head();
+    // More than may be unknown at a time.
+    let silent: Vec<_> = (0..400).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let joined = home
+        .run([&["start", "--address", &address, "--socket", &home.text("b/node.sock")], &SMALL[..]].concat());
+    // The first ones are cut off while the newcomer waits its turn; if it was too early, it says so and comes again.
+    if joined.status != 0 {
+        joined.assert_refused(4, &[&address]);
+        std::thread::sleep(CUT_OFF);
+        let words = ["start", "--address", &address, "--socket", &home.text("b/node.sock")];
+        assert_eq!(home.run([&words, &SMALL[..]].concat()).status, 0);
+    }
+    home.await_nodes(None, 2);
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_call_that_comes_too_late_is_not_begun() {
+    let (home, address) = head();
+    let (mut client, _connection) = connect(&address).await;
+    let late = request(&address, LIST_NODES).header("grpc-timeout", "0n").body(()).unwrap();
+    assert_eq!(call(&mut client, late, framed(0, b"")).await, "4", "deadline exceeded");
+    let in_time = request(&address, LIST_NODES).header("grpc-timeout", "5S").body(()).unwrap();
+    assert_eq!(call(&mut client, in_time, framed(0, b"")).await, "0");
+    assert_well(&home, &address).await;
+}
+
+#[tokio::test]
+async fn a_message_above_the_limit_is_refused_before_it_is_there() {
+    let (home, address) = head();
+    let pid = home.status(None)["pid"].as_u64().unwrap();
+    let before = resident_bytes(pid);
+    let (mut client, _connection) = connect(&address).await;
+    for (call, said_bytes) in [(KV_PUT, 16 * MIB + 1), (LINK, 256 * MIB + 1), (KV_PUT, (4 << 30) - 1)] {
+        poll_fn(|context| client.poll_ready(context)).await.unwrap();
+        let request = request(&address, call).body(()).unwrap();
+        let (answer, mut body) = client.send_request(request, false).unwrap();
+        // Only the first bytes come.
+        body.send_data(framed(said_bytes, &[0; 1000]), false).unwrap();
+        let status = status(answer).await;
+        // A link says only that it has not been told whose it is.
+        assert_eq!(status, if call == LINK { "3" } else { "8" }, "{call}");
+    }
+    let grown = resident_bytes(pid).saturating_sub(before);
+    assert!(grown < 32 * MIB as u64, "{grown} bytes");
+    assert_well(&home, &address).await;
+}
+
+#[tokio::test]
+async fn streams_of_one_connection_are_bounded_and_others_wait() {
+    let (home, address) = head();
+    let (mut client, _connection) = connect(&address).await;
+    // Its settings first: before them the client would send without a bound, and be refused.
+    poll_fn(|context| client.poll_ready(context)).await.unwrap();
+    assert_eq!(call(&mut client, request(&address, LIST_NODES).body(()).unwrap(), framed(0, b"")).await, "0");
+    let taken = Arc::new(AtomicUsize::new(0));
+    let mut watches = JoinSet::new();
+    for _ in 0..10_000 {
+        let request = request(&address, WATCH_NODES).body(()).unwrap();
+        let (answer, mut body) = client.send_request(request, false).unwrap();
+        body.send_data(framed(0, b""), true).unwrap();
+        let taken = Arc::clone(&taken);
+        watches.spawn(async move {
+            let answer = answer.await.unwrap();
+            taken.fetch_add(1, Ordering::Relaxed);
+            // A watch has no end of its own.
+            std::future::pending::<()>().await;
+            drop((answer, body));
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let count = taken.load(Ordering::Relaxed);
+    assert!(0 < count && count <= 1024, "{count} are taken");
+    assert_well(&home, &address).await;
+}
+
+#[tokio::test]
+async fn streams_that_are_reset_at_once_end_the_connection() {
+    let (home, address) = head();
+    let pid = home.status(None)["pid"].as_u64().unwrap();
+    let (mut client, connection) = connect(&address).await;
+    let begin = Instant::now();
+    let flood = async {
+        for _ in 0..100_000 {
+            poll_fn(|context| client.poll_ready(context)).await?;
+            let request = request(&address, LIST_NODES).body(()).unwrap();
+            let (answer, mut body) = client.send_request(request, false)?;
+            body.send_reset(h2::Reason::CANCEL);
+            drop((answer, body));
+            tokio::task::yield_now().await;
+        }
+        Ok::<(), h2::Error>(())
+    };
+    let outcome = timeout(Duration::from_secs(20), flood).await.expect("cut off long before");
+    assert!(outcome.is_err(), "100 000 resets were taken in {:?}", begin.elapsed());
+    let ended = timeout(CUT_OFF, connection).await.expect("the connection ends").unwrap();
+    assert!(ended.is_err(), "{ended:?}");
+    assert_well(&home, &address).await;
+    assert!(resident_bytes(pid) < 256 * MIB as u64);
+}
