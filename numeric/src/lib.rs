@@ -1,1 +1,46 @@
-//! NumPy-style tensors.
+//! NumPy-style tensors: lazy, chunked, fused.
+//!
+//! This crate knows nothing of how chunks move between processes: it builds graphs and hands them to an
+//! [`Executor`](tharsis_graph::Executor).
+//!
+//! # Design
+//! A [`Tensor`] is a handle on a node of the logical graph. Methods carry NumPy's names and semantics and return a `Result`: what is
+//! wrong with shapes or dtypes is said where the expression is built, with the caller's file and line. Most functions are compositions
+//! of the few operators of `tharsis_graph::ops`; the element-wise ones are a table in `tharsis_kernels::ufunc`.
+//!
+//! ```
+//! use tharsis_numeric::random::default_rng;
+//!
+//! let points = default_rng(42).random(&[1_000_000, 2])?;
+//! let inside = (&points * &points)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())?;
+//! let pi = 4.0 * inside.item()?.to_f64() / 1e6;
+//! assert!((pi - std::f64::consts::PI).abs() < 0.01);
+//! # Ok::<(), tharsis_numeric::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod create;
+pub mod elementwise;
+pub mod error;
+pub mod index;
+pub mod manipulate;
+pub mod operand;
+pub mod random;
+pub mod reduction;
+pub mod run;
+pub mod tensor;
+
+pub use create::{
+    arange, arange_step, eye, fromfunction, full, linspace, linspace_endpoint, ones, position_along, zeros,
+};
+pub use elementwise::where_;
+pub use error::{Error, Result};
+pub use index::Index;
+pub use manipulate::{concatenate, stack};
+pub use operand::Operand;
+pub use reduction::Axes;
+pub use run::{default_executor, execute};
+pub use tensor::Tensor;
+pub use tharsis_graph::{Chunks, LocalExecutor};
+pub use tharsis_kernels::{DType, Scalar};

@@ -1,0 +1,91 @@
+//! What the graph refuses, in NumPy's vocabulary.
+
+use tharsis_kernels::KernelError;
+
+/// Why an expression cannot be built, planned or run. Variants carry the facts; [`Error::class`] names the exception
+/// that a NumPy user would see.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    /// Axis out of range.
+    #[error("axis {axis} is out of bounds for array of dimension {rank}")]
+    Axis { axis: i64, rank: usize },
+    /// The same axis given twice.
+    #[error("repeated axis {axis}")]
+    RepeatedAxis { axis: i64 },
+    /// Operands that do not broadcast; `axis` counts from the end of the shapes.
+    #[error("{function}: operands could not be broadcast together with shapes {} (dimension {axis} from the last clashes)", join_shapes(.shapes))]
+    Broadcast { function: &'static str, shapes: Vec<Vec<usize>>, axis: usize },
+    /// Operands whose shapes do not fit the operation.
+    #[error("{function}: shapes {} do not fit: {reason}", join_shapes(.shapes))]
+    Shape { function: &'static str, shapes: Vec<Vec<usize>>, reason: String },
+    /// An index beyond its axis.
+    #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
+    Index { index: i64, axis: usize, extent: usize },
+    /// A value that NumPy answers with `ValueError`.
+    #[error("{0}")]
+    Value(String),
+    /// A dtype that NumPy answers with `TypeError`.
+    #[error("{0}")]
+    Type(String),
+    /// A number that does not fit its dtype.
+    #[error("{0}")]
+    Overflow(String),
+    /// The kernels refused.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// No plan of this program fits the memory allowed.
+    #[error("the program needs {needed_bytes} bytes of memory, {limit_bytes} are allowed; allow at least {needed_bytes}")]
+    Memory { needed_bytes: u64, limit_bytes: u64 },
+    /// More tasks than a plan may have.
+    #[error("the plan would have {tasks} tasks, the limit is {limit}; use larger chunks")]
+    TooManyTasks { tasks: u64, limit: u64 },
+    /// A file could not be read or written.
+    #[error("{path}: {reason}")]
+    File { path: String, reason: String },
+    /// The bytes of a file or message are not what they claim to be.
+    #[error("{what} is corrupt: {reason}")]
+    Corrupt { what: String, reason: String },
+    /// The operation or option does not exist yet.
+    #[error("{0} is not implemented")]
+    NotImplemented(String),
+    /// A defect of this library.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// The exception that a NumPy user would see.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Error::Axis { .. } => "AxisError",
+            Error::RepeatedAxis { .. } | Error::Broadcast { .. } | Error::Shape { .. } | Error::Value(_) => "ValueError",
+            Error::TooManyTasks { .. } => "ValueError",
+            Error::Index { .. } => "IndexError",
+            Error::Type(_) => "TypeError",
+            Error::Overflow(_) => "OverflowError",
+            Error::Memory { .. } => "MemoryError",
+            Error::File { .. } => "OSError",
+            Error::Corrupt { .. } => "DataCorrupt",
+            Error::NotImplemented(_) => "NotImplemented",
+            Error::Internal(_) => "Internal",
+            Error::Kernel(kernel) => match kernel {
+                KernelError::NoLoop { .. } | KernelError::WrongDType { .. } => "TypeError",
+                KernelError::Value(_) => "ValueError",
+                KernelError::Singular(_) => "LinAlgError",
+                KernelError::NoMemory { .. } => "MemoryError",
+                KernelError::OutOfBounds { .. } | KernelError::Malformed(_) => "Internal",
+            },
+        }
+    }
+}
+
+fn join_shapes(shapes: &[Vec<usize>]) -> String {
+    shapes.iter().map(|shape| shape_text(shape)).collect::<Vec<_>>().join(" ")
+}
+
+/// A shape as NumPy prints it: `(3,)`, `(2,4)`.
+pub fn shape_text(shape: &[usize]) -> String {
+    let inner = shape.iter().map(|extent| extent.to_string()).collect::<Vec<_>>().join(",");
+    if shape.len() == 1 { format!("({inner},)") } else { format!("({inner})") }
+}

@@ -1,0 +1,316 @@
+//! Executors: what runs a plan, and the one that does so on threads of this process.
+
+use crate::error::Error;
+use crate::lower::{Limits, Lowered, lower};
+use crate::node::NodeRef;
+use crate::ops::Resident;
+use crate::plan::{ChunkId, TaskId};
+use crate::schedule::{Schedule, schedule};
+use crate::task::Runnable;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tharsis_kernels::{Chunk, Scratch};
+
+/// All an executor needs: the plan, its order and bound, and the chunks that exist.
+#[derive(Debug)]
+pub struct Job {
+    /// The plan, compiled.
+    pub runnable: Arc<Runnable>,
+    /// The order of its tasks.
+    pub schedule: Schedule,
+    /// The chunks of each resident tensor, in the order of `plan.resident`.
+    pub resident: Vec<Arc<Vec<Arc<Chunk>>>>,
+}
+
+/// What came of a job.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The results, in the order asked for, as chunks.
+    pub results: Vec<Resident>,
+    /// What it took.
+    pub metrics: Metrics,
+}
+
+/// What a job took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Tasks run.
+    pub tasks: u64,
+    /// The bound computed before running.
+    pub bound_bytes: u64,
+    /// The most bytes of chunks and registers there were.
+    pub peak_bytes: u64,
+    /// Time from plan to results.
+    pub elapsed: Duration,
+    /// Time and tasks per stage of the plan.
+    pub stages: Vec<StageMetrics>,
+}
+
+/// What one stage took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct StageMetrics {
+    pub tasks: u64,
+    pub busy: Duration,
+    pub slowest: Duration,
+}
+
+/// Runs chunk plans. The task engine implements it by submitting each task as a remote call; [`LocalExecutor`] runs
+/// them here.
+pub trait Executor: Send + Sync {
+    /// What plans for this executor may use.
+    fn limits(&self) -> Limits;
+
+    /// Runs all tasks of a job and hands back the chunks of its results.
+    ///
+    /// # Errors
+    /// The first error of a task; no task is started after it.
+    fn execute(&self, job: Job) -> Result<Outcome, Error>;
+}
+
+/// Plans and runs expressions.
+///
+/// # Errors
+/// `Memory` if no plan fits the executor's limits; what tasks refuse.
+pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error> {
+    executor.execute(plan(roots, executor.limits())?)
+}
+
+/// Makes a job of expressions: lowered, compiled, ordered, and within the limits.
+///
+/// If the bound exceeds the memory allowed, chunks are made smaller and the plan is made again.
+///
+/// # Errors
+/// `Memory`, with the number that would do, if no plan fits.
+pub fn plan(roots: &[NodeRef], mut limits: Limits) -> Result<Job, Error> {
+    let mut least_needed = u64::MAX;
+    for _ in 0..REPLANS_MAX {
+        let Lowered { plan, resident } = lower(roots, &limits)?;
+        let runnable = Arc::new(Runnable::new(plan)?);
+        let schedule = schedule(&runnable, limits.threads)?;
+        if schedule.bound_bytes <= limits.memory_bytes {
+            return Ok(Job { runnable, schedule, resident });
+        }
+        let stuck = least_needed <= schedule.bound_bytes;
+        least_needed = least_needed.min(schedule.bound_bytes);
+        if stuck && 1 < limits.shrink {
+            break;
+        }
+        limits.shrink *= 4;
+    }
+    Err(Error::Memory { needed_bytes: least_needed, limit_bytes: limits.memory_bytes })
+}
+
+const REPLANS_MAX: usize = 6;
+
+/// Runs plans on a fixed number of threads of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalExecutor {
+    limits: Limits,
+}
+
+impl LocalExecutor {
+    /// An executor with so many threads and so much memory for chunks and registers.
+    ///
+    /// # Errors
+    /// `Value` for zero threads or a memory limit of zero.
+    pub fn new(threads: usize, memory_bytes: u64) -> Result<LocalExecutor, Error> {
+        if threads == 0 || memory_bytes == 0 {
+            return Err(Error::Value("an executor needs at least one thread and some memory".to_owned()));
+        }
+        Ok(LocalExecutor::sized(threads, memory_bytes))
+    }
+
+    /// As [`LocalExecutor::new`], with at least one thread and at least one byte.
+    pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
+        LocalExecutor { limits: Limits { threads: threads.max(1), memory_bytes: memory_bytes.max(1), shrink: 1 } }
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn execute(&self, job: Job) -> Result<Outcome, Error> {
+        let started = Instant::now();
+        let shared = Shared::new(&job);
+        let threads = self.limits.threads.min(job.schedule.order.len().max(1));
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| shared.work());
+            }
+            shared.work();
+        });
+        shared.outcome(started.elapsed())
+    }
+}
+
+struct Shared<'a> {
+    job: &'a Job,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// Position of the first task not started.
+    next: usize,
+    /// Which tasks from `next` on have started.
+    ahead: std::collections::VecDeque<bool>,
+    running: usize,
+    chunks: HashMap<ChunkId, Arc<Chunk>>,
+    readers: Vec<Vec<u32>>,
+    failed: Option<Error>,
+    live_bytes: u64,
+    metrics: Metrics,
+}
+
+/// A task with what it reads.
+struct Ready {
+    task: TaskId,
+    inputs: Vec<(ChunkId, Arc<Chunk>)>,
+}
+
+impl<'a> Shared<'a> {
+    fn new(job: &'a Job) -> Shared<'a> {
+        let plan = job.runnable.plan();
+        let mut chunks = HashMap::new();
+        for (&tensor, resident) in plan.resident.iter().zip(&job.resident) {
+            let ids = (0..).map(|index| ChunkId { tensor: tensor as u32, index });
+            chunks.extend(ids.zip(resident.iter().cloned()));
+        }
+        let metrics = Metrics {
+            bound_bytes: job.schedule.bound_bytes,
+            stages: vec![StageMetrics::default(); plan.stages.len()],
+            ..Metrics::default()
+        };
+        let state = State {
+            next: 0,
+            ahead: Default::default(),
+            running: 0,
+            chunks,
+            readers: job.schedule.readers.clone(),
+            failed: None,
+            live_bytes: 0,
+            metrics,
+        };
+        Shared { job, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked while holding the lock has ended the scope with its panic; others may still finish.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes tasks until there are none left.
+    fn work(&self) {
+        let mut scratch = Scratch::new();
+        let mut state = self.lock();
+        loop {
+            if state.failed.is_some() || state.next == self.job.schedule.order.len() {
+                return;
+            }
+            let Some(ready) = self.take(&mut state) else {
+                state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+                continue;
+            };
+            drop(state);
+            let started = Instant::now();
+            let result = self.job.runnable.run(ready.task, &ready.inputs, &mut scratch);
+            let busy = started.elapsed();
+            state = self.lock();
+            self.done(&mut state, ready, result, busy);
+        }
+    }
+
+    /// The first task in order that may start and has all it reads.
+    fn take(&self, state: &mut State) -> Option<Ready> {
+        let Schedule { order, window, .. } = &self.job.schedule;
+        for ahead in 0..=*window {
+            let task = *order.get(state.next + ahead)?;
+            if state.ahead.get(ahead).copied().unwrap_or(false) {
+                continue;
+            }
+            let mut ids = Vec::new();
+            self.job.runnable.inputs(task, &mut ids);
+            let found = ids.into_iter().map(|id| state.chunks.get(&id).map(|chunk| (id, chunk.clone())));
+            let Some(inputs) = found.collect::<Option<Vec<_>>>() else { continue };
+            if state.ahead.len() <= ahead {
+                state.ahead.resize(ahead + 1, false);
+            }
+            state.ahead[ahead] = true;
+            while state.ahead.front() == Some(&true) {
+                state.ahead.pop_front();
+                state.next += 1;
+            }
+            state.running += 1;
+            state.live_bytes += self.running_bytes(task);
+            state.metrics.peak_bytes = state.metrics.peak_bytes.max(state.live_bytes);
+            return Some(Ready { task, inputs });
+        }
+        None
+    }
+
+    /// Bytes that a task takes while it runs, beside chunks that exist.
+    fn running_bytes(&self, task: TaskId) -> u64 {
+        let plan = self.job.runnable.plan();
+        let outputs = plan.stages[task.stage as usize].outputs.iter();
+        let made: u64 = outputs.map(|output| plan.tensors[output.tensor].chunk_bytes_max()).sum();
+        made + self.job.runnable.scratch_bytes(task.stage as usize)
+    }
+
+    fn done(&self, state: &mut State, ready: Ready, result: Result<Vec<Chunk>, Error>, busy: Duration) {
+        state.running -= 1;
+        state.live_bytes -= self.running_bytes(ready.task);
+        state.metrics.tasks += 1;
+        let stage = &mut state.metrics.stages[ready.task.stage as usize];
+        stage.tasks += 1;
+        stage.busy += busy;
+        stage.slowest = stage.slowest.max(busy);
+        match result {
+            Ok(chunks) => {
+                for (id, chunk) in self.job.runnable.outputs(ready.task).zip(chunks) {
+                    if state.readers[id.tensor as usize][id.index as usize] != 0 {
+                        state.live_bytes += chunk.buffer().len_bytes() as u64;
+                        state.chunks.insert(id, Arc::new(chunk));
+                    }
+                }
+                for (id, _) in &ready.inputs {
+                    self.release(state, *id);
+                }
+            }
+            Err(error) => state.failed = Some(state.failed.take().unwrap_or(error)),
+        }
+        state.metrics.peak_bytes = state.metrics.peak_bytes.max(state.live_bytes);
+        self.changed.notify_all();
+    }
+
+    fn release(&self, state: &mut State, id: ChunkId) {
+        let left = &mut state.readers[id.tensor as usize][id.index as usize];
+        *left -= 1;
+        if *left == 0
+            && let Some(chunk) = state.chunks.remove(&id)
+        {
+            state.live_bytes -= chunk.buffer().len_bytes() as u64;
+        }
+    }
+
+    fn outcome(self, elapsed: Duration) -> Result<Outcome, Error> {
+        let plan = self.job.runnable.plan().clone();
+        let mut state = self.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
+        state.metrics.elapsed = elapsed;
+        let gather = |&tensor: &usize| {
+            let spec = &plan.tensors[tensor];
+            let ids = (0..spec.tiling.count()).map(|index| ChunkId { tensor: tensor as u32, index: index as u32 });
+            let chunks: Option<Vec<Arc<Chunk>>> = ids.map(|id| state.chunks.get(&id).cloned()).collect();
+            let chunks = chunks.ok_or_else(|| Error::Internal(format!("a chunk of result {tensor} was not made")))?;
+            Ok(Resident { dtype: spec.dtype, tiling: spec.tiling.clone(), chunks: Arc::new(chunks) })
+        };
+        let results = plan.results.iter().map(gather).collect::<Result<_, Error>>()?;
+        Ok(Outcome { results, metrics: state.metrics })
+    }
+}

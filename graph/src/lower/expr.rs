@@ -1,0 +1,296 @@
+//! Element-wise expressions over index spaces, and views of them.
+
+use super::Lowering;
+use crate::plan::{AxisMap, TensorId};
+use crate::tiling::AxisTiling;
+use std::collections::HashMap;
+use tharsis_kernels::layout::c_strides;
+use tharsis_kernels::program::{IndexForm, IndexMap};
+use tharsis_kernels::{BinaryOp, DType, Fold, Scalar, UnaryOp};
+
+/// The index of an expression in its lowering.
+pub type ExprId = usize;
+
+/// An element-wise expression: a value for each index of `shape`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Expr {
+    pub shape: Vec<usize>,
+    pub dtype: DType,
+    pub kind: ExprKind,
+}
+
+/// What an expression is made of. Arguments have the shape of the expression itself, but for `RowFold`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum ExprKind {
+    Const(Scalar),
+    /// A function of the index; one stride per axis.
+    Index { form: IndexForm, map: IndexMap },
+    /// Part of a stored tensor; one map per axis of the tensor.
+    Load { tensor: TensorId, axes: Vec<AxisMap> },
+    Cast(ExprId),
+    Unary(UnaryOp, ExprId),
+    Binary(BinaryOp, ExprId, ExprId),
+    Where(ExprId, ExprId, ExprId),
+    /// The argument's trailing axes folded; its leading axes are the shape.
+    RowFold(Fold, ExprId),
+    /// The argument, to be cut so where there is a choice; `None` for axes without a wish.
+    Tiled(ExprId, Vec<Option<AxisTiling>>),
+}
+
+/// An affine view: coordinate `a` of what is viewed is `axes[a].start + axes[a].step * index[axes[a].axis]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct View {
+    pub shape: Vec<usize>,
+    pub axes: Vec<AxisMap>,
+}
+
+impl View {
+    /// Repeats `from` to the shape `to`, which it must broadcast to.
+    pub fn broadcast(from: &[usize], to: &[usize]) -> View {
+        let skipped = to.len() - from.len();
+        let map = |(axis, &extent): (usize, &usize)| match (extent, to[axis + skipped]) {
+            (1, wide) if wide != 1 => AxisMap { start: 0, step: 0, axis: None },
+            _ => AxisMap::identity(axis + skipped),
+        };
+        View { shape: to.to_vec(), axes: from.iter().enumerate().map(map).collect() }
+    }
+
+    /// Axis `i` of the view is axis `order[i]` of what is viewed.
+    pub fn permute(from: &[usize], order: &[usize]) -> View {
+        let mut axes = vec![AxisMap::identity(0); from.len()];
+        order.iter().enumerate().for_each(|(to, &axis)| axes[axis] = AxisMap::identity(to));
+        View { shape: order.iter().map(|&axis| from[axis]).collect(), axes }
+    }
+
+    /// Drops `axes`, all of extent 1.
+    pub fn squeeze(from: &[usize], dropped: &[usize]) -> View {
+        let mut shape = Vec::new();
+        let mut axes = Vec::new();
+        for (axis, &extent) in from.iter().enumerate() {
+            if dropped.contains(&axis) {
+                axes.push(AxisMap { start: 0, step: 0, axis: None });
+            } else {
+                axes.push(AxisMap::identity(shape.len()));
+                shape.push(extent);
+            }
+        }
+        View { shape, axes }
+    }
+
+    /// Puts axes of extent 1 at the positions `inserted`, counted in the result and ascending.
+    pub fn insert(from: &[usize], inserted: &[usize]) -> View {
+        let mut shape = Vec::new();
+        let mut axes = Vec::new();
+        let mut left = from.iter();
+        for axis in 0..from.len() + inserted.len() {
+            if inserted.contains(&axis) {
+                shape.push(1);
+            } else if let Some(&extent) = left.next() {
+                axes.push(AxisMap::identity(axis));
+                shape.push(extent);
+            }
+        }
+        View { shape, axes }
+    }
+
+    fn is_identity(&self, from: &[usize]) -> bool {
+        self.shape == from && self.axes.iter().enumerate().all(|(axis, map)| *map == AxisMap::identity(axis))
+    }
+
+    /// This view of something with `trailing` axes behind those that it knows, which stay as they are.
+    fn extended(&self, trailing: &[usize]) -> View {
+        let rank = self.shape.len();
+        let mut wide = self.clone();
+        wide.axes.extend((0..trailing.len()).map(|axis| AxisMap::identity(rank + axis)));
+        wide.shape.extend_from_slice(trailing);
+        wide
+    }
+
+    fn compose(&self, map: &AxisMap) -> AxisMap {
+        let Some(axis) = map.axis else { return *map };
+        let outer = self.axes[axis];
+        AxisMap {
+            start: (map.start as i64 + map.step * outer.start as i64) as usize,
+            step: map.step * outer.step,
+            axis: outer.axis,
+        }
+    }
+
+    fn of_form(&self, form: &IndexForm) -> IndexForm {
+        let mut strides = vec![0; self.shape.len()];
+        let mut offset = form.offset;
+        for (map, &stride) in self.axes.iter().zip(&form.strides) {
+            offset += stride * map.start as i64;
+            if let Some(axis) = map.axis {
+                strides[axis] += stride * map.step;
+            }
+        }
+        IndexForm { offset, strides }
+    }
+
+    fn of_wishes(&self, wishes: &[Option<AxisTiling>]) -> Vec<Option<AxisTiling>> {
+        let mut out = vec![None; self.shape.len()];
+        for (map, wish) in self.axes.iter().zip(wishes) {
+            if let (Some(axis), Some(tiling)) = (map.axis, wish)
+                && map.step == 1
+                && map.start == 0
+                && tiling.len() == self.shape[axis]
+            {
+                out[axis] = Some(tiling.clone());
+            }
+        }
+        out
+    }
+}
+
+impl Lowering<'_> {
+    /// The expression of this number.
+    pub fn expr(&self, id: ExprId) -> &Expr {
+        &self.exprs[id]
+    }
+
+    /// Enters an expression, or finds the equal one.
+    pub fn add(&mut self, shape: &[usize], dtype: DType, kind: ExprKind) -> ExprId {
+        let expr = Expr { shape: shape.to_vec(), dtype, kind };
+        let key = format!("{expr:?}");
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        self.exprs.push(expr);
+        self.known.insert(key, self.exprs.len() - 1);
+        self.exprs.len() - 1
+    }
+
+    /// A whole stored tensor.
+    pub fn load(&mut self, tensor: TensorId) -> ExprId {
+        let spec = &self.plan.tensors[tensor];
+        let (shape, dtype) = (spec.tiling.shape(), spec.dtype);
+        let axes = (0..shape.len()).map(AxisMap::identity).collect();
+        self.add(&shape, dtype, ExprKind::Load { tensor, axes })
+    }
+
+    /// A function of the position in C order.
+    pub fn index(&mut self, shape: &[usize], map: IndexMap) -> ExprId {
+        let form = IndexForm { offset: 0, strides: c_strides(shape) };
+        self.add(shape, map.dtype(), ExprKind::Index { form, map })
+    }
+
+    /// `arg` in another dtype.
+    pub fn cast(&mut self, arg: ExprId, dtype: DType) -> ExprId {
+        let Expr { shape, dtype: from, kind } = self.exprs[arg].clone();
+        match kind {
+            _ if from == dtype => arg,
+            // Constants are numbers of any dtype: their value is rounded to each dtype on the way.
+            ExprKind::Const(scalar) => self.add(&shape, dtype, ExprKind::Const(round_scalar(scalar, dtype))),
+            _ => self.add(&shape, dtype, ExprKind::Cast(arg)),
+        }
+    }
+
+    /// `arg` seen through `view`.
+    pub fn view(&mut self, arg: ExprId, view: &View) -> ExprId {
+        if view.is_identity(&self.exprs[arg].shape) {
+            return arg;
+        }
+        // Row folds widen the view for what is below them, so one expression may be wanted under several views.
+        let mut done: HashMap<(ExprId, View), ExprId> = HashMap::new();
+        let mut stack = vec![(arg, view.clone())];
+        while let Some((id, view)) = stack.pop() {
+            if done.contains_key(&(id, view.clone())) {
+                continue;
+            }
+            let wanted = self.viewed_args(id, &view);
+            let missing: Vec<_> = wanted.iter().filter(|key| !done.contains_key(*key)).cloned().collect();
+            if missing.is_empty() {
+                let args: Vec<ExprId> = wanted.iter().map(|key| done[key]).collect();
+                let new = self.rebuild(id, &view, &args);
+                done.insert((id, view), new);
+            } else {
+                stack.push((id, view));
+                stack.extend(missing);
+            }
+        }
+        done[&(arg, view.clone())]
+    }
+
+    fn viewed_args(&self, id: ExprId, view: &View) -> Vec<(ExprId, View)> {
+        let same = |arg: &ExprId| (*arg, view.clone());
+        match &self.exprs[id].kind {
+            ExprKind::Const(_) | ExprKind::Index { .. } | ExprKind::Load { .. } => Vec::new(),
+            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::Tiled(a, _) => vec![same(a)],
+            ExprKind::Binary(_, a, b) => vec![same(a), same(b)],
+            ExprKind::Where(a, b, c) => vec![same(a), same(b), same(c)],
+            ExprKind::RowFold(_, a) => {
+                let rank = self.exprs[id].shape.len();
+                vec![(*a, view.extended(&self.exprs[*a].shape[rank..]))]
+            }
+        }
+    }
+
+    fn rebuild(&mut self, id: ExprId, view: &View, args: &[ExprId]) -> ExprId {
+        let Expr { dtype, kind, .. } = self.exprs[id].clone();
+        let kind = match kind {
+            ExprKind::Const(scalar) => ExprKind::Const(scalar),
+            ExprKind::Index { form, map } => ExprKind::Index { form: view.of_form(&form), map },
+            ExprKind::Load { tensor, axes } => {
+                ExprKind::Load { tensor, axes: axes.iter().map(|map| view.compose(map)).collect() }
+            }
+            ExprKind::Cast(_) => ExprKind::Cast(args[0]),
+            ExprKind::Unary(op, _) => ExprKind::Unary(op, args[0]),
+            ExprKind::Binary(op, ..) => ExprKind::Binary(op, args[0], args[1]),
+            ExprKind::Where(..) => ExprKind::Where(args[0], args[1], args[2]),
+            ExprKind::RowFold(fold, _) => ExprKind::RowFold(fold, args[0]),
+            ExprKind::Tiled(_, wishes) => {
+                let wishes = view.of_wishes(&wishes);
+                if wishes.iter().all(Option::is_none) {
+                    return args[0];
+                }
+                ExprKind::Tiled(args[0], wishes)
+            }
+        };
+        self.add(&view.shape, dtype, kind)
+    }
+
+    /// The expressions that `roots` are made of, arguments before what uses them.
+    pub(super) fn reachable(&self, roots: &[ExprId]) -> Vec<ExprId> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut stack = roots.to_vec();
+        while let Some(id) = stack.pop() {
+            if seen.insert(id) {
+                stack.extend(self.args(id));
+            }
+        }
+        // An expression is entered after its arguments, so ascending order is that of evaluation.
+        seen.into_iter().collect()
+    }
+
+    pub(super) fn args(&self, id: ExprId) -> Vec<ExprId> {
+        match &self.exprs[id].kind {
+            ExprKind::Const(_) | ExprKind::Index { .. } | ExprKind::Load { .. } => Vec::new(),
+            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::RowFold(_, a) | ExprKind::Tiled(a, _) => vec![*a],
+            ExprKind::Binary(_, a, b) => vec![*a, *b],
+            ExprKind::Where(a, b, c) => vec![*a, *b, *c],
+        }
+    }
+
+    /// Estimated cost of one element, in the unit of `Step::cost`.
+    pub(super) fn cost(&self, id: ExprId) -> f64 {
+        let own = |&id: &ExprId| match &self.exprs[id].kind {
+            ExprKind::Const(_) | ExprKind::Tiled(..) => 0.0,
+            ExprKind::Index { .. } | ExprKind::Load { .. } => 2.0,
+            ExprKind::Unary(op, _) => op.cost(),
+            ExprKind::Binary(op, ..) => op.cost(),
+            ExprKind::Cast(_) | ExprKind::Where(..) | ExprKind::RowFold(..) => 1.5,
+        };
+        let rank = self.exprs[id].shape.len();
+        let width = |id: &ExprId| self.exprs[*id].shape.iter().skip(rank).product::<usize>() as f64;
+        self.reachable(&[id]).iter().map(|id| own(id) * width(id)).sum()
+    }
+}
+
+fn round_scalar(scalar: Scalar, dtype: DType) -> Scalar {
+    use tharsis_kernels::Element;
+    tharsis_kernels::with_element!(dtype, T => T::from_scalar(scalar).to_scalar())
+}

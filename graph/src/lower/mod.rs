@@ -1,0 +1,157 @@
+//! From the logical graph to a chunk plan.
+//!
+//! Each node becomes an [`Expr`]: an element-wise expression over the index space of its result, whose leaves are
+//! functions of the index and parts of stored tensors. Views (slices, transposes, broadcasts) rewrite the leaves and cost
+//! nothing. An expression becomes a stage only when an operator asks for it ([`Lowering::store`], [`Lowering::fold`]):
+//! everything up to the last stored tensors is then one fused program. An expression that two stages use is computed in both, unless
+//! that costs more than storing it.
+
+mod expr;
+mod stage;
+mod tile;
+
+pub use expr::{Expr, ExprId, ExprKind, View};
+pub use tile::Limits;
+
+use crate::error::Error;
+use crate::node::{NodeRef, distinct_nodes};
+use crate::ops::Resident;
+use crate::plan::{Plan, TensorId, TensorSpec};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tharsis_kernels::Chunk;
+
+/// The state of making one plan.
+#[derive(Debug)]
+pub struct Lowering<'a> {
+    /// What the plan may use.
+    pub limits: &'a Limits,
+    plan: Plan,
+    exprs: Vec<Expr>,
+    known: HashMap<String, ExprId>,
+    stored: HashMap<ExprId, TensorId>,
+    folded: HashMap<String, Vec<TensorId>>,
+    resident: Vec<Resident>,
+    label: &'static str,
+}
+
+/// A plan and the chunks that go with it.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// The chunks of each resident tensor, in the order of `plan.resident`.
+    pub resident: Vec<Arc<Vec<Arc<Chunk>>>>,
+}
+
+/// Makes the chunk plan that computes `roots`.
+///
+/// # Errors
+/// `TooManyTasks`, or what operators refuse. Memory is checked by [`crate::schedule`].
+pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
+    let (nodes, inputs, roots) = distinct_nodes(roots);
+    let mut lowering = Lowering::new(limits);
+    let stages_of_use = uses(&inputs, &roots);
+    let mut exprs: Vec<ExprId> = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.iter().enumerate() {
+        let args: Vec<ExprId> = inputs[i].iter().map(|&input| exprs[input]).collect();
+        lowering.label = node.op().name();
+        let mut expr = match node.op().resident() {
+            Some(resident) => lowering.load_resident(resident),
+            None => node.op().lower(&mut lowering, node.meta(), &args)?,
+        };
+        if 1 < stages_of_use[i] && lowering.is_worth_storing(expr) {
+            expr = lowering.stored(expr)?;
+        }
+        exprs.push(expr);
+    }
+    for root in roots {
+        lowering.label = nodes[root].op().name();
+        let tensor = lowering.store(exprs[root])?;
+        lowering.plan.results.push(tensor);
+    }
+    lowering.finish()
+}
+
+/// How many inputs refer to each node, roots included.
+fn uses(inputs: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
+    let mut uses = vec![0; inputs.len()];
+    for &used in inputs.iter().flatten().chain(roots) {
+        uses[used] += 1;
+    }
+    uses
+}
+
+impl<'a> Lowering<'a> {
+    fn new(limits: &'a Limits) -> Lowering<'a> {
+        Lowering {
+            limits,
+            plan: Plan::default(),
+            exprs: Vec::new(),
+            known: HashMap::new(),
+            stored: HashMap::new(),
+            folded: HashMap::new(),
+            resident: Vec::new(),
+            label: "",
+        }
+    }
+
+    fn finish(self) -> Result<Lowered, Error> {
+        let tasks = self.plan.task_count();
+        if TASKS_MAX < tasks {
+            return Err(Error::TooManyTasks { tasks, limit: TASKS_MAX });
+        }
+        let resident = self.resident.into_iter().map(|resident| resident.chunks).collect();
+        Ok(Lowered { plan: Arc::new(self.plan), resident })
+    }
+
+    fn load_resident(&mut self, resident: &Resident) -> ExprId {
+        let tensor = self.add_tensor(TensorSpec { dtype: resident.dtype, tiling: resident.tiling.clone() });
+        self.plan.resident.push(tensor);
+        self.resident.push(resident.clone());
+        self.load(tensor)
+    }
+
+    /// Adds a tensor that some stage will fill.
+    pub fn add_tensor(&mut self, spec: TensorSpec) -> TensorId {
+        self.plan.tensors.push(spec);
+        self.plan.tensors.len() - 1
+    }
+
+    /// Adds a stage, labelled with the operator being lowered.
+    pub fn add_stage(&mut self, stage: crate::plan::Stage) {
+        self.plan.stages.push(stage);
+    }
+
+    /// What is known of a tensor of the plan.
+    pub fn tensor(&self, tensor: TensorId) -> &TensorSpec {
+        &self.plan.tensors[tensor]
+    }
+
+    /// The operator being lowered.
+    pub fn label(&self) -> &'static str {
+        self.label
+    }
+
+    /// The same values, read from a stored tensor.
+    ///
+    /// # Errors
+    /// As [`Lowering::store`].
+    pub fn stored(&mut self, expr: ExprId) -> Result<ExprId, Error> {
+        let tensor = self.store(expr)?;
+        Ok(self.load(tensor))
+    }
+
+    /// Whether an expression with several users costs more to compute again than to write and read back.
+    fn is_worth_storing(&self, expr: ExprId) -> bool {
+        let elements = crate::shape::element_count(&self.exprs[expr].shape);
+        let bytes = elements * self.exprs[expr].dtype.size_bytes() as u64;
+        RECOMPUTE_COST_MAX < self.cost(expr) && bytes < self.limits.memory_bytes / 4
+    }
+}
+
+/// The most tasks that a plan may have.
+pub const TASKS_MAX: u64 = 20_000_000;
+/// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what a store and a
+/// load from memory take.
+const RECOMPUTE_COST_MAX: f64 = 30.0;

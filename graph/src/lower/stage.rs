@@ -1,0 +1,164 @@
+//! Making stages of expressions.
+
+use super::{ExprId, ExprKind, Lowering};
+use crate::error::Error;
+use crate::plan::{AxisMap, Input, Kernel, Stage, StageOutput, TensorId, TensorSpec};
+use crate::tiling::{AxisTiling, Tiling};
+use std::collections::HashMap;
+use tharsis_kernels::program::{Output, Program, Step, StepOp};
+use tharsis_kernels::{DType, Fold};
+
+/// A program over a domain, and what it reads.
+pub(super) struct Fused {
+    pub(super) program: Program,
+    pub(super) inputs: Vec<Input>,
+    values: HashMap<ExprId, usize>,
+}
+
+impl Lowering<'_> {
+    /// The tensor that holds the values of `expr`, adding the stage that fills it unless it is stored already.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn store(&mut self, expr: ExprId) -> Result<TensorId, Error> {
+        if let Some(tensor) = self.stored_as_is(expr) {
+            return Ok(tensor);
+        }
+        let tiling = self.tile(&[expr], true);
+        let tensor = self.add_tensor(TensorSpec { dtype: self.exprs[expr].dtype, tiling: tiling.clone() });
+        self.fill_tensor(expr, tiling, tensor, vec![])?;
+        self.stored.insert(expr, tensor);
+        Ok(tensor)
+    }
+
+    /// Adds a stage that computes `expr` into the part of `tensor` whose grid begins at `offset`.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn fill_tensor(
+        &mut self,
+        expr: ExprId,
+        grid: Tiling,
+        tensor: TensorId,
+        offset: Vec<usize>,
+    ) -> Result<(), Error> {
+        let mut fused = self.fuse(&[expr])?;
+        fused.program.outputs.push(Output::Store(fused.values[&expr]));
+        let offset = if offset.is_empty() { vec![0; grid.axes.len()] } else { offset };
+        self.add_fused(fused, grid, vec![StageOutput { tensor, offset }]);
+        Ok(())
+    }
+
+    fn stored_as_is(&self, expr: ExprId) -> Option<TensorId> {
+        if let Some(&tensor) = self.stored.get(&expr) {
+            return Some(tensor);
+        }
+        let ExprKind::Load { tensor, axes } = &self.exprs[expr].kind else { return None };
+        let identity = axes.iter().enumerate().all(|(axis, map)| *map == AxisMap::identity(axis));
+        let whole = self.plan.tensors[*tensor].tiling.shape() == self.exprs[expr].shape;
+        (identity && whole).then_some(*tensor)
+    }
+
+    /// Folds expressions of one shape over `axes`, whose extents become 1: a partial result per chunk, merged as a
+    /// tree. Returns one tensor per component of the fold.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn fold(&mut self, fold: Fold, args: &[ExprId], axes: &[usize]) -> Result<Vec<TensorId>, Error> {
+        let key = format!("{fold:?} {args:?} {axes:?}");
+        if let Some(known) = self.folded.get(&key) {
+            return Ok(known.clone());
+        }
+        let grid = self.tile(args, false);
+        let mut partial = self.fold_stage(fold, args, axes, grid)?;
+        loop {
+            let tiling = self.plan.tensors[partial[0]].tiling.clone();
+            if axes.iter().all(|&axis| tiling.axes[axis].count() == 1) {
+                break;
+            }
+            let grid = self.merge_grid(&tiling, axes, partial.len());
+            let args: Vec<ExprId> = partial.iter().map(|&tensor| self.load(tensor)).collect();
+            partial = self.fold_stage(fold.merge(), &args, axes, grid)?;
+        }
+        self.folded.insert(key, partial.clone());
+        Ok(partial)
+    }
+
+    fn fold_stage(
+        &mut self,
+        fold: Fold,
+        args: &[ExprId],
+        axes: &[usize],
+        grid: Tiling,
+    ) -> Result<Vec<TensorId>, Error> {
+        let mut fused = self.fuse(args)?;
+        let values: Vec<usize> = args.iter().map(|arg| fused.values[arg]).collect();
+        fused.program.outputs.push(Output::Fold { fold, args: values, axes: axes.to_vec() });
+        let mut tiling = grid.clone();
+        for &axis in axes {
+            tiling.axes[axis] = AxisTiling::Even { len: grid.axes[axis].count(), chunk: 1 };
+        }
+        let offset = vec![0; grid.axes.len()];
+        let dtypes: Vec<DType> = fold.components(self.exprs[args[0]].dtype);
+        let tensors: Vec<TensorId> =
+            dtypes.into_iter().map(|dtype| self.add_tensor(TensorSpec { dtype, tiling: tiling.clone() })).collect();
+        let outputs = tensors.iter().map(|&tensor| StageOutput { tensor, offset: offset.clone() }).collect();
+        self.add_fused(fused, grid, outputs);
+        Ok(tensors)
+    }
+
+    /// The grid over partial results: as many in a task as keep it small, at least four.
+    fn merge_grid(&self, tiling: &Tiling, axes: &[usize], components: usize) -> Tiling {
+        let bytes = (tiling.largest() as usize * components * 16).max(1);
+        let mut fan_in = (MERGE_BYTES / bytes).clamp(MERGE_FAN_IN_MIN, MERGE_FAN_IN_MAX);
+        let mut grid = tiling.clone();
+        for &axis in axes.iter().rev() {
+            let len = tiling.axes[axis].len();
+            let chunk = fan_in.min(len).max(1);
+            grid.axes[axis] = AxisTiling::Even { len, chunk };
+            fan_in = (fan_in / chunk).max(1);
+        }
+        grid
+    }
+
+    fn add_fused(&mut self, fused: Fused, grid: Tiling, outputs: Vec<StageOutput>) {
+        let label = self.label.to_owned();
+        self.add_stage(Stage { label, kernel: Kernel::Fused(fused.program), grid, inputs: fused.inputs, outputs });
+    }
+
+    /// One program that computes all of `roots`, which have one shape.
+    pub(super) fn fuse(&self, roots: &[ExprId]) -> Result<Fused, Error> {
+        let rank = self.exprs[roots[0]].shape.len();
+        let mut fused = Fused { program: Program::default(), inputs: Vec::new(), values: HashMap::new() };
+        for id in self.reachable(roots) {
+            let expr = &self.exprs[id];
+            let value = |arg: &ExprId| fused.values[arg];
+            let trailing = expr.shape[rank..].to_vec();
+            let op = match &expr.kind {
+                ExprKind::Const(scalar) => StepOp::Const(*scalar),
+                ExprKind::Index { form, map } => StepOp::Index { index: form.clone(), map: *map },
+                ExprKind::Load { tensor, axes } => {
+                    fused.inputs.push(Input { tensor: *tensor, axes: axes.clone(), trailing: trailing.clone() });
+                    StepOp::Load { input: fused.inputs.len() - 1 }
+                }
+                ExprKind::Cast(a) => StepOp::Cast(value(a)),
+                ExprKind::Unary(op, a) => StepOp::Unary(*op, value(a)),
+                ExprKind::Binary(op, a, b) => StepOp::Binary(*op, value(a), value(b)),
+                ExprKind::Where(a, b, c) => StepOp::Where(value(a), value(b), value(c)),
+                ExprKind::RowFold(fold, a) => StepOp::RowFold(*fold, value(a)),
+                ExprKind::Tiled(a, _) => {
+                    let same = value(a);
+                    fused.values.insert(id, same);
+                    continue;
+                }
+            };
+            fused.program.steps.push(Step { op, dtype: expr.dtype, trailing });
+            fused.values.insert(id, fused.program.steps.len() - 1);
+        }
+        Ok(fused)
+    }
+}
+
+const MERGE_BYTES: usize = 4 << 20;
+const MERGE_FAN_IN_MIN: usize = 4;
+const MERGE_FAN_IN_MAX: usize = 64;

@@ -1,0 +1,116 @@
+//! Choosing how a stage's domain is cut.
+
+use super::{ExprId, ExprKind, Lowering};
+use crate::shape::element_count;
+use crate::tiling::{AxisTiling, Tiling};
+
+/// What a plan may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Tasks that run at the same time.
+    pub threads: usize,
+    /// Bytes of memory for chunks and registers.
+    pub memory_bytes: u64,
+    /// Divides the chunk sizes that are chosen here; raised when a plan does not fit.
+    pub shrink: u64,
+}
+
+impl Lowering<'_> {
+    /// The grid for a stage over the domain of `roots`; `stores` tells whether whole chunks of it are kept.
+    pub fn tile(&self, roots: &[ExprId], stores: bool) -> Tiling {
+        let shape = self.exprs[roots[0]].shape.clone();
+        let mut axes = self.wishes(roots, shape.len());
+        if axes.iter().all(Option::is_none) {
+            axes = self.tilings_of_loads(roots, &shape);
+        }
+        self.fill(axes, &shape, self.elements_per_task(roots, stores))
+    }
+
+    /// Cuts the axes without a wish so that chunks have at most `elements` elements, the first axes first.
+    fn fill(&self, wishes: Vec<Option<AxisTiling>>, shape: &[usize], elements: u64) -> Tiling {
+        let wished: u64 = wishes.iter().flatten().map(|axis| axis.longest().max(1) as u64).product();
+        let free: Vec<usize> = (0..shape.len()).filter(|&axis| wishes[axis].is_none()).collect();
+        let free_shape: Vec<usize> = free.iter().map(|&axis| shape[axis]).collect();
+        // Wishes bind: the other axes are cut only where the wished chunks leave far too much.
+        let keep_whole = wishes.iter().any(Option::is_some) && wished * element_count(&free_shape) <= elements.max(WISHED_ELEMENTS);
+        let rest = if keep_whole { Tiling::whole(&free_shape) } else { Tiling::rows(&free_shape, elements / wished.max(1)) };
+        let mut rest = rest.axes.into_iter();
+        let whole = |axis: usize| AxisTiling::whole(shape[axis]);
+        let axes = wishes.into_iter().enumerate();
+        Tiling { axes: axes.map(|(axis, wish)| wish.unwrap_or_else(|| rest.next().unwrap_or_else(|| whole(axis)))).collect() }
+    }
+
+    /// What users asked for, the wish nearest to the result first.
+    fn wishes(&self, roots: &[ExprId], rank: usize) -> Vec<Option<AxisTiling>> {
+        let mut axes = vec![None; rank];
+        for id in self.reachable(roots).into_iter().rev() {
+            if let ExprKind::Tiled(_, wishes) = &self.exprs[id].kind {
+                for (axis, wish) in axes.iter_mut().zip(wishes) {
+                    *axis = axis.take().or_else(|| wish.clone());
+                }
+            }
+        }
+        axes
+    }
+
+    /// The cuts of the largest stored tensors that are read axis by axis as they are.
+    fn tilings_of_loads(&self, roots: &[ExprId], shape: &[usize]) -> Vec<Option<AxisTiling>> {
+        let mut loads: Vec<(u64, ExprId)> = Vec::new();
+        for id in self.reachable(roots) {
+            if let ExprKind::Load { tensor, .. } = &self.exprs[id].kind
+                && 1 < self.plan.tensors[*tensor].tiling.count()
+            {
+                loads.push((self.plan.tensors[*tensor].bytes(), id));
+            }
+        }
+        loads.sort_by_key(|&(bytes, id)| (std::cmp::Reverse(bytes), id));
+        let mut axes = vec![None; shape.len()];
+        for (_, id) in loads {
+            let ExprKind::Load { tensor, axes: maps } = &self.exprs[id].kind else { continue };
+            for (map, tiling) in maps.iter().zip(&self.plan.tensors[*tensor].tiling.axes) {
+                if let Some(axis) = map.axis
+                    && axis < shape.len()
+                    && axes[axis].is_none()
+                    && map.step == 1
+                    && map.start == 0
+                    && tiling.len() == shape[axis]
+                {
+                    axes[axis] = Some(tiling.clone());
+                }
+            }
+        }
+        axes
+    }
+
+    /// Elements for a task of a sensible duration whose chunks leave room for others.
+    fn elements_per_task(&self, roots: &[ExprId], stores: bool) -> u64 {
+        let shape = &self.exprs[roots[0]].shape;
+        let rank = shape.len();
+        let reachable = self.reachable(roots);
+        let cost: f64 = roots.iter().map(|&root| self.cost(root)).sum::<f64>().max(1.0);
+        let by_time = (TASK_COST / cost) as u64;
+        let loads = reachable.iter().filter(|&&id| matches!(self.exprs[id].kind, ExprKind::Load { .. }));
+        let kept = loads.chain(if stores { roots } else { &[] });
+        let element_bytes = |&id: &ExprId| {
+            let width: usize = self.exprs[id].shape[rank.min(self.exprs[id].shape.len())..].iter().product();
+            (self.exprs[id].dtype.size_bytes() * width) as u64
+        };
+        let bytes_per_element: u64 = kept.map(element_bytes).sum();
+        let bytes = (self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64)).min(CHUNK_BYTES_MAX);
+        let by_memory = if bytes_per_element == 0 { u64::MAX } else { bytes / bytes_per_element / self.limits.shrink };
+        let by_share = element_count(shape).div_ceil(TASKS_PER_THREAD * self.limits.threads as u64).max(ELEMENTS_MIN);
+        by_time.min(by_memory).min(by_share).max(1)
+    }
+}
+
+/// What a task should cost, in the unit of `Step::cost`: some 20 ms.
+const TASK_COST: f64 = 1e8;
+/// A chunk may take this part of a thread's share of the memory.
+const MEMORY_SHARES: u64 = 16;
+const CHUNK_BYTES_MAX: u64 = 32 << 20;
+/// Enough tasks per thread to even out their ends.
+const TASKS_PER_THREAD: u64 = 8;
+/// Below this a task is hardly worth handing out.
+const ELEMENTS_MIN: u64 = 1 << 15;
+/// Up to this size, axes without a wish stay whole beside axes with one.
+const WISHED_ELEMENTS: u64 = 1 << 22;

@@ -1,0 +1,138 @@
+//! Elements in other places: behind one another, in another shape.
+
+use crate::error::Error;
+use crate::lower::{ExprId, ExprKind, Lowering};
+use crate::node::{Meta, Operator};
+use crate::plan::{Kernel, Stage, StageOutput, TensorSpec};
+use crate::shape::element_count;
+use crate::tiling::{AxisTiling, Tiling};
+
+/// Tensors of one dtype behind one another along an axis.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Concatenate {
+    pub axis: usize,
+}
+
+impl Operator for Concatenate {
+    fn name(&self) -> &'static str {
+        "concatenate"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let mut shape = inputs[0].shape.clone();
+        let fits = |meta: &&&Meta| {
+            let others = meta.shape.iter().zip(&shape).enumerate();
+            meta.shape.len() == shape.len() && others.into_iter().all(|(axis, (a, b))| axis == self.axis || a == b)
+        };
+        if inputs.iter().filter(fits).count() != inputs.len() {
+            let shapes = inputs.iter().map(|meta| meta.shape.clone()).collect();
+            let reason = format!("all but axis {} must match", self.axis);
+            return Err(Error::Shape { function: "concatenate", shapes, reason });
+        }
+        shape[self.axis] = inputs.iter().map(|meta| meta.shape[self.axis]).sum();
+        Ok(Meta { shape, dtype: inputs[0].dtype })
+    }
+
+    /// Each part fills its own part of the grid, fused with whatever it is made of.
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let parts: Vec<ExprId> =
+            inputs.iter().copied().filter(|&part| lowering.expr(part).shape[self.axis] != 0).collect();
+        let Some(&largest) = parts.iter().max_by_key(|&&part| element_count(&lowering.expr(part).shape)) else {
+            return Ok(inputs[0]);
+        };
+        if let [only] = parts[..] {
+            return Ok(only);
+        }
+        let common = lowering.tile(&[largest], true);
+        let cuts: Vec<AxisTiling> = parts.iter().map(|&part| lowering.tile(&[part], true).axes[self.axis].clone()).collect();
+        let lengths: Vec<usize> =
+            cuts.iter().flat_map(|cut| (0..cut.count()).map(|piece| cut.piece(piece).1)).collect();
+        let mut tiling = common;
+        tiling.axes[self.axis] = AxisTiling::from_lengths(&lengths);
+        let tensor = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: tiling.clone() });
+        let mut offset = vec![0; out.shape.len()];
+        for (part, cut) in parts.into_iter().zip(cuts) {
+            let pieces = cut.count();
+            let mut grid = tiling.clone();
+            grid.axes[self.axis] = cut;
+            lowering.fill_tensor(part, grid, tensor, offset.clone())?;
+            offset[self.axis] += pieces;
+        }
+        Ok(lowering.load(tensor))
+    }
+}
+
+/// The same elements in C order in another shape.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Reshape {
+    pub shape: Vec<usize>,
+}
+
+impl Operator for Reshape {
+    fn name(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        if element_count(&self.shape) != element_count(&inputs[0].shape) {
+            let message = format!("cannot reshape array of shape {:?} into shape {:?}", inputs[0].shape, self.shape);
+            return Err(Error::Value(message));
+        }
+        Ok(Meta { shape: self.shape.clone(), dtype: inputs[0].dtype })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        if lowering.expr(inputs[0]).shape == out.shape {
+            return Ok(inputs[0]);
+        }
+        if let Some(expr) = lowering.reshaped(inputs[0], &out.shape) {
+            return Ok(expr);
+        }
+        let tensor = lowering.store(inputs[0])?;
+        let from = lowering.tensor(tensor).tiling.clone();
+        let grid = reshaped_grid(&from, &out.shape);
+        let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: grid.clone() });
+        let offset = vec![0; grid.axes.len()];
+        lowering.add_stage(Stage {
+            label: self.name().to_owned(),
+            kernel: Kernel::Reshape { tensor },
+            grid,
+            inputs: vec![],
+            outputs: vec![StageOutput { tensor: made, offset }],
+        });
+        Ok(lowering.load(made))
+    }
+}
+
+/// Chunks of about the size of those of the source, contiguous in C order.
+fn reshaped_grid(from: &Tiling, shape: &[usize]) -> Tiling {
+    Tiling::rows(shape, from.largest())
+}
+
+impl Lowering<'_> {
+    /// `expr` in another shape where that needs no copy: its leaves are functions of the index in C order, constants, or
+    /// stored in one piece and seen whole.
+    fn reshaped(&mut self, expr: ExprId, shape: &[usize]) -> Option<ExprId> {
+        let from = self.expr(expr).clone();
+        let kind = match from.kind {
+            ExprKind::Const(scalar) => ExprKind::Const(scalar),
+            ExprKind::Index { form, map } => {
+                let step = *form.strides.last()?;
+                let scaled: Vec<i64> =
+                    tharsis_kernels::layout::c_strides(&from.shape).iter().map(|stride| stride * step).collect();
+                if form.strides != scaled {
+                    return None;
+                }
+                let strides = tharsis_kernels::layout::c_strides(shape).iter().map(|stride| stride * step).collect();
+                ExprKind::Index { form: tharsis_kernels::program::IndexForm { offset: form.offset, strides }, map }
+            }
+            ExprKind::Cast(a) => ExprKind::Cast(self.reshaped(a, shape)?),
+            ExprKind::Unary(op, a) => ExprKind::Unary(op, self.reshaped(a, shape)?),
+            ExprKind::Binary(op, a, b) => ExprKind::Binary(op, self.reshaped(a, shape)?, self.reshaped(b, shape)?),
+            _ => return None,
+        };
+        Some(self.add(shape, from.dtype, kind))
+    }
+}

@@ -1,0 +1,17 @@
+//! The operators: one file per family, one place per operator.
+//!
+//! An operator is a struct that implements [`Operator`](crate::node::Operator): what it makes of shapes and dtypes
+//! (`infer`), and how it is done on chunks (`lower`). Most are a few lines of `lower` in terms of views,
+//! element-wise steps and folds; tiling, fusion, order and memory follow from that.
+
+mod arrange;
+mod elementwise;
+mod reduce;
+mod source;
+mod view;
+
+pub use arrange::{Concatenate, Reshape};
+pub use elementwise::{Binary, Cast, Unary, Where};
+pub use reduce::{ArgExtreme, Moment, Reduce};
+pub use source::{Full, Indexed, Resident};
+pub use view::{Rechunk, Viewed};

@@ -1,0 +1,131 @@
+//! The chunk plan: what executors are given.
+//!
+//! A plan is a list of [`Stage`]s over [`TensorSpec`]s. A stage is a template: one kernel, one grid, and maps from a
+//! task's place in the grid to the parts of tensors that it reads. Task `i` of a stage is the pair (stage, i); nothing is
+//! stored per task, so a plan of a million chunks is a few hundred bytes. [`crate::task`] says what a task reads and runs it.
+
+use crate::tiling::Tiling;
+use serde::{Deserialize, Serialize};
+use tharsis_kernels::{DType, Program};
+
+/// The index of a tensor in its plan.
+pub type TensorId = usize;
+
+/// One task: a stage and an index into its grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct TaskId {
+    pub stage: u32,
+    pub index: u32,
+}
+
+/// One chunk: a tensor and an index into its grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ChunkId {
+    pub tensor: u32,
+    pub index: u32,
+}
+
+/// All that is to be done, in terms of chunks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// All tensors that exist as chunks at some time.
+    pub tensors: Vec<TensorSpec>,
+    /// The stages; each reads only tensors of the ones before it, or resident ones.
+    pub stages: Vec<Stage>,
+    /// The tensors asked for.
+    pub results: Vec<TensorId>,
+    /// The tensors whose chunks are handed over with the plan.
+    pub resident: Vec<TensorId>,
+}
+
+/// A tensor that exists as chunks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct TensorSpec {
+    pub dtype: DType,
+    pub tiling: Tiling,
+}
+
+/// A template of tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// What the stage is for, in the words of the program.
+    pub label: String,
+    /// What a task computes.
+    pub kernel: Kernel,
+    /// One task per chunk of this grid.
+    pub grid: Tiling,
+    /// What a task reads.
+    pub inputs: Vec<Input>,
+    /// The tensors whose chunks a task makes.
+    pub outputs: Vec<StageOutput>,
+}
+
+/// Where the chunks that a stage makes belong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageOutput {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// Added to the grid coordinates of a task: several stages may fill one tensor.
+    pub offset: Vec<usize>,
+}
+
+/// What a task computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Kernel {
+    /// A fused program over the task's part of the domain.
+    Fused(Program),
+    /// The elements of a tensor in C order, in the shape of the domain.
+    Reshape {
+        /// The tensor.
+        tensor: TensorId,
+    },
+}
+
+/// A part of a tensor, as a function of the task's part of the domain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// The tensor that is read.
+    pub tensor: TensorId,
+    /// One per axis of the tensor.
+    pub axes: Vec<AxisMap>,
+    /// Extents of axes behind those of the domain, which every task reads whole.
+    pub trailing: Vec<usize>,
+}
+
+/// The coordinate along one axis of a tensor: `start + step * index[axis]`, or `start` alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct AxisMap {
+    pub start: usize,
+    pub step: i64,
+    pub axis: Option<usize>,
+}
+
+impl AxisMap {
+    /// The axis as it is.
+    pub fn identity(axis: usize) -> AxisMap {
+        AxisMap { start: 0, step: 1, axis: Some(axis) }
+    }
+}
+
+impl TensorSpec {
+    /// Bytes of all chunks.
+    pub fn bytes(&self) -> u64 {
+        crate::shape::element_count(&self.tiling.shape()) * self.dtype.size_bytes() as u64
+    }
+
+    /// Bytes of the largest chunk, rounded up to whole cache lines as buffers are.
+    pub fn chunk_bytes_max(&self) -> u64 {
+        (self.tiling.largest() * self.dtype.size_bytes() as u64).div_ceil(64) * 64
+    }
+}
+
+impl Plan {
+    /// Tasks of all stages.
+    pub fn task_count(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.grid.count() as u64).sum()
+    }
+}

@@ -1,0 +1,103 @@
+//! Shapes: broadcasting, axes, sizes.
+
+use crate::error::Error;
+
+/// The most axes an array may have, as in NumPy.
+pub const RANK_MAX: usize = 64;
+/// The most elements a tensor may have: positions are counted in signed 64-bit numbers.
+pub const ELEMENTS_MAX: u64 = 1 << 62;
+
+/// Checks that a shape has an acceptable rank and number of elements.
+///
+/// # Errors
+/// `Value` beyond 64 axes or 2^62 elements.
+pub fn check_shape(shape: &[usize]) -> Result<(), Error> {
+    if RANK_MAX < shape.len() {
+        return Err(Error::Value(format!("maximum supported dimension for an array is {RANK_MAX}, found {}", shape.len())));
+    }
+    let nonzero = shape.iter().filter(|&&extent| extent != 0);
+    let count = nonzero.fold(Some(1u64), |count, &extent| count.and_then(|c| c.checked_mul(extent as u64)));
+    match count {
+        Some(count) if count <= ELEMENTS_MAX => Ok(()),
+        _ => Err(Error::Value(format!("array of shape {shape:?} is too big: more than 2^62 elements"))),
+    }
+}
+
+/// The shape that all of `shapes` broadcast to.
+///
+/// # Errors
+/// `Broadcast` naming `function` and the shapes.
+pub fn broadcast(function: &'static str, shapes: &[&[usize]]) -> Result<Vec<usize>, Error> {
+    let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let mut out = vec![1; rank];
+    for shape in shapes {
+        for (back, &extent) in shape.iter().rev().enumerate() {
+            let held = &mut out[rank - 1 - back];
+            if *held == 1 {
+                *held = extent;
+            } else if extent != 1 && *held != extent {
+                let shapes = shapes.iter().map(|shape| shape.to_vec()).collect();
+                return Err(Error::Broadcast { function, shapes, axis: back + 1 });
+            }
+        }
+    }
+    check_shape(&out)?;
+    Ok(out)
+}
+
+/// `axis` counted from the front.
+///
+/// # Errors
+/// `Axis` if there is no such axis.
+pub fn normalize_axis(axis: i64, rank: usize) -> Result<usize, Error> {
+    let from_front = if axis < 0 { axis + rank as i64 } else { axis };
+    if 0 <= from_front && from_front < rank as i64 { Ok(from_front as usize) } else { Err(Error::Axis { axis, rank }) }
+}
+
+/// Axes counted from the front, ascending; all of them if none are given.
+///
+/// # Errors
+/// `Axis` or `RepeatedAxis`.
+pub fn normalize_axes(axes: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, Error> {
+    let Some(axes) = axes else { return Ok((0..rank).collect()) };
+    let mut normal = Vec::with_capacity(axes.len());
+    for &axis in axes {
+        let at = normalize_axis(axis, rank)?;
+        if normal.contains(&at) {
+            return Err(Error::RepeatedAxis { axis });
+        }
+        normal.push(at);
+    }
+    normal.sort_unstable();
+    Ok(normal)
+}
+
+/// How many elements a shape has.
+pub fn element_count(shape: &[usize]) -> u64 {
+    shape.iter().map(|&extent| extent as u64).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_broadcast_from_the_last_axis() {
+        assert_eq!(broadcast("add", &[&[3, 1], &[4]]), Ok(vec![3, 4]));
+        assert_eq!(broadcast("add", &[&[], &[0]]), Ok(vec![0]));
+        assert_eq!(broadcast("add", &[&[1], &[0]]), Ok(vec![0]));
+    }
+
+    #[test]
+    fn clashing_shapes_are_named() {
+        let error = broadcast("add", &[&[3, 2], &[3]]).unwrap_err();
+        assert!(error.to_string().contains("(3,2) (3,)"), "{error}");
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused_before_any_work() {
+        assert!(check_shape(&[usize::MAX, 2]).is_err());
+        assert!(check_shape(&[1; 65]).is_err());
+        assert!(check_shape(&[0, usize::MAX]).is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! How axes are cut into chunks.
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+
+/// How one axis is cut.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum AxisTiling {
+    /// Pieces of `chunk` elements, the last one shorter if need be.
+    Even { len: usize, chunk: usize },
+    /// Pieces between neighbouring bounds; the first bound is 0, the last the length.
+    Bounds(Vec<usize>),
+}
+
+impl AxisTiling {
+    /// The whole axis in one piece.
+    pub fn whole(len: usize) -> AxisTiling {
+        AxisTiling::Even { len, chunk: len.max(1) }
+    }
+
+    /// Pieces of at most `chunk` elements, as equal as can be.
+    pub fn balanced(len: usize, chunk: usize) -> AxisTiling {
+        let pieces = len.div_ceil(chunk.max(1)).max(1);
+        AxisTiling::Even { len, chunk: len.div_ceil(pieces).max(1) }
+    }
+
+    /// Pieces of these lengths.
+    pub fn from_lengths(lengths: &[usize]) -> AxisTiling {
+        let mut bounds = vec![0];
+        let mut at = 0;
+        for length in lengths {
+            at += length;
+            bounds.push(at);
+        }
+        AxisTiling::Bounds(bounds)
+    }
+
+    /// Elements along the axis.
+    pub fn len(&self) -> usize {
+        match self {
+            AxisTiling::Even { len, .. } => *len,
+            AxisTiling::Bounds(bounds) => bounds.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Whether the axis has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many pieces there are; at least one, which may be empty.
+    pub fn count(&self) -> usize {
+        match self {
+            AxisTiling::Even { len, chunk } => len.div_ceil(*chunk).max(1),
+            AxisTiling::Bounds(bounds) => (bounds.len() - 1).max(1),
+        }
+    }
+
+    /// First element and length of piece `index`.
+    pub fn piece(&self, index: usize) -> (usize, usize) {
+        match self {
+            AxisTiling::Even { len, chunk } => {
+                let start = index * chunk;
+                (start, (*chunk).min(len - start))
+            }
+            AxisTiling::Bounds(bounds) => match bounds.get(index + 1) {
+                Some(end) => (bounds[index], end - bounds[index]),
+                None => (0, 0),
+            },
+        }
+    }
+
+    /// The piece that holds element `at`.
+    pub fn find(&self, at: usize) -> usize {
+        match self {
+            AxisTiling::Even { chunk, .. } => at / chunk,
+            AxisTiling::Bounds(bounds) => bounds.partition_point(|&bound| bound <= at).saturating_sub(1),
+        }
+    }
+
+    /// The longest piece.
+    pub fn longest(&self) -> usize {
+        match self {
+            AxisTiling::Even { len, chunk } => (*chunk).min(*len),
+            AxisTiling::Bounds(bounds) => bounds.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0),
+        }
+    }
+}
+
+/// How every axis of a tensor is cut. Chunks are numbered in C order of the grid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tiling {
+    /// One per axis.
+    pub axes: Vec<AxisTiling>,
+}
+
+impl Tiling {
+    /// One chunk for all.
+    pub fn whole(shape: &[usize]) -> Tiling {
+        Tiling { axes: shape.iter().map(|&len| AxisTiling::whole(len)).collect() }
+    }
+
+    /// Chunks of at most `elements` elements that lie behind one another in C order.
+    pub fn rows(shape: &[usize], elements: u64) -> Tiling {
+        let mut left = elements.max(1);
+        let mut axes: Vec<AxisTiling> = Vec::with_capacity(shape.len());
+        let mut inner: u64 = shape.iter().map(|&extent| extent.max(1) as u64).product();
+        for &len in shape {
+            inner /= len.max(1) as u64;
+            let chunk = (left / inner).clamp(1, len.max(1) as u64);
+            left = if inner < left { inner } else { left };
+            axes.push(AxisTiling::balanced(len, chunk as usize));
+        }
+        Tiling { axes }
+    }
+
+    /// How many chunks there are.
+    pub fn count(&self) -> usize {
+        self.axes.iter().map(AxisTiling::count).product()
+    }
+
+    /// Chunks along each axis.
+    pub fn grid(&self) -> Vec<usize> {
+        self.axes.iter().map(AxisTiling::count).collect()
+    }
+
+    /// Elements along each axis.
+    pub fn shape(&self) -> Vec<usize> {
+        self.axes.iter().map(AxisTiling::len).collect()
+    }
+
+    /// Origin and extents of the chunk of this number.
+    pub fn chunk(&self, mut index: usize, origin: &mut Vec<usize>, extents: &mut Vec<usize>) {
+        origin.clear();
+        extents.clear();
+        origin.resize(self.axes.len(), 0);
+        extents.resize(self.axes.len(), 0);
+        for (axis, tiling) in self.axes.iter().enumerate().rev() {
+            let count = tiling.count();
+            (origin[axis], extents[axis]) = tiling.piece(index % count);
+            index /= count;
+        }
+    }
+
+    /// Elements of the largest chunk.
+    pub fn largest(&self) -> u64 {
+        self.axes.iter().map(|axis| axis.longest() as u64).product()
+    }
+
+    /// The number of the chunk at these grid coordinates.
+    pub fn number(&self, coordinates: &[usize]) -> usize {
+        self.axes.iter().zip(coordinates).fold(0, |number, (axis, &at)| number * axis.count() + at)
+    }
+}
+
+/// How a user asks for chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chunks {
+    /// Chosen from shape, cores and memory.
+    Auto,
+    /// At most so many elements along every axis.
+    Each(usize),
+    /// At most so many elements along each axis.
+    PerAxis(Vec<usize>),
+    /// The lengths of all pieces of each axis.
+    Lengths(Vec<Vec<usize>>),
+}
+
+impl Chunks {
+    /// The tiling of `shape` that is asked for; `None` for `Auto`.
+    ///
+    /// # Errors
+    /// `Value` for chunks of zero, of the wrong number of axes, or not adding up to the shape.
+    pub fn tiling(&self, shape: &[usize]) -> Result<Option<Tiling>, Error> {
+        let wrong_rank = |found: usize| {
+            Error::Value(format!("chunks given for {found} axes, the array has {}", shape.len()))
+        };
+        let even = |len: usize, chunk: usize| match chunk {
+            0 => Err(Error::Value("chunk sizes must be positive, found 0".to_owned())),
+            chunk => Ok(AxisTiling::Even { len, chunk: chunk.min(len.max(1)) }),
+        };
+        let axes: Result<Vec<AxisTiling>, Error> = match self {
+            Chunks::Auto => return Ok(None),
+            Chunks::Each(chunk) => shape.iter().map(|&len| even(len, *chunk)).collect(),
+            Chunks::PerAxis(chunks) if chunks.len() != shape.len() => return Err(wrong_rank(chunks.len())),
+            Chunks::PerAxis(chunks) => shape.iter().zip(chunks).map(|(&len, &chunk)| even(len, chunk)).collect(),
+            Chunks::Lengths(axes) if axes.len() != shape.len() => return Err(wrong_rank(axes.len())),
+            Chunks::Lengths(axes) => shape.iter().zip(axes).map(|(&len, lengths)| pieces(len, lengths)).collect(),
+        };
+        Ok(Some(Tiling { axes: axes? }))
+    }
+}
+
+fn pieces(len: usize, lengths: &[usize]) -> Result<AxisTiling, Error> {
+    if lengths.iter().sum::<usize>() != len {
+        return Err(Error::Value(format!("chunks {lengths:?} do not add up to the axis length {len}")));
+    }
+    if lengths.contains(&0) && len != 0 {
+        return Err(Error::Value("chunk sizes must be positive, found 0".to_owned()));
+    }
+    Ok(AxisTiling::from_lengths(lengths))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_the_axis_and_are_found_again() {
+        for tiling in [AxisTiling::Even { len: 10, chunk: 3 }, AxisTiling::from_lengths(&[4, 1, 5]), AxisTiling::balanced(10, 4)] {
+            let mut next = 0;
+            for index in 0..tiling.count() {
+                let (start, len) = tiling.piece(index);
+                assert_eq!(start, next);
+                (start..start + len).for_each(|at| assert_eq!(tiling.find(at), index));
+                next = start + len;
+            }
+            assert_eq!(next, 10);
+        }
+    }
+
+    #[test]
+    fn an_empty_axis_is_one_empty_piece() {
+        assert_eq!(AxisTiling::whole(0).count(), 1);
+        assert_eq!(AxisTiling::whole(0).piece(0), (0, 0));
+        assert_eq!(Tiling::rows(&[0, 5], 100).count(), 1);
+    }
+
+    #[test]
+    fn rows_are_contiguous_and_bounded() {
+        let tiling = Tiling::rows(&[1000, 1000], 10_000);
+        assert_eq!(tiling.grid(), [100, 1]);
+        let tiling = Tiling::rows(&[10, 1000], 300);
+        assert_eq!(tiling.grid(), [10, 4]);
+        assert!(tiling.largest() <= 300);
+    }
+
+    #[test]
+    fn unusable_chunks_are_refused() {
+        assert!(Chunks::Each(0).tiling(&[3]).is_err());
+        assert!(Chunks::PerAxis(vec![1]).tiling(&[3, 3]).is_err());
+        assert!(Chunks::Lengths(vec![vec![1, 1]]).tiling(&[3]).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Tensors out of nothing.
+
+use crate::elementwise::where_;
+use crate::error::{Blame, Error, Result};
+use crate::operand::cast;
+use crate::tensor::Tensor;
+use tharsis_graph::Error as GraphError;
+use tharsis_graph::lower::View;
+use tharsis_graph::ops::{Full, Indexed, Viewed};
+use tharsis_graph::plan::AxisMap;
+use tharsis_graph::shape::check_shape;
+use tharsis_kernels::program::IndexMap;
+use tharsis_kernels::{DType, Scalar};
+
+/// A tensor of one number everywhere.
+///
+/// # Errors
+/// `ValueError` if the shape is too big.
+#[track_caller]
+pub fn full(shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
+    let value = value.into();
+    check_shape(shape).blame()?;
+    Tensor::apply(Full { shape: shape.to_vec(), value, dtype }, &[])
+}
+
+/// float64 zeros.
+///
+/// # Errors
+/// As [`full`].
+#[track_caller]
+pub fn zeros(shape: &[usize]) -> Result<Tensor> {
+    full(shape, 0.0, DType::F64)
+}
+
+/// float64 ones.
+///
+/// # Errors
+/// As [`full`].
+#[track_caller]
+pub fn ones(shape: &[usize]) -> Result<Tensor> {
+    full(shape, 1.0, DType::F64)
+}
+
+/// Whole numbers `0..count`, int64.
+///
+/// # Errors
+/// `ValueError` if there are too many.
+#[track_caller]
+pub fn arange(count: usize) -> Result<Tensor> {
+    Tensor::apply(Indexed { shape: vec![count], map: IndexMap::Position }, &[])
+}
+
+/// Numbers from `start` in steps of `step`, before `stop`: integers if all three are integers.
+///
+/// # Errors
+/// `ValueError` for a step of zero, or if there are too many.
+#[track_caller]
+pub fn arange_step(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<Tensor> {
+    let (start, stop, step) = (start.into(), stop.into(), step.into());
+    let count = ((stop.to_f64() - start.to_f64()) / step.to_f64()).ceil().max(0.0);
+    if step.to_f64() == 0.0 || count.is_nan() {
+        return Err(Error::here(GraphError::Value("arange: step must not be zero".to_owned())));
+    }
+    if count > tharsis_graph::shape::ELEMENTS_MAX as f64 {
+        return Err(Error::here(GraphError::Value("arange: maximum allowed size exceeded".to_owned())));
+    }
+    let shape = vec![count as usize];
+    let float = |x: Scalar| matches!(x, Scalar::Float(_));
+    if float(start) || float(stop) || float(step) {
+        // As NumPy: the step is the difference of the first two elements as they are rounded.
+        let first = start.to_f64();
+        let step = (first + step.to_f64()) - first;
+        return Tensor::apply(Indexed { shape, map: IndexMap::Ramp { start: first, step } }, &[]);
+    }
+    let position = Tensor::apply(Indexed { shape, map: IndexMap::Position }, &[])?;
+    position.multiply(step)?.add(start)
+}
+
+/// `count` numbers evenly spaced from `start` to `stop`, both included; float64.
+///
+/// # Errors
+/// `ValueError` if there are too many.
+#[track_caller]
+pub fn linspace(start: f64, stop: f64, count: usize) -> Result<Tensor> {
+    linspace_endpoint(start, stop, count, true)
+}
+
+/// As [`linspace`]; without `endpoint` the last number is one step before `stop`.
+///
+/// # Errors
+/// As [`linspace`].
+#[track_caller]
+pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) -> Result<Tensor> {
+    let steps = if endpoint { count.saturating_sub(1) } else { count };
+    let position = arange(count)?.astype(DType::F64)?;
+    if steps == 0 {
+        return position.multiply(0.0)?.add(start);
+    }
+    let step = (stop - start) / steps as f64;
+    let scaled = if step == 0.0 { position.divide(steps as f64)?.multiply(stop - start)? } else { position.multiply(step)? };
+    let values = scaled.add(start)?;
+    if !endpoint {
+        return Ok(values);
+    }
+    where_(&arange(count)?.equal(steps as i64)?, stop, values)
+}
+
+/// Ones on a diagonal, zeros elsewhere: `offset` 0 is the main diagonal, positive ones lie above it; float64.
+///
+/// # Errors
+/// `ValueError` if the shape is too big.
+#[track_caller]
+pub fn eye(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
+    let row = position_along(&[rows, columns], 0)?;
+    let column = position_along(&[rows, columns], 1)?;
+    row.add(offset)?.equal(column)?.astype(DType::F64)
+}
+
+/// For each element its coordinate along `axis`, int64: what functions of the index are made of.
+///
+/// # Errors
+/// `ValueError` if the shape is too big, `AxisError` if there is no such axis.
+#[track_caller]
+pub fn position_along(shape: &[usize], axis: usize) -> Result<Tensor> {
+    check_shape(shape).blame()?;
+    if shape.len() <= axis {
+        return Err(Error::here(GraphError::Axis { axis: axis as i64, rank: shape.len() }));
+    }
+    let along = arange(shape[axis])?;
+    let view = View { shape: shape.to_vec(), axes: vec![AxisMap::identity(axis)] };
+    Tensor::apply(Viewed { name: "indices", view }, &[&along])
+}
+
+/// A tensor computed from the coordinates of its elements: `f` gets one int64 tensor per axis.
+///
+/// # Errors
+/// What `f` refuses.
+#[track_caller]
+pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Result<Tensor>) -> Result<Tensor> {
+    let coordinates = (0..shape.len()).map(|axis| position_along(shape, axis)).collect::<Result<Vec<_>>>()?;
+    f(&coordinates)
+}
+
+impl Tensor {
+    /// A 0-d tensor.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn number(value: impl Into<Scalar>) -> Result<Tensor> {
+        let value = value.into();
+        Tensor::apply(Full { shape: vec![], value, dtype: value.dtype() }, &[])
+    }
+
+    /// Zeros of this tensor's shape and dtype.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        full(self.shape(), 0i64, self.dtype())
+    }
+
+    /// Ones of this tensor's shape and dtype.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn ones_like(&self) -> Result<Tensor> {
+        full(self.shape(), 1i64, self.dtype())
+    }
+
+    /// One number in this tensor's shape and dtype.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        cast(&full(self.shape(), value, self.dtype())?, self.dtype())
+    }
+}

@@ -1,0 +1,169 @@
+//! Basic indexing: integers, slices, new axes, an ellipsis.
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+use tharsis_graph::Error as GraphError;
+use tharsis_graph::lower::View;
+use tharsis_graph::ops::Viewed;
+use tharsis_graph::plan::AxisMap;
+
+/// One part of an index expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// One coordinate; the axis goes away. Negative ones count from the end.
+    At(i64),
+    /// As many whole axes as are left.
+    Ellipsis,
+    /// A new axis of extent 1.
+    NewAxis,
+    /// Python's `start:stop:step`.
+    Slice {
+        /// First coordinate; the end of the axis if not given and the step is negative, else its beginning.
+        start: Option<i64>,
+        /// The coordinate before which to stop.
+        stop: Option<i64>,
+        /// From each coordinate to the next.
+        step: i64,
+    },
+}
+
+impl Index {
+    /// Every `step`-th of a slice.
+    pub fn step(self, step: i64) -> Index {
+        match self {
+            Index::Slice { start, stop, .. } => Index::Slice { start, stop, step },
+            other => other,
+        }
+    }
+}
+
+/// Python's `start:stop:step`, `None` where Python leaves a part out.
+pub fn slice(start: impl Into<Option<i64>>, stop: impl Into<Option<i64>>, step: i64) -> Index {
+    Index::Slice { start: start.into(), stop: stop.into(), step }
+}
+
+impl From<i64> for Index {
+    fn from(at: i64) -> Index {
+        Index::At(at)
+    }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Index {
+        slice(None, None, 1)
+    }
+}
+
+impl From<Range<i64>> for Index {
+    fn from(range: Range<i64>) -> Index {
+        slice(range.start, range.end, 1)
+    }
+}
+
+impl From<RangeFrom<i64>> for Index {
+    fn from(range: RangeFrom<i64>) -> Index {
+        slice(range.start, None, 1)
+    }
+}
+
+impl From<RangeTo<i64>> for Index {
+    fn from(range: RangeTo<i64>) -> Index {
+        slice(None, range.end, 1)
+    }
+}
+
+impl From<RangeInclusive<i64>> for Index {
+    fn from(range: RangeInclusive<i64>) -> Index {
+        let stop = if *range.end() == -1 { None } else { Some(range.end() + 1) };
+        slice(*range.start(), stop, 1)
+    }
+}
+
+/// An index expression: `index![0, 1..5, .., slice(None, None, -1)]`.
+///
+/// ```
+/// use tharsis_numeric::{arange, index, Index, index::slice};
+/// let x = arange(24)?.reshape(&[2, 3, 4])?;
+/// assert_eq!(x.get(&index![0, .., slice(None, None, -2)])?.shape(), [3, 2]);
+/// assert_eq!(x.get(&index![Index::Ellipsis, 1..3])?.shape(), [2, 3, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+#[macro_export]
+macro_rules! index {
+    ($($part:expr),* $(,)?) => { [$($crate::Index::from($part)),*] };
+}
+
+impl Tensor {
+    /// The part of this tensor that an index expression selects, without a copy.
+    ///
+    /// # Errors
+    /// `IndexError` for too many indices or a coordinate out of range, `ValueError` for a step of zero.
+    #[track_caller]
+    pub fn get(&self, indices: &[Index]) -> Result<Tensor> {
+        match view_of(self.shape(), indices) {
+            Ok(view) => Tensor::apply(Viewed { name: "getitem", view }, &[self]),
+            Err(error) => Err(Error::here(error)),
+        }
+    }
+}
+
+fn view_of(from: &[usize], indices: &[Index]) -> std::result::Result<View, GraphError> {
+    let used = indices.iter().filter(|index| matches!(index, Index::At(_) | Index::Slice { .. })).count();
+    let ellipses = indices.iter().filter(|index| **index == Index::Ellipsis).count();
+    if 1 < ellipses {
+        return Err(GraphError::Index { index: 1, axis: 0, extent: ellipses });
+    }
+    if from.len() < used {
+        return Err(GraphError::Index { index: used as i64, axis: from.len(), extent: from.len() });
+    }
+    let rest = from.len() - used;
+    let mut view = View { shape: Vec::new(), axes: Vec::new() };
+    let implied = if ellipses == 0 { &[Index::Ellipsis][..] } else { &[] };
+    for index in indices.iter().chain(implied) {
+        let axis = view.axes.len();
+        match *index {
+            Index::Ellipsis => {
+                for &extent in &from[axis..axis + rest] {
+                    view.axes.push(AxisMap::identity(view.shape.len()));
+                    view.shape.push(extent);
+                }
+            }
+            Index::NewAxis => view.shape.push(1),
+            Index::At(at) => {
+                let extent = from[axis];
+                let start = if at < 0 { at + extent as i64 } else { at };
+                if start < 0 || extent as i64 <= start {
+                    return Err(GraphError::Index { index: at, axis, extent });
+                }
+                view.axes.push(AxisMap { start: start as usize, step: 0, axis: None });
+            }
+            Index::Slice { start, stop, step } => {
+                let (start, count) = resolve(from[axis], start, stop, step)?;
+                view.axes.push(AxisMap { start, step, axis: Some(view.shape.len()) });
+                view.shape.push(count);
+            }
+        }
+    }
+    Ok(view)
+}
+
+/// First coordinate and number of coordinates of a Python slice.
+fn resolve(
+    extent: usize,
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+) -> std::result::Result<(usize, usize), GraphError> {
+    if step == 0 {
+        return Err(GraphError::Value("slice step cannot be zero".to_owned()));
+    }
+    let extent = extent as i64;
+    let (low, high) = if step < 0 { (-1, extent - 1) } else { (0, extent) };
+    let place = |at: i64| if at < 0 { (at.saturating_add(extent)).max(low) } else { at.min(high) };
+    let start = start.map_or(if step < 0 { high } else { low }, place);
+    let stop = stop.map_or(if step < 0 { low } else { high }, place);
+    let distance = if step < 0 { start - stop } else { stop - start };
+    let count = if distance <= 0 { 0 } else { (distance - 1) / step.saturating_abs() + 1 };
+    Ok((if count == 0 { 0 } else { start as usize }, count as usize))
+}

@@ -1,0 +1,233 @@
+//! Other shapes for the same elements, and tensors put together.
+
+use crate::error::{Blame, Error, Result};
+use crate::operand::cast;
+use crate::tensor::Tensor;
+use tharsis_graph::Error as GraphError;
+use tharsis_graph::lower::View;
+use tharsis_graph::ops::{Concatenate, Rechunk, Reshape, Viewed};
+use tharsis_graph::plan::AxisMap;
+use tharsis_graph::shape::{broadcast, check_shape, element_count, normalize_axes, normalize_axis};
+use tharsis_graph::tiling::Chunks;
+use tharsis_kernels::promote;
+
+impl Tensor {
+    #[track_caller]
+    fn viewed(&self, name: &'static str, view: View) -> Result<Tensor> {
+        Tensor::apply(Viewed { name, view }, &[self])
+    }
+
+    /// Axes in reverse order.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn t(&self) -> Result<Tensor> {
+        let order: Vec<usize> = (0..self.ndim()).rev().collect();
+        self.viewed("transpose", View::permute(self.shape(), &order))
+    }
+
+    /// Axis `i` of the result is axis `order[i]` of this tensor.
+    ///
+    /// # Errors
+    /// `ValueError` if `order` is no permutation of the axes, `AxisError` if an axis does not exist.
+    #[track_caller]
+    pub fn transpose(&self, order: &[i64]) -> Result<Tensor> {
+        let order = order.iter().map(|&axis| normalize_axis(axis, self.ndim()).blame()).collect::<Result<Vec<_>>>()?;
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..self.ndim()).collect::<Vec<_>>() {
+            return Err(Error::here(GraphError::Value("axes don't match array".to_owned())));
+        }
+        self.viewed("transpose", View::permute(self.shape(), &order))
+    }
+
+    /// Two axes exchanged.
+    ///
+    /// # Errors
+    /// `AxisError` if an axis does not exist.
+    #[track_caller]
+    pub fn swapaxes(&self, a: i64, b: i64) -> Result<Tensor> {
+        let (a, b) = (normalize_axis(a, self.ndim()).blame()?, normalize_axis(b, self.ndim()).blame()?);
+        let mut order: Vec<usize> = (0..self.ndim()).collect();
+        order.swap(a, b);
+        self.viewed("swapaxes", View::permute(self.shape(), &order))
+    }
+
+    /// One axis moved to another place.
+    ///
+    /// # Errors
+    /// `AxisError` if an axis does not exist.
+    #[track_caller]
+    pub fn moveaxis(&self, from: i64, to: i64) -> Result<Tensor> {
+        let (from, to) = (normalize_axis(from, self.ndim()).blame()?, normalize_axis(to, self.ndim()).blame()?);
+        let mut order: Vec<usize> = (0..self.ndim()).filter(|&axis| axis != from).collect();
+        order.insert(to, from);
+        self.viewed("moveaxis", View::permute(self.shape(), &order))
+    }
+
+    /// Repeated to a larger shape without a copy.
+    ///
+    /// # Errors
+    /// `ValueError` if this tensor does not broadcast to `shape`.
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Tensor> {
+        if broadcast("broadcast_to", &[self.shape(), shape]).blame()? != shape {
+            let shapes = vec![self.shape().to_vec(), shape.to_vec()];
+            let reason = "the array does not broadcast to the shape".to_owned();
+            return Err(Error::here(GraphError::Shape { function: "broadcast_to", shapes, reason }));
+        }
+        self.viewed("broadcast_to", View::broadcast(self.shape(), shape))
+    }
+
+    /// A new axis of extent 1 at position `axis` of the result.
+    ///
+    /// # Errors
+    /// `AxisError` if there can be no such axis.
+    #[track_caller]
+    pub fn expand_dims(&self, axis: i64) -> Result<Tensor> {
+        let axis = normalize_axis(axis, self.ndim() + 1).blame()?;
+        self.viewed("expand_dims", View::insert(self.shape(), &[axis]))
+    }
+
+    /// Without axes of extent 1: all of them, or those given.
+    ///
+    /// # Errors
+    /// `ValueError` if a given axis is longer, `AxisError` if it does not exist.
+    #[track_caller]
+    pub fn squeeze(&self, axes: Option<&[i64]>) -> Result<Tensor> {
+        let axes = match axes {
+            Some(_) => normalize_axes(axes, self.ndim()).blame()?,
+            None => (0..self.ndim()).filter(|&axis| self.shape()[axis] == 1).collect(),
+        };
+        if axes.iter().any(|&axis| self.shape()[axis] != 1) {
+            let message = "cannot select an axis to squeeze out which has size not equal to one";
+            return Err(Error::here(GraphError::Value(message.to_owned())));
+        }
+        self.viewed("squeeze", View::squeeze(self.shape(), &axes))
+    }
+
+    /// The order of elements reversed along these axes; along all if none are given.
+    ///
+    /// # Errors
+    /// `AxisError`, or `ValueError` for repeated axes.
+    #[track_caller]
+    pub fn flip(&self, axes: Option<&[i64]>) -> Result<Tensor> {
+        let axes = normalize_axes(axes, self.ndim()).blame()?;
+        let map = |axis: usize| match self.shape()[axis] {
+            extent if axes.contains(&axis) && extent != 0 => {
+                AxisMap { start: extent - 1, step: -1, axis: Some(axis) }
+            }
+            _ => AxisMap::identity(axis),
+        };
+        let view = View { shape: self.shape().to_vec(), axes: (0..self.ndim()).map(map).collect() };
+        self.viewed("flip", view)
+    }
+
+    /// The same elements in C order in another shape; one extent may be -1, to be found from the others.
+    ///
+    /// # Errors
+    /// `ValueError` if the numbers of elements differ.
+    #[track_caller]
+    pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
+        let shape = complete_shape(self.size(), shape).blame()?;
+        Tensor::apply(Reshape { shape }, &[self])
+    }
+
+    /// All elements in one axis.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn ravel(&self) -> Result<Tensor> {
+        self.reshape(&[-1])
+    }
+
+    /// The same tensor, cut so where there is a choice.
+    ///
+    /// # Errors
+    /// `ValueError` for chunks of zero, of the wrong number of axes, or that do not add up to the shape.
+    #[track_caller]
+    pub fn rechunk(&self, chunks: Chunks) -> Result<Tensor> {
+        Tensor::apply(Rechunk(chunks), &[self])
+    }
+
+    /// The elements on a diagonal of the last two axes; `offset` above the main one if positive.
+    ///
+    /// # Errors
+    /// `ValueError` for fewer than two axes.
+    #[track_caller]
+    pub fn diagonal(&self, offset: i64) -> Result<Tensor> {
+        let rank = self.ndim();
+        if rank < 2 {
+            let message = "diag requires an array of at least two dimensions";
+            return Err(Error::here(GraphError::Value(message.to_owned())));
+        }
+        let (rows, columns) = (self.shape()[rank - 2] as i64, self.shape()[rank - 1] as i64);
+        let (row, column) = ((-offset).max(0), offset.max(0));
+        let len = (rows - row).min(columns - column).max(0) as usize;
+        let mut axes: Vec<AxisMap> = (0..rank - 2).map(AxisMap::identity).collect();
+        axes.extend([row, column].map(|start| AxisMap { start: start as usize, step: 1, axis: Some(rank - 2) }));
+        let mut shape = self.shape()[..rank - 2].to_vec();
+        shape.push(len);
+        self.viewed("diagonal", View { shape, axes })
+    }
+}
+
+fn complete_shape(size: u64, shape: &[i64]) -> std::result::Result<Vec<usize>, GraphError> {
+    let refuse = || GraphError::Value(format!("cannot reshape array of size {size} into shape {shape:?}"));
+    let unknown = shape.iter().filter(|&&extent| extent == -1).count();
+    if 1 < unknown {
+        return Err(GraphError::Value("can only specify one unknown dimension".to_owned()));
+    }
+    if shape.iter().any(|&extent| extent < -1) {
+        return Err(GraphError::Value("negative dimensions are not allowed".to_owned()));
+    }
+    let known: Vec<usize> = shape.iter().filter(|&&extent| extent != -1).map(|&extent| extent as usize).collect();
+    check_shape(&known)?;
+    let product = element_count(&known);
+    let missing = match unknown {
+        0 => 1,
+        _ if product == 0 || !size.is_multiple_of(product) => return Err(refuse()),
+        _ => size / product,
+    };
+    if product * missing != size {
+        return Err(refuse());
+    }
+    Ok(shape.iter().map(|&extent| if extent == -1 { missing as usize } else { extent as usize }).collect())
+}
+
+/// Tensors behind one another along an existing axis; dtypes are promoted.
+///
+/// # Errors
+/// `ValueError` if there are none or their other extents differ, `AxisError` if there is no such axis.
+#[track_caller]
+pub fn concatenate(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
+    let Some(first) = tensors.first() else {
+        return Err(Error::here(GraphError::Value("need at least one array to concatenate".to_owned())));
+    };
+    if first.ndim() == 0 {
+        let message = "zero-dimensional arrays cannot be concatenated";
+        return Err(Error::here(GraphError::Value(message.to_owned())));
+    }
+    let axis = normalize_axis(axis, first.ndim()).blame()?;
+    let dtype = tensors.iter().fold(first.dtype(), |dtype, tensor| promote(dtype, tensor.dtype()));
+    let parts = tensors.iter().map(|tensor| cast(tensor, dtype)).collect::<Result<Vec<_>>>()?;
+    Tensor::apply(Concatenate { axis }, &parts.iter().collect::<Vec<_>>())
+}
+
+/// Tensors of one shape along a new axis.
+///
+/// # Errors
+/// `ValueError` if there are none or their shapes differ, `AxisError` if there can be no such axis.
+#[track_caller]
+pub fn stack(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
+    let Some(first) = tensors.first() else {
+        return Err(Error::here(GraphError::Value("need at least one array to stack".to_owned())));
+    };
+    if tensors.iter().any(|tensor| tensor.shape() != first.shape()) {
+        return Err(Error::here(GraphError::Value("all input arrays must have the same shape".to_owned())));
+    }
+    let wide = tensors.iter().map(|tensor| tensor.expand_dims(axis)).collect::<Result<Vec<_>>>()?;
+    concatenate(&wide.iter().collect::<Vec<_>>(), axis)
+}

@@ -1,0 +1,294 @@
+//! Reductions over axes.
+
+use crate::elementwise::where_;
+use crate::error::{Blame, Error, Result};
+use crate::operand::cast;
+use crate::tensor::Tensor;
+use tharsis_graph::Error as GraphError;
+use tharsis_graph::ops::{ArgExtreme, Moment, Reduce};
+use tharsis_graph::shape::normalize_axes;
+use tharsis_kernels::{DType, Fold, Kind, Scalar};
+
+/// The axes of a reduction: `()` for all, a number, or an array of numbers; negative ones count from the end.
+///
+/// ```
+/// use tharsis_numeric::{Axes, ones};
+/// let x = ones(&[2, 3])?;
+/// assert_eq!(x.sum(())?.shape(), []);
+/// assert_eq!(x.sum(-1)?.shape(), [2]);
+/// assert_eq!(x.sum(Axes::from([0, 1]).keepdims())?.shape(), [1, 1]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Axes {
+    axes: Option<Vec<i64>>,
+    keepdims: bool,
+}
+
+impl Axes {
+    /// Reduced axes stay, with extent 1.
+    pub fn keepdims(self) -> Axes {
+        Axes { keepdims: true, ..self }
+    }
+}
+
+impl From<()> for Axes {
+    fn from((): ()) -> Axes {
+        Axes::default()
+    }
+}
+
+impl From<i64> for Axes {
+    fn from(axis: i64) -> Axes {
+        Axes { axes: Some(vec![axis]), keepdims: false }
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Axes {
+    fn from(axes: [i64; N]) -> Axes {
+        Axes { axes: Some(axes.to_vec()), keepdims: false }
+    }
+}
+
+impl From<Vec<i64>> for Axes {
+    fn from(axes: Vec<i64>) -> Axes {
+        Axes { axes: Some(axes), keepdims: false }
+    }
+}
+
+impl Tensor {
+    /// The sum; small integers are summed in 64 bits, floats to within a rounding or two whatever their number.
+    ///
+    /// # Errors
+    /// `AxisError`, or `ValueError` for repeated axes.
+    #[track_caller]
+    pub fn sum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::Sum, axes.into())
+    }
+
+    /// The product.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn prod(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::Prod, axes.into())
+    }
+
+    /// The smallest; NaN if any is.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`]; `ValueError` if there is nothing to choose from.
+    #[track_caller]
+    pub fn min(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::Min, axes.into())
+    }
+
+    /// The largest; NaN if any is.
+    ///
+    /// # Errors
+    /// As [`Tensor::min`].
+    #[track_caller]
+    pub fn max(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::Max, axes.into())
+    }
+
+    /// Whether all are true.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn all(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::All, axes.into())
+    }
+
+    /// Whether any is true.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn any(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::Any, axes.into())
+    }
+
+    /// How many are other than zero.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn count_nonzero(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(Fold::CountTrue, axes.into())
+    }
+
+    /// The arithmetic mean: of integers in float64; NaN of nothing.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn mean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        let axes = axes.into();
+        let count: f64 = self.axes_of(&axes)?.iter().map(|&axis| self.shape()[axis] as f64).product();
+        let dtype = if self.dtype().kind() < Kind::Float { DType::F64 } else { self.dtype() };
+        let wide = match dtype {
+            DType::F16 | DType::BF16 => DType::F32,
+            other => other,
+        };
+        cast(&cast(self, wide)?.sum(axes)?.divide(count)?, dtype)
+    }
+
+    /// The variance around the mean, with divisor n.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn var(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.var_ddof(axes, 0.0)
+    }
+
+    /// The variance around the mean, with divisor n - `ddof`.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn var_ddof(&self, axes: impl Into<Axes>, ddof: f64) -> Result<Tensor> {
+        self.moment(axes.into(), ddof, false)
+    }
+
+    /// The standard deviation, with divisor n.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn std(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.std_ddof(axes, 0.0)
+    }
+
+    /// The standard deviation, with divisor n - `ddof`.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn std_ddof(&self, axes: impl Into<Axes>, ddof: f64) -> Result<Tensor> {
+        self.moment(axes.into(), ddof, true)
+    }
+
+    /// Where the smallest is, the first of equals; over one axis, or all as if flattened.
+    ///
+    /// # Errors
+    /// `AxisError`; `ValueError` if there is nothing to choose from or several axes are given.
+    #[track_caller]
+    pub fn argmin(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.arg_extreme(Fold::ArgMin, axes.into())
+    }
+
+    /// Where the largest is; as [`Tensor::argmin`].
+    ///
+    /// # Errors
+    /// As [`Tensor::argmin`].
+    #[track_caller]
+    pub fn argmax(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.arg_extreme(Fold::ArgMax, axes.into())
+    }
+
+    /// Difference of the largest and the smallest.
+    ///
+    /// # Errors
+    /// As [`Tensor::min`].
+    #[track_caller]
+    pub fn ptp(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        let axes = axes.into();
+        self.max(axes.clone())?.subtract(self.min(axes)?)
+    }
+
+    /// The sum of what is not NaN.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn nansum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.without_nan(Scalar::Int(0))?.sum(axes)
+    }
+
+    /// The product of what is not NaN.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn nanprod(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.without_nan(Scalar::Int(1))?.prod(axes)
+    }
+
+    /// The mean of what is not NaN.
+    ///
+    /// # Errors
+    /// As [`Tensor::sum`].
+    #[track_caller]
+    pub fn nanmean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        if self.dtype().kind() < Kind::Float {
+            return self.mean(axes);
+        }
+        let axes = axes.into();
+        let count = self.isnan()?.logical_not()?.count_nonzero(axes.clone())?;
+        let mean = self.nansum(axes)?.divide(count)?;
+        cast(&mean, self.dtype())
+    }
+
+    /// The smallest of what is not NaN; NaN if all are.
+    ///
+    /// # Errors
+    /// As [`Tensor::min`].
+    #[track_caller]
+    pub fn nanmin(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.nan_extreme(axes.into(), f64::INFINITY, Fold::Min)
+    }
+
+    /// The largest of what is not NaN; NaN if all are.
+    ///
+    /// # Errors
+    /// As [`Tensor::max`].
+    #[track_caller]
+    pub fn nanmax(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.nan_extreme(axes.into(), f64::NEG_INFINITY, Fold::Max)
+    }
+
+    #[track_caller]
+    fn nan_extreme(&self, axes: Axes, worst: f64, fold: Fold) -> Result<Tensor> {
+        if self.dtype().kind() < Kind::Float {
+            return self.reduce(fold, axes);
+        }
+        let best = self.without_nan(Scalar::Float(worst))?.reduce(fold, axes.clone())?;
+        where_(&self.isnan()?.all(axes)?, cast(&Tensor::number(f64::NAN)?, self.dtype())?, &best)
+    }
+
+    #[track_caller]
+    fn without_nan(&self, replacement: Scalar) -> Result<Tensor> {
+        if self.dtype().kind() < Kind::Float { Ok(self.clone()) } else { where_(&self.isnan()?, replacement, self) }
+    }
+
+    #[track_caller]
+    fn axes_of(&self, axes: &Axes) -> Result<Vec<usize>> {
+        normalize_axes(axes.axes.as_deref(), self.ndim()).blame()
+    }
+
+    #[track_caller]
+    fn reduce(&self, fold: Fold, axes: Axes) -> Result<Tensor> {
+        let keepdims = axes.keepdims;
+        Tensor::apply(Reduce { fold, axes: self.axes_of(&axes)?, keepdims }, &[self])
+    }
+
+    #[track_caller]
+    fn moment(&self, axes: Axes, ddof: f64, root: bool) -> Result<Tensor> {
+        let keepdims = axes.keepdims;
+        Tensor::apply(Moment { axes: self.axes_of(&axes)?, keepdims, ddof, root }, &[self])
+    }
+
+    #[track_caller]
+    fn arg_extreme(&self, fold: Fold, axes: Axes) -> Result<Tensor> {
+        let axis = match (&axes.axes, self.axes_of(&axes)?.as_slice()) {
+            (None, _) => None,
+            (Some(_), &[axis]) => Some(axis),
+            _ => return Err(Error::here(GraphError::Value("argmin and argmax take one axis or none".to_owned()))),
+        };
+        Tensor::apply(ArgExtreme { fold, axis, keepdims: axes.keepdims }, &[self])
+    }
+}

@@ -1,0 +1,164 @@
+//! Running expressions and getting at their values.
+
+use crate::error::{Blame, Error, Result};
+use crate::tensor::Tensor;
+use ndarray::{ArrayD, IxDyn};
+use std::sync::{Arc, OnceLock};
+use tharsis_graph::tiling::Tiling;
+use tharsis_graph::{Error as GraphError, Executor, LocalExecutor, Metrics, Resident, run};
+use tharsis_kernels::layout::c_strides;
+use tharsis_kernels::{Chunk, Element, Scalar};
+
+/// The executor of programs that name none: all cores of this machine and half of its memory.
+pub fn default_executor() -> &'static dyn Executor {
+    static DEFAULT: OnceLock<LocalExecutor> = OnceLock::new();
+    DEFAULT.get_or_init(|| {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+        LocalExecutor::sized(threads, memory_bytes() / 2)
+    })
+}
+
+/// Bytes of memory of this machine; 4 GiB where it does not say.
+fn memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.map_or(4 << 30, |kib| kib << 10)
+}
+
+/// Computes several tensors at once, sharing work. The results are tensors whose values are at hand.
+///
+/// # Errors
+/// `MemoryError` before running if no plan fits; what tasks refuse.
+#[track_caller]
+pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Metrics)> {
+    let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
+    let outcome = run(&nodes, executor).blame()?;
+    let tensors = outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[])).collect::<Result<_>>()?;
+    Ok((tensors, outcome.metrics))
+}
+
+impl Tensor {
+    /// A tensor over a copy of an array's elements.
+    ///
+    /// # Errors
+    /// `ValueError` if the shape is too big.
+    #[track_caller]
+    pub fn from_array<T: Element>(array: &ArrayD<T>) -> Result<Tensor> {
+        let elements: Vec<T> = array.iter().copied().collect();
+        Tensor::from_elements(array.shape(), &elements)
+    }
+
+    /// A tensor over a copy of elements in C order.
+    ///
+    /// # Errors
+    /// `ValueError` if the number of elements is not that of the shape.
+    #[track_caller]
+    pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Result<Tensor> {
+        if tharsis_graph::shape::element_count(shape) != elements.len() as u64 {
+            let message = format!("cannot reshape array of size {} into shape {shape:?}", elements.len());
+            return Err(Error::here(GraphError::Value(message)));
+        }
+        Tensor::from_chunk(Chunk::from_elements(shape, elements).blame()?)
+    }
+
+    /// A tensor over a chunk, without a copy.
+    ///
+    /// # Errors
+    /// `ValueError` if the shape is too big.
+    #[track_caller]
+    pub fn from_chunk(chunk: Chunk) -> Result<Tensor> {
+        let tiling = Tiling::whole(chunk.shape());
+        Tensor::apply(Resident { dtype: chunk.dtype(), tiling, chunks: Arc::new(vec![Arc::new(chunk)]) }, &[])
+    }
+
+    /// Computes this tensor on the default executor.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    #[track_caller]
+    pub fn execute(&self) -> Result<Tensor> {
+        let (mut tensors, _) = execute(&[self], default_executor())?;
+        tensors.pop().ok_or_else(|| Error::here(GraphError::Internal("no result".to_owned())))
+    }
+
+    /// The values as one chunk in C order.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    #[track_caller]
+    pub fn to_chunk(&self, executor: &dyn Executor) -> Result<Chunk> {
+        let known = match self.node().op().resident() {
+            Some(resident) => resident.clone(),
+            None => {
+                let outcome = run(&[self.node().clone()], executor).blame()?;
+                let first = outcome.results.into_iter().next();
+                first.ok_or_else(|| Error::here(GraphError::Internal("no result".to_owned())))?
+            }
+        };
+        gather(&known).blame()
+    }
+
+    /// Computes this tensor on the default executor and copies its elements out.
+    ///
+    /// # Errors
+    /// As [`execute`]; `TypeError` if `T` is not the type of the elements.
+    #[track_caller]
+    pub fn fetch<T: Element>(&self) -> Result<ArrayD<T>> {
+        self.fetch_on(default_executor())
+    }
+
+    /// As [`Tensor::fetch`], on an executor of your choice.
+    ///
+    /// # Errors
+    /// As [`Tensor::fetch`].
+    #[track_caller]
+    pub fn fetch_on<T: Element>(&self, executor: &dyn Executor) -> Result<ArrayD<T>> {
+        let chunk = self.to_chunk(executor)?;
+        let elements = chunk.to_vec::<T>().blame()?;
+        ArrayD::from_shape_vec(IxDyn(chunk.shape()), elements)
+            .map_err(|error| Error::here(GraphError::Internal(error.to_string())))
+    }
+
+    /// Computes a tensor of one element.
+    ///
+    /// # Errors
+    /// As [`execute`]; `ValueError` if there is not exactly one element.
+    #[track_caller]
+    pub fn item(&self) -> Result<Scalar> {
+        if self.size() != 1 {
+            let message = "only tensors with one element can be converted to a number";
+            return Err(Error::here(GraphError::Value(message.to_owned())));
+        }
+        let chunk = self.to_chunk(default_executor())?;
+        chunk.scalar().ok_or_else(|| Error::here(GraphError::Internal("no element".to_owned())))
+    }
+}
+
+/// All chunks of a tensor as one in C order.
+fn gather(tensor: &Resident) -> std::result::Result<Chunk, GraphError> {
+    if let [chunk] = tensor.chunks.as_slice() {
+        return Ok(chunk.to_contiguous()?);
+    }
+    tharsis_kernels::with_element!(tensor.dtype, T => gather_elements::<T>(tensor))
+}
+
+fn gather_elements<T: Element>(tensor: &Resident) -> std::result::Result<Chunk, GraphError> {
+    let shape = tensor.tiling.shape();
+    let strides = c_strides(&shape);
+    let mut out = tharsis_kernels::Buffer::zeroed(shape.iter().product::<usize>() * std::mem::size_of::<T>());
+    let to = out.elements_mut::<T>();
+    let (mut origin, mut extents) = (Vec::new(), Vec::new());
+    for (index, chunk) in tensor.chunks.iter().enumerate() {
+        tensor.tiling.chunk(index, &mut origin, &mut extents);
+        let base = origin.iter().zip(&strides).map(|(&at, &stride)| at as i64 * stride).sum();
+        let elements = chunk.to_vec::<T>()?;
+        let mut at = 0;
+        tharsis_kernels::layout::Layout::new(&extents, &strides, base).for_each_run(0, elements.len(), |run| {
+            for (i, &x) in elements[at..at + run.len].iter().enumerate() {
+                to[(run.offset + i as i64 * run.stride) as usize] = x;
+            }
+            at += run.len;
+        });
+    }
+    Ok(Chunk::contiguous(tensor.dtype, &shape, out)?)
+}
