@@ -48,6 +48,12 @@ pub enum Refusal {
         /// The flag.
         flag: String,
     },
+    /// No node is there to be asked.
+    #[error("{cause}; name its --socket, or start one with `tharsis start --head`")]
+    NoNode {
+        /// Where, and why.
+        cause: String,
+    },
     /// Nobody is there.
     #[error("no control store answers at {address}: {cause}; check --address, and that the head runs")]
     NothingAnswers {
@@ -87,7 +93,9 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
         return match refusal {
             Refusal::AddressInUse { .. } | Refusal::AlreadyRunning { .. } => TAKEN,
             Refusal::FakeGpus { .. } | Refusal::NotForMembers { .. } => WRONG_INPUT,
-            Refusal::NothingAnswers { .. } | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
+            Refusal::NoNode { .. } | Refusal::NothingAnswers { .. } | Refusal::ProtocolMismatch { .. } => {
+                NO_ANSWER
+            }
             Refusal::NodeEnded { status, .. } => *status,
         };
     }

@@ -8,6 +8,7 @@ mod home;
 use home::{Home, SMALL, await_that, end_of, kill, segments};
 use std::io::{BufRead, BufReader};
 use std::process::Child;
+use std::time::Duration;
 
 /// Starts a node in the background; what it printed.
 fn start(home: &Home, words: &[&str]) -> home::Ended {
@@ -51,7 +52,7 @@ fn a_head_starts_tells_how_it_is_and_stops_without_a_trace() {
     assert_eq!(stopped.status, 0, "{}", stopped.err);
     assert!(stopped.out.contains("has stopped"), "{}", stopped.out);
     home.assert_clean(&processes);
-    home.run(["status"]).assert_refused(4, &["no node answers", "tharsis status"]);
+    home.run(["status"]).assert_refused(4, &["no node answers", "tharsis start"]);
     home.run(["stop"]).assert_refused(4, &["no node answers"]);
 }
 
@@ -114,6 +115,37 @@ fn a_control_store_with_a_file_is_the_same_cluster_after_a_restart() {
     assert_eq!(end_of(second).status, 0);
 }
 
+#[test]
+fn a_node_outlives_the_crash_and_the_return_of_its_control_store() {
+    let home = Home::new();
+    let words = ["--state", &home.text("tables"), "--lease-ttl", "2s"];
+    let (first, cluster, address) = control_store(&home, &words);
+    let node = home.spawn([&["node", "--address", &address], &SMALL[..]].concat());
+    await_that("the node answers", || home.run(["status"]).status == 0);
+    let before = home.status(None);
+    kill(first.id(), "KILL");
+    drop(first.wait_with_output());
+    // Longer than a lease: nobody is declared dead by a store that is away.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(home.status(None), before);
+    let port = address.rsplit_once(':').unwrap().1;
+    let (second, again, _) = control_store(&home, &[&words[..], &["--port", port]].concat());
+    assert_eq!(cluster, again);
+    let socket = home.text("b/node.sock");
+    let joined = home.run([&["start", "--address", &address, "--socket", &socket], &SMALL[..]].concat());
+    assert_eq!(joined.status, 0, "{}", joined.err);
+    home.await_nodes(None, 2);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(home.status(Some(&socket))["nodes"].as_array().unwrap().len(), 2, "both renew their leases");
+    let processes = home.processes();
+    assert_eq!(home.run(["stop", "--socket", &socket]).status, 0);
+    assert_eq!(home.run(["stop"]).status, 0);
+    assert_eq!(end_of(node).status, 0);
+    kill(second.id(), "TERM");
+    assert_eq!(end_of(second).status, 0);
+    home.assert_clean(&processes);
+}
+
 /// What members hold in a store that is set back to before they joined is not theirs any more.
 #[test]
 fn a_node_that_is_younger_than_a_restored_store_ends_itself() {
@@ -135,6 +167,22 @@ fn a_node_that_is_younger_than_a_restored_store_ends_itself() {
     end_of(node).assert_refused(1, &["declared node", "dead"]);
     kill(third.id(), "TERM");
     assert_eq!(end_of(third).status, 0);
+    home.assert_clean(&processes);
+}
+
+#[test]
+fn of_starts_at_the_same_time_one_wins_and_the_others_name_it() {
+    let home = Home::new();
+    let starts: Vec<_> = (0..4).map(|_| home.spawn([&["start", "--head"], &SMALL[..]].concat())).collect();
+    let ended: Vec<_> = starts.into_iter().map(end_of).collect();
+    let winners = ended.iter().filter(|ended| ended.status == 0).count();
+    assert_eq!(winners, 1, "{:?}", ended.iter().map(|e| &e.err).collect::<Vec<_>>());
+    for loser in ended.iter().filter(|ended| ended.status != 0) {
+        loser.assert_refused(5, &["AlreadyRunning", &home.status(None)["pid"].to_string()]);
+    }
+    let processes = home.processes();
+    assert_eq!(processes.len(), 1);
+    assert_eq!(home.run(["stop"]).status, 0);
     home.assert_clean(&processes);
 }
 

@@ -8,9 +8,13 @@ mod status;
 mod stop;
 
 use crate::args::{Args, Command, ConfigCommand};
+use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{bench, output};
 use anyhow::Result;
+use std::path::Path;
+use tharsis::{FailureKind, observe};
+use tharsis_protos::handshake::{Question, Report};
 
 /// What `bench idle` adds to the command line of its node.
 pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
@@ -36,6 +40,14 @@ pub fn run(args: Args) -> Result<()> {
         Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Version { json } => version(json),
     }
+}
+
+/// Asks the node at a socket.
+fn ask(socket: &Path, question: Question) -> Result<Report> {
+    observe::ask(socket, question).map_err(|error| match error.kind() {
+        FailureKind::Disconnected => Refusal::NoNode { cause: error.failure().message.to_string() }.into(),
+        _ => error.into(),
+    })
 }
 
 fn version(json: bool) -> Result<()> {

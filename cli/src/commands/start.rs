@@ -52,14 +52,17 @@ fn spawn(spec: &NodeSpec, log_level: &str, log: &Path) -> Result<Child> {
 fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report> {
     let until = Instant::now() + START_WAIT;
     loop {
-        // Another node may have taken the socket meanwhile: ours is the one with this process.
-        if let Ok(report) = observe::ask(&spec.socket, Question::Status)
-            && report.pid == child.id()
-        {
-            return Ok(report);
+        let ended = child.try_wait()?;
+        // Somebody else's start may have been faster: ours is the node with this process.
+        match observe::ask(&spec.socket, Question::Status) {
+            Ok(report) if report.pid == child.id() => return Ok(report),
+            Ok(other) if ended.is_some() => {
+                return Err(Refusal::AlreadyRunning { pid: other.pid, socket: spec.socket.clone() }.into());
+            }
+            _ => {}
         }
-        if let Some(status) = child.try_wait()? {
-            return Err(ended(status, log).into());
+        if let Some(status) = ended {
+            return Err(last_words(status, log).into());
         }
         if Instant::now() > until {
             child.kill()?;
@@ -70,7 +73,7 @@ fn await_report(child: &mut Child, spec: &NodeSpec, log: &Path) -> Result<Report
     }
 }
 
-fn ended(status: ExitStatus, log: &Path) -> Refusal {
+fn last_words(status: ExitStatus, log: &Path) -> Refusal {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(LAST_WORDS_LINES)..];

@@ -3,7 +3,6 @@
 use crate::output;
 use anyhow::Result;
 use std::path::Path;
-use tharsis::observe;
 use tharsis_protos::handshake::{Question, Report};
 
 /// Asks the node at `socket` and prints its answer.
@@ -11,7 +10,7 @@ use tharsis_protos::handshake::{Question, Report};
 /// # Errors
 /// If it does not answer.
 pub fn run(socket: &Path, json: bool) -> Result<()> {
-    let report = observe::ask(socket, Question::Status)?;
+    let report = super::ask(socket, Question::Status)?;
     if json {
         return output::line(&serde_json::to_string(&report)?);
     }

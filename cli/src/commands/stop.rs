@@ -4,7 +4,6 @@ use crate::output;
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tharsis::observe;
 use tharsis_protos::handshake::Question;
 
 /// How long a node may take to end.
@@ -15,7 +14,7 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// If it does not answer, or does not end.
 pub fn run(socket: &Path) -> Result<()> {
-    let report = observe::ask(socket, Question::Stop)?;
+    let report = super::ask(socket, Question::Stop)?;
     let until = Instant::now() + STOP_WAIT;
     while is_running(report.pid) || socket.exists() {
         if Instant::now() > until {
