@@ -1,7 +1,8 @@
-//! A table of values named by small numbers, in pages that are given back when empty.
+//! A table of values named by small numbers, in pages.
 //!
 //! A queue of a million tasks must cost what the tasks cost and nothing when they are gone; a `Vec` that
-//! doubles would hold twice that at its peak and all of it for ever.
+//! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for whatever
+//! comes next until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
 
 const PAGE: usize = 512;
 const NONE: u32 = u32::MAX;
@@ -12,6 +13,8 @@ pub struct Slab<T> {
     pages: Vec<Option<Box<Page<T>>>>,
     /// Pages with room; the last is tried first. May hold pages that have filled up since.
     roomy: Vec<u32>,
+    /// Pages that have emptied.
+    spare: Vec<Box<Page<T>>>,
     len: usize,
 }
 
@@ -30,7 +33,7 @@ enum Cell<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { pages: Vec::new(), roomy: Vec::new(), len: 0 }
+        Self { pages: Vec::new(), roomy: Vec::new(), spare: Vec::new(), len: 0 }
     }
 }
 
@@ -50,7 +53,9 @@ impl<T> Slab<T> {
     /// Adds a value and returns its number.
     pub fn insert(&mut self, value: T) -> u32 {
         let page_index = self.page_with_room();
-        let page = self.pages[page_index].get_or_insert_with(|| Box::new(Page::new()));
+        let spare = &mut self.spare;
+        let page = self.pages[page_index]
+            .get_or_insert_with(|| spare.pop().unwrap_or_else(|| Box::new(Page::new())));
         let cell = page.insert(value);
         if page.live as usize == PAGE {
             self.roomy.pop();
@@ -68,15 +73,33 @@ impl<T> Slab<T> {
         let value = page.remove(cell)?;
         self.len -= 1;
         if page.live == 0 {
-            *slot = None;
+            page.clear();
+            self.spare.extend(slot.take());
         }
         if was_full {
             self.roomy.push(page_index as u32);
         }
         if self.len == 0 {
-            *self = Self::default();
+            self.pages.clear();
+            self.roomy.clear();
         }
         Some(value)
+    }
+
+    /// Gives up to `count` pages back that hold nothing; true if there were more.
+    pub fn trim(&mut self, count: usize) -> bool {
+        let kept = self.spare.len().saturating_sub(count);
+        self.spare.truncate(kept);
+        if self.is_empty() && kept == 0 {
+            *self = Self::default();
+        }
+        0 < kept
+    }
+
+    /// Whether [`Slab::trim`] would give anything back.
+    #[must_use]
+    pub fn has_spare(&self) -> bool {
+        !self.spare.is_empty()
     }
 
     /// Reads a value.
@@ -129,6 +152,11 @@ impl<T> Slab<T> {
 impl<T> Page<T> {
     fn new() -> Self {
         Self { cells: Vec::with_capacity(PAGE), free: NONE, live: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.cells.clear();
+        self.free = NONE;
     }
 
     fn insert(&mut self, value: T) -> u32 {
@@ -193,10 +221,26 @@ mod tests {
         for n in &numbers[PAGE..] {
             slab.remove(*n);
         }
-        assert_eq!(slab.pages.iter().flatten().count(), 1);
+        assert_eq!((slab.pages.iter().flatten().count(), slab.spare.len()), (1, 9));
+        assert!(slab.trim(4));
+        assert!(!slab.trim(5));
         for n in &numbers[..PAGE] {
             slab.remove(*n);
         }
-        assert!(slab.pages.is_empty());
+        assert!(slab.pages.is_empty() && slab.has_spare());
+        assert!(!slab.trim(1) && !slab.has_spare());
+    }
+
+    #[test]
+    fn emptied_pages_are_used_again() {
+        let mut slab = Slab::default();
+        for round in 0..3 {
+            let numbers: Vec<_> = (0..3 * PAGE).map(|i| slab.insert((round, i))).collect();
+            assert!(slab.spare.is_empty());
+            for (i, n) in numbers.iter().enumerate() {
+                assert_eq!(slab.remove(*n), Some((round, i)));
+            }
+            assert_eq!(slab.spare.len(), 3);
+        }
     }
 }

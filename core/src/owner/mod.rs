@@ -22,14 +22,14 @@ mod tasks;
 pub use schedule::Pending;
 pub use tasks::Ended;
 
-use crate::Now;
 use crate::event::{Tokens, Value};
 use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
+use crate::{MS, Now};
 use schedule::{LeaseUse, Shape};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use table::Objects;
+use table::{Objects, TRIM_PAGES};
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{
     Attempt, ClientId, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass,
@@ -116,6 +116,11 @@ pub enum Effect {
     },
 }
 
+/// Memory of tasks that are gone is kept for this long: another wave of them may come.
+const TRIM_AFTER: Now = 1_000 * MS;
+/// Then it is given back in portions, this far apart.
+const TRIM_EVERY: Now = 5 * MS;
+
 /// The ledger of one node.
 #[derive(Debug)]
 pub struct Owner {
@@ -141,6 +146,8 @@ pub struct Owner {
     gone: IdSet<NodeId>,
     /// Objects kept for a moment because a lender died: its borrowers register anew.
     grace: VecDeque<(Now, ObjectId)>,
+    /// When to give back the memory of what is gone.
+    trim_at: Option<Now>,
 }
 
 /// One entry of the ledger: an owned object, or a proxy of another node's.
@@ -277,6 +284,7 @@ impl Owner {
             ended_jobs: IdSet::default(),
             gone: IdSet::default(),
             grace: VecDeque::new(),
+            trim_at: None,
         }
     }
 
@@ -305,6 +313,21 @@ impl Owner {
     pub fn define_class(&mut self, client: ClientId, number: u32, definition: &Arc<TaskClass>) {
         let class = self.intern_class(definition);
         self.class_of_client.insert((client, number), class);
+    }
+
+    /// Gives back some memory of what is gone, if its time has come.
+    fn trim(&mut self, now: Now) {
+        if self.trim_at.is_some_and(|at| at <= now) {
+            let more = self.objects.trim() | self.tasks.trim(TRIM_PAGES);
+            self.trim_at = more.then_some(now + TRIM_EVERY);
+        }
+    }
+
+    /// Sets the time at which memory of what is gone is given back.
+    fn plan_trim(&mut self, now: Now) {
+        if self.trim_at.is_none() && (self.objects.is_loose() || self.tasks.has_spare()) {
+            self.trim_at = Some(now + TRIM_AFTER);
+        }
     }
 
     /// The class a node-wide number stands for.

@@ -181,18 +181,20 @@ impl Owner {
             self.return_leases(now, shape, out);
             self.request_leases(now, shape, view, out);
         }
+        self.plan_trim(now);
     }
 
     /// When [`Owner::expire`] has something to do.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
         let grace = self.grace.front().map(|(until, _)| *until);
-        self.leases.values().filter_map(LeaseUse::next_timeout).chain(grace).min()
+        self.leases.values().filter_map(LeaseUse::next_timeout).chain(grace).chain(self.trim_at).min()
     }
 
     /// Gives back leases that have been idle for long, and takes tasks back that wait behind a long one.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
+        self.trim(now);
         for (lease, used) in &mut self.leases {
             if used.next_timeout().is_none_or(|at| at > now) {
                 continue;

@@ -7,12 +7,13 @@
 use super::Object;
 use crate::slab::Slab;
 use hashbrown::HashTable;
-use std::hash::BuildHasher;
-use tharsis_types::hash::{IdHashing, IdMap};
+use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, ObjectId};
 
 /// Tokens that a client may leave out; a list never grows by more for one entry, whatever a client says.
 const TOKEN_GAP_MAX: usize = 1024;
+/// Pages given back at a time: so few that nobody waits for it.
+pub(super) const TRIM_PAGES: usize = 64;
 /// Below this an index keeps its memory.
 const INDEX_KEPT: usize = 4096;
 
@@ -90,12 +91,26 @@ impl Objects {
         if let Ok(indexed) = self.index.find_entry(hash(&object.id), |p| *p == place) {
             indexed.remove();
         }
-        if INDEX_KEPT < self.index.capacity() && self.index.len() < self.index.capacity() / 8 {
+        Some(object)
+    }
+
+    /// Gives back some of the memory of entries that are gone; true if there is more of it.
+    pub(super) fn trim(&mut self) -> bool {
+        if self.is_index_loose() {
             let entries = &self.entries;
             let twice = self.index.len() * 2;
             self.index.shrink_to(twice, |p| entries.get(*p).map_or(0, |o| hash(&o.id)));
         }
-        Some(object)
+        self.entries.trim(TRIM_PAGES)
+    }
+
+    /// Whether [`Objects::trim`] would give anything back.
+    pub(super) fn is_loose(&self) -> bool {
+        self.entries.has_spare() || self.is_index_loose()
+    }
+
+    fn is_index_loose(&self) -> bool {
+        INDEX_KEPT < self.index.capacity() && self.index.len() < self.index.capacity() / 8
     }
 
     /// Forgets the names that a client gave.
@@ -112,8 +127,10 @@ impl Objects {
     }
 }
 
+/// Ids of tasks are well mixed; the index takes its place from the low bits and its tag from the high ones.
 fn hash(id: &ObjectId) -> u64 {
-    IdHashing::default().hash_one(id)
+    let mixed = (id.task.mixed() ^ u64::from(id.index)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ (mixed >> 32)
 }
 
 /// A token counts slots of the client in its low half, and uses of a slot in its high one.
