@@ -4,6 +4,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -14,6 +15,10 @@ use tharsis_object_store::{Arena, Channel, Segment, SpinPolicy};
 const ECHO_BATCH: usize = 64;
 /// Bytes of one message of the echo, about a task's record.
 const ECHO_BYTES: usize = 100;
+/// Bytes per system call over TCP.
+const TCP_CHUNK_BYTES: usize = 1 << 20;
+/// A floor is the best of so many runs.
+const FLOOR_ROUNDS: usize = 5;
 const PEER_WAIT: Duration = Duration::from_secs(10);
 
 /// Round trip of a message between two processes through shared memory, in microseconds: (sleeping on a futex each
@@ -66,6 +71,26 @@ pub fn cold_memcpy_gb_s(bytes: usize) -> Result<f64> {
     Ok(best)
 }
 
+/// Bytes from another process over TCP on loopback into a warm buffer, in GB/s.
+pub fn tcp_gb_s(bytes: usize) -> Result<f64> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut child = peer("tcp", &format!("{} {bytes}", listener.local_addr()?))?;
+    let (mut stream, _) = listener.accept()?;
+    let mut target = vec![1u8; bytes];
+    let mut best: f64 = 0.0;
+    for _ in 0..FLOOR_ROUNDS {
+        let started = Instant::now();
+        stream.write_all(&[1])?;
+        for piece in target.chunks_mut(TCP_CHUNK_BYTES) {
+            stream.read_exact(piece)?;
+        }
+        best = best.max(bytes as f64 / 1e9 / started.elapsed().as_secs_f64());
+    }
+    drop(stream);
+    child.wait()?;
+    Ok(best)
+}
+
 /// The other process of a floor.
 ///
 /// # Errors
@@ -75,6 +100,7 @@ pub fn serve(kind: &str, argument: &str) -> Result<()> {
         "sleep" => answer_pings(argument, SpinPolicy::SLEEP),
         "spin" => answer_pings(argument, SpinPolicy::BRIEF),
         "echo" => answer_echo(argument),
+        "tcp" => send_over_tcp(argument),
         _ => bail!("unknown floor {kind:?}"),
     }
 }
@@ -136,6 +162,18 @@ fn answer_pings(names: &str, policy: SpinPolicy) -> Result<()> {
         to.producer.try_push(&[&[2; 32]])?;
         to.producer.publish();
         to.bell.ring();
+    }
+    Ok(())
+}
+
+fn send_over_tcp(argument: &str) -> Result<()> {
+    let (address, bytes) = argument.split_once(' ').context("an address and a length")?;
+    let mut stream = TcpStream::connect(address)?;
+    let source = vec![7u8; bytes.parse()?];
+    while stream.read(&mut [0])? == 1 {
+        for piece in source.chunks(TCP_CHUNK_BYTES) {
+            stream.write_all(piece)?;
+        }
     }
     Ok(())
 }

@@ -61,6 +61,7 @@ const BENCHES: &[Entry] = &[
     Entry { name: "fan", bench: tasks::fan, must: "<= 50", aim: "<= 15" },
     Entry { name: "object-small", bench: objects::small, must: "<= 5, get <= 3", aim: "<= 2, get <= 1" },
     Entry { name: "object-large", bench: objects::large, must: "ratio >= 0.8", aim: ">= 0.95" },
+    Entry { name: "transfer", bench: objects::transfer, must: "ratio >= 0.6", aim: ">= 0.9" },
     Entry {
         name: "coldstart",
         bench: system::coldstart,

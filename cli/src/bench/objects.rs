@@ -2,8 +2,9 @@
 
 use super::statistics::{median, quantile};
 use super::{Measurement, Options, floors, tasks};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::time::Instant;
+use tharsis::LocalCluster;
 use tharsis::prelude::*;
 
 /// Bytes of a small object.
@@ -35,6 +36,39 @@ pub fn small(options: &Options) -> Result<Measurement> {
     Ok(Measurement::new("object-small", put_us, "us", 0.0)
         .with("get_us", get_us)
         .with("put_p99_us", quantile(&puts, 0.99)))
+}
+
+#[remote]
+fn make(bytes: usize) -> Blob {
+    Blob::from(vec![7u8; bytes])
+}
+
+/// A gigabyte that a task left on one node, read by a driver on another.
+pub fn transfer(options: &Options) -> Result<Measurement> {
+    let bytes = if options.quick { LARGE_BYTES / 10 } else { LARGE_BYTES };
+    let floor = floors::tcp_gb_s(bytes)?;
+    let cluster = LocalCluster::start(2, 1.0, bytes as u64 * 5 / 2)?;
+    let socket = cluster.socket(0).context("the first node is gone")?;
+    let far = cluster.node(1).context("the second node is gone")?;
+    let _runtime = tharsis::init().address(socket.display().to_string()).start()?;
+    let mut rates = Vec::new();
+    let mut cold = 0.0;
+    for run in 0..6 {
+        let object = make::options().node(far, false).remote(bytes);
+        tharsis::wait(std::slice::from_ref(&object), Wait { fetch: false, ..Wait::default() })?;
+        let started = Instant::now();
+        let read = object.get()?;
+        let rate = bytes as f64 / 1e9 / started.elapsed().as_secs_f64();
+        if read.len() != bytes || read[bytes - 1] != 7 {
+            bail!("the object is not what the task returned");
+        }
+        if run == 0 {
+            cold = rate;
+        } else {
+            rates.push(rate);
+        }
+    }
+    Ok(Measurement::new("transfer", median(&mut rates), "GB/s", floor).with("cold_gb_s", cold))
 }
 
 /// put of a gigabyte into warm pages, and what the first one costs.
