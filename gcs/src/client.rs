@@ -1,9 +1,9 @@
 //! Calls to the control store that outlast its short absences, and a view of the membership that converges.
 //!
-//! A call is tried again while the server cannot be reached, until the patience of its caller ends: a control
-//! store that restarts is waited for, and what needs nothing of it goes on. All calls are safe to send twice, with
-//! one exception: a `kv_put` that must not overwrite is sent once, because after a lost answer nobody could say
-//! whose value it is.
+//! A call is tried again while the server cannot be reached or does not answer in time, until the patience of its caller
+//! ends: a control store that restarts, or whose etcd has lost its quorum, is waited for, and what needs nothing of it goes
+//! on. All calls are safe to send twice, with one exception: a `kv_put` that must not overwrite is sent once, because
+//! after a lost answer nobody could say whose value it is.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -237,7 +237,7 @@ impl ControlClient {
         let mut pause = PAUSE_MIN;
         loop {
             match call().await {
-                Err(error) if error.is_transient() && Instant::now() + pause < end => {
+                Err(error) if may_pass(&error) && Instant::now() + pause < end => {
                     tracing::debug!(%error, "trying again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
@@ -246,6 +246,13 @@ impl ControlClient {
             }
         }
     }
+}
+
+/// Whether the same call may succeed later. A call that was carried out after all does no harm when it comes again.
+fn may_pass(error: &CallError) -> bool {
+    let is_late = matches!(error, CallError::Deadline { .. })
+        || error.refusal_code() == Some(RefusalCode::DeadlineExceeded);
+    is_late || error.is_transient()
 }
 
 impl Membership {

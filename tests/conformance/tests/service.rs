@@ -198,6 +198,29 @@ async fn a_restart_of_the_store_is_waited_for() {
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_too_late_is_asked_for_again() {
+    let cluster = cluster().await;
+    // Takes the first connection and says nothing, as a server whose store hangs; passes the later ones on.
+    let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = front.local_addr().unwrap().to_string();
+    let behind = cluster.server.address();
+    let hung = tokio::spawn(async move {
+        let (silent, _) = front.accept().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        drop(silent);
+        let (mut near, _) = front.accept().await.unwrap();
+        let mut far = tokio::net::TcpStream::connect(behind).await.unwrap();
+        let _ended = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+    });
+    let stub = Stub::new(&address, Duration::from_millis(200)).unwrap();
+    let client = ControlClient::over(stub, Duration::from_secs(20));
+    let first = client.register_job(&job(1)).await.unwrap();
+    assert_eq!(client.register_job(&job(1)).await.unwrap(), first, "however often it was sent");
+    hung.abort();
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn job_ids_are_unique_and_requests_count_once() {
     let cluster = cluster().await;
     let jobs = (0..20).map(|n| {
