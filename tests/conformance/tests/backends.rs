@@ -9,7 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tharsis_conformance::etcd::{EtcdProcess, free_ports};
+use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio, free_ports};
 use tharsis_conformance::{Subject, suite};
 use tharsis_gcs::backend::{Response, WatchItem};
 use tharsis_gcs::service::{Control, ControlOptions};
@@ -262,6 +262,31 @@ async fn an_etcd_that_cannot_be_used_is_an_error_with_its_cause() {
         .unwrap_err();
     assert!(matches!(error, StoreError::Connect { .. }), "{error}");
     assert!(begin.elapsed() < Duration::from_secs(10), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_quorum_nothing_is_written_or_read_and_it_comes_back_alone() {
+    let mut trio = EtcdTrio::start().await;
+    let options = EtcdOptions { endpoints: trio.endpoints(), ..etcd("", "c") };
+    let store = Etcd::connect(options).await.unwrap();
+    store.txn(put("a", "1")).await.unwrap();
+    trio.kill(0);
+    trio.kill(1);
+    for lost in [put("a", "2"), Txn::always(vec![Op::Get("a".into())])] {
+        let begin = Instant::now();
+        let error = store.txn(lost).await.unwrap_err();
+        assert!(error.is_transient(), "{error}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "{error}");
+    }
+    trio.start_again(0);
+    trio.start_again(1);
+    trio.await_quorum().await;
+    let end = Instant::now() + Duration::from_secs(30);
+    while let Err(error) = store.txn(put("b", "1")).await {
+        assert!(error.is_transient() && Instant::now() < end, "{error}");
+    }
+    assert!(value(&store, "a").await.is_some());
+    store.close().await;
 }
 
 #[tokio::test]
