@@ -35,7 +35,9 @@ pub enum Error {
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// No plan of this program fits the memory allowed.
-    #[error("the program needs {needed_bytes} bytes of memory, {limit_bytes} are allowed; allow at least {needed_bytes}")]
+    #[error(
+        "the program needs {needed_bytes} bytes of memory, {limit_bytes} are allowed; allow at least {needed_bytes}"
+    )]
     Memory { needed_bytes: u64, limit_bytes: u64 },
     /// More tasks than a plan may have.
     #[error("the plan would have {tasks} tasks, the limit is {limit}; use larger chunks")]
@@ -59,7 +61,9 @@ impl Error {
     pub fn class(&self) -> &'static str {
         match self {
             Error::Axis { .. } => "AxisError",
-            Error::RepeatedAxis { .. } | Error::Broadcast { .. } | Error::Shape { .. } | Error::Value(_) => "ValueError",
+            Error::RepeatedAxis { .. } | Error::Broadcast { .. } | Error::Shape { .. } | Error::Value(_) => {
+                "ValueError"
+            }
             Error::TooManyTasks { .. } => "ValueError",
             Error::Index { .. } => "IndexError",
             Error::Type(_) => "TypeError",

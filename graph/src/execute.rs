@@ -124,7 +124,9 @@ impl LocalExecutor {
 
     /// As [`LocalExecutor::new`], with at least one thread and at least one byte.
     pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
-        LocalExecutor { limits: Limits { threads: threads.max(1), memory_bytes: memory_bytes.max(1), shrink: 1 } }
+        LocalExecutor {
+            limits: Limits { threads: threads.max(1), memory_bytes: memory_bytes.max(1), shrink: 1 },
+        }
     }
 }
 
@@ -305,9 +307,11 @@ impl<'a> Shared<'a> {
         state.metrics.elapsed = elapsed;
         let gather = |&tensor: &usize| {
             let spec = &plan.tensors[tensor];
-            let ids = (0..spec.tiling.count()).map(|index| ChunkId { tensor: tensor as u32, index: index as u32 });
+            let ids =
+                (0..spec.tiling.count()).map(|index| ChunkId { tensor: tensor as u32, index: index as u32 });
             let chunks: Option<Vec<Arc<Chunk>>> = ids.map(|id| state.chunks.get(&id).cloned()).collect();
-            let chunks = chunks.ok_or_else(|| Error::Internal(format!("a chunk of result {tensor} was not made")))?;
+            let chunks =
+                chunks.ok_or_else(|| Error::Internal(format!("a chunk of result {tensor} was not made")))?;
             Ok(Resident { dtype: spec.dtype, tiling: spec.tiling.clone(), chunks: Arc::new(chunks) })
         };
         let results = plan.results.iter().map(gather).collect::<Result<_, Error>>()?;

@@ -4,8 +4,9 @@
 //! task's place in the grid to the parts of tensors that it reads. Task `i` of a stage is the pair (stage, i); nothing is
 //! stored per task, so a plan of a million chunks is a few hundred bytes. [`crate::task`] says what a task reads and runs it.
 
-use crate::tiling::Tiling;
+use crate::tiling::{AxisTiling, Tiling};
 use serde::{Deserialize, Serialize};
+use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::{DType, Program};
 
 /// The index of a tensor in its plan.
@@ -53,14 +54,25 @@ pub struct TensorSpec {
 pub struct Stage {
     /// What the stage is for, in the words of the program.
     pub label: String,
-    /// What a task computes.
+    /// What a task computes of its operands.
     pub kernel: Kernel,
     /// One task per chunk of this grid.
     pub grid: Tiling,
-    /// What a task reads.
-    pub inputs: Vec<Input>,
+    /// What the kernel is applied to.
+    pub operands: Vec<Operand>,
     /// The tensors whose chunks a task makes.
     pub outputs: Vec<StageOutput>,
+}
+
+/// A fused program over parts of tensors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Operand {
+    pub program: Program,
+    /// What the program loads, by number.
+    pub inputs: Vec<Input>,
+    /// The axis along which the domain has one element per chunk of the grid instead of the chunk's elements.
+    pub per_chunk: Option<usize>,
 }
 
 /// Where the chunks that a stage makes belong.
@@ -75,13 +87,30 @@ pub struct StageOutput {
 /// What a task computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Kernel {
-    /// A fused program over the task's part of the domain.
-    Fused(Program),
+    /// What the only operand's program yields.
+    Fused,
     /// The elements of a tensor in C order, in the shape of the domain.
     Reshape {
         /// The tensor.
         tensor: TensorId,
     },
+    /// The matrix product (.., m, k) x (.., k, n) over a grid of (.., m, n).
+    Product(Product),
+    /// A function of whole chunks, each yielded by an operand over the task's part of the domain.
+    Whole(ChunkFunction),
+}
+
+/// How a matrix product is done in pieces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Product {
+    /// How the axis that is summed over is cut.
+    pub depth: AxisTiling,
+    /// Each task does one piece of the depth, which is then the first axis of the grid; else all of them.
+    pub split: bool,
+    /// The only operand is the right one, and the left one is its transpose.
+    pub gram: bool,
+    pub dtype: DType,
 }
 
 /// A part of a tensor, as a function of the task's part of the domain.

@@ -111,7 +111,10 @@ fn count_readers(runnable: &Runnable, order: &[TaskId]) -> Vec<Vec<u32>> {
         runnable.inputs(task, &mut inputs);
         inputs.iter().for_each(|chunk| readers[chunk.tensor as usize][chunk.index as usize] += 1);
     }
-    plan.results.iter().chain(&plan.resident).for_each(|&tensor| readers[tensor].iter_mut().for_each(|count| *count += 1));
+    plan.results
+        .iter()
+        .chain(&plan.resident)
+        .for_each(|&tensor| readers[tensor].iter_mut().for_each(|count| *count += 1));
     readers
 }
 
@@ -146,16 +149,23 @@ fn largest_task_bytes(runnable: &Runnable) -> u64 {
     let plan = runnable.plan();
     let of_stage = |index: usize| {
         let stage = &plan.stages[index];
-        let outputs: u64 = stage.outputs.iter().map(|output| plan.tensors[output.tensor].chunk_bytes_max()).sum();
+        let outputs: u64 =
+            stage.outputs.iter().map(|output| plan.tensors[output.tensor].chunk_bytes_max()).sum();
         let last = stage.grid.count() - 1;
         let mut inputs = Vec::new();
         // Ends differ from the middle; the middle of the grid reads the most.
-        [0, last / 2, last].map(|index_in_stage| {
-            inputs.clear();
-            runnable.inputs(TaskId { stage: index as u32, index: index_in_stage as u32 }, &mut inputs);
-            let made = inputs.iter().filter(|chunk| !plan.resident.contains(&(chunk.tensor as usize)));
-            made.map(|chunk| plan.tensors[chunk.tensor as usize].chunk_bytes_max()).sum::<u64>()
-        }).into_iter().max().unwrap_or(0) + outputs + runnable.scratch_bytes(index)
+        [0, last / 2, last]
+            .map(|index_in_stage| {
+                inputs.clear();
+                runnable.inputs(TaskId { stage: index as u32, index: index_in_stage as u32 }, &mut inputs);
+                let made = inputs.iter().filter(|chunk| !plan.resident.contains(&(chunk.tensor as usize)));
+                made.map(|chunk| plan.tensors[chunk.tensor as usize].chunk_bytes_max()).sum::<u64>()
+            })
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+            + outputs
+            + runnable.scratch_bytes(index)
     };
     (0..plan.stages.len()).map(of_stage).max().unwrap_or(0)
 }

@@ -13,7 +13,10 @@ pub const ELEMENTS_MAX: u64 = 1 << 62;
 /// `Value` beyond 64 axes or 2^62 elements.
 pub fn check_shape(shape: &[usize]) -> Result<(), Error> {
     if RANK_MAX < shape.len() {
-        return Err(Error::Value(format!("maximum supported dimension for an array is {RANK_MAX}, found {}", shape.len())));
+        return Err(Error::Value(format!(
+            "maximum supported dimension for an array is {RANK_MAX}, found {}",
+            shape.len()
+        )));
     }
     let nonzero = shape.iter().filter(|&&extent| extent != 0);
     let count = nonzero.fold(Some(1u64), |count, &extent| count.and_then(|c| c.checked_mul(extent as u64)));
@@ -51,7 +54,11 @@ pub fn broadcast(function: &'static str, shapes: &[&[usize]]) -> Result<Vec<usiz
 /// `Axis` if there is no such axis.
 pub fn normalize_axis(axis: i64, rank: usize) -> Result<usize, Error> {
     let from_front = if axis < 0 { axis + rank as i64 } else { axis };
-    if 0 <= from_front && from_front < rank as i64 { Ok(from_front as usize) } else { Err(Error::Axis { axis, rank }) }
+    if 0 <= from_front && from_front < rank as i64 {
+        Ok(from_front as usize)
+    } else {
+        Err(Error::Axis { axis, rank })
+    }
 }
 
 /// Axes counted from the front, ascending; all of them if none are given.

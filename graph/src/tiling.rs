@@ -184,9 +184,13 @@ impl Chunks {
             Chunks::Auto => return Ok(None),
             Chunks::Each(chunk) => shape.iter().map(|&len| even(len, *chunk)).collect(),
             Chunks::PerAxis(chunks) if chunks.len() != shape.len() => return Err(wrong_rank(chunks.len())),
-            Chunks::PerAxis(chunks) => shape.iter().zip(chunks).map(|(&len, &chunk)| even(len, chunk)).collect(),
+            Chunks::PerAxis(chunks) => {
+                shape.iter().zip(chunks).map(|(&len, &chunk)| even(len, chunk)).collect()
+            }
             Chunks::Lengths(axes) if axes.len() != shape.len() => return Err(wrong_rank(axes.len())),
-            Chunks::Lengths(axes) => shape.iter().zip(axes).map(|(&len, lengths)| pieces(len, lengths)).collect(),
+            Chunks::Lengths(axes) => {
+                shape.iter().zip(axes).map(|(&len, lengths)| pieces(len, lengths)).collect()
+            }
         };
         Ok(Some(Tiling { axes: axes? }))
     }
@@ -208,7 +212,11 @@ mod tests {
 
     #[test]
     fn pieces_cover_the_axis_and_are_found_again() {
-        for tiling in [AxisTiling::Even { len: 10, chunk: 3 }, AxisTiling::from_lengths(&[4, 1, 5]), AxisTiling::balanced(10, 4)] {
+        for tiling in [
+            AxisTiling::Even { len: 10, chunk: 3 },
+            AxisTiling::from_lengths(&[4, 1, 5]),
+            AxisTiling::balanced(10, 4),
+        ] {
             let mut next = 0;
             for index in 0..tiling.count() {
                 let (start, len) = tiling.piece(index);

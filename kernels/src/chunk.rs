@@ -198,6 +198,20 @@ impl Chunk {
         with_element!(self.dtype, T => Chunk::from_elements(&self.shape, &self.to_vec::<T>()?))
     }
 
+    /// The last two axes exchanged, without a copy.
+    ///
+    /// # Errors
+    /// None for a chunk of at least two axes.
+    pub fn transposed(&self) -> Result<Chunk, KernelError> {
+        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        if let [.., _, _] = shape[..] {
+            let last = shape.len() - 1;
+            shape.swap(last - 1, last);
+            strides.swap(last - 1, last);
+        }
+        Chunk::strided(self.dtype, &shape, &strides, self.offset, self.data.clone())
+    }
+
     /// The one element of a chunk with one element.
     pub fn scalar(&self) -> Option<Scalar> {
         if self.len() != 1 {

@@ -11,6 +11,7 @@
 //! - Sources are functions of the global index ([`program::IndexForm`]), random numbers too ([`random`]): any part of
 //!   any view of them can be made anywhere, in any order.
 //! - A [`Fold`] reduces; partial results of chunks are folded again by [`Fold::merge`].
+//! - [`product`] multiplies matrices, [`chunkwise`] has what needs all elements of a chunk at once.
 //!
 //! Read [`program`], then [`evaluate`], then [`ufunc`] (the table of element-wise functions).
 //!
@@ -37,6 +38,7 @@
 //! `unsafe` stands in [`cpu`] alone.
 
 pub mod chunk;
+pub mod chunkwise;
 pub mod cpu;
 pub mod dtype;
 pub mod element;
@@ -44,6 +46,7 @@ pub mod error;
 pub mod evaluate;
 pub mod fold;
 pub mod layout;
+pub mod product;
 pub mod program;
 pub mod random;
 pub mod scalar;

@@ -12,12 +12,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let inside: Tensor = (&x * &x)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())?;
         let (results, metrics) = execute(&[&inside], &executor)?;
         let pi = 4.0 * results[0].item()?.to_f64() / points as f64;
-        println!("pi = {pi}, {:.3} s, {} tasks, peak {} bytes, bound {}", started.elapsed().as_secs_f64(), metrics.tasks, metrics.peak_bytes, metrics.bound_bytes);
+        println!(
+            "pi = {pi}, {:.3} s, {} tasks, peak {} bytes, bound {}",
+            started.elapsed().as_secs_f64(),
+            metrics.tasks,
+            metrics.peak_bytes,
+            metrics.bound_bytes
+        );
         let started = Instant::now();
         let x = default_rng(42).random(&[points])?;
         let sum = ((x + 1.0)? * 2.0)?.sum(())?;
         let (results, metrics) = execute(&[&sum], &executor)?;
-        println!("axpb = {:?}, {:.3} s, {} tasks, peak {} bytes", results[0].item()?, started.elapsed().as_secs_f64(), metrics.tasks, metrics.peak_bytes);
+        println!(
+            "axpb = {:?}, {:.3} s, {} tasks, peak {} bytes",
+            results[0].item()?,
+            started.elapsed().as_secs_f64(),
+            metrics.tasks,
+            metrics.peak_bytes
+        );
     }
     Ok(())
 }

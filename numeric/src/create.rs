@@ -55,7 +55,11 @@ pub fn arange(count: usize) -> Result<Tensor> {
 /// # Errors
 /// `ValueError` for a step of zero, or if there are too many.
 #[track_caller]
-pub fn arange_step(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<Tensor> {
+pub fn arange_step(
+    start: impl Into<Scalar>,
+    stop: impl Into<Scalar>,
+    step: impl Into<Scalar>,
+) -> Result<Tensor> {
     let (start, stop, step) = (start.into(), stop.into(), step.into());
     let count = ((stop.to_f64() - start.to_f64()) / step.to_f64()).ceil().max(0.0);
     if step.to_f64() == 0.0 || count.is_nan() {
@@ -97,7 +101,11 @@ pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) ->
         return position.multiply(0.0)?.add(start);
     }
     let step = (stop - start) / steps as f64;
-    let scaled = if step == 0.0 { position.divide(steps as f64)?.multiply(stop - start)? } else { position.multiply(step)? };
+    let scaled = if step == 0.0 {
+        position.divide(steps as f64)?.multiply(stop - start)?
+    } else {
+        position.multiply(step)?
+    };
     let values = scaled.add(start)?;
     if !endpoint {
         return Ok(values);

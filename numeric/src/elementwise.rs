@@ -41,9 +41,9 @@ pub fn binary(op: BinaryOp, a: impl Into<Operand>, b: impl Into<Operand>) -> Res
 fn power_by_number(base: &Tensor, exponent: Scalar) -> Result<Option<Tensor>> {
     let integer = base.dtype().is_integer();
     match exponent {
-        Scalar::Int(exponent) if integer && exponent < 0 => {
-            Err(Error::here(GraphError::Value("integers to negative integer powers are not allowed".to_owned())))
-        }
+        Scalar::Int(exponent) if integer && exponent < 0 => Err(Error::here(GraphError::Value(
+            "integers to negative integer powers are not allowed".to_owned(),
+        ))),
         Scalar::Int(2) if base.dtype() != DType::Bool => Ok(Some(unary(UnaryOp::Square, base)?)),
         Scalar::Float(2.0) if base.dtype().kind() >= Kind::Float => Ok(Some(unary(UnaryOp::Square, base)?)),
         Scalar::Float(0.5) if base.dtype().is_float() => Ok(Some(unary(UnaryOp::Sqrt, base)?)),
@@ -268,7 +268,8 @@ impl Tensor {
     #[track_caller]
     pub fn astype_same_kind(&self, dtype: DType) -> Result<Tensor> {
         if !can_cast_same_kind(self.dtype(), dtype) {
-            let message = format!("cannot cast from {} to {dtype} according to the rule 'same_kind'", self.dtype());
+            let message =
+                format!("cannot cast from {} to {dtype} according to the rule 'same_kind'", self.dtype());
             return Err(Error::here(GraphError::Type(message)));
         }
         self.astype(dtype)

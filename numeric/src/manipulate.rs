@@ -33,7 +33,10 @@ impl Tensor {
     /// `ValueError` if `order` is no permutation of the axes, `AxisError` if an axis does not exist.
     #[track_caller]
     pub fn transpose(&self, order: &[i64]) -> Result<Tensor> {
-        let order = order.iter().map(|&axis| normalize_axis(axis, self.ndim()).blame()).collect::<Result<Vec<_>>>()?;
+        let order = order
+            .iter()
+            .map(|&axis| normalize_axis(axis, self.ndim()).blame())
+            .collect::<Result<Vec<_>>>()?;
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if sorted != (0..self.ndim()).collect::<Vec<_>>() {
@@ -60,7 +63,8 @@ impl Tensor {
     /// `AxisError` if an axis does not exist.
     #[track_caller]
     pub fn moveaxis(&self, from: i64, to: i64) -> Result<Tensor> {
-        let (from, to) = (normalize_axis(from, self.ndim()).blame()?, normalize_axis(to, self.ndim()).blame()?);
+        let (from, to) =
+            (normalize_axis(from, self.ndim()).blame()?, normalize_axis(to, self.ndim()).blame()?);
         let mut order: Vec<usize> = (0..self.ndim()).filter(|&axis| axis != from).collect();
         order.insert(to, from);
         self.viewed("moveaxis", View::permute(self.shape(), &order))
@@ -167,7 +171,11 @@ impl Tensor {
         let (row, column) = ((-offset).max(0), offset.max(0));
         let len = (rows - row).min(columns - column).max(0) as usize;
         let mut axes: Vec<AxisMap> = (0..rank - 2).map(AxisMap::identity).collect();
-        axes.extend([row, column].map(|start| AxisMap { start: start as usize, step: 1, axis: Some(rank - 2) }));
+        axes.extend([row, column].map(|start| AxisMap {
+            start: start as usize,
+            step: 1,
+            axis: Some(rank - 2),
+        }));
         let mut shape = self.shape()[..rank - 2].to_vec();
         shape.push(len);
         self.viewed("diagonal", View { shape, axes })
@@ -183,7 +191,8 @@ fn complete_shape(size: u64, shape: &[i64]) -> std::result::Result<Vec<usize>, G
     if shape.iter().any(|&extent| extent < -1) {
         return Err(GraphError::Value("negative dimensions are not allowed".to_owned()));
     }
-    let known: Vec<usize> = shape.iter().filter(|&&extent| extent != -1).map(|&extent| extent as usize).collect();
+    let known: Vec<usize> =
+        shape.iter().filter(|&&extent| extent != -1).map(|&extent| extent as usize).collect();
     check_shape(&known)?;
     let product = element_count(&known);
     let missing = match unknown {

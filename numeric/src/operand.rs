@@ -59,7 +59,9 @@ impl Operand {
             Operand::Number(scalar) => {
                 let dtype = weak_dtype(scalar, dtype);
                 if !fits(scalar, dtype) {
-                    return Err(Error::here(GraphError::Overflow(format!("{scalar} is out of bounds for {dtype}"))));
+                    return Err(Error::here(GraphError::Overflow(format!(
+                        "{scalar} is out of bounds for {dtype}"
+                    ))));
                 }
                 constant(scalar, dtype)
             }
@@ -134,4 +136,3 @@ pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
     }
     Tensor::apply(tharsis_graph::ops::Cast(dtype), &[tensor])
 }
-

@@ -56,7 +56,9 @@ impl Generator {
     #[track_caller]
     pub fn uniform(&self, low: f64, high: f64, shape: &[usize]) -> Result<Tensor> {
         if !(high - low).is_finite() {
-            return Err(Error::here(GraphError::Overflow("high - low range exceeds valid bounds".to_owned())));
+            return Err(Error::here(GraphError::Overflow(
+                "high - low range exceeds valid bounds".to_owned(),
+            )));
         }
         self.random(shape)?.multiply(high - low)?.add(low)
     }

@@ -262,7 +262,11 @@ impl Tensor {
 
     #[track_caller]
     fn without_nan(&self, replacement: Scalar) -> Result<Tensor> {
-        if self.dtype().kind() < Kind::Float { Ok(self.clone()) } else { where_(&self.isnan()?, replacement, self) }
+        if self.dtype().kind() < Kind::Float {
+            Ok(self.clone())
+        } else {
+            where_(&self.isnan()?, replacement, self)
+        }
     }
 
     #[track_caller]
@@ -287,7 +291,11 @@ impl Tensor {
         let axis = match (&axes.axes, self.axes_of(&axes)?.as_slice()) {
             (None, _) => None,
             (Some(_), &[axis]) => Some(axis),
-            _ => return Err(Error::here(GraphError::Value("argmin and argmax take one axis or none".to_owned()))),
+            _ => {
+                return Err(Error::here(GraphError::Value(
+                    "argmin and argmax take one axis or none".to_owned(),
+                )));
+            }
         };
         Tensor::apply(ArgExtreme { fold, axis, keepdims: axes.keepdims }, &[self])
     }

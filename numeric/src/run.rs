@@ -21,7 +21,9 @@ pub fn default_executor() -> &'static dyn Executor {
 /// Bytes of memory of this machine; 4 GiB where it does not say.
 fn memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let kib = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kib.map_or(4 << 30, |kib| kib << 10)
 }
 
@@ -33,7 +35,8 @@ fn memory_bytes() -> u64 {
 pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Metrics)> {
     let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
     let outcome = run(&nodes, executor).blame()?;
-    let tensors = outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[])).collect::<Result<_>>()?;
+    let tensors =
+        outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[])).collect::<Result<_>>()?;
     Ok((tensors, outcome.metrics))
 }
 
@@ -153,12 +156,16 @@ fn gather_elements<T: Element>(tensor: &Resident) -> std::result::Result<Chunk, 
         let base = origin.iter().zip(&strides).map(|(&at, &stride)| at as i64 * stride).sum();
         let elements = chunk.to_vec::<T>()?;
         let mut at = 0;
-        tharsis_kernels::layout::Layout::new(&extents, &strides, base).for_each_run(0, elements.len(), |run| {
-            for (i, &x) in elements[at..at + run.len].iter().enumerate() {
-                to[(run.offset + i as i64 * run.stride) as usize] = x;
-            }
-            at += run.len;
-        });
+        tharsis_kernels::layout::Layout::new(&extents, &strides, base).for_each_run(
+            0,
+            elements.len(),
+            |run| {
+                for (i, &x) in elements[at..at + run.len].iter().enumerate() {
+                    to[(run.offset + i as i64 * run.stride) as usize] = x;
+                }
+                at += run.len;
+            },
+        );
     }
     Ok(Chunk::contiguous(tensor.dtype, &shape, out)?)
 }

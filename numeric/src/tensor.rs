@@ -59,6 +59,12 @@ impl Tensor {
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape = tharsis_graph::error::shape_text(self.shape());
-        write!(f, "Tensor({}, shape={shape}, dtype={}, {} bytes)", self.node.op().name(), self.dtype(), self.nbytes())
+        write!(
+            f,
+            "Tensor({}, shape={shape}, dtype={}, {} bytes)",
+            self.node.op().name(),
+            self.dtype(),
+            self.nbytes()
+        )
     }
 }

@@ -26,9 +26,15 @@ pub struct Expr {
 pub enum ExprKind {
     Const(Scalar),
     /// A function of the index; one stride per axis.
-    Index { form: IndexForm, map: IndexMap },
+    Index {
+        form: IndexForm,
+        map: IndexMap,
+    },
     /// Part of a stored tensor; one map per axis of the tensor.
-    Load { tensor: TensorId, axes: Vec<AxisMap> },
+    Load {
+        tensor: TensorId,
+        axes: Vec<AxisMap>,
+    },
     Cast(ExprId),
     Unary(UnaryOp, ExprId),
     Binary(BinaryOp, ExprId, ExprId),
@@ -269,7 +275,9 @@ impl Lowering<'_> {
     pub(super) fn args(&self, id: ExprId) -> Vec<ExprId> {
         match &self.exprs[id].kind {
             ExprKind::Const(_) | ExprKind::Index { .. } | ExprKind::Load { .. } => Vec::new(),
-            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::RowFold(_, a) | ExprKind::Tiled(a, _) => vec![*a],
+            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::RowFold(_, a) | ExprKind::Tiled(a, _) => {
+                vec![*a]
+            }
             ExprKind::Binary(_, a, b) => vec![*a, *b],
             ExprKind::Where(a, b, c) => vec![*a, *b, *c],
         }

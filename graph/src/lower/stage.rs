@@ -2,7 +2,7 @@
 
 use super::{ExprId, ExprKind, Lowering};
 use crate::error::Error;
-use crate::plan::{AxisMap, Input, Kernel, Stage, StageOutput, TensorId, TensorSpec};
+use crate::plan::{AxisMap, Input, Kernel, Operand, Stage, StageOutput, TensorId, TensorSpec};
 use crate::tiling::{AxisTiling, Tiling};
 use std::collections::HashMap;
 use tharsis_kernels::program::{Output, Program, Step, StepOp};
@@ -84,7 +84,12 @@ impl Lowering<'_> {
         Ok(partial)
     }
 
-    fn fold_stage(
+    /// Folds each chunk of a grid over `axes`, whose extents become the number of chunks. Returns one tensor per
+    /// component of the fold.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn fold_stage(
         &mut self,
         fold: Fold,
         args: &[ExprId],
@@ -100,8 +105,10 @@ impl Lowering<'_> {
         }
         let offset = vec![0; grid.axes.len()];
         let dtypes: Vec<DType> = fold.components(self.exprs[args[0]].dtype);
-        let tensors: Vec<TensorId> =
-            dtypes.into_iter().map(|dtype| self.add_tensor(TensorSpec { dtype, tiling: tiling.clone() })).collect();
+        let tensors: Vec<TensorId> = dtypes
+            .into_iter()
+            .map(|dtype| self.add_tensor(TensorSpec { dtype, tiling: tiling.clone() }))
+            .collect();
         let outputs = tensors.iter().map(|&tensor| StageOutput { tensor, offset: offset.clone() }).collect();
         self.add_fused(fused, grid, outputs);
         Ok(tensors)
@@ -122,8 +129,52 @@ impl Lowering<'_> {
     }
 
     fn add_fused(&mut self, fused: Fused, grid: Tiling, outputs: Vec<StageOutput>) {
+        let operand = Operand { program: fused.program, inputs: fused.inputs, per_chunk: None };
+        self.add_kernel(Kernel::Fused, grid, vec![operand], outputs);
+    }
+
+    /// Adds a stage, labelled with the operator being lowered.
+    pub fn add_kernel(
+        &mut self,
+        kernel: Kernel,
+        grid: Tiling,
+        operands: Vec<Operand>,
+        outputs: Vec<StageOutput>,
+    ) {
         let label = self.label.to_owned();
-        self.add_stage(Stage { label, kernel: Kernel::Fused(fused.program), grid, inputs: fused.inputs, outputs });
+        self.add_stage(Stage { label, kernel, grid, operands, outputs });
+    }
+
+    /// A program that yields the values of `expr`, for stages that take chunks of it.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn operand(&self, expr: ExprId) -> Result<Operand, Error> {
+        let mut fused = self.fuse(&[expr])?;
+        fused.program.outputs.push(Output::Store(fused.values[&expr]));
+        Ok(Operand { program: fused.program, inputs: fused.inputs, per_chunk: None })
+    }
+
+    /// A program that yields the values of `expr`, which has one element per chunk of the grid along `axis`.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn operand_per_chunk(&self, expr: ExprId, axis: usize) -> Result<Operand, Error> {
+        Ok(Operand { per_chunk: Some(axis), ..self.operand(expr)? })
+    }
+
+    /// A new tensor of this grid, filled by one stage.
+    pub fn add_stage_tensor(
+        &mut self,
+        kernel: Kernel,
+        grid: Tiling,
+        operands: Vec<Operand>,
+        dtype: DType,
+    ) -> TensorId {
+        let tensor = self.add_tensor(TensorSpec { dtype, tiling: grid.clone() });
+        let offset = vec![0; grid.axes.len()];
+        self.add_kernel(kernel, grid, operands, vec![StageOutput { tensor, offset }]);
+        tensor
     }
 
     /// One program that computes all of `roots`, which have one shape.
@@ -138,7 +189,11 @@ impl Lowering<'_> {
                 ExprKind::Const(scalar) => StepOp::Const(*scalar),
                 ExprKind::Index { form, map } => StepOp::Index { index: form.clone(), map: *map },
                 ExprKind::Load { tensor, axes } => {
-                    fused.inputs.push(Input { tensor: *tensor, axes: axes.clone(), trailing: trailing.clone() });
+                    fused.inputs.push(Input {
+                        tensor: *tensor,
+                        axes: axes.clone(),
+                        trailing: trailing.clone(),
+                    });
                     StepOp::Load { input: fused.inputs.len() - 1 }
                 }
                 ExprKind::Cast(a) => StepOp::Cast(value(a)),

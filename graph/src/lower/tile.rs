@@ -32,12 +32,21 @@ impl Lowering<'_> {
         let free: Vec<usize> = (0..shape.len()).filter(|&axis| wishes[axis].is_none()).collect();
         let free_shape: Vec<usize> = free.iter().map(|&axis| shape[axis]).collect();
         // Wishes bind: the other axes are cut only where the wished chunks leave far too much.
-        let keep_whole = wishes.iter().any(Option::is_some) && wished * element_count(&free_shape) <= elements.max(WISHED_ELEMENTS);
-        let rest = if keep_whole { Tiling::whole(&free_shape) } else { Tiling::rows(&free_shape, elements / wished.max(1)) };
+        let keep_whole = wishes.iter().any(Option::is_some)
+            && wished * element_count(&free_shape) <= elements.max(WISHED_ELEMENTS);
+        let rest = if keep_whole {
+            Tiling::whole(&free_shape)
+        } else {
+            Tiling::rows(&free_shape, elements / wished.max(1))
+        };
         let mut rest = rest.axes.into_iter();
         let whole = |axis: usize| AxisTiling::whole(shape[axis]);
         let axes = wishes.into_iter().enumerate();
-        Tiling { axes: axes.map(|(axis, wish)| wish.unwrap_or_else(|| rest.next().unwrap_or_else(|| whole(axis)))).collect() }
+        Tiling {
+            axes: axes
+                .map(|(axis, wish)| wish.unwrap_or_else(|| rest.next().unwrap_or_else(|| whole(axis))))
+                .collect(),
+        }
     }
 
     /// What users asked for, the wish nearest to the result first.
@@ -96,9 +105,12 @@ impl Lowering<'_> {
             (self.exprs[id].dtype.size_bytes() * width) as u64
         };
         let bytes_per_element: u64 = kept.map(element_bytes).sum();
-        let bytes = (self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64)).min(CHUNK_BYTES_MAX);
-        let by_memory = if bytes_per_element == 0 { u64::MAX } else { bytes / bytes_per_element / self.limits.shrink };
-        let by_share = element_count(shape).div_ceil(TASKS_PER_THREAD * self.limits.threads as u64).max(ELEMENTS_MIN);
+        let bytes =
+            (self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64)).min(CHUNK_BYTES_MAX);
+        let by_memory =
+            if bytes_per_element == 0 { u64::MAX } else { bytes / bytes_per_element / self.limits.shrink };
+        let by_share =
+            element_count(shape).div_ceil(TASKS_PER_THREAD * self.limits.threads as u64).max(ELEMENTS_MIN);
         by_time.min(by_memory).min(by_share).max(1)
     }
 }

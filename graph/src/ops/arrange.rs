@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering};
 use crate::node::{Meta, Operator};
-use crate::plan::{Kernel, Stage, StageOutput, TensorSpec};
+use crate::plan::{Kernel, TensorSpec};
 use crate::shape::element_count;
 use crate::tiling::{AxisTiling, Tiling};
 
@@ -23,7 +23,8 @@ impl Operator for Concatenate {
         let mut shape = inputs[0].shape.clone();
         let fits = |meta: &&&Meta| {
             let others = meta.shape.iter().zip(&shape).enumerate();
-            meta.shape.len() == shape.len() && others.into_iter().all(|(axis, (a, b))| axis == self.axis || a == b)
+            meta.shape.len() == shape.len()
+                && others.into_iter().all(|(axis, (a, b))| axis == self.axis || a == b)
         };
         if inputs.iter().filter(fits).count() != inputs.len() {
             let shapes = inputs.iter().map(|meta| meta.shape.clone()).collect();
@@ -38,14 +39,16 @@ impl Operator for Concatenate {
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let parts: Vec<ExprId> =
             inputs.iter().copied().filter(|&part| lowering.expr(part).shape[self.axis] != 0).collect();
-        let Some(&largest) = parts.iter().max_by_key(|&&part| element_count(&lowering.expr(part).shape)) else {
+        let Some(&largest) = parts.iter().max_by_key(|&&part| element_count(&lowering.expr(part).shape))
+        else {
             return Ok(inputs[0]);
         };
         if let [only] = parts[..] {
             return Ok(only);
         }
         let common = lowering.tile(&[largest], true);
-        let cuts: Vec<AxisTiling> = parts.iter().map(|&part| lowering.tile(&[part], true).axes[self.axis].clone()).collect();
+        let cuts: Vec<AxisTiling> =
+            parts.iter().map(|&part| lowering.tile(&[part], true).axes[self.axis].clone()).collect();
         let lengths: Vec<usize> =
             cuts.iter().flat_map(|cut| (0..cut.count()).map(|piece| cut.piece(piece).1)).collect();
         let mut tiling = common;
@@ -77,7 +80,8 @@ impl Operator for Reshape {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
         if element_count(&self.shape) != element_count(&inputs[0].shape) {
-            let message = format!("cannot reshape array of shape {:?} into shape {:?}", inputs[0].shape, self.shape);
+            let message =
+                format!("cannot reshape array of shape {:?} into shape {:?}", inputs[0].shape, self.shape);
             return Err(Error::Value(message));
         }
         Ok(Meta { shape: self.shape.clone(), dtype: inputs[0].dtype })
@@ -93,15 +97,7 @@ impl Operator for Reshape {
         let tensor = lowering.store(inputs[0])?;
         let from = lowering.tensor(tensor).tiling.clone();
         let grid = reshaped_grid(&from, &out.shape);
-        let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: grid.clone() });
-        let offset = vec![0; grid.axes.len()];
-        lowering.add_stage(Stage {
-            label: self.name().to_owned(),
-            kernel: Kernel::Reshape { tensor },
-            grid,
-            inputs: vec![],
-            outputs: vec![StageOutput { tensor: made, offset }],
-        });
+        let made = lowering.add_stage_tensor(Kernel::Reshape { tensor }, grid, vec![], out.dtype);
         Ok(lowering.load(made))
     }
 }
@@ -120,17 +116,25 @@ impl Lowering<'_> {
             ExprKind::Const(scalar) => ExprKind::Const(scalar),
             ExprKind::Index { form, map } => {
                 let step = *form.strides.last()?;
-                let scaled: Vec<i64> =
-                    tharsis_kernels::layout::c_strides(&from.shape).iter().map(|stride| stride * step).collect();
+                let scaled: Vec<i64> = tharsis_kernels::layout::c_strides(&from.shape)
+                    .iter()
+                    .map(|stride| stride * step)
+                    .collect();
                 if form.strides != scaled {
                     return None;
                 }
-                let strides = tharsis_kernels::layout::c_strides(shape).iter().map(|stride| stride * step).collect();
-                ExprKind::Index { form: tharsis_kernels::program::IndexForm { offset: form.offset, strides }, map }
+                let strides =
+                    tharsis_kernels::layout::c_strides(shape).iter().map(|stride| stride * step).collect();
+                ExprKind::Index {
+                    form: tharsis_kernels::program::IndexForm { offset: form.offset, strides },
+                    map,
+                }
             }
             ExprKind::Cast(a) => ExprKind::Cast(self.reshaped(a, shape)?),
             ExprKind::Unary(op, a) => ExprKind::Unary(op, self.reshaped(a, shape)?),
-            ExprKind::Binary(op, a, b) => ExprKind::Binary(op, self.reshaped(a, shape)?, self.reshaped(b, shape)?),
+            ExprKind::Binary(op, a, b) => {
+                ExprKind::Binary(op, self.reshaped(a, shape)?, self.reshaped(b, shape)?)
+            }
             _ => return None,
         };
         Some(self.add(shape, from.dtype, kind))

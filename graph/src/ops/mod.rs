@@ -6,12 +6,16 @@
 
 mod arrange;
 mod elementwise;
+mod matmul;
 mod reduce;
+mod scan;
 mod source;
 mod view;
 
 pub use arrange::{Concatenate, Reshape};
 pub use elementwise::{Binary, Cast, Unary, Where};
+pub use matmul::MatMul;
 pub use reduce::{ArgExtreme, Moment, Reduce};
+pub use scan::Cumulative;
 pub use source::{Full, Indexed, Resident};
 pub use view::{Rechunk, Viewed};

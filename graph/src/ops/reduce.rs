@@ -27,7 +27,9 @@ impl Operator for Reduce {
         let out = reduced_shape(shape, &self.axes, self.keepdims);
         if matches!(self.fold, Fold::Max | Fold::Min) && reduced == 0 && !out.contains(&0) {
             let operation = if self.fold == Fold::Max { "maximum" } else { "minimum" };
-            return Err(Error::Value(format!("zero-size array to reduction operation {operation} which has no identity")));
+            return Err(Error::Value(format!(
+                "zero-size array to reduction operation {operation} which has no identity"
+            )));
         }
         let dtype = match self.fold {
             Fold::All | Fold::Any => DType::Bool,

@@ -1,25 +1,26 @@
 //! One task of a plan: what it reads, and running it. Pure functions of the plan, the task and the chunks.
 
+mod region;
+mod reshape;
+
 use crate::error::Error;
-use crate::plan::{ChunkId, Input, Kernel, Plan, StageOutput, TaskId, TensorSpec};
-use crate::tiling::Tiling;
+use crate::plan::{ChunkId, Kernel, Operand, Plan, Product, Stage, StageOutput, TaskId, TensorSpec};
+use crate::tiling::{AxisTiling, Tiling};
+use region::{Region, read};
 use std::sync::Arc;
-use tharsis_kernels::layout::{Layout, Run, c_strides};
-use tharsis_kernels::{Buffer, Chunk, Compiled, Element, Place, Scratch, with_element};
+use tharsis_kernels::product::Accumulator;
+use tharsis_kernels::program::{Output, StepOp};
+use tharsis_kernels::{Chunk, Compiled, Place, Scratch};
 
 /// A plan with its programs compiled: made once per plan and process.
 #[derive(Debug)]
 pub struct Runnable {
     plan: Arc<Plan>,
-    stages: Vec<Compiled>,
+    stages: Vec<Vec<Compiled>>,
 }
 
-/// A task's place in its stage's domain.
-#[derive(Clone, Debug, Default)]
-struct Region {
-    origin: Vec<usize>,
-    extents: Vec<usize>,
-}
+/// The chunks that a task reads, as executors hand them over.
+pub type Chunks<'a> = &'a [(ChunkId, Arc<Chunk>)];
 
 impl Runnable {
     /// Compiles all programs of a plan.
@@ -27,10 +28,9 @@ impl Runnable {
     /// # Errors
     /// `Kernel` if a program is malformed.
     pub fn new(plan: Arc<Plan>) -> Result<Runnable, Error> {
-        let compile = |kernel: &Kernel| match kernel {
-            Kernel::Fused(program) => Compiled::new(program.clone()),
-        };
-        let stages = plan.stages.iter().map(|stage| compile(&stage.kernel)).collect::<Result<_, _>>()?;
+        let compile = |operand: &Operand| Compiled::new(operand.program.clone());
+        let of_stage = |stage: &crate::plan::Stage| stage.operands.iter().map(compile).collect();
+        let stages = plan.stages.iter().map(of_stage).collect::<Result<_, _>>()?;
         Ok(Runnable { plan, stages })
     }
 
@@ -39,27 +39,68 @@ impl Runnable {
         &self.plan
     }
 
-    /// Bytes that a task of this stage needs beside inputs and outputs.
+    /// Bytes that a task of this stage needs beside inputs and outputs, at most.
     pub fn scratch_bytes(&self, stage: usize) -> u64 {
-        let inputs = &self.plan.stages[stage].inputs;
-        let assembled: u64 = inputs.iter().map(|input| self.assembled_bytes_max(stage, input)).sum();
-        self.stages[stage].scratch_bytes() as u64 + assembled
+        let Stage { kernel, grid, operands, .. } = &self.plan.stages[stage];
+        let registers: usize = self.stages[stage].iter().map(Compiled::scratch_bytes).sum();
+        let mut bytes = registers as u64;
+        let largest = |axes: &[AxisTiling]| axes.iter().map(|axis| axis.longest() as u64).product::<u64>();
+        match kernel {
+            Kernel::Fused => {
+                bytes += operands
+                    .iter()
+                    .map(|operand| region::copied_bytes_max(&self.plan, grid, operand))
+                    .sum::<u64>()
+            }
+            Kernel::Reshape { .. } => {}
+            Kernel::Whole(_) => {
+                let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
+                bytes += operands.iter().map(of_operand).sum::<u64>();
+            }
+            Kernel::Product(product) => {
+                let split = usize::from(product.split);
+                let rank = grid.axes.len();
+                let (rows, columns) =
+                    (grid.axes[rank - 2].longest() as u64, grid.axes[rank - 1].longest() as u64);
+                let batch = largest(&grid.axes[split..rank - 2]);
+                // A tile as computed, and again in the order that the product likes.
+                let tiles = (rows + columns) * product.depth.longest() as u64;
+                bytes += 2 * batch * tiles * product.dtype.size_bytes() as u64;
+            }
+        }
+        bytes
     }
 
     /// Appends the chunks that a task reads, in the order in which [`Runnable::run`] wants them, each once.
     pub fn inputs(&self, task: TaskId, chunks: &mut Vec<ChunkId>) {
         let stage = &self.plan.stages[task.stage as usize];
+        let region = Region::of(&stage.grid, task.index as usize);
         let first = chunks.len();
-        let region = region(&stage.grid, task.index as usize);
-        for input in &stage.inputs {
-            let tiling = &self.plan.tensors[input.tensor].tiling;
-            let spans = spans(input, &region);
-            for_each_chunk(tiling, &spans, |index, _| {
-                let id = ChunkId { tensor: input.tensor as u32, index: index as u32 };
-                if !chunks[first..].contains(&id) {
-                    chunks.push(id);
+        let mut enter = |id: ChunkId| {
+            if !chunks[first..].contains(&id) {
+                chunks.push(id);
+            }
+        };
+        match &stage.kernel {
+            Kernel::Fused | Kernel::Whole(_) => {
+                for operand in &stage.operands {
+                    region::touched(
+                        &self.plan,
+                        operand,
+                        &region.of_operand(&stage.grid, operand),
+                        &mut enter,
+                    );
                 }
-            });
+            }
+            Kernel::Reshape { tensor } => reshape::touched(&self.plan, *tensor, stage, &region, &mut enter),
+            Kernel::Product(product) => {
+                for piece in pieces(product, &region) {
+                    let [left, right] = factor_regions(product, &region, piece);
+                    for (operand, region) in stage.operands.iter().rev().zip([&right, &left]) {
+                        region::touched(&self.plan, operand, region, &mut enter);
+                    }
+                }
+            }
         }
     }
 
@@ -76,223 +117,113 @@ impl Runnable {
     ///
     /// # Errors
     /// What the kernels refuse.
-    pub fn run(&self, task: TaskId, chunks: &[(ChunkId, Arc<Chunk>)], scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
+    pub fn run(&self, task: TaskId, chunks: Chunks<'_>, scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
         let stage = &self.plan.stages[task.stage as usize];
-        let region = region(&stage.grid, task.index as usize);
-        let inputs = stage.inputs.iter().map(|input| self.view(input, &region, chunks)).collect::<Result<Vec<_>, _>>()?;
+        let region = Region::of(&stage.grid, task.index as usize);
+        match &stage.kernel {
+            Kernel::Fused => self.operand(task.stage, 0, &region, chunks, scratch),
+            Kernel::Reshape { tensor } => {
+                Ok(vec![reshape::gather(&self.plan, *tensor, stage, &region, chunks)?])
+            }
+            Kernel::Product(product) => {
+                Ok(vec![self.product(task.stage, product, &region, chunks, scratch)?])
+            }
+            Kernel::Whole(function) => {
+                let mut args = Vec::with_capacity(stage.operands.len());
+                for (index, operand) in stage.operands.iter().enumerate() {
+                    let region = region.of_operand(&stage.grid, operand);
+                    args.extend(self.operand(task.stage, index, &region, chunks, scratch)?);
+                }
+                Ok(function.run(&args)?)
+            }
+        }
+    }
+
+    /// What an operand's program yields over a region.
+    fn operand(
+        &self,
+        stage: u32,
+        operand: usize,
+        region: &Region,
+        chunks: Chunks<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Chunk>, Error> {
+        let inputs = &self.plan.stages[stage as usize].operands[operand].inputs;
+        let inputs = inputs
+            .iter()
+            .map(|input| read(&self.plan, input, region, chunks))
+            .collect::<Result<Vec<_>, _>>()?;
+        let compiled = &self.stages[stage as usize][operand];
         let place = Place { origin: &region.origin, extents: &region.extents };
-        Ok(self.stages[task.stage as usize].run(place, &inputs, scratch)?)
+        Ok(compiled.run(place, &inputs, scratch)?)
     }
 
-    /// The part of a tensor that `input` names, shaped as the task's domain: a view if it lies in one chunk, else a copy.
-    fn view(&self, input: &Input, region: &Region, chunks: &[(ChunkId, Arc<Chunk>)]) -> Result<Chunk, Error> {
-        let tiling = &self.plan.tensors[input.tensor].tiling;
-        let spans = spans(input, region);
-        let shape = [region.extents.as_slice(), &input.trailing].concat();
-        let find = |index: usize| {
-            let id = ChunkId { tensor: input.tensor as u32, index: index as u32 };
-            let found = chunks.iter().find(|(key, _)| *key == id).map(|(_, chunk)| chunk);
-            found.ok_or_else(|| Error::Internal(format!("chunk {index} of tensor {} is missing", input.tensor)))
-        };
-        let mut touched = Vec::new();
-        for_each_chunk(tiling, &spans, |index, coordinates| touched.push((index, coordinates.to_vec())));
-        match touched.as_slice() {
-            [] => Ok(Chunk::contiguous(self.plan.tensors[input.tensor].dtype, &shape, Buffer::zeroed(0))?),
-            [(index, coordinates)] => {
-                let chunk = find(*index)?;
-                let starts = coordinates.iter().zip(&tiling.axes).map(|(&at, axis)| axis.piece(at).0 as i64);
-                let offset = spans.iter().zip(starts).zip(chunk.strides());
-                let offset = offset.fold(chunk.offset() as i64, |sum, ((span, start), &stride)| sum + (span.first - start) * stride);
-                let strides = domain_strides(input, shape.len(), chunk.strides(), |map_step| map_step);
-                Ok(Chunk::strided(chunk.dtype(), &shape, &strides, offset as usize, chunk.buffer().clone())?)
-            }
-            several => {
-                let parts = several.iter().map(|(index, at)| Ok((at.as_slice(), find(*index)?)));
-                let parts = parts.collect::<Result<Vec<_>, Error>>()?;
-                let dtype = self.plan.tensors[input.tensor].dtype;
-                let data = with_element!(dtype, T => assemble::<T>(tiling, &spans, &parts));
-                let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
-                let strides = domain_strides(input, shape.len(), &c_strides(&counts), |_| 1);
-                Ok(Chunk::strided(dtype, &shape, &strides, 0, data.into())?)
-            }
+    /// One factor of a product: a view if it is stored as it is, else computed.
+    fn factor(
+        &self,
+        stage: u32,
+        operand: usize,
+        region: &Region,
+        chunks: Chunks<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Chunk, Error> {
+        let Operand { program, inputs, .. } = &self.plan.stages[stage as usize].operands[operand];
+        let bare =
+            program.outputs == [Output::Store(0)] && matches!(program.steps[0].op, StepOp::Load { .. });
+        if bare && program.steps.len() == 1 {
+            return read(&self.plan, &inputs[0], region, chunks);
         }
+        let made = self.operand(stage, operand, region, chunks, scratch)?;
+        made.into_iter().next().ok_or_else(|| Error::Internal("an operand without a value".to_owned()))
     }
 
-    /// Bytes of the copy that a task makes of an input that lies in several chunks, at most.
-    fn assembled_bytes_max(&self, stage: usize, input: &Input) -> u64 {
-        let spec = &self.plan.tensors[input.tensor];
-        if spec.tiling.count() == 1 {
-            return 0;
-        }
-        let grid = &self.plan.stages[stage].grid;
-        let aligned = input.axes.iter().zip(&spec.tiling.axes).all(|(map, tiling)| match map.axis {
-            None => true,
-            Some(axis) if axis < grid.axes.len() => {
-                tiling.count() == 1 || (map.start == 0 && map.step == 1 && grid.axes[axis] == *tiling)
-            }
-            Some(_) => tiling.count() == 1,
-        });
-        if aligned {
-            return 0;
-        }
-        let count = |map: &crate::plan::AxisMap| match map.axis {
-            None => 1,
-            Some(axis) => match grid.axes.get(axis) {
-                Some(tiling) => tiling.longest() as u64,
-                None => input.trailing[axis - grid.axes.len()] as u64,
-            },
-        };
-        input.axes.iter().map(count).product::<u64>() * spec.dtype.size_bytes() as u64
-    }
-}
-
-/// Coordinates along one axis of a tensor: `count` of them, the first at `first`, `step` apart.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    first: i64,
-    step: i64,
-    count: usize,
-}
-
-impl Span {
-    /// Which of the coordinates lie in `start..start + len`: the first of them, and how many.
-    fn within(&self, start: usize, len: usize) -> (usize, usize) {
-        let (low, high) = (start as i64, (start + len) as i64);
-        let below = |bound: i64| -> i64 {
-            // How many leading coordinates come before the bound, in the direction of the step.
-            let count = self.count as i64;
-            match self.step {
-                0 => if self.first < bound { count } else { 0 },
-                step if step > 0 => ((bound - self.first + step - 1).div_euclid(step)).clamp(0, count),
-                step => ((self.first - bound).div_euclid(-step) + 1).clamp(0, count),
-            }
-        };
-        if self.step < 0 {
-            // Coordinates at or above a bound come first.
-            let (above_high, above_low) = (below(high), below(low));
-            (above_high as usize, (above_low - above_high) as usize)
-        } else {
-            let (before_low, before_high) = (below(low), below(high));
-            (before_low as usize, (before_high - before_low) as usize)
-        }
-    }
-}
-
-fn region(grid: &Tiling, index: usize) -> Region {
-    let mut region = Region::default();
-    grid.chunk(index, &mut region.origin, &mut region.extents);
-    region
-}
-
-fn spans(input: &Input, region: &Region) -> Vec<Span> {
-    let rank = region.origin.len();
-    let span = |map: &crate::plan::AxisMap| match map.axis {
-        None => Span { first: map.start as i64, step: 0, count: 1 },
-        Some(axis) if axis < rank => Span {
-            first: map.start as i64 + map.step * region.origin[axis] as i64,
-            step: map.step,
-            count: region.extents[axis],
-        },
-        Some(axis) => Span { first: map.start as i64, step: map.step, count: input.trailing[axis - rank] },
-    };
-    input.axes.iter().map(span).collect()
-}
-
-/// Calls `visit` with number and grid coordinates of each chunk in which a selected element lies.
-fn for_each_chunk(tiling: &Tiling, spans: &[Span], mut visit: impl FnMut(usize, &[usize])) {
-    if spans.iter().any(|span| span.count == 0) {
-        return;
-    }
-    let piece_range = |(span, axis): (&Span, &crate::tiling::AxisTiling)| {
-        let last = span.first + span.step * (span.count as i64 - 1);
-        (axis.find(span.first.min(last) as usize), axis.find(span.first.max(last) as usize))
-    };
-    let ranges: Vec<(usize, usize)> = spans.iter().zip(&tiling.axes).map(piece_range).collect();
-    let mut at: Vec<usize> = ranges.iter().map(|range| range.0).collect();
-    loop {
-        let selected = |axis: usize| {
-            let (start, len) = tiling.axes[axis].piece(at[axis]);
-            ranges[axis].0 == ranges[axis].1 || spans[axis].within(start, len).1 != 0
-        };
-        if (0..at.len()).all(selected) {
-            visit(tiling.number(&at), &at);
-        }
-        let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] < ranges[axis].1) else { return };
-        at[axis] += 1;
-        for later in axis + 1..at.len() {
-            at[later] = ranges[later].0;
-        }
-    }
-}
-
-/// Strides of the view over the domain, from strides over the tensor's axes.
-fn domain_strides(input: &Input, rank: usize, strides: &[i64], step: impl Fn(i64) -> i64) -> Vec<i64> {
-    let mut out = vec![0; rank];
-    for (map, stride) in input.axes.iter().zip(strides) {
-        if let Some(axis) = map.axis {
-            out[axis] += step(map.step) * stride;
-        }
-    }
-    out
-}
-
-/// Copies the selected elements of several chunks into one array in C order of the tensor's axes.
-fn assemble<T: Element>(tiling: &Tiling, spans: &[Span], parts: &[(&[usize], &Arc<Chunk>)]) -> Buffer {
-    let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
-    let total: usize = counts.iter().product();
-    let mut data = Buffer::zeroed(total * std::mem::size_of::<T>());
-    let to_strides = c_strides(&counts);
-    let to = data.elements_mut::<T>();
-    for (at, chunk) in parts {
-        let (mut extents, mut from_strides) = (Vec::new(), Vec::new());
-        let (mut from_base, mut to_base) = (chunk.offset() as i64, 0i64);
-        for (axis, span) in spans.iter().enumerate() {
-            let (start, len) = tiling.axes[axis].piece(at[axis]);
-            let (first, count) = span.within(start, len);
-            extents.push(count);
-            from_strides.push(span.step * chunk.strides()[axis]);
-            from_base += (span.first + span.step * first as i64 - start as i64) * chunk.strides()[axis];
-            to_base += first as i64 * to_strides[axis];
-        }
-        copy_box(chunk.buffer().elements::<T>(), (&from_strides, from_base), to, (&to_strides, to_base), &extents);
-    }
-    data
-}
-
-/// Copies a box of elements between two strided arrays.
-fn copy_box<T: Element>(
-    from: &[T],
-    (from_strides, from_base): (&[i64], i64),
-    to: &mut [T],
-    (to_strides, to_base): (&[i64], i64),
-    extents: &[usize],
-) {
-    let rows: usize = extents.iter().rev().skip(1).product();
-    let (Some(&len), Some(&stride)) = (extents.last(), from_strides.last()) else {
-        to[to_base as usize] = from[from_base as usize];
-        return;
-    };
-    // Rows are visited one by one in both arrays, so that the two walks stay in step.
-    let outer = &extents[..extents.len() - 1];
-    let walk = |strides: &[i64], base: i64| Layout::new(outer, &strides[..outer.len()], base);
-    let (from_rows, to_rows) = (walk(from_strides, from_base), walk(to_strides, to_base));
-    let mut from_offsets = Vec::with_capacity(rows);
-    let each = |run: Run, offsets: &mut Vec<i64>| offsets.extend((0..run.len as i64).map(|i| run.offset + i * run.stride));
-    from_rows.for_each_run(0, rows, |run| each(run, &mut from_offsets));
-    let mut row = 0;
-    to_rows.for_each_run(0, rows, |run| {
-        for i in 0..run.len as i64 {
-            let start = (run.offset + i * run.stride) as usize;
-            let target = &mut to[start..start + len];
-            let source = from_offsets[row];
-            row += 1;
-            if stride == 1 {
-                target.copy_from_slice(&from[source as usize..source as usize + len]);
+    fn product(
+        &self,
+        stage: u32,
+        product: &Product,
+        region: &Region,
+        chunks: Chunks<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Chunk, Error> {
+        let mut sum = Accumulator::new(product.dtype, &region.extents)?;
+        for piece in pieces(product, region) {
+            let [left, right] = factor_regions(product, region, piece);
+            if product.gram {
+                let right = self.factor(stage, 0, &right, chunks, scratch)?;
+                sum.add(&right.transposed()?, &right)?;
             } else {
-                target.iter_mut().enumerate().for_each(|(j, x)| *x = from[(source + j as i64 * stride) as usize]);
+                let left = self.factor(stage, 0, &left, chunks, scratch)?;
+                let right = self.factor(stage, 1, &right, chunks, scratch)?;
+                sum.add(&left, &right)?;
             }
         }
-    });
+        Ok(sum.finish()?)
+    }
+}
+
+fn program_element_bytes(operand: &Operand) -> u64 {
+    operand.program.steps.iter().map(|step| step.dtype.size_bytes() as u64).max().unwrap_or(0)
+}
+
+/// The pieces of the depth that a task does: first element and length of each.
+fn pieces(product: &Product, region: &Region) -> Vec<(usize, usize)> {
+    match product.split {
+        true => vec![product.depth.piece(region.origin[0])],
+        false => (0..product.depth.count()).map(|index| product.depth.piece(index)).collect(),
+    }
+}
+
+/// The parts of the two factors, (.., m, k) and (.., k, n), for one piece of the depth.
+fn factor_regions(product: &Product, region: &Region, (start, len): (usize, usize)) -> [Region; 2] {
+    let split = usize::from(product.split);
+    let tile = Region { origin: region.origin[split..].to_vec(), extents: region.extents[split..].to_vec() };
+    let rank = tile.origin.len();
+    let with_depth = |axis: usize| {
+        let mut factor = tile.clone();
+        (factor.origin[axis], factor.extents[axis]) = (start, len);
+        factor
+    };
+    [with_depth(rank - 1), with_depth(rank - 2)]
 }
 
 fn output_index(grid: &Tiling, spec: &TensorSpec, output: &StageOutput, mut index: usize) -> u32 {

@@ -1,0 +1,146 @@
+//! Matrix products.
+
+use crate::error::Error;
+use crate::lower::{ExprId, Lowering, View};
+use crate::node::{Meta, Operator};
+use crate::plan::{Kernel, Product};
+use crate::shape::{broadcast, element_count};
+use crate::tiling::{AxisTiling, Tiling};
+use tharsis_kernels::{DType, Fold, promote};
+
+/// (.., m, k) x (.., k, n) to (.., m, n); leading axes are broadcast.
+#[derive(Clone, Copy, Debug)]
+pub struct MatMul;
+
+impl Operator for MatMul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let (a, b) = (&inputs[0].shape, &inputs[1].shape);
+        let refuse = |reason: &str| {
+            let shapes = vec![a.clone(), b.clone()];
+            Err(Error::Shape { function: "matmul", shapes, reason: reason.to_owned() })
+        };
+        let ([a_batch @ .., m, a_depth], [b_batch @ .., b_depth, n]) = (a.as_slice(), b.as_slice()) else {
+            return refuse("both need two axes");
+        };
+        if a_depth != b_depth {
+            return refuse(&format!("the inner extents {a_depth} and {b_depth} differ"));
+        }
+        let mut shape = broadcast("matmul", &[a_batch, b_batch])?;
+        shape.extend([*m, *n]);
+        Ok(Meta { shape, dtype: promote(inputs[0].dtype, inputs[1].dtype) })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let dtype = out.dtype.compute();
+        let rank = out.shape.len();
+        let depth = lowering.expr(inputs[0]).shape.last().copied().unwrap_or(1);
+        let mut factors = [0; 2];
+        for (side, factor) in factors.iter_mut().enumerate() {
+            let wide = lowering.cast(inputs[side], dtype);
+            let mut shape = out.shape.clone();
+            shape[rank - 1 - side] = depth;
+            let view = View::broadcast(&lowering.expr(wide).shape, &shape);
+            *factor = lowering.view(wide, &view);
+        }
+        let [left, right] = factors;
+        let shape = &out.shape;
+        if depth == 0 {
+            let zero = tharsis_kernels::Scalar::Int(0);
+            return Ok(lowering.add(shape, out.dtype, crate::lower::ExprKind::Const(zero)));
+        }
+        let value = product(lowering, left, right, shape, depth, dtype)?;
+        Ok(lowering.cast(value, out.dtype))
+    }
+}
+
+fn product(
+    lowering: &mut Lowering<'_>,
+    left: ExprId,
+    right: ExprId,
+    shape: &[usize],
+    depth: usize,
+    dtype: DType,
+) -> Result<ExprId, Error> {
+    let rank = shape.len();
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.swap(rank - 2, rank - 1);
+    let transposed = View::permute(&lowering.expr(right).shape.clone(), &order);
+    let gram = lowering.view(right, &transposed) == left && shape[rank - 1] <= GRAM_COLUMNS_MAX;
+    let cut = Cut::choose(lowering, shape, depth, dtype);
+    let operands = match gram {
+        true => vec![lowering.operand(right)?],
+        false => vec![lowering.operand(left)?, lowering.operand(right)?],
+    };
+    let kernel = |split: bool| Kernel::Product(Product { depth: cut.depth.clone(), split, gram, dtype });
+    if !cut.split {
+        let tensor = lowering.add_stage_tensor(kernel(false), cut.grid, operands, dtype);
+        return Ok(lowering.load(tensor));
+    }
+    let mut grid = cut.grid;
+    grid.axes.insert(0, AxisTiling::Even { len: cut.depth.count(), chunk: 1 });
+    let parts = lowering.add_stage_tensor(kernel(true), grid, operands, dtype);
+    let parts = lowering.load(parts);
+    let accumulated = match dtype {
+        DType::F32 => DType::F64,
+        DType::C64 => DType::C128,
+        other => other,
+    };
+    let wide = lowering.cast(parts, accumulated);
+    let sum = lowering.fold(Fold::Sum, &[wide], &[0])?;
+    let sum = lowering.load(sum[0]);
+    let squeezed = View::squeeze(&lowering.expr(sum).shape.clone(), &[0]);
+    let value = lowering.view(sum, &squeezed);
+    Ok(lowering.cast(value, dtype))
+}
+
+/// How a product is cut.
+struct Cut {
+    grid: Tiling,
+    depth: AxisTiling,
+    split: bool,
+}
+
+impl Cut {
+    /// Square tiles, three of which fit a thread's share of the memory; the depth is split over tasks where the
+    /// result alone would not keep all threads busy.
+    fn choose(lowering: &Lowering<'_>, shape: &[usize], depth: usize, dtype: DType) -> Cut {
+        let rank = shape.len();
+        let threads = lowering.limits.threads as u64;
+        let share = lowering.limits.memory_bytes / (MEMORY_SHARES * threads) / lowering.limits.shrink;
+        let tile_elements = (share / dtype.size_bytes() as u64).clamp(TILE_ELEMENTS_MIN, TILE_ELEMENTS_MAX);
+        let (m, n) = (shape[rank - 2].max(1), shape[rank - 1].max(1));
+        let square = (tile_elements as f64).sqrt() as usize;
+        let (mut rows, columns) = (m.min(square), n.min(square));
+        let mut deep = depth.min(square);
+        // Thin matrices: the long axis takes what the short ones leave.
+        if n < square && depth < square {
+            rows = m.min((tile_elements as usize / n.max(depth)).max(1));
+        }
+        if m < square && n < square {
+            deep = depth.min((tile_elements as usize / m.max(n)).max(1));
+        }
+        let batch: Vec<AxisTiling> =
+            shape[..rank - 2].iter().map(|&len| AxisTiling::Even { len, chunk: 1 }).collect();
+        let tasks = element_count(&shape[..rank - 2]) * (m.div_ceil(rows) * n.div_ceil(columns)) as u64;
+        let pieces = depth.div_ceil(deep) as u64;
+        let split = tasks < 2 * threads && 2 * threads <= pieces;
+        if tasks < 4 * threads && !split && rows == m && 256 <= m {
+            rows = m.div_ceil(4 * threads as usize).max(64).min(m);
+        }
+        let mut axes = batch;
+        axes.extend([
+            AxisTiling::balanced(shape[rank - 2], rows),
+            AxisTiling::balanced(shape[rank - 1], columns),
+        ]);
+        Cut { grid: Tiling { axes }, depth: AxisTiling::balanced(depth, deep), split }
+    }
+}
+
+const MEMORY_SHARES: u64 = 12;
+const TILE_ELEMENTS_MIN: u64 = 128 * 128;
+const TILE_ELEMENTS_MAX: u64 = 2048 * 2048;
+const GRAM_COLUMNS_MAX: usize = 1024;

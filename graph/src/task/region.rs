@@ -1,0 +1,266 @@
+//! Which part of a tensor a task reads, and reading it.
+
+use super::Chunks;
+use crate::error::Error;
+use crate::plan::{AxisMap, ChunkId, Input, Operand, Plan};
+use crate::tiling::{AxisTiling, Tiling};
+use std::sync::Arc;
+use tharsis_kernels::layout::{Layout, Run, c_strides};
+use tharsis_kernels::{Buffer, Chunk, Element, with_element};
+
+/// A box of a stage's domain.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Region {
+    pub(super) origin: Vec<usize>,
+    pub(super) extents: Vec<usize>,
+}
+
+impl Region {
+    /// The part of the domain that task `index` does.
+    pub(super) fn of(grid: &Tiling, index: usize) -> Region {
+        let mut region = Region::default();
+        grid.chunk(index, &mut region.origin, &mut region.extents);
+        region
+    }
+
+    /// The domain of an operand of a task that does this region.
+    pub(super) fn of_operand(&self, grid: &Tiling, operand: &Operand) -> Region {
+        let mut region = self.clone();
+        if let Some(axis) = operand.per_chunk {
+            region.origin[axis] = grid.axes[axis].find(self.origin[axis]);
+            region.extents[axis] = 1;
+        }
+        region
+    }
+}
+
+/// Calls `enter` with each chunk that an operand reads over a region; some more than once.
+pub(super) fn touched(plan: &Plan, operand: &Operand, region: &Region, enter: &mut impl FnMut(ChunkId)) {
+    for input in &operand.inputs {
+        let spans = spans(input, region);
+        for_each_chunk(&plan.tensors[input.tensor].tiling, &spans, |index, _| {
+            enter(ChunkId { tensor: input.tensor as u32, index: index as u32 });
+        });
+    }
+}
+
+/// Bytes of the copies that a task makes of inputs that lie in several chunks, at most.
+pub(super) fn copied_bytes_max(plan: &Plan, grid: &Tiling, operand: &Operand) -> u64 {
+    operand.inputs.iter().map(|input| copied_bytes(plan, grid, input)).sum()
+}
+
+fn copied_bytes(plan: &Plan, grid: &Tiling, input: &Input) -> u64 {
+    let spec = &plan.tensors[input.tensor];
+    let aligned = |(map, tiling): (&AxisMap, &AxisTiling)| match map.axis {
+        None => true,
+        Some(_) if tiling.count() == 1 => true,
+        Some(axis) => map.start == 0 && map.step == 1 && grid.axes.get(axis) == Some(tiling),
+    };
+    if input.axes.iter().zip(&spec.tiling.axes).all(aligned) {
+        return 0;
+    }
+    let count = |map: &AxisMap| match map.axis {
+        None => 1,
+        Some(axis) => match grid.axes.get(axis) {
+            Some(tiling) => tiling.longest() as u64,
+            None => input.trailing[axis - grid.axes.len()] as u64,
+        },
+    };
+    input.axes.iter().map(count).product::<u64>() * spec.dtype.size_bytes() as u64
+}
+
+/// The part of a tensor that `input` names, shaped as the task's domain: a view if it lies in one chunk, else a copy.
+pub(super) fn read(plan: &Plan, input: &Input, region: &Region, chunks: Chunks<'_>) -> Result<Chunk, Error> {
+    let tiling = &plan.tensors[input.tensor].tiling;
+    let spans = spans(input, region);
+    let shape = [region.extents.as_slice(), &input.trailing].concat();
+    let find = |index: usize| {
+        let id = ChunkId { tensor: input.tensor as u32, index: index as u32 };
+        let found = chunks.iter().find(|(key, _)| *key == id).map(|(_, chunk)| chunk);
+        found.ok_or_else(|| Error::Internal(format!("chunk {index} of tensor {} is missing", input.tensor)))
+    };
+    let mut touched = Vec::new();
+    for_each_chunk(tiling, &spans, |index, coordinates| touched.push((index, coordinates.to_vec())));
+    match touched.as_slice() {
+        [] => Ok(Chunk::contiguous(plan.tensors[input.tensor].dtype, &shape, Buffer::zeroed(0))?),
+        [(index, coordinates)] => {
+            let chunk = find(*index)?;
+            let starts = coordinates.iter().zip(&tiling.axes).map(|(&at, axis)| axis.piece(at).0 as i64);
+            let offset = spans.iter().zip(starts).zip(chunk.strides());
+            let offset = offset.fold(chunk.offset() as i64, |sum, ((span, start), &stride)| {
+                sum + (span.first - start) * stride
+            });
+            let strides = domain_strides(input, shape.len(), chunk.strides(), |map_step| map_step);
+            Ok(Chunk::strided(chunk.dtype(), &shape, &strides, offset as usize, chunk.buffer().clone())?)
+        }
+        several => {
+            let parts = several.iter().map(|(index, at)| Ok((at.as_slice(), find(*index)?)));
+            let parts = parts.collect::<Result<Vec<_>, Error>>()?;
+            let dtype = plan.tensors[input.tensor].dtype;
+            let data = with_element!(dtype, T => assemble::<T>(tiling, &spans, &parts));
+            let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
+            let strides = domain_strides(input, shape.len(), &c_strides(&counts), |_| 1);
+            Ok(Chunk::strided(dtype, &shape, &strides, 0, data.into())?)
+        }
+    }
+}
+
+/// Coordinates along one axis of a tensor: `count` of them, the first at `first`, `step` apart.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: i64,
+    step: i64,
+    count: usize,
+}
+
+impl Span {
+    /// Which of the coordinates lie in `start..start + len`: the first of them, and how many.
+    fn within(&self, start: usize, len: usize) -> (usize, usize) {
+        let (low, high) = (start as i64, (start + len) as i64);
+        let below = |bound: i64| -> i64 {
+            // How many leading coordinates come before the bound, in the direction of the step.
+            let count = self.count as i64;
+            match self.step {
+                0 => {
+                    if self.first < bound {
+                        count
+                    } else {
+                        0
+                    }
+                }
+                step if step > 0 => ((bound - self.first + step - 1).div_euclid(step)).clamp(0, count),
+                step => ((self.first - bound).div_euclid(-step) + 1).clamp(0, count),
+            }
+        };
+        if self.step < 0 {
+            // Coordinates at or above a bound come first.
+            let (above_high, above_low) = (below(high), below(low));
+            (above_high as usize, (above_low - above_high) as usize)
+        } else {
+            let (before_low, before_high) = (below(low), below(high));
+            (before_low as usize, (before_high - before_low) as usize)
+        }
+    }
+}
+
+fn spans(input: &Input, region: &Region) -> Vec<Span> {
+    let rank = region.origin.len();
+    let span = |map: &AxisMap| match map.axis {
+        None => Span { first: map.start as i64, step: 0, count: 1 },
+        Some(axis) if axis < rank => Span {
+            first: map.start as i64 + map.step * region.origin[axis] as i64,
+            step: map.step,
+            count: region.extents[axis],
+        },
+        Some(axis) => Span { first: map.start as i64, step: map.step, count: input.trailing[axis - rank] },
+    };
+    input.axes.iter().map(span).collect()
+}
+
+/// Calls `visit` with number and grid coordinates of each chunk in which a selected element lies.
+fn for_each_chunk(tiling: &Tiling, spans: &[Span], mut visit: impl FnMut(usize, &[usize])) {
+    if spans.iter().any(|span| span.count == 0) {
+        return;
+    }
+    let piece_range = |(span, axis): (&Span, &AxisTiling)| {
+        let last = span.first + span.step * (span.count as i64 - 1);
+        (axis.find(span.first.min(last) as usize), axis.find(span.first.max(last) as usize))
+    };
+    let ranges: Vec<(usize, usize)> = spans.iter().zip(&tiling.axes).map(piece_range).collect();
+    let mut at: Vec<usize> = ranges.iter().map(|range| range.0).collect();
+    loop {
+        let selected = |axis: usize| {
+            let (start, len) = tiling.axes[axis].piece(at[axis]);
+            ranges[axis].0 == ranges[axis].1 || spans[axis].within(start, len).1 != 0
+        };
+        if (0..at.len()).all(selected) {
+            visit(tiling.number(&at), &at);
+        }
+        let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] < ranges[axis].1) else { return };
+        at[axis] += 1;
+        for later in axis + 1..at.len() {
+            at[later] = ranges[later].0;
+        }
+    }
+}
+
+/// Strides of the view over the domain, from strides over the tensor's axes.
+fn domain_strides(input: &Input, rank: usize, strides: &[i64], step: impl Fn(i64) -> i64) -> Vec<i64> {
+    let mut out = vec![0; rank];
+    for (map, stride) in input.axes.iter().zip(strides) {
+        if let Some(axis) = map.axis {
+            out[axis] += step(map.step) * stride;
+        }
+    }
+    out
+}
+
+/// Copies the selected elements of several chunks into one array in C order of the tensor's axes.
+fn assemble<T: Element>(tiling: &Tiling, spans: &[Span], parts: &[(&[usize], &Arc<Chunk>)]) -> Buffer {
+    let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
+    let total: usize = counts.iter().product();
+    let mut data = Buffer::zeroed(total * std::mem::size_of::<T>());
+    let to_strides = c_strides(&counts);
+    let to = data.elements_mut::<T>();
+    for (at, chunk) in parts {
+        let (mut extents, mut from_strides) = (Vec::new(), Vec::new());
+        let (mut from_base, mut to_base) = (chunk.offset() as i64, 0i64);
+        for (axis, span) in spans.iter().enumerate() {
+            let (start, len) = tiling.axes[axis].piece(at[axis]);
+            let (first, count) = span.within(start, len);
+            extents.push(count);
+            from_strides.push(span.step * chunk.strides()[axis]);
+            from_base += (span.first + span.step * first as i64 - start as i64) * chunk.strides()[axis];
+            to_base += first as i64 * to_strides[axis];
+        }
+        copy_box(
+            chunk.buffer().elements::<T>(),
+            (&from_strides, from_base),
+            to,
+            (&to_strides, to_base),
+            &extents,
+        );
+    }
+    data
+}
+
+/// Copies a box of elements between two strided arrays.
+fn copy_box<T: Element>(
+    from: &[T],
+    (from_strides, from_base): (&[i64], i64),
+    to: &mut [T],
+    (to_strides, to_base): (&[i64], i64),
+    extents: &[usize],
+) {
+    let rows: usize = extents.iter().rev().skip(1).product();
+    let (Some(&len), Some(&stride)) = (extents.last(), from_strides.last()) else {
+        to[to_base as usize] = from[from_base as usize];
+        return;
+    };
+    // Rows are visited one by one in both arrays, so that the two walks stay in step.
+    let outer = &extents[..extents.len() - 1];
+    let walk = |strides: &[i64], base: i64| Layout::new(outer, &strides[..outer.len()], base);
+    let (from_rows, to_rows) = (walk(from_strides, from_base), walk(to_strides, to_base));
+    let mut from_offsets = Vec::with_capacity(rows);
+    let each = |run: Run, offsets: &mut Vec<i64>| {
+        offsets.extend((0..run.len as i64).map(|i| run.offset + i * run.stride))
+    };
+    from_rows.for_each_run(0, rows, |run| each(run, &mut from_offsets));
+    let mut row = 0;
+    to_rows.for_each_run(0, rows, |run| {
+        for i in 0..run.len as i64 {
+            let start = (run.offset + i * run.stride) as usize;
+            let target = &mut to[start..start + len];
+            let source = from_offsets[row];
+            row += 1;
+            if stride == 1 {
+                target.copy_from_slice(&from[source as usize..source as usize + len]);
+            } else {
+                target
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(j, x)| *x = from[(source + j as i64 * stride) as usize]);
+            }
+        }
+    });
+}

@@ -1,0 +1,86 @@
+//! Functions of whole chunks: scans.
+
+use crate::chunk::{Buffer, Chunk};
+use crate::dtype::DType;
+use crate::error::KernelError;
+use crate::ufunc::Number;
+use num_complex::Complex;
+use serde::{Deserialize, Serialize};
+
+/// A function of chunks that needs all of their elements at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ChunkFunction {
+    /// Running sums or products along an axis: (x) or (x, carry) to the shape of x, where `carry` has extent 1 along the axis.
+    Scan {
+        /// What is running.
+        scan: Scan,
+        /// Along which axis.
+        axis: usize,
+        /// Whether each element gets what comes before it instead of including it.
+        exclusive: bool,
+    },
+}
+
+/// What a scan accumulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Scan {
+    Sum,
+    Prod,
+}
+
+impl ChunkFunction {
+    /// Applies the function.
+    ///
+    /// # Errors
+    /// `NoLoop` for a dtype that it is not defined for.
+    pub fn run(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+        match self {
+            ChunkFunction::Scan { scan, axis, exclusive } => {
+                let carry = args.get(1);
+                let made = match args[0].dtype() {
+                    DType::I64 => run_scan::<i64>(*scan, *axis, *exclusive, &args[0], carry),
+                    DType::U64 => run_scan::<u64>(*scan, *axis, *exclusive, &args[0], carry),
+                    DType::F64 => run_scan::<f64>(*scan, *axis, *exclusive, &args[0], carry),
+                    DType::C128 => run_scan::<Complex<f64>>(*scan, *axis, *exclusive, &args[0], carry),
+                    dtype => Err(KernelError::NoLoop { function: "scan", dtypes: vec![dtype] }),
+                };
+                Ok(vec![made?])
+            }
+        }
+    }
+}
+
+fn run_scan<T: Number>(
+    scan: Scan,
+    axis: usize,
+    exclusive: bool,
+    x: &Chunk,
+    carry: Option<&Chunk>,
+) -> Result<Chunk, KernelError> {
+    let step = |a: T, b: T| match scan {
+        Scan::Sum => a.plus(b),
+        Scan::Prod => a.times(b),
+    };
+    let (elements, carry) = (x.to_vec::<T>()?, carry.map(|carry| carry.to_vec::<T>()).transpose()?);
+    let len = x.shape()[axis];
+    let inner: usize = x.shape()[axis + 1..].iter().product();
+    let neutral = match scan {
+        Scan::Sum => T::ZERO,
+        Scan::Prod => T::ONE,
+    };
+    let mut out = Buffer::zeroed(elements.len() * std::mem::size_of::<T>());
+    let to = out.elements_mut::<T>();
+    for (outer, block) in elements.chunks(len.max(1) * inner.max(1)).enumerate() {
+        for column in 0..inner {
+            let mut running = carry.as_ref().map_or(neutral, |carry| carry[outer * inner + column]);
+            for row in 0..len {
+                let at = row * inner + column;
+                let next = step(running, block[at]);
+                to[outer * len * inner + at] = if exclusive { running } else { next };
+                running = next;
+            }
+        }
+    }
+    Chunk::contiguous(T::DTYPE, x.shape(), out)
+}

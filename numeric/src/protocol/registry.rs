@@ -1,0 +1,453 @@
+//! The operations of programs, by NumPy name.
+//!
+//! Element-wise functions are those of `tharsis_kernels::ufunc`: one added there is found here without another line. The
+//! rest is the table [`NAMED`]: a name, a signature, a line of documentation and a function of arguments.
+
+use super::Failure;
+use super::value::{Value, choose};
+use crate::create;
+use crate::elementwise::{binary, unary};
+use crate::index::Index;
+use crate::manipulate::{concatenate, stack};
+use crate::reduction::Axes;
+use crate::tensor::Tensor;
+use std::collections::HashMap;
+use tharsis_kernels::{BinaryOp, DType, Scalar, UnaryOp};
+
+/// One operation of programs.
+pub struct Operation {
+    /// Its name, such as `np.add`.
+    pub name: String,
+    /// Its arguments.
+    pub signature: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    pub(super) run: Run,
+}
+
+type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
+
+/// The arguments of one call. What is not taken is refused as not implemented.
+pub struct Args {
+    positional: Vec<Option<Value>>,
+    keywords: HashMap<String, Value>,
+}
+
+impl Args {
+    pub(super) fn new(positional: Vec<Value>, keywords: HashMap<String, Value>) -> Args {
+        Args { positional: positional.into_iter().map(Some).collect(), keywords }
+    }
+
+    /// The argument at a position or of a name.
+    fn take(&mut self, position: usize, name: &str) -> Option<Value> {
+        let positional = self.positional.get_mut(position).and_then(Option::take);
+        positional.or_else(|| self.keywords.remove(name))
+    }
+
+    fn need(&mut self, position: usize, name: &str) -> Result<Value, Failure> {
+        self.take(position, name).ok_or_else(|| Failure::kind(format!("missing required argument: '{name}'")))
+    }
+
+    fn tensor(&mut self, position: usize, name: &str) -> Result<Tensor, Failure> {
+        self.need(position, name)?.tensor()
+    }
+
+    fn tensors(&mut self, position: usize, name: &str) -> Result<Vec<Tensor>, Failure> {
+        match self.need(position, name)? {
+            Value::Tuple(parts) => parts.into_iter().map(Value::tensor).collect(),
+            other => Err(Failure::kind(format!("expected a sequence of arrays, found {other:?}"))),
+        }
+    }
+
+    fn integer_or(&mut self, position: usize, name: &str, default: i64) -> Result<i64, Failure> {
+        self.take(position, name).map_or(Ok(default), |value| value.integer())
+    }
+
+    fn integers(&mut self, position: usize, name: &str) -> Result<Option<Vec<i64>>, Failure> {
+        match self.take(position, name) {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => Ok(Some(value.integers()?)),
+        }
+    }
+
+    fn flag(&mut self, position: usize, name: &str, default: bool) -> bool {
+        match self.take(position, name) {
+            Some(Value::Number(number)) => number.is_true(),
+            _ => default,
+        }
+    }
+
+    fn dtype(&mut self, position: usize, name: &str) -> Result<Option<DType>, Failure> {
+        match self.take(position, name) {
+            None | Some(Value::None) => Ok(None),
+            Some(Value::DType(dtype)) => Ok(Some(dtype)),
+            Some(Value::Text(text)) => super::value::parse_dtype(&text).map(Some),
+            Some(other) => Err(Failure::kind(format!("expected a dtype, found {other:?}"))),
+        }
+    }
+
+    fn number_or(&mut self, position: usize, name: &str, default: f64) -> Result<f64, Failure> {
+        match self.take(position, name) {
+            None => Ok(default),
+            Some(Value::Number(number)) => Ok(number.to_f64()),
+            Some(other) => Err(Failure::kind(format!("expected a number, found {other:?}"))),
+        }
+    }
+
+    fn shape(&mut self, position: usize, name: &str) -> Result<Vec<usize>, Failure> {
+        let extents = self.need(position, name)?.integers()?;
+        let extent = |&extent: &i64| usize::try_from(extent);
+        let shape: Result<Vec<usize>, _> = extents.iter().map(extent).collect();
+        shape.map_err(|_| Failure::value("negative dimensions are not allowed"))
+    }
+
+    fn axes(&mut self, position: usize) -> Result<Axes, Failure> {
+        let axes = self.integers(position, "axis")?.map_or(Axes::default(), Axes::from);
+        Ok(if self.flag(usize::MAX, "keepdims", false) { axes.keepdims() } else { axes })
+    }
+
+    /// Refuses what no operation has asked for.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));
+        let named =
+            self.keywords.into_iter().find(|(_, value)| !matches!(value, Value::None)).map(|(name, _)| name);
+        match extra.or(named) {
+            Some(what) => Err(Failure::missing(format!("the option {what} is not implemented"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All operations.
+pub fn all() -> Vec<Operation> {
+    let named = NAMED.iter().map(|&(name, signature, doc, run)| Operation {
+        name: name.to_owned(),
+        signature,
+        doc,
+        run,
+    });
+    let unary = UnaryOp::ALL.iter().filter(|&&op| op != UnaryOp::NormalQuantile);
+    let unary = unary.map(|op| Operation {
+        name: format!("np.{}", op.name()),
+        signature: "(x, dtype=None)",
+        doc: "element-wise",
+        run: run_unary,
+    });
+    let binary = BinaryOp::ALL.iter();
+    let binary = binary.map(|op| Operation {
+        name: format!("np.{}", op.name()),
+        signature: "(a, b)",
+        doc: "element-wise",
+        run: run_binary,
+    });
+    let aliases = ALIASES.iter().map(|&(name, _)| Operation {
+        name: name.to_owned(),
+        signature: "(..)",
+        doc: "another name",
+        run: run_alias,
+    });
+    named.chain(unary).chain(binary).chain(aliases).collect()
+}
+
+/// The operation of this name. Methods of arrays (`nd.*`) are the functions of the same name.
+pub fn find(name: &str) -> Option<Operation> {
+    let function = name.strip_prefix("nd.").map(|method| format!("np.{method}"));
+    let wanted = function.as_deref().unwrap_or(name);
+    all().into_iter().find(|operation| operation.name == name || operation.name == wanted)
+}
+
+fn bare(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+fn run_unary(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let op = UnaryOp::from_name(bare(name)).ok_or_else(|| Failure::missing(name))?;
+    Ok(Value::Tensor(unary(op, &args.tensor(0, "x")?)?))
+}
+
+fn run_binary(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let op = BinaryOp::from_name(bare(name)).ok_or_else(|| Failure::missing(name))?;
+    let (a, b) = (args.need(0, "x1")?.operand()?, args.need(1, "x2")?.operand()?);
+    Ok(Value::Tensor(binary(op, a, b)?))
+}
+
+fn run_alias(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let function = format!("np.{}", bare(name));
+    let target = ALIASES.iter().find(|(alias, _)| *alias == function).map(|(_, target)| *target);
+    let target = target.ok_or_else(|| Failure::missing(name))?;
+    let operation = find(target).ok_or_else(|| Failure::missing(name))?;
+    (operation.run)(target, args)
+}
+
+const ALIASES: &[(&str, &str)] = &[
+    ("np.abs", "np.absolute"),
+    ("np.acos", "np.arccos"),
+    ("np.acosh", "np.arccosh"),
+    ("np.amax", "np.max"),
+    ("np.amin", "np.min"),
+    ("np.asin", "np.arcsin"),
+    ("np.asinh", "np.arcsinh"),
+    ("np.atan", "np.arctan"),
+    ("np.atan2", "np.arctan2"),
+    ("np.atanh", "np.arctanh"),
+    ("np.bitwise_invert", "np.invert"),
+    ("np.bitwise_left_shift", "np.left_shift"),
+    ("np.bitwise_not", "np.invert"),
+    ("np.bitwise_right_shift", "np.right_shift"),
+    ("np.concat", "np.concatenate"),
+    ("np.conj", "np.conjugate"),
+    ("np.cumulative_prod", "np.cumprod"),
+    ("np.cumulative_sum", "np.cumsum"),
+    ("np.deg2rad", "np.radians"),
+    ("np.mod", "np.remainder"),
+    ("np.permute_dims", "np.transpose"),
+    ("np.pow", "np.power"),
+    ("np.rad2deg", "np.degrees"),
+    ("np.true_divide", "np.divide"),
+];
+
+type Row = (&'static str, &'static str, &'static str, Run);
+
+/// Everything that is not element-wise.
+const NAMED: &[Row] = &[
+    ("getitem", "(x, index)", "basic indexing", |_, args| {
+        let x = args.tensor(0, "x")?;
+        let indices = match args.need(1, "index")? {
+            Value::Tuple(parts) => parts.into_iter().map(index_of).collect::<Result<Vec<_>, _>>()?,
+            one => vec![index_of(one)?],
+        };
+        tensor(x.get(&indices))
+    }),
+    ("np.all", "(a, axis=None, keepdims=False)", "whether all are true", |_, args| reduce(args, Tensor::all)),
+    ("np.any", "(a, axis=None, keepdims=False)", "whether any is true", |_, args| reduce(args, Tensor::any)),
+    ("np.arange", "(start, stop=None, step=1, dtype=None)", "numbers at equal distances", |_, args| {
+        let number = |value: Option<Value>| match value {
+            None | Some(Value::None) => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number)),
+            Some(other) => Err(Failure::kind(format!("expected a number, found {other:?}"))),
+        };
+        let first = number(args.take(0, "start"))?.unwrap_or(Scalar::Int(0));
+        let stop = number(args.take(1, "stop"))?;
+        let step = number(args.take(2, "step"))?.unwrap_or(Scalar::Int(1));
+        let dtype = args.dtype(3, "dtype")?;
+        let (start, stop) = stop.map_or((Scalar::Int(0), first), |stop| (first, stop));
+        in_dtype(create::arange_step(start, stop, step)?, dtype)
+    }),
+    ("np.argmax", "(a, axis=None, keepdims=False)", "where the largest is", |_, args| {
+        reduce(args, Tensor::argmax)
+    }),
+    ("np.argmin", "(a, axis=None, keepdims=False)", "where the smallest is", |_, args| {
+        reduce(args, Tensor::argmin)
+    }),
+    ("np.array", "(a, dtype=None)", "an array of numbers", |_, args| {
+        let x = args.tensor(0, "a")?;
+        let dtype = args.dtype(1, "dtype")?;
+        in_dtype(x, dtype)
+    }),
+    ("np.astype", "(x, dtype)", "the same values in another dtype", |_, args| {
+        let x = args.tensor(0, "x")?;
+        let dtype = args.dtype(1, "dtype")?;
+        in_dtype(x, dtype)
+    }),
+    ("np.broadcast_to", "(x, shape)", "repeated to a larger shape", |_, args| {
+        let x = args.tensor(0, "x")?;
+        tensor(x.broadcast_to(&args.shape(1, "shape")?))
+    }),
+    ("np.clip", "(a, a_min, a_max)", "limited to a range", |_, args| {
+        let x = args.tensor(0, "a")?;
+        let (low, high) = (args.need(1, "a_min")?.operand()?, args.need(2, "a_max")?.operand()?);
+        tensor(x.clip(low, high))
+    }),
+    ("np.concatenate", "(arrays, axis=0)", "arrays behind one another", |_, args| {
+        let parts = args.tensors(0, "arrays")?;
+        let axis = args.integer_or(1, "axis", 0)?;
+        tensor(concatenate(&parts.iter().collect::<Vec<_>>(), axis))
+    }),
+    ("np.count_nonzero", "(a, axis=None, keepdims=False)", "how many are not zero", |_, args| {
+        reduce(args, Tensor::count_nonzero)
+    }),
+    ("np.cumprod", "(a, axis=None)", "running products", |_, args| scan(args, Tensor::cumprod)),
+    ("np.cumsum", "(a, axis=None)", "running sums", |_, args| scan(args, Tensor::cumsum)),
+    ("np.dot", "(a, b)", "products of vectors and matrices", |_, args| {
+        let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
+        tensor(a.dot(&b))
+    }),
+    ("np.expand_dims", "(a, axis)", "a new axis", |_, args| {
+        let x = args.tensor(0, "a")?;
+        tensor(x.expand_dims(args.need(1, "axis")?.integer()?))
+    }),
+    ("np.eye", "(N, M=None, k=0, dtype=float)", "ones on a diagonal", |_, args| {
+        let rows = args.shape(0, "N")?;
+        let columns = args.integers(1, "M")?.map_or(rows[0] as i64, |m| m[0]);
+        let offset = args.integer_or(2, "k", 0)?;
+        let dtype = args.dtype(3, "dtype")?;
+        in_dtype(
+            create::eye(
+                rows[0],
+                usize::try_from(columns)
+                    .map_err(|_| Failure::value("negative dimensions are not allowed"))?,
+                offset,
+            )?,
+            dtype,
+        )
+    }),
+    ("np.flip", "(a, axis=None)", "in reverse order", |_, args| {
+        let x = args.tensor(0, "a")?;
+        tensor(x.flip(args.integers(1, "axis")?.as_deref()))
+    }),
+    ("np.full", "(shape, value, dtype=None)", "one number everywhere", |_, args| {
+        let shape = args.shape(0, "shape")?;
+        let value = args.tensor(1, "fill_value")?;
+        let dtype = args.dtype(2, "dtype")?;
+        in_dtype(value.broadcast_to(&shape)?, dtype)
+    }),
+    (
+        "np.linspace",
+        "(start, stop, num=50, endpoint=True, dtype=None)",
+        "evenly spaced numbers",
+        |_, args| {
+            let (start, stop) = (args.number_or(0, "start", 0.0)?, args.number_or(1, "stop", 0.0)?);
+            let count = usize::try_from(args.integer_or(2, "num", 50)?);
+            let count = count.map_err(|_| Failure::value("number of samples must be non-negative"))?;
+            let endpoint = args.flag(3, "endpoint", true);
+            let dtype = args.dtype(usize::MAX, "dtype")?;
+            in_dtype(create::linspace_endpoint(start, stop, count, endpoint)?, dtype)
+        },
+    ),
+    ("np.matmul", "(a, b)", "matrix products", |_, args| {
+        let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
+        tensor(a.matmul(&b))
+    }),
+    ("np.max", "(a, axis=None, keepdims=False)", "the largest", |_, args| reduce(args, Tensor::max)),
+    ("np.mean", "(a, axis=None, keepdims=False)", "the mean", |_, args| reduce(args, Tensor::mean)),
+    ("np.min", "(a, axis=None, keepdims=False)", "the smallest", |_, args| reduce(args, Tensor::min)),
+    ("np.moveaxis", "(a, source, destination)", "an axis in another place", |_, args| {
+        let x = args.tensor(0, "a")?;
+        let (from, to) = (args.need(1, "source")?.integer()?, args.need(2, "destination")?.integer()?);
+        tensor(x.moveaxis(from, to))
+    }),
+    ("np.nanmax", "(a, axis=None, keepdims=False)", "the largest number", |_, args| {
+        reduce(args, Tensor::nanmax)
+    }),
+    ("np.nanmean", "(a, axis=None, keepdims=False)", "the mean of numbers", |_, args| {
+        reduce(args, Tensor::nanmean)
+    }),
+    ("np.nanmin", "(a, axis=None, keepdims=False)", "the smallest number", |_, args| {
+        reduce(args, Tensor::nanmin)
+    }),
+    ("np.nanprod", "(a, axis=None, keepdims=False)", "the product of numbers", |_, args| {
+        reduce(args, Tensor::nanprod)
+    }),
+    ("np.nansum", "(a, axis=None, keepdims=False)", "the sum of numbers", |_, args| {
+        reduce(args, Tensor::nansum)
+    }),
+    ("np.ones", "(shape, dtype=float)", "ones", |_, args| {
+        let shape = args.shape(0, "shape")?;
+        let dtype = args.dtype(1, "dtype")?;
+        in_dtype(create::ones(&shape)?, dtype)
+    }),
+    ("np.ones_like", "(a, dtype=None)", "ones of the same shape", |_, args| {
+        let x = args.tensor(0, "a")?.ones_like()?;
+        let dtype = args.dtype(1, "dtype")?;
+        in_dtype(x, dtype)
+    }),
+    ("np.prod", "(a, axis=None, keepdims=False)", "the product", |_, args| reduce(args, Tensor::prod)),
+    ("np.ptp", "(a, axis=None, keepdims=False)", "largest minus smallest", |_, args| {
+        reduce(args, Tensor::ptp)
+    }),
+    ("np.ravel", "(a)", "in one axis", |_, args| tensor(args.tensor(0, "a")?.ravel())),
+    ("np.reshape", "(a, shape)", "in another shape", |_, args| {
+        let x = args.tensor(0, "a")?;
+        tensor(x.reshape(&args.need(1, "shape")?.integers()?))
+    }),
+    ("np.squeeze", "(a, axis=None)", "without axes of extent 1", |_, args| {
+        let x = args.tensor(0, "a")?;
+        tensor(x.squeeze(args.integers(1, "axis")?.as_deref()))
+    }),
+    ("np.stack", "(arrays, axis=0)", "arrays along a new axis", |_, args| {
+        let parts = args.tensors(0, "arrays")?;
+        let axis = args.integer_or(1, "axis", 0)?;
+        tensor(stack(&parts.iter().collect::<Vec<_>>(), axis))
+    }),
+    ("np.std", "(a, axis=None, ddof=0, keepdims=False)", "the standard deviation", |_, args| {
+        let ddof = args.number_or(usize::MAX, "ddof", 0.0)?;
+        let (x, axes) = (args.tensor(0, "a")?, args.axes(1)?);
+        tensor(x.std_ddof(axes, ddof))
+    }),
+    ("np.sum", "(a, axis=None, keepdims=False)", "the sum", |_, args| reduce(args, Tensor::sum)),
+    ("np.swapaxes", "(a, axis1, axis2)", "two axes exchanged", |_, args| {
+        let x = args.tensor(0, "a")?;
+        let (a, b) = (args.need(1, "axis1")?.integer()?, args.need(2, "axis2")?.integer()?);
+        tensor(x.swapaxes(a, b))
+    }),
+    ("np.tensordot", "(a, b, axes=2)", "sums of products over axes", |_, args| {
+        let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
+        let (left, right) = match args.take(2, "axes").unwrap_or(Value::Number(Scalar::Int(2))) {
+            Value::Tuple(pair) if pair.len() == 2 => (pair[0].integers()?, pair[1].integers()?),
+            count => {
+                let count = count.integer()?;
+                ((-count..0).collect(), (0..count).collect())
+            }
+        };
+        tensor(a.tensordot(&b, &left, &right))
+    }),
+    ("np.transpose", "(a, axes=None)", "axes in another order", |_, args| {
+        let x = args.tensor(0, "a")?;
+        match args.integers(1, "axes")? {
+            Some(order) => tensor(x.transpose(&order)),
+            None => tensor(x.t()),
+        }
+    }),
+    ("np.var", "(a, axis=None, ddof=0, keepdims=False)", "the variance", |_, args| {
+        let ddof = args.number_or(usize::MAX, "ddof", 0.0)?;
+        let (x, axes) = (args.tensor(0, "a")?, args.axes(1)?);
+        tensor(x.var_ddof(axes, ddof))
+    }),
+    ("np.where", "(condition, x, y)", "one or the other", |_, args| {
+        choose(args.need(0, "condition")?, args.need(1, "x")?, args.need(2, "y")?)
+    }),
+    ("np.zeros", "(shape, dtype=float)", "zeros", |_, args| {
+        let shape = args.shape(0, "shape")?;
+        let dtype = args.dtype(1, "dtype")?;
+        in_dtype(create::zeros(&shape)?, dtype)
+    }),
+    ("np.zeros_like", "(a, dtype=None)", "zeros of the same shape", |_, args| {
+        let x = args.tensor(0, "a")?.zeros_like()?;
+        let dtype = args.dtype(1, "dtype")?;
+        in_dtype(x, dtype)
+    }),
+];
+
+fn tensor(made: crate::Result<Tensor>) -> Result<Value, Failure> {
+    Ok(Value::Tensor(made?))
+}
+
+fn in_dtype(made: Tensor, dtype: Option<DType>) -> Result<Value, Failure> {
+    match dtype {
+        Some(dtype) => tensor(made.astype(dtype)),
+        None => Ok(Value::Tensor(made)),
+    }
+}
+
+fn reduce(args: &mut Args, with: fn(&Tensor, Axes) -> crate::Result<Tensor>) -> Result<Value, Failure> {
+    let x = args.tensor(0, "a")?;
+    let axes = args.axes(1)?;
+    tensor(with(&x, axes))
+}
+
+fn scan(args: &mut Args, with: fn(&Tensor, i64) -> crate::Result<Tensor>) -> Result<Value, Failure> {
+    let x = args.tensor(0, "a")?;
+    match args.integers(1, "axis")? {
+        Some(axis) => tensor(with(&x, axis[0])),
+        None => tensor(with(&x.ravel()?, 0)),
+    }
+}
+
+fn index_of(value: Value) -> Result<Index, Failure> {
+    match value {
+        Value::Index(index) => Ok(index),
+        Value::Number(Scalar::Int(at)) => Ok(Index::At(at)),
+        Value::None => Ok(Index::NewAxis),
+        other => Err(Failure::missing(format!("indexing with {other:?} is not implemented"))),
+    }
+}

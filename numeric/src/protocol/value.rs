@@ -1,0 +1,299 @@
+//! Values of programs, and their JSON encodings.
+
+use super::Failure;
+use crate::elementwise::where_;
+use crate::index::Index;
+use crate::operand::Operand;
+use crate::tensor::Tensor;
+use serde_json::Value as Json;
+use std::collections::HashMap;
+use std::path::Path;
+use tharsis_kernels::{Buffer, Chunk, DType, Element, Scalar, with_element};
+
+/// What names of a program stand for and operations take.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Nothing.
+    None,
+    /// A number.
+    Number(Scalar),
+    /// A word.
+    Text(String),
+    /// A dtype.
+    DType(DType),
+    /// A part of an index expression.
+    Index(Index),
+    /// A tensor.
+    Tensor(Tensor),
+    /// A tuple or list.
+    Tuple(Vec<Value>),
+}
+
+impl Value {
+    /// Appends the tensors in this value, in the order of its parts.
+    pub(super) fn tensors(&self, found: &mut Vec<Tensor>) {
+        match self {
+            Value::Tensor(tensor) => found.push(tensor.clone()),
+            Value::Tuple(parts) => parts.iter().for_each(|part| part.tensors(found)),
+            _ => {}
+        }
+    }
+
+    /// This value as an operand: a tensor, a number, or nested lists of numbers.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub fn operand(self) -> Result<Operand, Failure> {
+        match self {
+            Value::Tensor(tensor) => Ok(Operand::Tensor(tensor)),
+            Value::Number(scalar) => Ok(Operand::Number(scalar)),
+            Value::Tuple(parts) => Ok(Operand::Tensor(stack_values(parts)?)),
+            other => Err(Failure::kind(format!("expected an array, found {other:?}"))),
+        }
+    }
+
+    /// This value as a tensor.
+    ///
+    /// # Errors
+    /// As [`Value::operand`].
+    pub fn tensor(self) -> Result<Tensor, Failure> {
+        Ok(self.operand()?.alone()?)
+    }
+
+    /// This value as a whole number.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub fn integer(&self) -> Result<i64, Failure> {
+        match self {
+            Value::Number(Scalar::Int(i)) => Ok(*i),
+            Value::Number(Scalar::Bool(b)) => Ok(i64::from(*b)),
+            other => Err(Failure::kind(format!("expected an integer, found {other:?}"))),
+        }
+    }
+
+    /// This value as a list of whole numbers; a single one counts as a list of one.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub fn integers(&self) -> Result<Vec<i64>, Failure> {
+        match self {
+            Value::Tuple(parts) => parts.iter().map(Value::integer).collect(),
+            other => Ok(vec![other.integer()?]),
+        }
+    }
+}
+
+fn stack_values(parts: Vec<Value>) -> Result<Tensor, Failure> {
+    let tensors = parts.into_iter().map(Value::tensor).collect::<Result<Vec<_>, _>>()?;
+    if tensors.is_empty() {
+        return Ok(crate::create::zeros(&[0])?);
+    }
+    Ok(crate::manipulate::stack(&tensors.iter().collect::<Vec<_>>(), 0)?)
+}
+
+/// The value that an argument stands for.
+pub(super) fn decode(json: &Json, names: &HashMap<String, Value>) -> Result<Value, Failure> {
+    match json {
+        Json::Null => Ok(Value::None),
+        Json::Bool(b) => Ok(Value::Number(Scalar::Bool(*b))),
+        Json::Number(number) => Ok(Value::Number(number_of(number)?)),
+        Json::String(text) => Ok(Value::Text(text.clone())),
+        Json::Array(parts) => {
+            Ok(Value::Tuple(parts.iter().map(|part| decode(part, names)).collect::<Result<_, _>>()?))
+        }
+        Json::Object(object) => {
+            let (Some((tag, body)), 1) = (object.iter().next(), object.len()) else {
+                return Err(Failure::missing(format!("the argument {json} is not implemented")));
+            };
+            tagged(tag, body, names)
+        }
+    }
+}
+
+fn tagged(tag: &str, body: &Json, names: &HashMap<String, Value>) -> Result<Value, Failure> {
+    let text = || body.as_str().ok_or_else(|| Failure::value(format!("{tag}: expected text, found {body}")));
+    match tag {
+        "$" => {
+            let name = text()?;
+            names
+                .get(name)
+                .cloned()
+                .ok_or_else(|| Failure::new("KeyError", format!("no value named {name:?}")))
+        }
+        "dt" => Ok(Value::DType(parse_dtype(text()?)?)),
+        "t" => decode(body, names),
+        "e" => Ok(Value::Index(Index::Ellipsis)),
+        "n" => Ok(Value::Index(Index::NewAxis)),
+        "s" => {
+            let parts = body.as_array().cloned().unwrap_or_default();
+            let part = |i: usize| parts.get(i).and_then(Json::as_i64);
+            Ok(Value::Index(Index::Slice { start: part(0), stop: part(1), step: part(2).unwrap_or(1) }))
+        }
+        "f" | "c" | "i" => Ok(Value::Number(number(&serde_json::json!({ tag: body }))?)),
+        other => Err(Failure::missing(format!("the encoding {other:?} is not implemented"))),
+    }
+}
+
+pub(super) fn parse_dtype(text: &str) -> Result<DType, Failure> {
+    text.parse::<DType>().map_err(|error| Failure::kind(error.to_string()))
+}
+
+fn number_of(number: &serde_json::Number) -> Result<Scalar, Failure> {
+    if let Some(i) = number.as_i64() {
+        return Ok(Scalar::Int(i));
+    }
+    if let Some(u) = number.as_u64() {
+        return Ok(Scalar::Unsigned(u));
+    }
+    number.as_f64().map(Scalar::Float).ok_or_else(|| Failure::value(format!("number {number}")))
+}
+
+/// A number in any of its encodings.
+fn number(json: &Json) -> Result<Scalar, Failure> {
+    let bad = || Failure::value(format!("expected a number, found {json}"));
+    match json {
+        Json::Bool(b) => Ok(Scalar::Bool(*b)),
+        Json::Number(number) => number_of(number),
+        Json::Object(object) => match (object.get("f"), object.get("c"), object.get("i")) {
+            (Some(float), ..) => parse_float(float).map(Scalar::Float).ok_or_else(bad),
+            (_, Some(Json::Array(parts)), _) => {
+                let part = |i: usize| parts.get(i).map_or(Ok(Scalar::Float(0.0)), number);
+                Ok(Scalar::Complex(part(0)?.to_f64(), part(1)?.to_f64()))
+            }
+            (.., Some(Json::String(digits))) => {
+                let whole: i128 = digits.parse().map_err(|_| bad())?;
+                let small = i64::try_from(whole).map(Scalar::Int);
+                small.or_else(|_| u64::try_from(whole).map(Scalar::Unsigned)).map_err(|_| bad())
+            }
+            _ => Err(bad()),
+        },
+        _ => Err(bad()),
+    }
+}
+
+/// `nan`, `inf`, `-inf`, a hexadecimal float, or a decimal one.
+fn parse_float(json: &Json) -> Option<f64> {
+    let text = match json {
+        Json::Number(number) => return number.as_f64(),
+        other => other.as_str()?.to_ascii_lowercase(),
+    };
+    let (sign, bare) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(&text)),
+    };
+    let Some(hex) = bare.strip_prefix("0x") else {
+        return bare.parse::<f64>().ok().map(|value| sign * value);
+    };
+    let (mantissa, exponent) = hex.split_once('p')?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
+    let exponent = exponent.parse::<i32>().ok()? - 4 * fraction.len() as i32;
+    // Two steps, so that the result of subnormal numbers is rounded once.
+    let half = exponent / 2;
+    Some(sign * (digits as f64 * 2f64.powi(half)) * 2f64.powi(exponent - half))
+}
+
+/// A tensor given with the request.
+pub(super) fn input(json: &Json, folder: &Path) -> Result<Tensor, Failure> {
+    let dtype = json.get("dtype").and_then(Json::as_str).map(parse_dtype).transpose()?;
+    if let Some(literal) = json.get("lit") {
+        return literal_tensor(literal, dtype);
+    }
+    if let Some(raw) = json.get("raw").and_then(Json::as_str) {
+        let shape = json.get("shape").and_then(Json::as_array).cloned().unwrap_or_default();
+        let extent = |json: &Json| json.as_u64().map(|extent| extent as usize);
+        let shape: Option<Vec<usize>> = shape.iter().map(extent).collect();
+        let shape = shape.ok_or_else(|| Failure::value("negative dimensions are not allowed"))?;
+        let dtype = dtype.ok_or_else(|| Failure::value("raw input without dtype"))?;
+        return raw_tensor(raw, dtype, &shape);
+    }
+    if let Some(file) = json.get("npy").and_then(Json::as_str) {
+        return Ok(crate::npy::load(&folder.join(file))?);
+    }
+    Err(Failure::missing(format!("the input {json} is not implemented")))
+}
+
+fn literal_tensor(json: &Json, dtype: Option<DType>) -> Result<Tensor, Failure> {
+    let (mut shape, mut numbers) = (Vec::new(), Vec::new());
+    flatten(json, 0, &mut shape, &mut numbers)?;
+    let natural = |numbers: &[Scalar]| {
+        let dtypes = numbers.iter().map(|number| number.dtype());
+        dtypes.reduce(tharsis_kernels::promote).unwrap_or(DType::F64)
+    };
+    let dtype = dtype.unwrap_or_else(|| natural(&numbers));
+    with_element!(dtype, T => {
+        let elements: Vec<T> = numbers.into_iter().map(T::from_scalar).collect();
+        Ok(Tensor::from_elements(&shape, &elements)?)
+    })
+}
+
+fn flatten(
+    json: &Json,
+    depth: usize,
+    shape: &mut Vec<usize>,
+    numbers: &mut Vec<Scalar>,
+) -> Result<(), Failure> {
+    let Json::Array(parts) = json else {
+        if depth != shape.len() {
+            return Err(Failure::value("the literal is not rectangular"));
+        }
+        numbers.push(number(json)?);
+        return Ok(());
+    };
+    if shape.len() == depth && numbers.is_empty() {
+        shape.push(parts.len());
+    } else if shape.get(depth) != Some(&parts.len()) {
+        return Err(Failure::value("the literal is not rectangular"));
+    }
+    parts.iter().try_for_each(|part| flatten(part, depth + 1, shape, numbers))
+}
+
+fn raw_tensor(text: &str, dtype: DType, shape: &[usize]) -> Result<Tensor, Failure> {
+    let bytes = decode_base64(text).ok_or_else(|| Failure::value("raw input is not base64"))?;
+    let expected = tharsis_graph::shape::element_count(shape) as usize * dtype.size_bytes();
+    if bytes.len() != expected {
+        return Err(Failure::value(format!(
+            "raw input has {} bytes, its shape needs {expected}",
+            bytes.len()
+        )));
+    }
+    let mut data = Buffer::zeroed(expected);
+    data.elements_mut::<u8>()[..expected].copy_from_slice(&bytes);
+    Ok(Tensor::from_chunk(Chunk::contiguous(dtype, shape, data).map_err(tharsis_graph::Error::from)?)?)
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0u32, 0);
+    for byte in text.bytes().filter(|&byte| byte != b'=') {
+        let value = ALPHABET.iter().position(|&letter| letter == byte)? as u32;
+        bits = bits << 6 | value;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let word =
+            group.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - group.len()));
+        for i in 0..4 {
+            let letter = ALPHABET[(word >> (18 - 6 * i) & 63) as usize];
+            text.push(if i <= group.len() { letter as char } else { '=' });
+        }
+    }
+    text
+}
+
+/// `np.where` with a condition of any dtype.
+pub(super) fn choose(condition: Value, a: Value, b: Value) -> Result<Value, Failure> {
+    Ok(Value::Tensor(where_(&condition.tensor()?, a.operand()?, b.operand()?)?))
+}

@@ -1,0 +1,136 @@
+//! Every operation against NumPy: programs and answers in `golden/cases.jsonl`, made by `golden/make.py`.
+//!
+//! Each case runs under several chunkings; all must agree with NumPy.
+
+use serde_json::{Value, json};
+use tharsis_kernels::{Bool, Complex, DType, Element, Scalar, f16};
+use tharsis_numeric::protocol::answer;
+
+/// The elements of a base64 array as scalars.
+fn elements(array: &Value) -> (DType, Vec<Scalar>) {
+    let dtype: DType = array["dtype"].as_str().unwrap().parse().unwrap();
+    let bytes = base64(array["raw"].as_str().unwrap());
+    fn all<T: Element>(bytes: &[u8]) -> Vec<Scalar> {
+        let width = std::mem::size_of::<T>();
+        bytes.chunks_exact(width).map(|chunk| bytemuck::pod_read_unaligned::<T>(chunk).to_scalar()).collect()
+    }
+    let scalars = match dtype {
+        DType::Bool => all::<Bool>(&bytes),
+        DType::I8 => all::<i8>(&bytes),
+        DType::I16 => all::<i16>(&bytes),
+        DType::I32 => all::<i32>(&bytes),
+        DType::I64 => all::<i64>(&bytes),
+        DType::U8 => all::<u8>(&bytes),
+        DType::U16 => all::<u16>(&bytes),
+        DType::U32 => all::<u32>(&bytes),
+        DType::U64 => all::<u64>(&bytes),
+        DType::F16 | DType::BF16 => all::<f16>(&bytes),
+        DType::F32 => all::<f32>(&bytes),
+        DType::F64 => all::<f64>(&bytes),
+        DType::C64 => all::<Complex<f32>>(&bytes),
+        DType::C128 => all::<Complex<f64>>(&bytes),
+    };
+    (dtype, scalars)
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let mut bytes = Vec::new();
+    let (mut bits, mut held) = (0u32, 0);
+    for byte in text.bytes().filter(|&byte| byte != b'=') {
+        bits = bits << 6 | u32::from(value(byte));
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    bytes
+}
+
+/// Distance in units of the last place of the dtype.
+fn ulps(a: f64, b: f64, dtype: DType, scale: f64) -> f64 {
+    if a == b || (a.is_nan() && b.is_nan()) {
+        return 0.0;
+    }
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::F32 | DType::C64 => 24,
+        _ => 53,
+    };
+    let magnitude = a.abs().max(b.abs()).max(scale);
+    if !magnitude.is_finite() {
+        return f64::INFINITY;
+    }
+    let least = match dtype {
+        DType::F16 => 2f64.powi(-24),
+        DType::F32 | DType::C64 => 2f64.powi(-149),
+        _ => f64::from_bits(1),
+    };
+    (a - b).abs() / (2f64.powi(magnitude.log2().floor() as i32 + 1 - digits)).max(least)
+}
+
+fn distance(a: Scalar, b: Scalar, dtype: DType) -> f64 {
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => ulps(a, b, dtype, 0.0),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => {
+            // Parts are judged by the size of the whole, unless that is infinite.
+            let whole = a.hypot(ai);
+            let scale = if whole.is_finite() { whole } else { 0.0 };
+            ulps(a, b, dtype, scale).max(ulps(ai, bi, dtype, scale))
+        }
+        (a, b) if a == b => 0.0,
+        _ => f64::INFINITY,
+    }
+}
+
+fn mismatch(reply: &Value, expect: &Value, tolerance: f64) -> Option<String> {
+    if let Some(class) = expect["error"].as_str() {
+        let found = reply["err"]["class"].as_str().unwrap_or("a value");
+        // NumPy raises subclasses of its own for some type errors.
+        let same = found == class
+            || (class == "UFuncTypeError" || class == "_UFuncNoLoopError") && found == "TypeError";
+        return (!same).then(|| format!("expected {class}, found {found}: {reply}"));
+    }
+    let array = &reply["out"]["r"]["arr"];
+    if array["dtype"] != expect["dtype"] || array["shape"] != expect["shape"] {
+        return Some(format!("expected {} {}, found {reply}", expect["dtype"], expect["shape"]));
+    }
+    let ((dtype, found), (_, wanted)) = (elements(array), elements(expect));
+    let worst = found.iter().zip(&wanted).find(|&(&a, &b)| tolerance < distance(a, b, dtype));
+    worst.map(|(a, b)| format!("expected {b}, found {a} ({} ulps)", distance(*a, *b, dtype)))
+}
+
+#[test]
+fn programs_agree_with_numpy_under_every_chunking() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let cases = std::fs::read_to_string(folder.join("tests/golden/cases.jsonl")).unwrap();
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for line in cases.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let tolerance = case["ulps"].as_f64().unwrap();
+        for chunks in [json!("auto"), json!(1), json!(2), json!(3), json!(1000)] {
+            let mut request = case["request"].clone();
+            request["ctx"]["chunks"] = chunks.clone();
+            count += 1;
+            if let Some(reason) = mismatch(&answer(&request, folder), &case["expect"], tolerance) {
+                let inputs: Vec<_> = request["in"]
+                    .as_object()
+                    .unwrap()
+                    .values()
+                    .map(|x| format!("{}{}", x["dtype"], x["shape"]))
+                    .collect();
+                failures.push(format!("{} {inputs:?} chunks {chunks}: {reason}", request["prog"]));
+            }
+        }
+    }
+    let shown: Vec<_> = failures.iter().take(60).cloned().collect();
+    assert!(failures.is_empty(), "{} of {count} failed:\n{}", failures.len(), shown.join("\n"));
+}
