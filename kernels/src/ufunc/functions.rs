@@ -33,7 +33,7 @@ functions! { unary:
     Sign<T: Integer> -> T = |x| x.signum();
     Not<T: Integer> -> T = |x| x.not();
     CountOnes<T: Integer> -> u8 = |x| x.ones();
-    IntReciprocal<T: Integer> -> T = |x| T::ONE.floor_div(x);
+    IntReciprocal<T: Integer> -> T = |x| if x.magnitude() == T::ONE { x } else { T::ZERO };
 }
 
 functions! { binary:
@@ -132,7 +132,7 @@ on_floats! { each:
 
 on_floats! { wide:
     Arccos = |x| libm::acos(x);
-    Arccosh = |x| libm::acosh(x);
+    Arccosh = |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
     Arcsin = |x| libm::asin(x);
     Arcsinh = |x| libm::asinh(x);
     Arctan = |x| libm::atan(x);

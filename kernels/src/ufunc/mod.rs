@@ -77,6 +77,8 @@ enum BinaryClass {
     Bits,
     /// Integers, `bool` as int8.
     Integer,
+    /// Integers alone.
+    IntegerNotBool,
 }
 
 macro_rules! operations {
@@ -173,12 +175,12 @@ operations! {
     Fmax "fmax" Number,
     Fmin "fmin" Number,
     Fmod "fmod" Floored,
-    Gcd "gcd" Integer,
+    Gcd "gcd" IntegerNotBool,
     Greater "greater" Compare,
     GreaterEqual "greater_equal" Compare,
     Heaviside "heaviside" Real,
     Hypot "hypot" Real,
-    Lcm "lcm" Integer,
+    Lcm "lcm" IntegerNotBool,
     LeftShift "left_shift" Integer,
     Less "less" Compare,
     LessEqual "less_equal" Compare,
@@ -211,6 +213,10 @@ impl UnaryOp {
             UnaryClass::Number => same(dtype),
             UnaryClass::NumberOrBool => same(bool_as_int8(dtype)),
             UnaryClass::Real if dtype.is_complex() => Err(refused()),
+            // Half precision is computed in float32, where its neighbours cannot be found.
+            UnaryClass::Real if self == UnaryOp::Spacing && dtype.to_inexact().size_bytes() == 2 => {
+                Err(refused())
+            }
             UnaryClass::Inexact | UnaryClass::Real => same(dtype.to_inexact()),
             UnaryClass::Rounding if dtype.is_complex() => Err(refused()),
             UnaryClass::Rounding => same(dtype),
@@ -243,12 +249,16 @@ impl BinaryOp {
             BinaryClass::Divide if common.kind() < Kind::Float => same(DType::F64),
             BinaryClass::Divide => same(common),
             BinaryClass::Real | BinaryClass::Floored if common.is_complex() => Err(refused()),
-            BinaryClass::Real => same(promote(a.to_inexact(), b.to_inexact())),
+            BinaryClass::Real => match promote(a.to_inexact(), b.to_inexact()) {
+                DType::F16 | DType::BF16 if self == BinaryOp::Nextafter => Err(refused()),
+                float => same(float),
+            },
             BinaryClass::Floored | BinaryClass::Power => same(bool_as_int8(common)),
             BinaryClass::Compare => Ok(Signature { args: common, out: DType::Bool }),
             BinaryClass::Logical => Ok(Signature { args: DType::Bool, out: DType::Bool }),
             BinaryClass::Bits | BinaryClass::Integer if common.kind() > Kind::Signed => Err(refused()),
-            BinaryClass::Bits => same(common),
+            BinaryClass::IntegerNotBool if !common.is_integer() => Err(refused()),
+            BinaryClass::Bits | BinaryClass::IntegerNotBool => same(common),
             BinaryClass::Integer => same(bool_as_int8(common)),
         }
     }

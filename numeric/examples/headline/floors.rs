@@ -1,0 +1,172 @@
+//! The same work by hand: plain loops over vectors of generators, in registers, on the same threads.
+
+use std::hint::black_box;
+use tharsis_kernels::Chunk;
+use tharsis_kernels::cpu::{Kernel, dispatch};
+use tharsis_kernels::product::Accumulator;
+
+const LANES: usize = 8;
+
+/// xoshiro256+ in eight lanes.
+#[derive(Clone)]
+struct Xoshiro([[u64; LANES]; 4]);
+
+impl Xoshiro {
+    fn new(seed: u64) -> Xoshiro {
+        let mut z = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut state = [[0; LANES]; 4];
+        for word in state.iter_mut().flatten() {
+            z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mixed = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            *word = mixed ^ (mixed >> 27);
+        }
+        Xoshiro(state)
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> [f64; LANES] {
+        let mut out = [0.0; LANES];
+        let [a, b, c, d] = &mut self.0;
+        for i in 0..LANES {
+            // 53 bits, as the job's own numbers have.
+            out[i] = (a[i].wrapping_add(d[i]) >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
+            let t = b[i] << 17;
+            c[i] ^= a[i];
+            d[i] ^= b[i];
+            b[i] ^= c[i];
+            a[i] ^= d[i];
+            c[i] ^= t;
+            d[i] = d[i].rotate_left(45);
+        }
+        out
+    }
+}
+
+struct CountInside(Xoshiro, u64);
+
+impl Kernel for CountInside {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let CountInside(mut generator, points) = self;
+        let mut inside = [0u64; LANES];
+        for _ in 0..points / LANES as u64 {
+            let (x, y) = (generator.next(), generator.next());
+            for i in 0..LANES {
+                inside[i] += u64::from(x[i] * x[i] + y[i] * y[i] < 1.0);
+            }
+        }
+        inside.iter().sum()
+    }
+}
+
+struct SumScaled(Xoshiro, u64);
+
+impl Kernel for SumScaled {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let SumScaled(mut generator, n) = self;
+        let mut sums = [0.0; LANES];
+        for _ in 0..n / LANES as u64 {
+            let x = generator.next();
+            for i in 0..LANES {
+                sums[i] += (x[i] + 1.0) * 2.0;
+            }
+        }
+        sums.iter().sum()
+    }
+}
+
+struct SumRamp(u64, u64);
+
+impl Kernel for SumRamp {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let mut sums = [0.0; 32];
+        let mut at = self.0 as i64;
+        for _ in 0..self.1 / 32 {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum += ((at + i as i64) as f64 + 1.0) * 2.0;
+            }
+            at += 32;
+        }
+        sums.iter().sum()
+    }
+}
+
+/// Runs `f(thread)` on each thread and adds the results up.
+fn on_threads(threads: usize, f: impl Fn(u64) -> f64 + Sync) -> f64 {
+    std::thread::scope(|scope| {
+        let f = &f;
+        let running: Vec<_> = (0..threads as u64).map(|thread| scope.spawn(move || f(thread))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).sum()
+    })
+}
+
+/// Points inside the circle.
+pub fn pi(points: u64, threads: usize) -> f64 {
+    on_threads(threads, |thread| dispatch(CountInside(Xoshiro::new(thread), points / threads as u64)) as f64)
+}
+
+/// The sum of `(x + 1) * 2` over random numbers.
+pub fn axpb(n: u64, threads: usize) -> f64 {
+    on_threads(threads, |thread| dispatch(SumScaled(Xoshiro::new(thread), n / threads as u64)))
+}
+
+/// The sum of `(x + 1) * 2` over `0..n`.
+pub fn axpb_arange(n: u64, threads: usize) -> f64 {
+    let share = n / threads as u64;
+    on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
+}
+
+struct Fill<'a>(Xoshiro, &'a mut [f64]);
+
+impl Kernel for Fill<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Fill(mut generator, out) = self;
+        for block in out.chunks_exact_mut(LANES) {
+            let x = generator.next();
+            for i in 0..LANES {
+                block[i] = (x[i] + 1.0) * 2.0;
+            }
+        }
+    }
+}
+
+/// `(x + 1) * 2` stored in fresh memory.
+pub fn store(n: usize, threads: usize) -> f64 {
+    let mut out = vec![0.0f64; n];
+    std::thread::scope(|scope| {
+        for (seed, part) in out.chunks_mut(n.div_ceil(threads)).enumerate() {
+            scope.spawn(move || dispatch(Fill(Xoshiro::new(seed as u64), part)));
+        }
+    });
+    black_box(&out)[n / 2]
+}
+
+/// GFLOP/s of products of n x n matrices, one per thread at a time, and seconds for one.
+pub fn gemm(n: usize, threads: usize) -> (f64, f64) {
+    let elements: Vec<f64> = (0..n * n).map(|i| (i % 17) as f64).collect();
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        let started = std::time::Instant::now();
+        on_threads(threads, |_| multiply(&elements, n).unwrap_or(f64::NAN));
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    (threads as f64 * 2.0 * (n as f64).powi(3) / best / 1e9, best)
+}
+
+fn multiply(elements: &[f64], n: usize) -> Option<f64> {
+    let a = Chunk::from_elements(&[n, n], elements).ok()?;
+    let mut product = Accumulator::new(a.dtype(), &[n, n]).ok()?;
+    product.add(&a, &a).ok()?;
+    product.finish().ok()?.as_slice::<f64>()?.last().copied()
+}
