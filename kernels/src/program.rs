@@ -9,6 +9,7 @@
 
 use crate::dtype::DType;
 use crate::error::KernelError;
+use crate::evaluate::ChainMap;
 use crate::fold::Fold;
 use crate::random::Key;
 use crate::scalar::Scalar;
@@ -61,6 +62,28 @@ pub enum StepOp {
     Where(ValueId, ValueId, ValueId),
     /// One element from each row of a wide value.
     RowFold(Fold, ValueId),
+    /// Several steps in one loop, over a function of the index or a block of float64; `pairs` adds rows of two up. Made of
+    /// the others when a program is compiled.
+    Chain {
+        source: ValueId,
+        map: ChainMap,
+        pairs: bool,
+    },
+}
+
+impl StepOp {
+    /// Replaces each argument by `place[argument]`.
+    pub(crate) fn rename(&mut self, place: &[ValueId]) {
+        match self {
+            StepOp::Load { .. } | StepOp::Index { .. } | StepOp::Const(_) => {}
+            StepOp::Cast(a)
+            | StepOp::Unary(_, a)
+            | StepOp::RowFold(_, a)
+            | StepOp::Chain { source: a, .. } => *a = place[*a],
+            StepOp::Binary(_, a, b) => (*a, *b) = (place[*a], place[*b]),
+            StepOp::Where(a, b, c) => (*a, *b, *c) = (place[*a], place[*b], place[*c]),
+        }
+    }
 }
 
 /// A whole number that is an affine function of global coordinates: `offset + sum(strides[d] * index[d])`.
@@ -119,7 +142,10 @@ impl Step {
     pub fn args(&self) -> Vec<ValueId> {
         match self.op {
             StepOp::Load { .. } | StepOp::Index { .. } | StepOp::Const(_) => Vec::new(),
-            StepOp::Cast(a) | StepOp::Unary(_, a) | StepOp::RowFold(_, a) => vec![a],
+            StepOp::Cast(a)
+            | StepOp::Unary(_, a)
+            | StepOp::RowFold(_, a)
+            | StepOp::Chain { source: a, .. } => vec![a],
             StepOp::Binary(_, a, b) => vec![a, b],
             StepOp::Where(a, b, c) => vec![a, b, c],
         }
@@ -136,12 +162,20 @@ impl Step {
             },
             StepOp::Unary(op, _) => op.cost(),
             StepOp::Binary(op, ..) => op.cost(),
-            StepOp::Cast(_) | StepOp::Where(..) | StepOp::RowFold(..) => 1.5,
+            StepOp::Cast(_) | StepOp::Where(..) | StepOp::RowFold(..) | StepOp::Chain { .. } => 1.5,
         }
     }
 }
 
 impl Output {
+    /// Replaces each argument by `place[argument]`.
+    pub(crate) fn rename(&mut self, place: &[ValueId]) {
+        match self {
+            Output::Store(value) => *value = place[*value],
+            Output::Fold { args, .. } => args.iter_mut().for_each(|arg| *arg = place[*arg]),
+        }
+    }
+
     /// The values that leave.
     pub fn args(&self) -> &[ValueId] {
         match self {
@@ -178,7 +212,7 @@ impl Program {
                 return Err(malformed(i, "value used before it is defined"));
             }
             let is_const = |a: ValueId| matches!(self.steps[a].op, StepOp::Const(_));
-            let row_fold = matches!(step.op, StepOp::RowFold(..));
+            let row_fold = matches!(step.op, StepOp::RowFold(..) | StepOp::Chain { pairs: true, .. });
             if !row_fold && args.iter().any(|&a| !is_const(a) && self.steps[a].width() != step.width()) {
                 return Err(malformed(i, "arguments of different width"));
             }

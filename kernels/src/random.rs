@@ -28,7 +28,19 @@ impl Key {
     /// 64 random bits for element `index`.
     #[inline(always)]
     pub fn bits(self, index: u64) -> u64 {
-        let z = index.wrapping_mul(GAMMA).wrapping_add(self.first);
+        self.bits_scaled(Key::scale(index))
+    }
+
+    /// An index as the hash takes it. Scaled indices may be added instead of the indices themselves, which saves loops a
+    /// product per element.
+    #[inline(always)]
+    pub(crate) fn scale(index: u64) -> u64 {
+        index.wrapping_mul(GAMMA)
+    }
+
+    #[inline(always)]
+    fn bits_scaled(self, scaled: u64) -> u64 {
+        let z = scaled.wrapping_add(self.first);
         let z = (z ^ (z >> 30)).wrapping_mul(MIX_1) ^ self.second;
         let z = (z ^ (z >> 27)).wrapping_mul(MIX_2);
         z ^ (z >> 31)
@@ -37,7 +49,13 @@ impl Key {
     /// A float in [0, 1) with 53 random bits.
     #[inline(always)]
     pub fn uniform(self, index: u64) -> f64 {
-        (self.bits(index) >> 11) as f64 * UNIT_53
+        self.uniform_scaled(Key::scale(index))
+    }
+
+    /// As `uniform`, of a scaled index.
+    #[inline(always)]
+    pub(crate) fn uniform_scaled(self, scaled: u64) -> f64 {
+        (self.bits_scaled(scaled) >> 11) as f64 * UNIT_53
     }
 }
 

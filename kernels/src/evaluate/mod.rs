@@ -4,16 +4,19 @@
 //! value is dead) and picks the block length. [`Compiled::run`] then makes one pass over the domain. Inputs that lie
 //! in C order are read where they are; others are gathered into registers.
 
+mod chain;
+mod peephole;
 mod registers;
 mod sources;
 mod steps;
 
+pub use chain::{Affine, ChainMap};
 pub use registers::Scratch;
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::error::KernelError;
-use crate::fold::Folder;
+use crate::fold::{Fold, Folder};
 use crate::layout::{Layout, c_strides};
 use crate::program::{IndexForm, IndexMap, Output, Program, StepOp, ValueId};
 use crate::ufunc::Operand;
@@ -34,6 +37,9 @@ pub struct Place<'a> {
 pub struct Compiled {
     program: Program,
     allocation: Allocation,
+    use_count: Vec<usize>,
+    /// Functions of the index that only chains use.
+    is_inside_chain: Vec<bool>,
 }
 
 /// Where the elements of a value are while a block is computed.
@@ -44,6 +50,8 @@ enum Source {
     Direct { chunk: Chunk, width: usize },
     /// The same everywhere.
     Const(crate::scalar::Scalar),
+    /// Nowhere: the only user computes it.
+    Inside,
 }
 
 /// How the value of a leaf comes into its register.
@@ -59,8 +67,20 @@ struct Bound {
 }
 
 enum Sink {
-    Store { value: ValueId, dtype: DType, data: Buffer },
-    Fold { args: Vec<ValueId>, folder: Folder },
+    Store {
+        value: ValueId,
+        dtype: DType,
+        data: Buffer,
+    },
+    Fold {
+        args: Vec<ValueId>,
+        folder: Folder,
+    },
+    /// A total of a chain's values, which are not kept.
+    ChainSum {
+        chain: ValueId,
+        folder: Folder,
+    },
 }
 
 impl Compiled {
@@ -70,8 +90,21 @@ impl Compiled {
     /// `Malformed` if the program contradicts itself.
     pub fn new(program: Program) -> Result<Compiled, KernelError> {
         program.check()?;
+        let program = peephole::rewrite(program);
+        program.check()?;
         let allocation = allocate(&program);
-        Ok(Compiled { program, allocation })
+        let use_count = peephole::uses(&program);
+        let mut chained = vec![0; program.steps.len()];
+        for step in &program.steps {
+            if let StepOp::Chain { source, .. } = step.op {
+                chained[source] += 1;
+            }
+        }
+        let is_inside = |(i, step): (usize, &crate::program::Step)| {
+            matches!(step.op, StepOp::Index { .. }) && chained[i] == use_count[i]
+        };
+        let is_inside_chain = program.steps.iter().enumerate().map(is_inside).collect();
+        Ok(Compiled { program, allocation, use_count, is_inside_chain })
     }
 
     /// The program.
@@ -99,17 +132,24 @@ impl Compiled {
         scratch: &mut Scratch,
     ) -> Result<Vec<Chunk>, KernelError> {
         let rows: usize = place.extents.iter().product();
-        let bound = self.bind(place, inputs)?;
+        let mut bound = self.bind(place, inputs)?;
         let mut sinks = self.sinks(place, rows)?;
+        for sink in &sinks {
+            if let Sink::ChainSum { chain, .. } = sink {
+                bound.sources[*chain] = Source::Inside;
+            }
+        }
         scratch.reserve(&self.allocation.register_bytes);
+        let in_registers = bound.sources.iter().any(|source| matches!(source, Source::Register(_)));
+        let block_rows = if in_registers { self.allocation.block_rows } else { BLOCK_ROWS_WITHOUT_REGISTERS };
         let mut start = 0;
         while start < rows {
-            let end = (start + self.allocation.block_rows).min(rows);
+            let end = (start + block_rows).min(rows);
             for step in 0..self.program.steps.len() {
                 self.run_step(step, &bound, start, end, scratch)?;
             }
             for sink in &mut sinks {
-                feed(sink, &bound, scratch, start, end);
+                self.feed(sink, &bound, scratch, start, end);
             }
             start = end;
         }
@@ -139,6 +179,8 @@ impl Compiled {
                     }
                 }
                 StepOp::Index { index, map } => {
+                    let inside = self.is_inside_chain[i];
+                    let register = if inside { Source::Inside } else { register };
                     (register, Leaf::Index { map: *map, layout: index_layout(index, place, &extents()) })
                 }
                 _ => (register, Leaf::None),
@@ -163,12 +205,19 @@ impl Compiled {
             Output::Fold { fold, args, axes } => {
                 let dtype = self.program.steps[args[0]].dtype;
                 let folder = Folder::new(*fold, dtype, place.extents, axes)?;
+                let is_chain = matches!(self.program.steps[args[0]].op, StepOp::Chain { pairs: false, .. });
+                if *fold == Fold::Sum && is_chain && folder.is_total() && self.use_count[args[0]] == 1 {
+                    return Ok(Sink::ChainSum { chain: args[0], folder });
+                }
                 Ok(Sink::Fold { args: args.clone(), folder })
             }
         };
         self.program.outputs.iter().map(sink).collect()
     }
 }
+
+/// Where nothing is kept between steps, blocks need not fit the cache; they bound the rounding of sums.
+const BLOCK_ROWS_WITHOUT_REGISTERS: usize = 8192;
 
 /// The layout of an index form over the task's part of the domain.
 fn index_layout(index: &IndexForm, place: Place<'_>, extents: &[usize]) -> Layout {
@@ -183,22 +232,44 @@ fn operand<'a>(bound: &'a Bound, scratch: &'a Scratch, value: ValueId, start: us
         Source::Register(register) => Operand::Block(scratch.register(*register), 0),
         Source::Direct { chunk, width } => Operand::Block(chunk.buffer(), chunk.offset() + start * width),
         Source::Const(scalar) => Operand::One(*scalar),
+        // Only its chain asks for such a value, and not here.
+        Source::Inside => Operand::One(crate::scalar::Scalar::Bool(false)),
     }
 }
 
-fn feed(sink: &mut Sink, bound: &Bound, scratch: &Scratch, start: usize, end: usize) {
-    match sink {
-        Sink::Store { value, dtype, data } => {
-            let from = operand(bound, scratch, *value, start);
-            with_element!(*dtype, T => copy_block::<T>(from, data, start, end));
-        }
-        Sink::Fold { args, folder } => {
-            let mut operands = [Operand::One(crate::scalar::Scalar::Bool(false)); 3];
-            for (slot, &arg) in operands.iter_mut().zip(args.iter()) {
-                *slot = operand(bound, scratch, arg, start);
+impl Compiled {
+    fn feed(&self, sink: &mut Sink, bound: &Bound, scratch: &Scratch, start: usize, end: usize) {
+        match sink {
+            Sink::Store { value, dtype, data } => {
+                let from = operand(bound, scratch, *value, start);
+                with_element!(*dtype, T => copy_block::<T>(from, data, start, end));
             }
-            folder.feed(&operands, start, end);
+            Sink::Fold { args, folder } => {
+                let mut operands = [Operand::One(crate::scalar::Scalar::Bool(false)); 3];
+                for (slot, &arg) in operands.iter_mut().zip(args.iter()) {
+                    *slot = operand(bound, scratch, arg, start);
+                }
+                folder.feed(&operands, start, end);
+            }
+            Sink::ChainSum { chain, folder } => {
+                if let StepOp::Chain { source, map, .. } = self.program.steps[*chain].op {
+                    folder.add_total(chain::sum(map, chain_input(bound, scratch, source, start), start, end));
+                }
+            }
         }
+    }
+}
+
+/// What a chain over `source` reads, for the rows from `start` on.
+fn chain_input<'a>(
+    bound: &'a Bound,
+    scratch: &'a Scratch,
+    source: ValueId,
+    start: usize,
+) -> chain::ChainInput<'a> {
+    match &bound.leaves[source] {
+        Leaf::Index { map, layout } => chain::ChainInput::Index { map: *map, layout },
+        _ => chain::ChainInput::Block(operand(bound, scratch, source, start)),
     }
 }
 
@@ -218,7 +289,7 @@ fn finish(sinks: Vec<Sink>, place: Place<'_>) -> Result<Vec<Chunk>, KernelError>
                 let strides = c_strides(place.extents);
                 chunks.push(Chunk::strided(dtype, place.extents, &strides, 0, data.into())?);
             }
-            Sink::Fold { folder, .. } => chunks.extend(folder.finish()?),
+            Sink::Fold { folder, .. } | Sink::ChainSum { folder, .. } => chunks.extend(folder.finish()?),
         }
     }
     Ok(chunks)

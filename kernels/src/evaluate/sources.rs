@@ -1,5 +1,6 @@
 //! Fills registers from strided inputs and from functions of the index.
 
+use super::chain::store_run;
 use crate::chunk::{Buffer, Chunk};
 use crate::cpu::{self, Kernel};
 use crate::element::Element;
@@ -45,12 +46,7 @@ fn index_run(map: IndexMap, run: Run, at: usize, out: &mut Buffer) {
     let range = at..at + run.len;
     match map {
         IndexMap::Position => cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: Position }),
-        IndexMap::Ramp { start, step } => {
-            cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: Ramp { start, step } });
-        }
-        IndexMap::Uniform(key) => {
-            cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: Uniform(key) });
-        }
+        IndexMap::Ramp { .. } | IndexMap::Uniform(_) => store_run(map, run, &mut out.elements_mut()[range]),
         IndexMap::OpenUnit(key) => {
             cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: OpenUnit(key) });
         }
@@ -93,29 +89,6 @@ impl IndexFn for Position {
     #[inline(always)]
     fn at(self, index: i64) -> i64 {
         index
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Ramp {
-    start: f64,
-    step: f64,
-}
-impl IndexFn for Ramp {
-    type Out = f64;
-    #[inline(always)]
-    fn at(self, index: i64) -> f64 {
-        self.start + index as f64 * self.step
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Uniform(Key);
-impl IndexFn for Uniform {
-    type Out = f64;
-    #[inline(always)]
-    fn at(self, index: i64) -> f64 {
-        self.0.uniform(index as u64)
     }
 }
 

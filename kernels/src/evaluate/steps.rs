@@ -1,6 +1,6 @@
 //! One step of a program on one block.
 
-use super::{Bound, Compiled, Leaf, Scratch, Source, operand, sources};
+use super::{Bound, Compiled, Leaf, Scratch, Source, chain, chain_input, operand, sources};
 use crate::chunk::Buffer;
 use crate::cpu::{self, Kernel};
 use crate::dtype::DType;
@@ -55,6 +55,11 @@ impl Compiled {
             StepOp::Binary(op, a, b) => run_binary(op, dtype_of(a), [arg(a), arg(b)], out, n)?,
             StepOp::Where(c, a, b) => {
                 with_element!(step.dtype, T => select::<T>(arg(c).arg(n), arg(a).arg(n), arg(b).arg(n), out))
+            }
+            StepOp::Chain { source, map, pairs } => {
+                let width = if pairs { 2 } else { width };
+                let input = chain_input(bound, scratch, source, start);
+                chain::store(map, input, pairs, start * width, end * width, out);
             }
             StepOp::RowFold(fold, a) => {
                 let width = self.program().steps[a].width();

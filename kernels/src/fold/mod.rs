@@ -11,7 +11,7 @@ mod extreme;
 mod moments;
 mod sum;
 
-pub(crate) use sum::block_sum;
+pub(crate) use sum::{LANES, add_lanes, block_sum};
 
 use crate::chunk::Chunk;
 use crate::dtype::DType;
@@ -94,6 +94,8 @@ pub(crate) trait Accumulate {
     fn segment(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
     /// Folds each element of a stretch into a slot of its own, the first into `slot`.
     fn rowwise(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
+    /// Adds the sum of a stretch of float64 that was made elsewhere. Only sums take it.
+    fn add_float(&mut self, _slot: usize, _value: f64) {}
     /// The components, each of `shape`.
     fn finish(self: Box<Self>, shape: &[usize]) -> Result<Vec<Chunk>, KernelError>;
 }
@@ -131,6 +133,16 @@ impl Folder {
             }
             at += len;
         });
+    }
+
+    /// Whether all elements go into one slot.
+    pub(crate) fn is_total(&self) -> bool {
+        self.slots.single_run().is_some_and(|run| run.stride == 0 || run.len == 1)
+    }
+
+    /// Adds the sum of a block that was made elsewhere, if all elements go into one slot.
+    pub(crate) fn add_total(&mut self, value: f64) {
+        self.accumulator.add_float(0, value);
     }
 
     pub(crate) fn finish(self) -> Result<Vec<Chunk>, KernelError> {

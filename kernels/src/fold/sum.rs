@@ -57,7 +57,8 @@ impl Compensated for Complex<f64> {
     }
 }
 
-const LANES: usize = 32;
+/// Running sums that a block is added up in.
+pub(crate) const LANES: usize = 32;
 
 struct BlockSum<'a, T>(&'a [T]);
 
@@ -76,23 +77,26 @@ impl<T: Number> Kernel for BlockSum<'_, T> {
         for (lane, &x) in lanes.iter_mut().zip(blocks.remainder()) {
             *lane = lane.plus(x);
         }
-        let mut half = LANES / 2;
-        while half > 0 {
-            for i in 0..half {
-                lanes[i] = lanes[i].plus(lanes[i + half]);
-            }
-            half /= 2;
-        }
-        lanes[0]
+        add_lanes(lanes)
     }
+}
+
+/// The sum of all lanes, as a tree.
+#[inline(always)]
+pub(crate) fn add_lanes<T: Number>(mut lanes: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = lanes[i].plus(lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
 /// The sum of a block that fits the cache, in 32 lanes that are added up as a tree.
 #[inline]
 pub(crate) fn block_sum<T: Number>(block: &[T]) -> T {
-    if block.len() < LANES {
-        return block.iter().fold(T::ZERO, |sum, &x| sum.plus(x));
-    }
     cpu::dispatch(BlockSum(block))
 }
 
@@ -128,6 +132,12 @@ impl<T: Compensated> Kernel for AddRow<'_, T> {
 }
 
 impl<T: Compensated> Accumulate for Sum<T> {
+    fn add_float(&mut self, slot: usize, value: f64) {
+        let (total, rest) = T::add_exactly(self.sum[slot], T::from_scalar(value.into()));
+        self.sum[slot] = total;
+        self.lost[slot] = self.lost[slot].plus(rest);
+    }
+
     fn segment(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize) {
         let (total, rest) = T::add_exactly(self.sum[slot], block_sum(stretch::<T>(args[0], at, len)));
         self.sum[slot] = total;

@@ -1,6 +1,5 @@
 //! The same work by hand: plain loops over vectors of generators, in registers, on the same threads.
 
-use std::hint::black_box;
 use tharsis_kernels::Chunk;
 use tharsis_kernels::cpu::{Kernel, dispatch};
 use tharsis_kernels::product::Accumulator;
@@ -122,34 +121,6 @@ pub fn axpb(n: u64, threads: usize) -> f64 {
 pub fn axpb_arange(n: u64, threads: usize) -> f64 {
     let share = n / threads as u64;
     on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
-}
-
-struct Fill<'a>(Xoshiro, &'a mut [f64]);
-
-impl Kernel for Fill<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Fill(mut generator, out) = self;
-        for block in out.chunks_exact_mut(LANES) {
-            let x = generator.next();
-            for i in 0..LANES {
-                block[i] = (x[i] + 1.0) * 2.0;
-            }
-        }
-    }
-}
-
-/// `(x + 1) * 2` stored in fresh memory.
-pub fn store(n: usize, threads: usize) -> f64 {
-    let mut out = vec![0.0f64; n];
-    std::thread::scope(|scope| {
-        for (seed, part) in out.chunks_mut(n.div_ceil(threads)).enumerate() {
-            scope.spawn(move || dispatch(Fill(Xoshiro::new(seed as u64), part)));
-        }
-    });
-    black_box(&out)[n / 2]
 }
 
 /// GFLOP/s of products of n x n matrices, one per thread at a time, and seconds for one.

@@ -1,6 +1,6 @@
 //! The headline jobs beside what they would cost by hand, in the same run: value, floor, and their ratio.
 //!
-//! `cargo run --release -p tharsis-numeric --example headline -- pi 1000000000`. Jobs: `pi`, `axpb`, `arange`, `store`, `small-chunks`, `plan`,
+//! `cargo run --release -p tharsis-numeric --example headline -- pi 1000000000`. Jobs: `pi`, `axpb`, `arange`, `small-chunks`, `plan`,
 //! `gemm-std`.
 
 mod floors;
@@ -23,12 +23,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             compare(&job, 1 << 30, || axpb(default_rng(1).random(&[n])?), || floors::axpb(n as u64, THREADS))?
         }
         "arange" => compare(&job, 1 << 30, || axpb(arange(n)?), || floors::axpb_arange(n as u64, THREADS))?,
-        "store" => compare(
-            &job,
-            24 << 30,
-            || (default_rng(1).random(&[n])? + 1.0)? * 2.0,
-            || floors::store(n, THREADS),
-        )?,
         "small-chunks" => small_chunks(n)?,
         "plan" => plan(n)?,
         "gemm-std" => gemm_std(n)?,

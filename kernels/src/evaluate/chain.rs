@@ -1,0 +1,352 @@
+//! Several cheap steps in one loop: a source, a map or two, and where the values go.
+//!
+//! A step of its own costs a load and a store per element, which for an addition is most of its time. The chains here are those
+//! that large jobs live on: float64 sources through at most two of `x * m + a` or a square, stored, added up in pairs, or
+//! summed. The arithmetic is that of the separate steps, operation by operation, so results are the same to the bit.
+
+use crate::chunk::Buffer;
+use crate::cpu::{self, Kernel};
+use crate::fold::{LANES, add_lanes};
+use crate::layout::{Layout, Run};
+use crate::program::IndexMap;
+use crate::random::Key;
+use crate::ufunc::Operand;
+use serde::{Deserialize, Serialize};
+
+/// What a chain does to each element.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ChainMap {
+    /// Nothing.
+    Identity,
+    /// `x * m + a`, rounded twice.
+    Affine(Affine),
+    /// One after the other.
+    Affine2(Affine, Affine),
+    /// `x * x`.
+    Square,
+}
+
+/// `x * factor + addend`. A factor of 1 and an addend of -0.0 change no float.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Affine {
+    pub factor: f64,
+    pub addend: f64,
+}
+
+/// Where the elements of a chain come from, for one block.
+#[derive(Clone, Copy)]
+pub(super) enum ChainInput<'a> {
+    Block(Operand<'a>),
+    Index { map: IndexMap, layout: &'a Layout },
+}
+
+/// Whether a chain can begin with this function of the index.
+pub(super) fn is_chain_source(map: IndexMap) -> bool {
+    matches!(map, IndexMap::Position | IndexMap::Ramp { .. } | IndexMap::Uniform(_))
+}
+
+/// Writes the values of the elements `start..end` of the input; in pairs, the sums of neighbours.
+pub(super) fn store(
+    map: ChainMap,
+    input: ChainInput<'_>,
+    pairs: bool,
+    start: usize,
+    end: usize,
+    out: &mut Buffer,
+) {
+    let width = if pairs { 2 } else { 1 };
+    let out = &mut out.elements_mut::<f64>()[..(end - start) / width];
+    let mut at = 0;
+    each_source(input, start, end, |source, len| {
+        let out = &mut out[at / width..(at + len) / width];
+        match pairs {
+            true => with_source(source, map, Pairs { out }),
+            false => with_source(source, map, Store { out }),
+        }
+        at += len;
+    });
+}
+
+/// The sum of the values of the elements `start..end` of the input.
+pub(super) fn sum(map: ChainMap, input: ChainInput<'_>, start: usize, end: usize) -> f64 {
+    let mut total = 0.0;
+    each_source(input, start, end, |source, len| total += with_source(source, map, Sum { len }));
+    total
+}
+
+/// Writes the values of a function of the index over one run.
+pub(super) fn store_run(map: IndexMap, run: Run, out: &mut [f64]) {
+    with_source(index_source(map, run), ChainMap::Identity, Store { out });
+}
+
+fn index_source<'a>(map: IndexMap, run: Run) -> AnySource<'a> {
+    match map {
+        IndexMap::Ramp { start, step } => AnySource::Ramp(run, start, step),
+        IndexMap::Uniform(key) => AnySource::Uniform(run, key),
+        _ => AnySource::Position(run),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum AnySource<'a> {
+    Block(&'a [f64]),
+    Position(Run),
+    Ramp(Run, f64, f64),
+    Uniform(Run, Key),
+}
+
+/// Calls `visit` with a source for each run of the input.
+fn each_source<'a>(
+    input: ChainInput<'a>,
+    start: usize,
+    end: usize,
+    mut visit: impl FnMut(AnySource<'a>, usize),
+) {
+    match input {
+        ChainInput::Block(Operand::Block(buffer, offset)) => {
+            visit(AnySource::Block(&buffer.elements()[offset..offset + end - start]), end - start);
+        }
+        ChainInput::Block(Operand::One(_)) => {}
+        ChainInput::Index { map, layout } => {
+            layout.for_each_run(start, end, |run| visit(index_source(map, run), run.len));
+        }
+    }
+}
+
+/// A source, read in groups: what a group has in common is computed once per group (`Cursor`), what a place in the group has in common
+/// once per block (`Lane`), so that an element of an index function costs an addition and not two products.
+trait SourceFn {
+    type Cursor: Copy;
+    type Lane: Copy;
+    /// What all elements `i` places behind the beginning of a group share.
+    fn lane(&self, i: usize) -> Self::Lane;
+    /// What the elements `at..at + len` share.
+    fn cursor(&self, at: usize, len: usize) -> Self::Cursor;
+    /// The element `i` places behind the beginning of a group.
+    fn value(&self, cursor: Self::Cursor, lane: Self::Lane, i: usize) -> f64;
+}
+
+struct Block<'a>(&'a [f64]);
+impl<'a> SourceFn for Block<'a> {
+    type Cursor = &'a [f64];
+    type Lane = ();
+    #[inline(always)]
+    fn lane(&self, _: usize) {}
+    #[inline(always)]
+    fn cursor(&self, at: usize, len: usize) -> &'a [f64] {
+        &self.0[at..at + len]
+    }
+    #[inline(always)]
+    fn value(&self, cursor: &'a [f64], (): (), i: usize) -> f64 {
+        cursor[i]
+    }
+}
+
+struct Position(Run);
+impl SourceFn for Position {
+    type Cursor = i64;
+    type Lane = i64;
+    #[inline(always)]
+    fn lane(&self, i: usize) -> i64 {
+        (i as i64).wrapping_mul(self.0.stride)
+    }
+    #[inline(always)]
+    fn cursor(&self, at: usize, _: usize) -> i64 {
+        self.0.offset.wrapping_add((at as i64).wrapping_mul(self.0.stride))
+    }
+    #[inline(always)]
+    fn value(&self, cursor: i64, lane: i64, _: usize) -> f64 {
+        cursor.wrapping_add(lane) as f64
+    }
+}
+
+struct Ramp(Position, f64, f64);
+impl SourceFn for Ramp {
+    type Cursor = i64;
+    type Lane = i64;
+    #[inline(always)]
+    fn lane(&self, i: usize) -> i64 {
+        self.0.lane(i)
+    }
+    #[inline(always)]
+    fn cursor(&self, at: usize, len: usize) -> i64 {
+        self.0.cursor(at, len)
+    }
+    #[inline(always)]
+    fn value(&self, cursor: i64, lane: i64, i: usize) -> f64 {
+        self.1 + self.0.value(cursor, lane, i) * self.2
+    }
+}
+
+struct Uniform(Position, Key);
+impl SourceFn for Uniform {
+    type Cursor = u64;
+    type Lane = u64;
+    #[inline(always)]
+    fn lane(&self, i: usize) -> u64 {
+        Key::scale(self.0.lane(i) as u64)
+    }
+    #[inline(always)]
+    fn cursor(&self, at: usize, len: usize) -> u64 {
+        Key::scale(self.0.cursor(at, len) as u64)
+    }
+    #[inline(always)]
+    fn value(&self, cursor: u64, lane: u64, _: usize) -> f64 {
+        self.1.uniform_scaled(cursor.wrapping_add(lane))
+    }
+}
+
+trait MapFn: Copy {
+    fn apply(self, x: f64) -> f64;
+}
+
+#[derive(Clone, Copy)]
+struct Identity;
+impl MapFn for Identity {
+    #[inline(always)]
+    fn apply(self, x: f64) -> f64 {
+        x
+    }
+}
+
+impl MapFn for Affine {
+    #[inline(always)]
+    fn apply(self, x: f64) -> f64 {
+        x * self.factor + self.addend
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Twice(Affine, Affine);
+impl MapFn for Twice {
+    #[inline(always)]
+    fn apply(self, x: f64) -> f64 {
+        self.1.apply(self.0.apply(x))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Square;
+impl MapFn for Square {
+    #[inline(always)]
+    fn apply(self, x: f64) -> f64 {
+        x * x
+    }
+}
+
+/// Where the values go.
+trait Sink {
+    type Output;
+    fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) -> Self::Output;
+}
+
+struct Store<'a> {
+    out: &'a mut [f64],
+}
+impl Sink for Store<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) {
+        let lanes: [S::Lane; LANES] = std::array::from_fn(|i| source.lane(i));
+        let mut groups = self.out.chunks_exact_mut(LANES);
+        let mut at = 0;
+        for group in &mut groups {
+            let cursor = source.cursor(at, LANES);
+            for (i, (out, &lane)) in group.iter_mut().zip(&lanes).enumerate() {
+                *out = map.apply(source.value(cursor, lane, i));
+            }
+            at += LANES;
+        }
+        for out in groups.into_remainder() {
+            *out = map.apply(source.value(source.cursor(at, 1), lanes[0], 0));
+            at += 1;
+        }
+    }
+}
+
+struct Pairs<'a> {
+    out: &'a mut [f64],
+}
+impl Sink for Pairs<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) {
+        let even: [S::Lane; LANES / 2] = std::array::from_fn(|i| source.lane(2 * i));
+        let odd: [S::Lane; LANES / 2] = std::array::from_fn(|i| source.lane(2 * i + 1));
+        let mut groups = self.out.chunks_exact_mut(LANES / 2);
+        let mut at = 0;
+        for group in &mut groups {
+            let cursor = source.cursor(at, LANES);
+            for i in 0..LANES / 2 {
+                let first = map.apply(source.value(cursor, even[i], 2 * i));
+                group[i] = first + map.apply(source.value(cursor, odd[i], 2 * i + 1));
+            }
+            at += LANES;
+        }
+        for out in groups.into_remainder() {
+            let cursor = source.cursor(at, 2);
+            *out = map.apply(source.value(cursor, even[0], 0)) + map.apply(source.value(cursor, odd[0], 1));
+            at += 2;
+        }
+    }
+}
+
+struct Sum {
+    len: usize,
+}
+impl Sink for Sum {
+    type Output = f64;
+    /// Lane by lane as `block_sum` does it.
+    #[inline(always)]
+    fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) -> f64 {
+        let lanes: [S::Lane; LANES] = std::array::from_fn(|i| source.lane(i));
+        let mut sums = [0.0f64; LANES];
+        let whole = self.len / LANES * LANES;
+        let mut at = 0;
+        while at < whole {
+            let cursor = source.cursor(at, LANES);
+            for (i, (sum, &lane)) in sums.iter_mut().zip(&lanes).enumerate() {
+                *sum += map.apply(source.value(cursor, lane, i));
+            }
+            at += LANES;
+        }
+        for (i, sum) in sums.iter_mut().enumerate().take(self.len - whole) {
+            *sum += map.apply(source.value(source.cursor(whole + i, 1), lanes[0], 0));
+        }
+        add_lanes(sums)
+    }
+}
+
+struct Chain<S, M, K> {
+    source: S,
+    map: M,
+    sink: K,
+}
+
+impl<S: SourceFn, M: MapFn, K: Sink> Kernel for Chain<S, M, K> {
+    type Output = K::Output;
+
+    #[inline(always)]
+    fn run(self) -> K::Output {
+        self.sink.take(self.source, self.map)
+    }
+}
+
+fn with_source<K: Sink>(source: AnySource<'_>, map: ChainMap, sink: K) -> K::Output {
+    match source {
+        AnySource::Block(block) => with_map(Block(block), map, sink),
+        AnySource::Position(run) => with_map(Position(run), map, sink),
+        AnySource::Ramp(run, start, step) => with_map(Ramp(Position(run), start, step), map, sink),
+        AnySource::Uniform(run, key) => with_map(Uniform(Position(run), key), map, sink),
+    }
+}
+
+fn with_map<S: SourceFn, K: Sink>(source: S, map: ChainMap, sink: K) -> K::Output {
+    match map {
+        ChainMap::Identity => cpu::dispatch(Chain { source, map: Identity, sink }),
+        ChainMap::Affine(affine) => cpu::dispatch(Chain { source, map: affine, sink }),
+        ChainMap::Affine2(first, second) => cpu::dispatch(Chain { source, map: Twice(first, second), sink }),
+        ChainMap::Square => cpu::dispatch(Chain { source, map: Square, sink }),
+    }
+}

@@ -1,0 +1,209 @@
+//! Rewrites a program before it runs: comparisons of square roots, chains of cheap steps, steps that nothing uses.
+//!
+//! Every rewrite keeps results to the bit.
+
+use super::chain::{Affine, ChainMap, is_chain_source};
+use crate::dtype::DType;
+use crate::fold::Fold;
+use crate::program::{IndexMap, Output, Program, Step, StepOp, ValueId};
+use crate::scalar::Scalar;
+use crate::ufunc::{BinaryOp, UnaryOp};
+
+/// The program as it is run.
+pub(super) fn rewrite(mut program: Program) -> Program {
+    for value in 0..program.steps.len() {
+        compare_squares(&mut program, value);
+    }
+    make_chains(&mut program);
+    drop_unused(program)
+}
+
+fn constant(program: &Program, value: ValueId) -> Option<f64> {
+    match program.steps[value].op {
+        StepOp::Const(scalar @ (Scalar::Float(_) | Scalar::Int(_) | Scalar::Unsigned(_))) => {
+            Some(scalar.to_f64())
+        }
+        _ => None,
+    }
+}
+
+/// `sqrt(s) < c` becomes `s < t`, with t the least number whose root is not below c.
+fn compare_squares(program: &mut Program, value: ValueId) {
+    let StepOp::Binary(op, root, limit) = program.steps[value].op else { return };
+    let StepOp::Unary(UnaryOp::Sqrt, square) = program.steps[root].op else { return };
+    let Some(c) = constant(program, limit) else { return };
+    if program.steps[square].dtype != DType::F64 || !(1e-100..1e100).contains(&c) {
+        return;
+    }
+    let (op, limit) = match op {
+        // Below a limit also means below zero, where the root is NaN and the comparison false.
+        BinaryOp::Less | BinaryOp::LessEqual if !is_never_negative(program, square) => return,
+        BinaryOp::Less => (BinaryOp::Less, least_with_root(c)),
+        BinaryOp::LessEqual => (BinaryOp::Less, least_with_root(c.next_up())),
+        BinaryOp::Greater => (BinaryOp::GreaterEqual, least_with_root(c.next_up())),
+        BinaryOp::GreaterEqual => (BinaryOp::GreaterEqual, least_with_root(c)),
+        _ => return,
+    };
+    // The constant takes the place of the root, which nothing else may need.
+    if uses(program)[root] != 1 {
+        return;
+    }
+    program.steps[root].op = StepOp::Const(Scalar::Float(limit));
+    program.steps[value].op = StepOp::Binary(op, square, root);
+}
+
+/// The least float whose square root is at least `c`.
+fn least_with_root(c: f64) -> f64 {
+    let mut square = c * c;
+    while square.sqrt() < c {
+        square = square.next_up();
+    }
+    while c <= square.next_down().sqrt() {
+        square = square.next_down();
+    }
+    square
+}
+
+fn is_never_negative(program: &Program, value: ValueId) -> bool {
+    match &program.steps[value].op {
+        StepOp::Const(scalar) => 0.0 <= scalar.to_f64(),
+        StepOp::Index { map, .. } => matches!(map, IndexMap::Uniform(_) | IndexMap::OpenUnit(_)),
+        StepOp::Unary(UnaryOp::Square | UnaryOp::Absolute, _) => true,
+        StepOp::Binary(BinaryOp::Multiply, a, b) if a == b => true,
+        StepOp::Binary(BinaryOp::Add | BinaryOp::Multiply, a, b) => {
+            is_never_negative(program, *a) && is_never_negative(program, *b)
+        }
+        StepOp::RowFold(Fold::Sum | Fold::Prod | Fold::Max | Fold::Min, a) => is_never_negative(program, *a),
+        _ => false,
+    }
+}
+
+/// How many steps and outputs use each value.
+pub(super) fn uses(program: &Program) -> Vec<usize> {
+    let mut uses = vec![0; program.steps.len()];
+    program.steps.iter().flat_map(Step::args).for_each(|arg| uses[arg] += 1);
+    program.outputs.iter().flat_map(Output::args).for_each(|&arg| uses[arg] += 1);
+    uses
+}
+
+/// Replaces each longest run of chainable steps by one step.
+fn make_chains(program: &mut Program) {
+    let uses = uses(program);
+    for value in (0..program.steps.len()).rev() {
+        let step = &program.steps[value];
+        if step.dtype != DType::F64 || matches!(step.op, StepOp::Chain { .. }) {
+            continue;
+        }
+        let is_pair_sum = |a: ValueId| {
+            program.steps[a].trailing.ends_with(&[2]) && program.steps[a].width() == 2 * step.width()
+        };
+        let (pairs, end) = match step.op {
+            StepOp::RowFold(Fold::Sum, a)
+                if is_pair_sum(a) && step.width() == 1 && uses[a] == used_by_one(program, a) =>
+            {
+                (true, a)
+            }
+            _ => (false, value),
+        };
+        let (map, source) = collect_map(program, &uses, end);
+        let source_op = &program.steps[source].op;
+        let single = |source: ValueId| uses[source] == 1;
+        let source_step = match source_op {
+            StepOp::Index { map, .. } if source != value && single(source) && is_chain_source(*map) => true,
+            StepOp::Cast(a) if source != value && single(source) => {
+                matches!(program.steps[*a].op, StepOp::Index { map: IndexMap::Position, .. }) && uses[*a] == 1
+            }
+            _ => false,
+        };
+        let steps_saved = usize::from(pairs) + map_len(map) + usize::from(source_step);
+        // A chain of one map over a stored block is the step itself.
+        if steps_saved < 2 || matches!(source_op, StepOp::Const(_)) {
+            continue;
+        }
+        let source = match source_op {
+            StepOp::Cast(a) if source_step => *a,
+            _ => source,
+        };
+        program.steps[value].op = StepOp::Chain { source, map, pairs };
+    }
+}
+
+/// 1 if the only user of `value` uses it once, 2 if that is a product with itself.
+fn used_by_one(program: &Program, value: ValueId) -> usize {
+    let users = program.steps.iter().filter(|step| step.args().contains(&value)).count();
+    if users == 1 { 1 } else { usize::MAX }
+}
+
+fn map_len(map: ChainMap) -> usize {
+    match map {
+        ChainMap::Identity => 0,
+        ChainMap::Affine(_) | ChainMap::Square => 1,
+        ChainMap::Affine2(..) => 2,
+    }
+}
+
+/// Follows maps back from `end`, through values that nothing else uses.
+fn collect_map(program: &Program, uses: &[usize], end: ValueId) -> (ChainMap, ValueId) {
+    let alone = |value: ValueId| uses[value] == 1;
+    if let Some(source) = squared(program, end) {
+        return (ChainMap::Square, source);
+    }
+    match affine(program, end) {
+        Some((last, middle)) => match affine(program, middle) {
+            Some((first, source)) if alone(middle) => (ChainMap::Affine2(first, last), source),
+            _ => (ChainMap::Affine(last), middle),
+        },
+        None => (ChainMap::Identity, end),
+    }
+}
+
+fn squared(program: &Program, value: ValueId) -> Option<ValueId> {
+    match program.steps[value].op {
+        StepOp::Unary(UnaryOp::Square, a) => Some(a),
+        StepOp::Binary(BinaryOp::Multiply, a, b) if a == b => Some(a),
+        _ => None,
+    }
+}
+
+/// `value` as `x * factor + addend`.
+fn affine(program: &Program, value: ValueId) -> Option<(Affine, ValueId)> {
+    let StepOp::Binary(op, a, b) = program.steps[value].op else { return None };
+    if a == b || program.steps[value].dtype != DType::F64 {
+        return None;
+    }
+    let plus = |addend: f64| Affine { factor: 1.0, addend };
+    let times = |factor: f64| Affine { factor, addend: -0.0 };
+    match (op, constant(program, a), constant(program, b)) {
+        (BinaryOp::Add, None, Some(c)) => Some((plus(c), a)),
+        (BinaryOp::Add, Some(c), None) => Some((plus(c), b)),
+        (BinaryOp::Subtract, None, Some(c)) => Some((plus(-c), a)),
+        (BinaryOp::Subtract, Some(c), None) => Some((Affine { factor: -1.0, addend: c }, b)),
+        (BinaryOp::Multiply, None, Some(c)) => Some((times(c), a)),
+        (BinaryOp::Multiply, Some(c), None) => Some((times(c), b)),
+        _ => None,
+    }
+}
+
+/// Removes steps whose values nothing uses.
+fn drop_unused(program: Program) -> Program {
+    let count = program.steps.len();
+    let mut used = vec![false; count];
+    program.outputs.iter().flat_map(Output::args).for_each(|&arg| used[arg] = true);
+    for value in (0..count).rev() {
+        if used[value] {
+            program.steps[value].args().into_iter().for_each(|arg| used[arg] = true);
+        }
+    }
+    let mut place = vec![0; count];
+    let mut kept = Program::default();
+    for (value, mut step) in program.steps.into_iter().enumerate() {
+        if used[value] {
+            step.op.rename(&place);
+            place[value] = kept.steps.len();
+            kept.steps.push(step);
+        }
+    }
+    kept.outputs = program.outputs;
+    kept.outputs.iter_mut().for_each(|output| output.rename(&place));
+    kept
+}
