@@ -26,6 +26,7 @@
 
 pub mod error;
 pub mod execute;
+pub mod explain;
 pub mod lower;
 pub mod node;
 pub mod ops;
@@ -37,6 +38,7 @@ pub mod tiling;
 
 pub use error::Error;
 pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, plan, run};
+pub use explain::Explanation;
 pub use lower::Limits;
 pub use node::{Meta, Node, NodeRef, Operator};
 pub use ops::Resident;

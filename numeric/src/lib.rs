@@ -43,7 +43,7 @@ pub use index::Index;
 pub use manipulate::{concatenate, stack};
 pub use operand::Operand;
 pub use reduction::Axes;
-pub use run::{default_executor, execute};
+pub use run::{default_executor, execute, explain};
 pub use tensor::Tensor;
 pub use tharsis_graph::{Chunks, LocalExecutor};
 pub use tharsis_kernels::{DType, Scalar};

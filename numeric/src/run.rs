@@ -5,7 +5,7 @@ use crate::tensor::Tensor;
 use ndarray::{ArrayD, IxDyn};
 use std::sync::{Arc, OnceLock};
 use tharsis_graph::tiling::Tiling;
-use tharsis_graph::{Error as GraphError, Executor, LocalExecutor, Metrics, Resident, run};
+use tharsis_graph::{Error as GraphError, Executor, Explanation, LocalExecutor, Metrics, Resident, run};
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
 
@@ -38,6 +38,17 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
     let tensors =
         outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[])).collect::<Result<_>>()?;
     Ok((tensors, outcome.metrics))
+}
+
+/// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound. Nothing runs.
+///
+/// # Errors
+/// `MemoryError` if no plan fits.
+#[track_caller]
+pub fn explain(tensors: &[&Tensor], executor: &dyn Executor) -> Result<Explanation> {
+    let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
+    let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
+    Ok(Explanation::new(&nodes, &job))
 }
 
 impl Tensor {

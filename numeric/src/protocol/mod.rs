@@ -299,3 +299,6 @@ fn finish(
     );
     Ok(reply)
 }
+
+#[cfg(test)]
+mod tests;

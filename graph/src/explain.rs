@@ -1,0 +1,208 @@
+//! What a plan will do, and what it did: as a text tree and as data.
+
+use crate::execute::{Job, Metrics};
+use crate::node::{NodeRef, distinct_nodes};
+use crate::plan::{Kernel, Stage};
+use serde::Serialize;
+use std::fmt;
+use tharsis_kernels::program::{Output, Program, StepOp};
+
+/// A plan in words and numbers; `Display` is the text tree, `serde` the data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The logical graph after equal expressions were merged, inputs first.
+    pub operators: Vec<OperatorLine>,
+    /// The stages in the order of the plan.
+    pub stages: Vec<StageLine>,
+    /// Tasks of all stages.
+    pub tasks: u64,
+    /// Floating-point operations, estimated.
+    pub flops: f64,
+    /// Bytes of chunks and registers that are never exceeded.
+    pub bound_bytes: u64,
+    /// The most bytes there were; after running.
+    pub peak_bytes: Option<u64>,
+    /// Seconds from plan to results; after running.
+    pub elapsed_seconds: Option<f64>,
+}
+
+/// One operator of the logical graph.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct OperatorLine {
+    pub name: &'static str,
+    /// Positions of the inputs in the list.
+    pub inputs: Vec<usize>,
+    pub shape: Vec<usize>,
+    pub dtype: &'static str,
+}
+
+/// One stage of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct StageLine {
+    pub label: String,
+    /// What a task does, step by step.
+    pub work: String,
+    pub grid: Vec<usize>,
+    pub tasks: u64,
+    /// Elements of the largest task.
+    pub task_elements: u64,
+    /// Bytes of all chunks that the stage makes.
+    pub output_bytes: u64,
+    pub flops: f64,
+    /// Seconds that threads spent on it, and the slowest task; after running.
+    pub busy_seconds: Option<f64>,
+    pub slowest_seconds: Option<f64>,
+}
+
+impl Explanation {
+    /// Explains a job before it runs.
+    pub fn new(roots: &[NodeRef], job: &Job) -> Explanation {
+        let (nodes, inputs, _) = distinct_nodes(roots);
+        let operator = |(node, inputs): (&NodeRef, &Vec<usize>)| OperatorLine {
+            name: node.op().name(),
+            inputs: inputs.clone(),
+            shape: node.meta().shape.clone(),
+            dtype: node.meta().dtype.name(),
+        };
+        let plan = job.runnable.plan();
+        let stage = |stage: &Stage| {
+            let bytes = stage.outputs.iter().map(|output| plan.tensors[output.tensor].bytes()).sum();
+            StageLine {
+                label: stage.label.clone(),
+                work: work_of(stage),
+                grid: stage.grid.grid(),
+                tasks: stage.grid.count() as u64,
+                task_elements: stage.grid.largest(),
+                output_bytes: bytes,
+                flops: flops_of(stage),
+                busy_seconds: None,
+                slowest_seconds: None,
+            }
+        };
+        let stages: Vec<StageLine> = plan.stages.iter().map(stage).collect();
+        Explanation {
+            operators: nodes.iter().zip(&inputs).map(operator).collect(),
+            tasks: job.schedule.order.len() as u64,
+            flops: stages.iter().map(|stage| stage.flops).sum(),
+            stages,
+            bound_bytes: job.schedule.bound_bytes,
+            peak_bytes: None,
+            elapsed_seconds: None,
+        }
+    }
+
+    /// Adds what happened when the job ran.
+    pub fn with_metrics(mut self, metrics: &Metrics) -> Explanation {
+        for (line, stage) in self.stages.iter_mut().zip(&metrics.stages) {
+            line.busy_seconds = Some(stage.busy.as_secs_f64());
+            line.slowest_seconds = Some(stage.slowest.as_secs_f64());
+        }
+        self.peak_bytes = Some(metrics.peak_bytes);
+        self.elapsed_seconds = Some(metrics.elapsed.as_secs_f64());
+        self
+    }
+}
+
+fn work_of(stage: &Stage) -> String {
+    let operands: Vec<String> = stage.operands.iter().map(|operand| program_text(&operand.program)).collect();
+    match &stage.kernel {
+        Kernel::Fused => operands.join("; "),
+        Kernel::Reshape { tensor } => format!("reshape t{tensor}"),
+        Kernel::Product(product) if product.gram => {
+            format!("product of [{}] with its transpose", operands.join("; "))
+        }
+        Kernel::Product(_) => format!("product of [{}]", operands.join("] and [")),
+        Kernel::Whole(function) => format!("{function:?} of [{}]", operands.join("; ")),
+    }
+}
+
+/// The steps of a program, constants left out.
+fn program_text(program: &Program) -> String {
+    let step = |op: &StepOp| match op {
+        StepOp::Load { input } => Some(format!("load {input}")),
+        StepOp::Index { map, .. } => {
+            Some(format!("{map:?}").split(['(', ' ']).next().unwrap_or("").to_lowercase())
+        }
+        StepOp::Const(_) => None,
+        StepOp::Cast(_) => Some("cast".to_owned()),
+        StepOp::Unary(op, _) => Some(op.name().to_owned()),
+        StepOp::Binary(op, ..) => Some(op.name().to_owned()),
+        StepOp::Where(..) => Some("where".to_owned()),
+        StepOp::RowFold(fold, _) => Some(format!("{} of rows", fold.name())),
+        StepOp::Chain { .. } => Some("chain".to_owned()),
+    };
+    let output = |output: &Output| match output {
+        Output::Store(_) => "store".to_owned(),
+        Output::Fold { fold, .. } => format!("fold {}", fold.name()),
+    };
+    let steps = program.steps.iter().filter_map(|s| step(&s.op));
+    steps.chain(program.outputs.iter().map(output)).collect::<Vec<_>>().join(" > ")
+}
+
+fn flops_of(stage: &Stage) -> f64 {
+    let elements = stage.grid.axes.iter().map(|axis| axis.len() as f64).product::<f64>();
+    if let Kernel::Product(product) = &stage.kernel {
+        let elements =
+            if product.split { elements / stage.grid.axes[0].len().max(1) as f64 } else { elements };
+        return 2.0 * elements * product.depth.len() as f64;
+    }
+    let counted = |op: &StepOp| !matches!(op, StepOp::Load { .. } | StepOp::Const(_) | StepOp::Cast(_));
+    let of_program = |program: &Program| {
+        let steps = program.steps.iter().filter(|step| counted(&step.op)).map(|step| step.width() as f64);
+        steps.sum::<f64>()
+            + program.outputs.iter().filter(|output| matches!(output, Output::Fold { .. })).count() as f64
+    };
+    elements * stage.operands.iter().map(|operand| of_program(&operand.program)).sum::<f64>()
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "operators")?;
+        for (i, line) in self.operators.iter().enumerate() {
+            let inputs: Vec<String> = line.inputs.iter().map(|input| format!("#{input}")).collect();
+            let shape = crate::error::shape_text(&line.shape);
+            writeln!(f, "  #{i} {}({}) -> {} {shape}", line.name, inputs.join(", "), line.dtype)?;
+        }
+        writeln!(f, "stages")?;
+        for line in &self.stages {
+            writeln!(
+                f,
+                "  {}: {} tasks {:?} of up to {} elements",
+                line.label, line.tasks, line.grid, line.task_elements
+            )?;
+            writeln!(f, "    {}", line.work)?;
+            write!(f, "    makes {}, {:.3e} flops", bytes_text(line.output_bytes), line.flops)?;
+            match (line.busy_seconds, line.slowest_seconds) {
+                (Some(busy), Some(slowest)) => {
+                    writeln!(f, "; took {busy:.6} s of thread time, slowest task {slowest:.6} s")?
+                }
+                _ => writeln!(f)?,
+            }
+        }
+        write!(
+            f,
+            "{} tasks, {:.3e} flops, never more than {}",
+            self.tasks,
+            self.flops,
+            bytes_text(self.bound_bytes)
+        )?;
+        if let (Some(peak), Some(elapsed)) = (self.peak_bytes, self.elapsed_seconds) {
+            write!(f, "; was {} at most, {elapsed:.6} s", bytes_text(peak))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes in the largest unit that keeps a whole digit.
+fn bytes_text(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while 1024.0 <= value && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+}

@@ -1,0 +1,57 @@
+use super::*;
+
+fn replies(requests: &str) -> Vec<Json> {
+    let mut out = Vec::new();
+    eval(requests.as_bytes(), &mut out, Path::new(".")).unwrap();
+    out.split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn requests_are_answered_in_order_and_failures_do_not_end_the_stream() {
+    let found = replies(concat!(
+        r#"{"v":1,"id":"a","in":{"x":{"lit":[[1,2],[3,4]]}},"prog":[["y","np.add",[{"$":"x"},1],{}]],"out":["y"]}"#,
+        "\n not json\n\n",
+        r#"{"id":"b","prog":[["y","np.fft.fft",[1],{}]],"out":["y"]}"#,
+        "\n",
+        r#"{"id":"c","in":{"x":{"lit":[1.5,{"f":"nan"}]}},"prog":[["y","nd.sum",[{"$":"x"}],{"initial":3}]],"out":["y"]}"#,
+        "\n",
+        r#"{"id":"d","in":{"x":{"lit":[1,2,3]}},"prog":[["y","np.matmul",[{"$":"x"},[1,2]],{}]],"out":["y"]}"#,
+        "\n",
+    ));
+    assert_eq!(found[0]["out"]["y"]["arr"]["lit"], json!([[2, 3], [4, 5]]));
+    assert_eq!(found[0]["out"]["y"]["arr"]["dtype"], "<i8");
+    assert_eq!(found[1]["ok"], false);
+    assert_eq!(found[2]["err"]["class"], "NotImplemented");
+    assert_eq!(found[3]["err"]["class"], "NotImplemented");
+    assert_eq!((&found[4]["err"]["class"], &found[4]["err"]["step"]), (&json!("ValueError"), &json!(0)));
+}
+
+#[test]
+fn chunks_of_zero_and_impossible_memory_are_refused() {
+    let with = |ctx: &str| {
+        let request = format!(r#"{{"ctx":{ctx},"in":{{"x":{{"lit":[1,2]}}}},"prog":[],"out":["x"]}}"#);
+        replies(&request)[0]["err"]["class"].clone()
+    };
+    assert_eq!(with(r#"{"chunks":0}"#), "ValueError");
+    assert_eq!(with(r#"{"chunks":-3}"#), "ValueError");
+    assert_eq!(with(r#"{"memory":0}"#), "ValueError");
+    assert_eq!(with(r#"{"memory":"much"}"#), "ValueError");
+    assert_eq!(with("{}"), Json::Null);
+}
+
+#[test]
+fn every_operation_is_listed_once() {
+    let mut out = Vec::new();
+    list(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let names: Vec<Json> =
+        text.lines().map(|line| serde_json::from_str::<Json>(line).unwrap()["name"].clone()).collect();
+    assert!(120 < names.len());
+    let mut unique: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len());
+}

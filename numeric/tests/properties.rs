@@ -1,0 +1,159 @@
+//! Properties of results: independent of threads to the bit, of chunks where promised, and within the memory bound.
+
+use proptest::prelude::*;
+use tharsis_graph::Executor;
+use tharsis_numeric::index::slice;
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{Chunks, LocalExecutor, Tensor, concatenate, execute, index, stack, where_};
+
+fn on(threads: usize) -> LocalExecutor {
+    LocalExecutor::new(threads, 1 << 30).unwrap()
+}
+
+/// Float64 results as bits, computed on so many threads.
+fn bits(tensor: &Tensor, threads: usize) -> Vec<u64> {
+    let (results, metrics) = execute(&[tensor], &on(threads)).unwrap();
+    assert!(metrics.peak_bytes <= metrics.bound_bytes, "{metrics:?}");
+    let chunk = results[0].to_chunk(&on(1)).unwrap();
+    chunk.to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+/// A program over a matrix, chosen by number.
+fn program(x: &Tensor, number: usize) -> Tensor {
+    let built = match number {
+        0 => (x * 3.0).unwrap().exp().unwrap().sum(0),
+        1 => (x - &x.mean(1).unwrap().expand_dims(1).unwrap()).unwrap().std(()),
+        2 => x.t().unwrap().get(&index![slice(None, None, -2), 1..]),
+        3 => x.matmul(&x.t().unwrap()),
+        4 => x.cumsum(0).unwrap().max(1),
+        5 => x.reshape(&[-1]).unwrap().cumsum(0),
+        6 => concatenate(&[x, &(x + 1.0).unwrap(), x], 1).unwrap().sum(1),
+        7 => where_(&x.greater(0.5).unwrap(), x, 0.0).unwrap().var(0),
+        8 => stack(&[x, &x.sqrt().unwrap()], 0).unwrap().mean(-1),
+        9 => x.t().unwrap().reshape(&[-1]).unwrap().get(&index![slice(None, None, 3)]),
+        10 => x.t().unwrap().matmul(x),
+        _ => x.flip(None).unwrap().diagonal(1).unwrap().prod(()),
+    };
+    built.unwrap()
+}
+
+const PROGRAMS: usize = 12;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn results_are_the_same_to_the_bit_on_any_number_of_threads(
+        rows in 1usize..40, columns in 2usize..40, a in 1usize..9, b in 1usize..9, number in 0..PROGRAMS,
+    ) {
+        let x = default_rng(7).random(&[rows, columns]).unwrap().rechunk(Chunks::PerAxis(vec![a, b])).unwrap();
+        let result = program(&x, number);
+        let one = bits(&result, 1);
+        prop_assert_eq!(&one, &bits(&result, 2));
+        prop_assert_eq!(&one, &bits(&result, 5));
+    }
+
+    #[test]
+    fn results_do_not_depend_on_chunks_but_for_rounding(
+        rows in 1usize..40, columns in 2usize..40, a in 1usize..9, b in 1usize..9, number in 0..PROGRAMS,
+    ) {
+        let whole = default_rng(7).random(&[rows, columns]).unwrap();
+        let cut = whole.rechunk(Chunks::PerAxis(vec![a, b])).unwrap();
+        // Stored in these chunks, so that what follows meets them.
+        let stored = execute(&[&cut], &on(2)).unwrap().0.remove(0);
+        let expected = bits(&program(&whole, number), 1);
+        for x in [cut, stored] {
+            for (e, f) in expected.iter().zip(bits(&program(&x, number), 2)) {
+                let (e, f) = (f64::from_bits(*e), f64::from_bits(f));
+                prop_assert!((e - f).abs() <= 1e-12 * e.abs().max(1.0), "{} {}", e, f);
+            }
+        }
+    }
+
+    #[test]
+    fn random_numbers_do_not_depend_on_chunks_or_slices(
+        rows in 1usize..60, columns in 1usize..60, a in 1usize..20, b in 1usize..20, start in 0usize..30, step in 1i64..5,
+    ) {
+        let generators = [default_rng(3), default_rng(3)];
+        let whole = generators[0].standard_normal(&[rows, columns]).unwrap();
+        let cut = generators[1].standard_normal(&[rows, columns]).unwrap().rechunk(Chunks::PerAxis(vec![a, b])).unwrap();
+        prop_assert_eq!(bits(&whole, 1), bits(&cut, 2));
+        let part = index![slice(start as i64, None, step), slice(None, None, -1)];
+        let stored = execute(&[&whole], &on(1)).unwrap().0.remove(0);
+        prop_assert_eq!(bits(&whole.get(&part).unwrap(), 1), bits(&stored.get(&part).unwrap(), 1));
+    }
+}
+
+#[test]
+fn a_plan_that_does_not_fit_is_refused_with_the_number_that_would() {
+    let x = default_rng(1).random(&[1000, 1000]).unwrap();
+    let small = LocalExecutor::new(2, 1 << 20).unwrap();
+    let error = execute(&[&x], &small).unwrap_err();
+    assert_eq!(error.class(), "MemoryError");
+    let tharsis_graph::Error::Memory { needed_bytes, .. } = *error.cause() else { panic!("{error}") };
+    let enough = LocalExecutor::new(2, needed_bytes).unwrap();
+    let (_, metrics) = execute(&[&x], &enough).unwrap();
+    assert!(metrics.peak_bytes <= needed_bytes);
+}
+
+#[test]
+fn inputs_larger_than_memory_are_computed_again_instead_of_kept() {
+    // 80 MB of random numbers used twice within 4 MiB.
+    let x = default_rng(1).random(&[10_000_000]).unwrap();
+    let centred = (&x - &x.mean(()).unwrap()).unwrap();
+    let (results, metrics) =
+        execute(&[&centred.square().unwrap().mean(()).unwrap()], &LocalExecutor::new(2, 4 << 20).unwrap())
+            .unwrap();
+    assert!(metrics.peak_bytes <= 4 << 20);
+    assert!((results[0].item().unwrap().to_f64() - 1.0 / 12.0).abs() < 1e-4);
+}
+
+#[test]
+fn errors_name_shapes_and_the_place_in_the_program() {
+    let (a, b) = (default_rng(1).random(&[3, 2]).unwrap(), default_rng(1).random(&[3]).unwrap());
+    let error = (&a + &b).unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+    assert!(
+        error.to_string().contains("(3,2) (3,)") && error.to_string().contains("properties.rs"),
+        "{error}"
+    );
+    assert_eq!(a.matmul(&a).unwrap_err().class(), "ValueError");
+    assert_eq!(a.sum(2).unwrap_err().class(), "AxisError");
+    assert_eq!(a.get(&index![5]).unwrap_err().class(), "IndexError");
+    assert_eq!(a.invert().unwrap_err().class(), "TypeError");
+    assert_eq!(tharsis_numeric::zeros(&[usize::MAX, 2]).unwrap_err().class(), "ValueError");
+}
+
+#[test]
+fn equal_expressions_are_computed_once_and_chains_run_in_one_stage() {
+    let x = default_rng(1).random(&[1000]).unwrap();
+    let y = ((&x + 1.0).unwrap() * (&x + 1.0).unwrap()).unwrap().sum(()).unwrap();
+    let text = tharsis_numeric::explain(&[&y], &on(2)).unwrap().to_string();
+    assert!(text.contains("uniform > add > multiply > fold sum"), "{text}");
+    assert_eq!(text.matches("uniform").count(), 1, "{text}");
+}
+
+#[test]
+fn plans_travel_as_bytes() {
+    let x = default_rng(1).random(&[50, 50]).unwrap().rechunk(Chunks::Each(7)).unwrap();
+    let job = tharsis_graph::plan(
+        &[x.matmul(&x.t().unwrap()).unwrap().cumsum(1).unwrap().node().clone()],
+        on(1).limits(),
+    )
+    .unwrap();
+    let bytes = serde_json::to_vec(&**job.runnable.plan()).unwrap();
+    let back: tharsis_graph::Plan = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(back, **job.runnable.plan());
+}
+
+#[test]
+fn a_plan_of_many_chunks_is_small() {
+    let plan = |chunks: usize| {
+        let x = default_rng(1).random(&[chunks]).unwrap().rechunk(Chunks::Each(1)).unwrap();
+        let job = tharsis_graph::plan(&[(x + 1.0).unwrap().sum(()).unwrap().node().clone()], on(2).limits())
+            .unwrap();
+        (serde_json::to_vec(&**job.runnable.plan()).unwrap().len(), job.schedule.order.len())
+    };
+    let ((few, _), (many, tasks)) = (plan(1000), plan(100_000));
+    assert!(100_000 < tasks && many < 2 * few, "{few} {many} {tasks}");
+}
