@@ -3,8 +3,9 @@
 //! `args.rs` is what can be typed, `settings/` what can also be said elsewhere, `commands/` what it does, `bench/` the
 //! benchmarks. The same program is node and worker: see `tharsis::process`.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod allocator;
 mod args;
 mod bench;
 mod commands;
@@ -18,14 +19,15 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use settings::error::shown;
 use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use tharsis_raylet::Program;
 
 fn main() -> ExitCode {
     telemetry::log_of_node();
-    tharsis::process::enter_observed(command, collector)
+    tharsis::process::enter_with(command, PROGRAM)
 }
+
+/// What this program brings along where it is a node.
+const PROGRAM: Program = Program { collector, give_back_memory: allocator::give_back };
 
 /// The collector of a node's traces, if an endpoint is set.
 fn collector() -> Option<Box<dyn tharsis_raylet::observe::Collector>> {

@@ -293,6 +293,8 @@ pub enum Action {
         /// What to say of it.
         reason: Arc<Failure>,
     },
+    /// The tables have given memory of finished tasks back to the allocator.
+    MemoryFreed,
     /// Read an object from another node into the arena.
     Pull {
         /// The object.

@@ -471,6 +471,7 @@ impl World {
                 "start a worker".to_owned()
             }
             Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
+            Action::MemoryFreed => "memory freed".to_owned(),
             Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
         };
         writeln!(self.said, "{host}: {text}").unwrap();

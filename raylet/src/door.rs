@@ -107,6 +107,7 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
         Action::Run { run, .. } => write_run(node, port, *run),
         Action::StealBack { count, .. } => port.write(&ToClient::StealBack { count: *count }),
         Action::KillWorker { .. }
+        | Action::MemoryFreed
         | Action::Pull { .. }
         | Action::Reclaim(_)
         | Action::Send { .. }

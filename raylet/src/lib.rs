@@ -27,7 +27,7 @@ pub mod registry;
 pub mod rim;
 pub mod workers;
 
-pub use node::{Embedded, MakeCollector, NodeHandle, NodeOptions, Shared, connect_embedded};
+pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
 pub use rim::Workforce;
 
 use tharsis_types::ClientId;

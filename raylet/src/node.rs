@@ -34,12 +34,25 @@ pub struct NodeOptions {
     pub labels: Vec<(String, String)>,
     /// Bytes of its arena.
     pub store_bytes: u64,
-    /// Makes the collector of its traces, if there is one.
-    pub collector: MakeCollector,
+    /// What its program brings along.
+    pub program: Program,
 }
 
-/// Makes a collector of traces when a node starts; `None` where nothing is collected.
-pub type MakeCollector = fn() -> Option<Box<dyn Collector>>;
+/// What the program that a node runs in brings along.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Makes a collector of traces when a node starts; `None` where nothing is collected.
+    pub collector: fn() -> Option<Box<dyn Collector>>,
+    /// Has the allocator give freed memory back to the system.
+    pub give_back_memory: fn(),
+}
+
+impl Default for Program {
+    /// Nothing is collected, and the allocator does as it likes.
+    fn default() -> Self {
+        Self { collector: || None, give_back_memory: || {} }
+    }
+}
 
 /// A running node.
 pub struct NodeHandle {
@@ -93,7 +106,7 @@ pub(crate) struct Parts {
     board_segment: Arc<Segment>,
     inbox: Arc<Inbox>,
     registry: Arc<Registry>,
-    collector: MakeCollector,
+    program: Program,
 }
 
 impl Parts {
@@ -118,8 +131,8 @@ impl Parts {
         let member = Member { node: id, resources: options.resources, labels: options.labels };
         let config = Config { member, store_bytes: arena.len(), create_timeout: CREATE_TIMEOUT };
         let registry = Arc::new(Registry::new());
-        let collector = options.collector;
-        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry, collector })
+        let program = options.program;
+        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry, program })
     }
 
     fn shared(&self) -> Shared {
@@ -145,8 +158,9 @@ impl Parts {
             Arc::clone(&self.registry),
             workforce,
             cluster,
+            self.program.give_back_memory,
         );
-        let observation = (self.collector)().map(Observation::new);
+        let observation = (self.program.collector)().map(Observation::new);
         let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim, observation);
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
         let thread =

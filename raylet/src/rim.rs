@@ -26,6 +26,7 @@ pub struct Rim {
     registry: Arc<Registry>,
     workforce: Box<dyn Workforce>,
     cluster: Option<Cluster>,
+    give_back_memory: fn(),
 }
 
 impl Rim {
@@ -37,8 +38,9 @@ impl Rim {
         registry: Arc<Registry>,
         workforce: Box<dyn Workforce>,
         cluster: Option<Cluster>,
+        give_back_memory: fn(),
     ) -> Self {
-        Self { arena, inbox, registry, workforce, cluster }
+        Self { arena, inbox, registry, workforce, cluster, give_back_memory }
     }
 
     /// Bytes of the arena.
@@ -58,6 +60,11 @@ impl Rim {
         if let Err(error) = self.arena.punch(extent.offset, extent.len) {
             tracing::warn!(%error, "free pages stay with the store");
         }
+    }
+
+    /// Memory of the machine was freed: the allocator need not keep it.
+    pub fn give_back_memory(&self) {
+        (self.give_back_memory)();
     }
 
     /// Starts a worker.

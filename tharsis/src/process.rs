@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
-use tharsis_raylet::{MakeCollector, NodeHandle, NodeOptions};
+use tharsis_raylet::{NodeHandle, NodeOptions, Program};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
 use tokio::signal::unix::{SignalKind, signal};
@@ -67,16 +67,16 @@ pub struct ClusterSpec {
 
 /// Runs this process as what it was started for; `user_main` if it is the driver.
 pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
-    enter_observed(user_main, || None)
+    enter_with(user_main, Program::default())
 }
 
-/// As [`enter`], with a collector of traces for the case that this process is a node.
-pub fn enter_observed<T: Termination>(user_main: fn() -> T, collector: MakeCollector) -> ExitCode {
+/// As [`enter`], with what the program brings along for the case that this process is a node.
+pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
     if let Some((socket, start)) = worker_arguments() {
         return exit_code(work(Path::new(&socket), start));
     }
     match std::env::var(NODE_VARIABLE) {
-        Ok(spec) => exit_code(run_node_from(&spec, collector)),
+        Ok(spec) => exit_code(run_node_from(&spec, program)),
         Err(_) => user_main().report(),
     }
 }
@@ -85,12 +85,12 @@ pub fn enter_observed<T: Termination>(user_main: fn() -> T, collector: MakeColle
 ///
 /// # Errors
 /// Why it cannot start.
-pub fn run_node(spec: NodeSpec, collector: MakeCollector) -> Result<()> {
+pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     let options = NodeOptions {
         resources: spec.resources,
         labels: spec.labels,
         store_bytes: spec.store_bytes,
-        collector,
+        program,
     };
     let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
     stop_at_signals(&node)?;
@@ -261,10 +261,10 @@ pub(crate) fn fresh_folder(scratch: Option<&Path>) -> PathBuf {
     scratch.map_or_else(machine::scratch, Path::to_owned).join(format!("{}-{count}", std::process::id()))
 }
 
-fn run_node_from(spec: &str, collector: MakeCollector) -> Result<()> {
+fn run_node_from(spec: &str, program: Program) -> Result<()> {
     let spec = serde_json::from_str(spec)
         .map_err(|cause| Error::new(FailureKind::InvalidArgument, format!("{NODE_VARIABLE}: {cause}")))?;
-    run_node(spec, collector)
+    run_node(spec, program)
 }
 
 /// Runs tasks for the node at `socket` until it ends the connection.

@@ -7,7 +7,7 @@ use crate::{embedded, machine, observe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
-use tharsis_raylet::NodeOptions;
+use tharsis_raylet::{NodeOptions, Program};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::CodeUnitId;
 
@@ -74,6 +74,6 @@ fn options(init: &Init) -> Result<NodeOptions> {
         resources: init.resources(cpus, memory_bytes),
         labels: Vec::new(),
         store_bytes,
-        collector: || None,
+        program: Program::default(),
     })
 }

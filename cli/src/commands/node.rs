@@ -21,7 +21,7 @@ use tharsis_types::Resources;
 pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     let (spec, settings) = prepare(part, flags)?;
     telemetry::log_to_stderr(settings.text(Key::LogLevel));
-    Ok(run_node(spec, crate::collector)?)
+    Ok(run_node(spec, crate::PROGRAM)?)
 }
 
 /// What the node is told, after a look at whether it can be: the socket is free, the port is free, the head is one

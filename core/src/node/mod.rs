@@ -401,6 +401,7 @@ impl Node {
             Effect::Cancel { to, task, force } => self.send(to, Message::TaskCancel { task, force }),
             Effect::StealBack { to, lease } if to == self.id => self.steal_back((self.id, lease), out),
             Effect::StealBack { to, lease } => self.send(to, Message::TaskStealBack { lease }),
+            Effect::MemoryFreed => out.push(Action::MemoryFreed),
             Effect::Send { to, message } => self.send(to, message),
         }
     }

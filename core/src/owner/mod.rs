@@ -73,6 +73,8 @@ pub enum Effect {
         /// The object.
         object: ObjectId,
     },
+    /// Memory of finished tasks was given back to the allocator.
+    MemoryFreed,
     /// Send a message.
     Send {
         /// The receiver.
@@ -316,10 +318,14 @@ impl Owner {
     }
 
     /// Gives back some memory of what is gone, if its time has come.
-    fn trim(&mut self, now: Now) {
-        if self.trim_at.is_some_and(|at| at <= now) {
-            let more = self.objects.trim() | self.tasks.trim(TRIM_PAGES);
-            self.trim_at = more.then_some(now + TRIM_EVERY);
+    fn trim(&mut self, now: Now, out: &mut Vec<Effect>) {
+        if self.trim_at.is_none_or(|at| now < at) {
+            return;
+        }
+        let more = self.objects.trim() | self.tasks.trim(TRIM_PAGES);
+        self.trim_at = more.then_some(now + TRIM_EVERY);
+        if !more {
+            out.push(Effect::MemoryFreed);
         }
     }
 

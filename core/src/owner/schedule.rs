@@ -194,7 +194,7 @@ impl Owner {
     /// Gives back leases that have been idle for long, and takes tasks back that wait behind a long one.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
-        self.trim(now);
+        self.trim(now, out);
         for (lease, used) in &mut self.leases {
             if used.next_timeout().is_none_or(|at| at > now) {
                 continue;

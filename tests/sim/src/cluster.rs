@@ -464,6 +464,7 @@ impl Cluster {
                 self.at(when, Happening::WorkerStarts { host, start, job });
             }
             Action::StealBack { client, count } => self.tell(host, client, Told::StealBack(count)),
+            Action::MemoryFreed => {}
             Action::StopWorker { client } => self.tell(host, client, Told::Stop),
         }
     }
@@ -762,6 +763,7 @@ fn action_number(action: &Action) -> u64 {
         Action::StartWorker { start, .. } => mix(10, *start),
         Action::StealBack { client, .. } => mix(11, u64::from(client.0)),
         Action::StopWorker { client } => mix(12, u64::from(client.0)),
+        Action::MemoryFreed => 13,
     }
 }
 
