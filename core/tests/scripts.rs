@@ -462,7 +462,7 @@ impl World {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
                 format!("pull {} from {}", self.name(object), node_name(from))
             }
-            Action::Reclaim(_) => return,
+            Action::MemoryFreed | Action::Reclaim(_) => return,
             Action::Resume { client } => format!("resume {}", self.who(host, client)),
             Action::Run { client, run } => self.say_run(host, client, run),
             Action::Send { to, packet } => return self.say_packet(host, to, packet),
@@ -471,7 +471,6 @@ impl World {
                 "start a worker".to_owned()
             }
             Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
-            Action::MemoryFreed => "memory freed".to_owned(),
             Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
         };
         writeln!(self.said, "{host}: {text}").unwrap();

@@ -3,7 +3,8 @@
 //! Task ids are *derived*: hash(parent task, submission index). A task that runs again submits children with
 //! the same ids, so finished work is found by id and not repeated. Object ids name one output of a task or one
 //! `put` of it. The job is the first four bytes of a task id, so that a reference of another job is recognised
-//! without a look-up.
+//! without a look-up. The last four bits are those of the submission index: siblings that were submitted one after
+//! the other differ there and nowhere else, and a table that wants them side by side can have them so.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,6 +49,8 @@ pub struct ObjectId {
 impl TaskId {
     /// Bytes of an id.
     pub const LEN: usize = 16;
+    /// So many siblings in a row have ids that differ in [`TaskId::sibling`] alone.
+    pub const SIBLINGS: u8 = 16;
 
     /// The root of a job: the parent of everything its driver submits.
     #[must_use]
@@ -58,7 +61,10 @@ impl TaskId {
     /// The id of the `index`-th task (or put) that this task submits.
     #[must_use]
     pub fn child(&self, index: u64) -> Self {
-        Self::hashed(self.job(), &self.0, index)
+        let mut child = Self::hashed(self.job(), &self.0, index / u64::from(Self::SIBLINGS));
+        let [.., last] = &mut child.0;
+        *last = *last / Self::SIBLINGS * Self::SIBLINGS + (index % u64::from(Self::SIBLINGS)) as u8;
+        child
     }
 
     /// The job this task belongs to.
@@ -80,7 +86,14 @@ impl TaskId {
         Self(bytes)
     }
 
-    /// Eight well-mixed bytes, for hash tables that need no further hashing.
+    /// Which of its siblings in a row a task is, below [`TaskId::SIBLINGS`].
+    #[must_use]
+    pub fn sibling(&self) -> u8 {
+        let [.., last] = self.0;
+        last % Self::SIBLINGS
+    }
+
+    /// Eight bytes, well mixed but for siblings, of which only the highest one differs.
     #[must_use]
     pub fn mixed(&self) -> u64 {
         let [.., a, b, c, d, e, f, g, h] = self.0;
@@ -228,6 +241,18 @@ mod tests {
         assert_ne!(root.child(3), root.child(4));
         assert_ne!(root.child(3), TaskId::root(JobId(8)).child(3));
         assert_eq!(root.child(3).child(9).job(), JobId(7));
+    }
+
+    #[test]
+    fn siblings_in_a_row_are_told_by_their_last_bits() {
+        let root = TaskId::root(JobId(7));
+        let ids: Vec<_> = (0..1000).map(|index| root.child(index)).collect();
+        let distinct: std::collections::HashSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len());
+        for (index, id) in ids.iter().enumerate() {
+            assert_eq!(usize::from(id.sibling()), index % 16);
+            assert_eq!(id.to_bytes()[..15], ids[index / 16 * 16].to_bytes()[..15]);
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Node {
         let value = match value {
             OutputValue::Inline(bytes) => Value::Inline(bytes),
             OutputValue::Written(extent) => match self.store.seal(client, object, extent) {
-                Ok(()) => {
+                Ok(extent) => {
                     self.map(client, token, object);
                     Value::Stored { len: extent.len }
                 }

@@ -421,20 +421,20 @@ impl Node {
     }
 
     /// Puts written outputs into the books of the arena.
-    fn seal_outputs(&mut self, run: u32, client: ClientId, outcome: TaskOutcome) -> TaskOutcome {
-        let (TaskOutcome::Returned(outputs), Some(task)) = (&outcome, self.runs.get(run).map(|r| r.task))
+    fn seal_outputs(&mut self, run: u32, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
+        let (TaskOutcome::Returned(outputs), Some(task)) = (&mut outcome, self.runs.get(run).map(|r| r.task))
         else {
             return outcome;
         };
-        for (index, output) in outputs.iter().enumerate() {
-            let OutputValue::Written(extent) = output.value else { continue };
+        for (index, output) in outputs.iter_mut().enumerate() {
+            let OutputValue::Written(extent) = &mut output.value else { continue };
             let object = ObjectId::output(task, index as u32);
-            if self.store.find(object).is_some() {
-                continue;
-            }
-            if let Err(failure) = self.store.seal(client, object, extent) {
-                (0..index as u32).for_each(|i| self.store.free(ObjectId::output(task, i)));
-                return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
+            match self.store.find(object).map_or_else(|| self.store.seal(client, object, *extent), Ok) {
+                Ok(lies) => *extent = lies,
+                Err(failure) => {
+                    (0..index as u32).for_each(|i| self.store.free(ObjectId::output(task, i)));
+                    return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
+                }
             }
         }
         outcome

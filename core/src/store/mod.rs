@@ -23,6 +23,8 @@ pub struct Store {
     pins: IdMap<ClientId, IdMap<ObjectId, u32>>,
     /// Secondary copies without pins, oldest first.
     evictable: BTreeMap<u64, ObjectId>,
+    /// Where copies are still being received of objects that were written here meanwhile.
+    superseded: IdMap<ObjectId, Extent>,
     clock: u64,
 }
 
@@ -69,6 +71,7 @@ impl Store {
             regions: IdMap::default(),
             pins: IdMap::default(),
             evictable: BTreeMap::new(),
+            superseded: IdMap::default(),
             clock: 0,
         }
     }
@@ -89,17 +92,26 @@ impl Store {
         Ok(extent)
     }
 
-    /// A client has completed an object in one of its regions.
+    /// A client has completed an object in one of its regions; answers where the object lies.
+    ///
+    /// That is elsewhere if a copy of it was freed and is still being read: then it counts again, and what was written
+    /// anew goes with its region.
     ///
     /// # Errors
     /// `InvalidArgument` if the range is not a free part of one of the client's regions, or the object exists.
-    pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<(), Failure> {
-        if self.objects.contains_key(&object) {
-            return Err(Failure::new(
-                FailureKind::InvalidArgument,
-                format!("object {object} exists already"),
-            ));
-        }
+    pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<Extent, Failure> {
+        let receiving = match self.objects.get_mut(&object) {
+            Some(stored) if stored.sealed && stored.doomed => {
+                (stored.doomed, stored.primary) = (false, true);
+                return Ok(stored.extent);
+            }
+            Some(stored) if !stored.sealed => Some(stored.extent),
+            Some(_) => {
+                let text = format!("object {object} exists already");
+                return Err(Failure::new(FailureKind::InvalidArgument, text));
+            }
+            None => None,
+        };
         let taken = Extent { offset: extent.offset, len: rounded(extent.len) };
         let region =
             self.regions.get_mut(&client).and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
@@ -113,7 +125,8 @@ impl Store {
         self.give(gap);
         let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
         self.objects.insert(object, stored);
-        Ok(())
+        self.superseded.extend(receiving.map(|into| (object, into)));
+        Ok(extent)
     }
 
     /// A client is done with a region; what it did not use is free again.
@@ -147,6 +160,10 @@ impl Store {
 
     /// The copy has arrived (or has not).
     pub fn received(&mut self, object: ObjectId, complete: bool) {
+        if let Some(extent) = self.superseded.remove(&object) {
+            self.give(Extent { offset: extent.offset, len: rounded(extent.len) });
+            return;
+        }
         let Some(stored) = self.objects.get_mut(&object).filter(|s| !s.sealed) else { return };
         stored.sealed = true;
         if complete && !stored.doomed {
@@ -236,7 +253,8 @@ impl Store {
     pub fn check(&self) {
         let objects: u64 = self.objects.values().map(|s| rounded(s.extent.len)).sum();
         let regions: u64 = self.regions.values().flatten().map(|r| r.rest().len).sum();
-        assert_eq!(self.extents.used_bytes(), objects + regions, "arena bytes without an owner, or with two");
+        let superseded: u64 = self.superseded.values().map(|e| rounded(e.len)).sum();
+        assert_eq!(self.extents.used_bytes(), objects + regions + superseded, "arena bytes without an owner, or with two");
         let pinned: u32 = self.pins.values().flat_map(IdMap::values).sum();
         assert_eq!(
             pinned,
@@ -378,6 +396,38 @@ mod tests {
         store.client_gone(B);
         assert_eq!(store.usage().used_bytes, 0);
         store.check();
+    }
+
+    #[test]
+    fn what_is_written_again_while_it_is_read_counts_again() {
+        let mut store = Store::new(1 << 20);
+        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+        let old = Extent { offset: region.offset, len: 64 };
+        assert_eq!(store.seal(A, object(0), old).unwrap(), old);
+        store.pin(B, object(0)).unwrap();
+        store.free(object(0));
+        assert_eq!(store.find(object(0)), None);
+        let new = Extent { offset: region.offset + 64, len: 64 };
+        assert_eq!(store.seal(A, object(0), new).unwrap(), old);
+        assert_eq!(store.find(object(0)), Some(old));
+        store.client_gone(B);
+        store.retire(A, region);
+        store.check();
+        assert_eq!(store.usage().used_bytes, 64);
+    }
+
+    #[test]
+    fn what_is_written_while_it_is_received_is_kept_and_the_copy_dropped() {
+        let mut store = Store::new(1 << 20);
+        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+        store.receive(object(0), 64, &mut Vec::new()).unwrap();
+        let written = Extent { offset: region.offset, len: 64 };
+        assert_eq!(store.seal(A, object(0), written).unwrap(), written);
+        store.check();
+        store.received(object(0), true);
+        store.retire(A, region);
+        store.check();
+        assert_eq!((store.find(object(0)), store.usage().used_bytes), (Some(written), 64));
     }
 
     #[test]

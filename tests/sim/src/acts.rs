@@ -59,6 +59,7 @@ impl Cluster {
                 }
             }
             Told::Run(record) => {
+                client.announced.pop_front();
                 client.queue.push_back(record);
                 if client.queue.len() > PIPELINE_DEPTH_MAX {
                     self.fail("what is sent ahead is bounded", format!("client {}", id.0));

@@ -32,7 +32,9 @@ pub struct Client {
     pub epoch: u64,
     /// Set for drivers.
     pub driver: Option<Driver>,
-    /// Runs sent and not started.
+    /// Tasks of runs that are on their way here.
+    pub announced: VecDeque<TaskId>,
+    /// Runs that are here and not started.
     pub queue: VecDeque<RunRecord>,
     /// The run that has started.
     pub current: Option<Current>,
@@ -164,6 +166,7 @@ impl Client {
             phase: if driver.is_some() { Phase::Working } else { Phase::Idle },
             epoch: 0,
             driver,
+            announced: VecDeque::new(),
             queue: VecDeque::new(),
             current: None,
             to_node_at: 0,

@@ -253,6 +253,11 @@ impl Cluster {
         if gone.driver.is_some() {
             self.oracle.ended_jobs.insert(gone.job);
         }
+        // Its node cannot know whether the first run that it sent has started, and takes it that it has.
+        let next = gone.queue.front().map(|record| record.task).or(gone.announced.front().copied());
+        if let Some(task) = next.filter(|_| gone.current.is_none()) {
+            self.oracle.tasks.entry(task).or_default().crashes += 1;
+        }
         if let Some(current) = &gone.current {
             let lent = matches!(gone.phase, Phase::Blocked | Phase::Resuming);
             self.stop_using(host, if lent { 0 } else { current.cpu }, current.disk);
@@ -500,6 +505,10 @@ impl Cluster {
             arguments: view.arguments.iter().map(|(parameter, r, v)| (*parameter, *r, argument(v))).collect(),
         };
         self.summary.run_count += 1;
+        match self.hosts[host].clients.get_mut(&client) {
+            Some(receiver) => receiver.announced.push_back(record.task),
+            None => self.oracle.tasks.entry(record.task).or_default().crashes += 1,
+        }
         let planted = matches!(self.sabotage, Sabotage::LoseRun | Sabotage::RepeatRun) && self.strikes();
         if planted && self.sabotage == Sabotage::LoseRun {
             return;
