@@ -248,7 +248,8 @@ impl Node {
     /// The ledger here needs a copy no more. A task that ran again under another owner may have found its output
     /// here: then the copy is that owner's as well, and stays.
     pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
-        let claimed = self.copy_owners.get(&object).is_some_and(|owner| self.view.knows(*owner));
+        let knows = |owner: &NodeId| self.view.knows(*owner);
+        let claimed = self.copy_owners.get(&object).is_some_and(|owners| owners.iter().any(knows));
         if !claimed {
             self.copy_owners.remove(&object);
             self.store.free(object);
@@ -257,8 +258,11 @@ impl Node {
 
     /// Another owner needs a copy no more; it stays if the ledger here counts on it.
     pub(super) fn drop_lent_copy(&mut self, object: ObjectId, owner: NodeId) {
-        if self.copy_owners.get(&object) == Some(&owner) {
-            self.copy_owners.remove(&object);
+        if let Some(owners) = self.copy_owners.get_mut(&object) {
+            owners.retain(|o| *o != owner);
+            if owners.is_empty() {
+                self.copy_owners.remove(&object);
+            }
         }
         let ours = self.owner.owns(object) && self.owner.copies(object).contains(&self.id);
         if !ours && !self.copy_owners.contains_key(&object) {
@@ -268,7 +272,7 @@ impl Node {
 
     fn copy_gone(&mut self, object: ObjectId) {
         self.owner.copy_changed(self.id, object, false, &mut self.effects);
-        if let Some(to) = self.copy_owners.remove(&object) {
+        for to in self.copy_owners.remove(&object).unwrap_or_default() {
             self.effects.push(owner::Effect::Send { to, message: Message::HolderRemoved { object } });
         }
     }

@@ -26,7 +26,9 @@ use crate::pull::{self, Pulls};
 use crate::slab::Slab;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
+use peers::Stranger;
 use runs::Run;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
@@ -62,6 +64,8 @@ pub struct Node {
     store: Store,
     view: View,
     links: BTreeMap<NodeId, Link>,
+    /// Nodes that this one has messages for and does not know.
+    strangers: BTreeMap<NodeId, Stranger>,
     runs: Slab<Run>,
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the others.
     runs_of: IdMap<ClientId, VecDeque<u32>>,
@@ -72,8 +76,8 @@ pub struct Node {
     mapped: IdSet<(ClientId, u64)>,
     /// Objects that clients are waiting to read.
     reads: IdMap<(ClientId, u64), ObjectId>,
-    /// Owners of the copies that came from other nodes.
-    copy_owners: IdMap<ObjectId, NodeId>,
+    /// Other nodes that own what lies here: nearly always one, more where a task ran again for another owner.
+    copy_owners: IdMap<ObjectId, SmallVec<[NodeId; 1]>>,
     /// Clients that wait for room in the store, first come first served.
     room_waiters: VecDeque<RoomWaiter>,
     /// Transfers that wait for room in the store.
@@ -152,6 +156,7 @@ impl Node {
             view: View::new(config.member.clone()),
             config,
             links: BTreeMap::new(),
+            strangers: BTreeMap::new(),
             runs: Slab::default(),
             runs_of: IdMap::default(),
             drivers: IdMap::default(),
@@ -262,6 +267,7 @@ impl Node {
             recall,
             report,
             room,
+            self.strangers.values().map(|s| s.until).min(),
             self.owner.next_timeout(),
             self.view.next_timeout(now),
             self.run_timeout(),
@@ -469,6 +475,7 @@ impl Node {
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
+        self.give_up_strangers(now);
         self.kill_overdue(now, out);
         if self.leases.waiting_count() > 0 && now >= self.recalled_at + RECALL_EVERY {
             self.recalled_at = now;
@@ -519,11 +526,5 @@ impl Node {
             link.push(Message::LoadReport { free: load.free.clone(), waiting: load.waiting });
         }
         self.reported = load;
-    }
-
-    fn send(&mut self, to: NodeId, message: Message) {
-        if let Some(link) = self.links.get_mut(&to) {
-            link.push(message);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages of other nodes, members coming and going, transfers.
 
 use super::{Node, StalledPull};
-use crate::Now;
+use crate::{MS, Now};
 use crate::event::{Action, Member, Value};
 use crate::link::Link;
 use crate::owner::Ended;
@@ -10,6 +10,17 @@ use crate::pull::{Pulls, Purpose};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
+/// News of a node that joined may be later than a reference of its; what never joined within this time is dead.
+const STRANGER_WAIT: Now = 2_000 * MS;
+
+/// A node that somebody spoke of and that is not a member as far as this one knows.
+#[derive(Debug, Default)]
+pub(super) struct Stranger {
+    /// When it is given up.
+    pub(super) until: Now,
+    messages: Vec<Message>,
+}
+
 impl Node {
     pub(super) fn member_joined(&mut self, member: Member) {
         if member.node == self.id || self.view.knows(member.node) {
@@ -17,6 +28,8 @@ impl Node {
         }
         self.links.insert(member.node, Link::default());
         self.view.joined(member.clone());
+        let waiting = self.strangers.remove(&member.node).unwrap_or_default();
+        waiting.messages.into_iter().for_each(|message| self.send(member.node, message));
         let load = self.load();
         self.send(member.node, Message::LoadReport { free: load.free, waiting: load.waiting });
         for job in self.ended_jobs.clone() {
@@ -26,7 +39,12 @@ impl Node {
     }
 
     pub(super) fn member_left(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
-        if node == self.id || !self.view.knows(node) {
+        if node == self.id {
+            return;
+        }
+        if !self.view.knows(node) {
+            self.strangers.remove(&node);
+            self.owner.node_gone(now, node, &mut self.effects);
             return;
         }
         self.links.remove(&node);
@@ -47,10 +65,31 @@ impl Node {
         out.extend(busy.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
     }
 
+    /// Nodes that somebody spoke of and that never joined have died before this one joined.
+    pub(super) fn give_up_strangers(&mut self, now: Now) {
+        let late = |(node, stranger): (&NodeId, &Stranger)| (stranger.until <= now).then_some(*node);
+        let dead: Vec<_> = self.strangers.iter().filter_map(late).collect();
+        for node in dead {
+            self.strangers.remove(&node);
+            self.owner.node_gone(now, node, &mut self.effects);
+        }
+    }
+
+    /// Sends a message to another node; one that is not known yet gets it when it joins.
+    pub(super) fn send(&mut self, to: NodeId, message: Message) {
+        if let Some(link) = self.links.get_mut(&to) {
+            link.push(message);
+        } else if !self.owner.is_gone(to) {
+            let until = self.now + STRANGER_WAIT;
+            let stranger = self.strangers.entry(to).or_insert_with(|| Stranger { until, ..Stranger::default() });
+            stranger.messages.push(message);
+        }
+    }
+
     /// Copies of a dead owner's objects stay only where something refers to them.
     fn drop_orphaned_copies(&mut self, owner: NodeId) {
         let orphans: Vec<_> =
-            self.copy_owners.iter().filter(|(_, o)| **o == owner).map(|(object, _)| *object).collect();
+            self.copy_owners.iter().filter(|(_, o)| o.contains(&owner)).map(|(object, _)| *object).collect();
         for object in orphans {
             if self.owner.reference_of(object).is_none() {
                 self.drop_lent_copy(object, owner);
@@ -156,12 +195,20 @@ impl Node {
         if let Some(RefId { owner, .. }) = self.owner.reference_of(object)
             && owner != self.id
         {
-            self.copy_owners.insert(object, owner);
+            self.copy_for(object, owner);
         }
         for run in self.pulls.runs_that_need(object) {
             self.pin_argument(run, object);
         }
         self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
+    }
+
+    /// Notes that another node owns what lies here.
+    pub(super) fn copy_for(&mut self, object: ObjectId, owner: NodeId) {
+        let owners = self.copy_owners.entry(object).or_default();
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
     }
 
     pub(super) fn pull_failed(

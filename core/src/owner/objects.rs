@@ -74,6 +74,12 @@ impl Owner {
         links.map_or(&[], |l| &l.copies)
     }
 
+    /// Whether a node has died.
+    #[must_use]
+    pub fn is_gone(&self, node: NodeId) -> bool {
+        self.gone.contains(&node)
+    }
+
     /// Whether an object is this node's own, finished or not.
     #[must_use]
     pub fn owns(&self, object: ObjectId) -> bool {
