@@ -18,8 +18,8 @@ pub fn check_shape(shape: &[usize]) -> Result<(), Error> {
             shape.len()
         )));
     }
-    let nonzero = shape.iter().filter(|&&extent| extent != 0);
-    let count = nonzero.fold(Some(1u64), |count, &extent| count.and_then(|c| c.checked_mul(extent as u64)));
+    let mut nonzero = shape.iter().filter(|&&extent| extent != 0);
+    let count = nonzero.try_fold(1u64, |count, &extent| count.checked_mul(extent as u64));
     match count {
         Some(count) if count <= ELEMENTS_MAX => Ok(()),
         _ => Err(Error::Value(format!("array of shape {shape:?} is too big: more than 2^62 elements"))),

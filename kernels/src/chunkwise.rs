@@ -1,8 +1,9 @@
-//! Functions of whole chunks: scans.
+//! Functions of whole chunks: scans, and what [`crate::factor`] has for whole matrices.
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::error::KernelError;
+use crate::factor::Factor;
 use crate::ufunc::Number;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub enum ChunkFunction {
         /// Whether each element gets what comes before it instead of including it.
         exclusive: bool,
     },
+    /// A matrix function: (m, n) to the shape that [`Factor::shape`] says.
+    Factor(Factor),
 }
 
 /// What a scan accumulates.
@@ -36,6 +39,7 @@ impl ChunkFunction {
     /// `NoLoop` for a dtype that it is not defined for.
     pub fn run(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
         match self {
+            ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {
                 let carry = args.get(1);
                 let made = match args[0].dtype() {

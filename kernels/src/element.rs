@@ -118,7 +118,7 @@ impl Element for Complex<f64> {
 /// A float as `i64` the way x86-64 converts: what does not fit is the smallest number.
 #[inline(always)]
 fn float_to_i64(value: f64) -> i64 {
-    if value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
         value as i64
     } else {
         i64::MIN
@@ -132,7 +132,7 @@ fn float_to_i32(value: f64) -> i32 {
 
 #[inline(always)]
 fn float_to_u64(value: f64) -> u64 {
-    if value >= 9_223_372_036_854_775_808.0 && value < 18_446_744_073_709_551_616.0 {
+    if (9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0).contains(&value) {
         value as u64
     } else {
         float_to_i64(value) as u64

@@ -44,6 +44,7 @@ pub mod dtype;
 pub mod element;
 pub mod error;
 pub mod evaluate;
+pub mod factor;
 pub mod fold;
 pub mod layout;
 pub mod product;

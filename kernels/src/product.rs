@@ -143,7 +143,7 @@ impl<'a, T: Element> Matrix<'a, T> {
         }
         let (rows, columns) = (shape[rank - 2], shape[rank - 1]);
         let (row_stride, column_stride) = (strides[rank - 2], strides[rank - 1]);
-        let all = &chunk.buffer().elements::<T>()[..];
+        let all = chunk.buffer().elements::<T>();
         let span = |outer: usize, stride: i64, inner: usize| (outer - 1) * stride as usize + inner;
         if column_stride == 1 && columns as i64 <= row_stride {
             let elements = &all[offset as usize..offset as usize + span(rows, row_stride, columns)];

@@ -23,6 +23,7 @@
 pub mod create;
 pub mod elementwise;
 pub mod error;
+pub mod factor;
 pub mod index;
 pub mod linear;
 pub mod manipulate;

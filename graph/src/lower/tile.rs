@@ -107,8 +107,7 @@ impl Lowering<'_> {
         let bytes_per_element: u64 = kept.map(element_bytes).sum();
         let bytes =
             (self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64)).min(CHUNK_BYTES_MAX);
-        let by_memory =
-            if bytes_per_element == 0 { u64::MAX } else { bytes / bytes_per_element / self.limits.shrink };
+        let by_memory = bytes.checked_div(bytes_per_element * self.limits.shrink).unwrap_or(u64::MAX);
         let by_share =
             element_count(shape).div_ceil(TASKS_PER_THREAD * self.limits.threads as u64).max(ELEMENTS_MIN);
         by_time.min(by_memory).min(by_share).max(1)

@@ -6,6 +6,7 @@
 
 mod arrange;
 mod elementwise;
+mod factor;
 mod matmul;
 mod reduce;
 mod scan;
@@ -14,6 +15,7 @@ mod view;
 
 pub use arrange::{Concatenate, Reshape};
 pub use elementwise::{Binary, Cast, Unary, Where};
+pub use factor::Factorize;
 pub use matmul::MatMul;
 pub use reduce::{ArgExtreme, Moment, Reduce};
 pub use scan::Cumulative;

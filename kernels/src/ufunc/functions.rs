@@ -116,7 +116,7 @@ on_floats! { each:
     Rint -> Same = |x| x.round_ties_even();
     Sqrt -> Same = |x| x.sqrt();
     Reciprocal -> Same = |x| 1.0 / x;
-    IsNan -> Bool = |x| (x != x).into();
+    IsNan -> Bool = |x| x.is_nan().into();
     IsInf -> Bool = |x| x.is_infinite().into();
     IsFinite -> Bool = |x| x.is_finite().into();
     Signbit -> Bool = |x| x.is_sign_negative().into();
@@ -126,7 +126,7 @@ on_floats! { each:
     Remainder -> Same = |a, b| a.floor_rem(b);
     FloorDivide -> Same = |a, b| a.floor_div(b);
     Copysign -> Same = |a, b| a.copysign(b);
-    Heaviside -> Same = |x, h| if x != x { x } else if x == 0.0 { h } else if x < 0.0 { 0.0 } else { 1.0 };
+    Heaviside -> Same = |x, h| if x.is_nan() { x } else if x == 0.0 { h } else if x < 0.0 { 0.0 } else { 1.0 };
     Nextafter -> Same = |a, b| a.next_toward(b);
 }
 

@@ -93,7 +93,7 @@ macro_rules! float_number {
             #[inline(always)]
             fn le(self, other: $ty) -> bool { self <= other }
             #[inline(always)]
-            fn is_nan(self) -> bool { self != self }
+            fn is_nan(self) -> bool { <$ty>::is_nan(self) }
         }
         impl Number for Complex<$ty> {
             const ZERO: Self = Complex::new(0.0, 0.0);
@@ -108,14 +108,14 @@ macro_rules! float_number {
         impl Compare for Complex<$ty> {
             #[inline(always)]
             fn lt(self, o: Self) -> bool {
-                (self.re < o.re && self.im == self.im && o.im == o.im) || (self.re == o.re && self.im < o.im)
+                (self.re < o.re && !<$ty>::is_nan(self.im) && !<$ty>::is_nan(o.im)) || (self.re == o.re && self.im < o.im)
             }
             #[inline(always)]
             fn le(self, o: Self) -> bool {
-                (self.re < o.re && self.im == self.im && o.im == o.im) || (self.re == o.re && self.im <= o.im)
+                (self.re < o.re && !<$ty>::is_nan(self.im) && !<$ty>::is_nan(o.im)) || (self.re == o.re && self.im <= o.im)
             }
             #[inline(always)]
-            fn is_nan(self) -> bool { self.re != self.re || self.im != self.im }
+            fn is_nan(self) -> bool { <$ty>::is_nan(self.re) || <$ty>::is_nan(self.im) }
         }
     )*};
 }

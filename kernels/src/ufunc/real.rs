@@ -46,7 +46,7 @@ macro_rules! real {
 
             #[inline(always)]
             fn next_toward(self, other: $t) -> $t {
-                if self != self || other != other {
+                if self.is_nan() || other.is_nan() {
                     self + other
                 } else if self == other {
                     other

@@ -1,0 +1,137 @@
+//! Factorizations of one matrix, by faer, in float64.
+
+use crate::chunk::Chunk;
+use crate::error::KernelError;
+use crate::product::Matrix;
+use faer::{Mat, MatRef, Side};
+use serde::{Deserialize, Serialize};
+
+/// One result of a factorization of a matrix (m, n), with k = min(m, n).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Factor {
+    /// The lower factor of a symmetric positive definite matrix: (n, n) to (n, n).
+    Cholesky,
+    /// The upper factor R with R'R = G for the Gram matrix G of `rows` rows. If G is nearly singular it is shifted by what
+    /// rounding may have done to it, so that R exists, and X R^-1 is much better conditioned than X.
+    GramUpper {
+        /// Rows of the matrix whose Gram matrix this is.
+        rows: u64,
+    },
+    /// The inverse of an upper triangle: (n, n) to (n, n).
+    InverseUpper,
+    /// The orthonormal factor: (m, n) to (m, k).
+    QrQ,
+    /// The upper triangular factor: (m, n) to (k, n).
+    QrR,
+    /// Singular values, descending: (m, n) to (k,).
+    SvdS,
+    /// Left singular vectors: (m, n) to (m, k).
+    SvdU,
+    /// Right singular vectors, one a row: (m, n) to (k, n).
+    SvdVt,
+}
+
+impl Factor {
+    /// The shape of the result for a matrix (m, n).
+    pub fn shape(self, m: usize, n: usize) -> Vec<usize> {
+        let k = m.min(n);
+        match self {
+            Factor::Cholesky | Factor::GramUpper { .. } | Factor::InverseUpper => vec![n, n],
+            Factor::QrQ | Factor::SvdU => vec![m, k],
+            Factor::QrR | Factor::SvdVt => vec![k, n],
+            Factor::SvdS => vec![k],
+        }
+    }
+
+    /// Computes the result for a float64 matrix.
+    ///
+    /// # Errors
+    /// `Singular` where NumPy raises `LinAlgError`: not positive definite, not finite, no convergence.
+    pub fn run(self, matrix: &Chunk) -> Result<Chunk, KernelError> {
+        let &[m, n] = matrix.shape() else {
+            return Err(KernelError::Malformed(format!("a factorization of shape {:?}", matrix.shape())));
+        };
+        let shape = self.shape(m, n);
+        if m == 0 || n == 0 {
+            return Chunk::from_elements::<f64>(&shape, &vec![0.0; shape.iter().product()]);
+        }
+        let matrix = Matrix::<f64>::new(matrix, 0)?;
+        let a = matrix.as_faer();
+        if !(0..n).all(|j| (0..m).all(|i| a[(i, j)].is_finite())) {
+            return Err(KernelError::Singular("the matrix contains NaN or infinity".to_owned()));
+        }
+        match self {
+            Factor::Cholesky => rows_of(&shape, cholesky(a)?.as_ref()),
+            Factor::GramUpper { rows } => rows_of(&shape, gram_upper(a, rows)?.transpose()),
+            Factor::InverseUpper => rows_of(&shape, inverse_upper(a)?.as_ref()),
+            Factor::QrQ => rows_of(&shape, a.qr().compute_thin_Q().as_ref()),
+            Factor::QrR => rows_of(&shape, a.qr().thin_R()),
+            Factor::SvdS | Factor::SvdU | Factor::SvdVt => self.svd(a, &shape),
+        }
+    }
+
+    fn svd(self, a: MatRef<'_, f64>, shape: &[usize]) -> Result<Chunk, KernelError> {
+        let svd = a.thin_svd().map_err(|_| KernelError::Singular("SVD did not converge".to_owned()))?;
+        match self {
+            Factor::SvdU => rows_of(shape, svd.U()),
+            Factor::SvdVt => rows_of(shape, svd.V().transpose()),
+            _ => {
+                let values: Vec<f64> = (0..shape[0]).map(|i| svd.S()[i]).collect();
+                Chunk::from_elements(shape, &values)
+            }
+        }
+    }
+}
+
+fn rows_of(shape: &[usize], matrix: MatRef<'_, f64>) -> Result<Chunk, KernelError> {
+    let elements: Vec<f64> = (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| matrix[(i, j)])).collect();
+    Chunk::from_elements(shape, &elements)
+}
+
+fn cholesky(a: MatRef<'_, f64>) -> Result<Mat<f64>, KernelError> {
+    let refused = |_| KernelError::Singular("Matrix is not positive definite".to_owned());
+    Ok(a.llt(Side::Lower).map_err(refused)?.L().to_owned())
+}
+
+/// The lower factor of a Gram matrix, shifted if need be (Fukaya et al., shifted CholeskyQR).
+fn gram_upper(gram: MatRef<'_, f64>, rows: u64) -> Result<Mat<f64>, KernelError> {
+    let n = gram.nrows();
+    let plain = cholesky(gram).ok().filter(|lower| {
+        let diagonal = || (0..n).map(|i| lower[(i, i)]);
+        let (least, most) = (diagonal().fold(f64::INFINITY, f64::min), diagonal().fold(0.0, f64::max));
+        CONDITION_MIN * most < least
+    });
+    if let Some(lower) = plain {
+        return Ok(lower);
+    }
+    let trace: f64 = (0..n).map(|i| gram[(i, i)]).sum();
+    let terms = rows as f64 * n as f64 + n as f64 * (n as f64 + 1.0);
+    let shift = (11.0 * terms * f64::EPSILON * trace).max(f64::MIN_POSITIVE);
+    // The bound is far above what rounding does in practice; the least shift that works conditions best.
+    for scale in [1e-6, 1e-4, 1e-2, 1.0] {
+        let shifted = Mat::from_fn(n, n, |i, j| gram[(i, j)] + if i == j { scale * shift } else { 0.0 });
+        if let Ok(lower) = cholesky(shifted.as_ref()) {
+            return Ok(lower);
+        }
+    }
+    Err(KernelError::Singular("the matrix has no Cholesky factor even when shifted".to_owned()))
+}
+
+/// Below this ratio of diagonal elements a Gram matrix has lost half of its digits.
+const CONDITION_MIN: f64 = 1e-6;
+
+fn inverse_upper(upper: MatRef<'_, f64>) -> Result<Mat<f64>, KernelError> {
+    let n = upper.nrows();
+    let mut inverse = Mat::<f64>::zeros(n, n);
+    for column in 0..n {
+        for row in (0..=column).rev() {
+            let known: f64 = (row + 1..=column).map(|k| upper[(row, k)] * inverse[(k, column)]).sum();
+            let wanted = if row == column { 1.0 } else { 0.0 };
+            inverse[(row, column)] = (wanted - known) / upper[(row, row)];
+        }
+    }
+    if (0..n).any(|i| !inverse[(i, i)].is_finite()) {
+        return Err(KernelError::Singular("Singular matrix".to_owned()));
+    }
+    Ok(inverse)
+}
