@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::node::{NodeRef, distinct_nodes};
 use crate::ops::Resident;
 use crate::plan::{Plan, TensorId, TensorSpec};
+use crate::shape::element_count;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tharsis_kernels::Chunk;
@@ -51,26 +52,51 @@ pub struct Lowered {
 pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
     let (nodes, inputs, roots) = distinct_nodes(roots);
     let mut lowering = Lowering::new(limits);
-    let stages_of_use = uses(&inputs, &roots);
-    let mut exprs: Vec<ExprId> = Vec::with_capacity(nodes.len());
-    for (i, node) in nodes.iter().enumerate() {
-        let args: Vec<ExprId> = inputs[i].iter().map(|&input| exprs[input]).collect();
-        lowering.label = node.op().name();
-        let mut expr = match node.op().resident() {
-            Some(resident) => lowering.load_resident(resident),
-            None => node.op().lower(&mut lowering, node.meta(), &args)?,
-        };
-        if 1 < stages_of_use[i] && lowering.is_worth_storing(expr) {
+    let uses = uses(&inputs, &roots);
+    let is_large = |node: usize| limits.memory_bytes / LARGE_SHARE < bytes_of(&nodes[node]);
+    let mut exprs: Vec<Option<ExprId>> = vec![None; nodes.len()];
+    for wanted in 0..nodes.len() {
+        if is_large(wanted) && !roots.contains(&wanted) {
+            continue;
+        }
+        // What is too large to keep is computed again for each of its users that is not.
+        let mut again: HashMap<usize, ExprId> = HashMap::new();
+        for node in large_inputs(wanted, &inputs, is_large) {
+            let expr = lowering.lower_node(&nodes[node], &inputs[node], |input| {
+                again.get(&input).copied().or(exprs[input])
+            })?;
+            again.insert(node, expr);
+        }
+        let known = |input: usize| again.get(&input).copied().or(exprs[input]);
+        let mut expr = lowering.lower_node(&nodes[wanted], &inputs[wanted], known)?;
+        if 1 < uses[wanted] && lowering.is_worth_storing(expr) {
             expr = lowering.stored(expr)?;
         }
-        exprs.push(expr);
+        exprs[wanted] = Some(expr);
     }
     for root in roots {
         lowering.label = nodes[root].op().name();
-        let tensor = lowering.store(exprs[root])?;
+        let expr = exprs[root].ok_or_else(|| Error::Internal("a root was not lowered".to_owned()))?;
+        let tensor = lowering.store(expr)?;
         lowering.plan.results.push(tensor);
     }
     lowering.finish()
+}
+
+/// The large nodes that `wanted` depends on through large nodes alone, inputs before what uses them.
+fn large_inputs(wanted: usize, inputs: &[Vec<usize>], is_large: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut found = std::collections::BTreeSet::new();
+    let mut stack = inputs[wanted].clone();
+    while let Some(node) = stack.pop() {
+        if is_large(node) && found.insert(node) {
+            stack.extend(&inputs[node]);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn bytes_of(node: &NodeRef) -> u64 {
+    element_count(&node.meta().shape).saturating_mul(node.meta().dtype.size_bytes() as u64)
 }
 
 /// How many inputs refer to each node, roots included.
@@ -105,7 +131,27 @@ impl<'a> Lowering<'a> {
         Ok(Lowered { plan: Arc::new(self.plan), resident })
     }
 
+    /// The expression of a node whose inputs are known.
+    fn lower_node(
+        &mut self,
+        node: &NodeRef,
+        inputs: &[usize],
+        known: impl Fn(usize) -> Option<ExprId>,
+    ) -> Result<ExprId, Error> {
+        self.label = node.op().name();
+        if let Some(resident) = node.op().resident() {
+            return Ok(self.load_resident(resident));
+        }
+        let args: Option<Vec<ExprId>> = inputs.iter().map(|&input| known(input)).collect();
+        let args = args.ok_or_else(|| Error::Internal("an input was not lowered".to_owned()))?;
+        node.op().lower(self, node.meta(), &args)
+    }
+
     fn load_resident(&mut self, resident: &Resident) -> ExprId {
+        let known = self.resident.iter().position(|known| Arc::ptr_eq(&known.chunks, &resident.chunks));
+        if let Some(known) = known {
+            return self.load(self.plan.resident[known]);
+        }
         let tensor = self.add_tensor(TensorSpec { dtype: resident.dtype, tiling: resident.tiling.clone() });
         self.plan.resident.push(tensor);
         self.resident.push(resident.clone());
@@ -144,14 +190,15 @@ impl<'a> Lowering<'a> {
 
     /// Whether an expression with several users costs more to compute again than to write and read back.
     fn is_worth_storing(&self, expr: ExprId) -> bool {
-        let elements = crate::shape::element_count(&self.exprs[expr].shape);
-        let bytes = elements * self.exprs[expr].dtype.size_bytes() as u64;
-        RECOMPUTE_COST_MAX < self.cost(expr) && bytes < self.limits.memory_bytes / 4
+        let bytes = element_count(&self.exprs[expr].shape) * self.exprs[expr].dtype.size_bytes() as u64;
+        RECOMPUTE_COST_MAX < self.cost(expr) && bytes <= self.limits.memory_bytes / LARGE_SHARE
     }
 }
 
 /// The most tasks that a plan may have.
 pub const TASKS_MAX: u64 = 20_000_000;
+/// What takes more than this part of the memory is not kept for later but computed again.
+const LARGE_SHARE: u64 = 4;
 /// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what a store and a
 /// load from memory take.
 const RECOMPUTE_COST_MAX: f64 = 30.0;

@@ -116,12 +116,13 @@ impl Cut {
         let square = (tile_elements as f64).sqrt() as usize;
         let (mut rows, columns) = (m.min(square), n.min(square));
         let mut deep = depth.min(square);
-        // Thin matrices: the long axis takes what the short ones leave.
-        if n < square && depth < square {
-            rows = m.min((tile_elements as usize / n.max(depth)).max(1));
+        // Thin matrices: the long axis takes what fits a cache beside the short ones.
+        let thin_elements = (tile_elements as usize).min(THIN_ELEMENTS);
+        if n * depth <= THIN_ELEMENTS {
+            rows = m.min((thin_elements / n.max(depth)).max(1));
         }
-        if m < square && n < square {
-            deep = depth.min((tile_elements as usize / m.max(n)).max(1));
+        if m * n <= THIN_ELEMENTS {
+            deep = depth.min((thin_elements / m.max(n)).max(1));
         }
         let batch: Vec<AxisTiling> =
             shape[..rank - 2].iter().map(|&len| AxisTiling::Even { len, chunk: 1 }).collect();
@@ -143,4 +144,6 @@ impl Cut {
 const MEMORY_SHARES: u64 = 12;
 const TILE_ELEMENTS_MIN: u64 = 128 * 128;
 const TILE_ELEMENTS_MAX: u64 = 2048 * 2048;
+/// Elements of a tile of a thin matrix: as many as a second-level cache holds.
+const THIN_ELEMENTS: usize = 1 << 17;
 const GRAM_COLUMNS_MAX: usize = 1024;

@@ -2,6 +2,7 @@
 
 use tharsis_kernels::Chunk;
 use tharsis_kernels::cpu::{Kernel, dispatch};
+use tharsis_kernels::factor::Factor;
 use tharsis_kernels::product::Accumulator;
 
 const LANES: usize = 8;
@@ -140,4 +141,94 @@ fn multiply(elements: &[f64], n: usize) -> Option<f64> {
     let mut product = Accumulator::new(a.dtype(), &[n, n]).ok()?;
     product.add(&a, &a).ok()?;
     product.finish().ok()?.as_slice::<f64>()?.last().copied()
+}
+
+const COLUMNS: usize = 32;
+const BLOCK_ROWS: usize = 4096;
+
+struct FillRows<'a>(Xoshiro, &'a mut [f64]);
+
+impl Kernel for FillRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let FillRows(mut generator, out) = self;
+        out.chunks_exact_mut(LANES).for_each(|group| group.copy_from_slice(&generator.next()));
+    }
+}
+
+/// Rows of random numbers: the same ones for the same block.
+fn block(index: usize) -> Option<Chunk> {
+    let mut rows = vec![0.0; BLOCK_ROWS * COLUMNS];
+    dispatch(FillRows(Xoshiro::new(index as u64), &mut rows));
+    Chunk::from_elements(&[BLOCK_ROWS, COLUMNS], &rows).ok()
+}
+
+fn product(a: &Chunk, b: &Chunk) -> Option<Chunk> {
+    let mut sum = Accumulator::new(a.dtype(), &[a.shape()[0], b.shape()[1]]).ok()?;
+    sum.add(a, b).ok()?;
+    sum.finish().ok()
+}
+
+/// Gram matrix of all rows, each block multiplied by `factor` first.
+fn gram(blocks: usize, threads: usize, factor: Option<&Chunk>) -> Option<Chunk> {
+    let of_thread = |thread: usize| {
+        let mut sum = Accumulator::new(tharsis_kernels::DType::F64, &[COLUMNS, COLUMNS]).ok()?;
+        for index in (thread..blocks).step_by(threads) {
+            let x = block(index)?;
+            let basis = factor.map_or(Some(x.clone()), |factor| product(&x, factor))?;
+            sum.add(&basis.transposed().ok()?, &basis).ok()?;
+        }
+        sum.finish().ok()?.to_vec::<f64>().ok()
+    };
+    let parts: Vec<Option<Vec<f64>>> = std::thread::scope(|scope| {
+        let of_thread = &of_thread;
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || of_thread(thread))).collect();
+        running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+    });
+    let mut total = vec![0.0; COLUMNS * COLUMNS];
+    for part in parts {
+        total.iter_mut().zip(part?).for_each(|(sum, x)| *sum += x);
+    }
+    Chunk::from_elements(&[COLUMNS, COLUMNS], &total).ok()
+}
+
+/// The job `svd` by CholeskyQR2 over blocks of rows.
+pub fn svd(rows: usize, threads: usize) -> Option<f64> {
+    let blocks = rows.div_ceil(BLOCK_ROWS);
+    let upper = |gram: &Chunk| Factor::GramUpper { rows: rows as u64 }.run(gram).ok();
+    let first = upper(&gram(blocks, threads, None)?)?;
+    let inverse = Factor::InverseUpper.run(&first).ok()?;
+    let second = upper(&gram(blocks, threads, Some(&inverse))?)?;
+    let r = product(&second, &first)?;
+    let (u, s, vt) = (Factor::SvdU.run(&r).ok()?, Factor::SvdS.run(&r).ok()?, Factor::SvdVt.run(&r).ok()?);
+    let left = product(&product(&inverse, &Factor::InverseUpper.run(&second).ok()?)?, &u)?;
+    let scaled = Chunk::from_elements(&[COLUMNS, COLUMNS], &diagonal(&s)?).ok()?;
+    let right = product(&scaled, &vt)?;
+    let of_thread = |thread: usize| {
+        let mut worst = 0.0f64;
+        for index in (thread..blocks).step_by(threads) {
+            let x = block(index)?;
+            let back = product(&product(&x, &left)?, &right)?;
+            let pairs = x.as_slice::<f64>()?.iter().zip(back.as_slice::<f64>()?);
+            worst = pairs.fold(worst, |worst, (x, y)| worst.max((x - y).abs()));
+        }
+        Some(worst)
+    };
+    std::thread::scope(|scope| {
+        let of_thread = &of_thread;
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || of_thread(thread))).collect();
+        running
+            .into_iter()
+            .map(|thread| thread.join().ok().flatten())
+            .try_fold(0.0, |a, b| Some(f64::max(a, b?)))
+    })
+}
+
+fn diagonal(values: &Chunk) -> Option<Vec<f64>> {
+    let values = values.to_vec::<f64>().ok()?;
+    let mut matrix = vec![0.0; COLUMNS * COLUMNS];
+    values.iter().enumerate().for_each(|(i, x)| matrix[i * (COLUMNS + 1)] = *x);
+    Some(matrix)
 }
