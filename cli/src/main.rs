@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use tharsis_raylet::Program;
 
 fn main() -> ExitCode {
+    allocator::set_up();
     telemetry::log_of_node();
     tharsis::process::enter_with(command, PROGRAM)
 }

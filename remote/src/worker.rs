@@ -20,7 +20,7 @@ use crate::pump::Wish;
 use crate::registry::{self, Function};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -30,6 +30,7 @@ use tharsis_protos::records::{
     ArgumentsView, Extent, FromClient, OutcomeView, OutputsView, SlotsView, ValueView,
 };
 use tharsis_types::failure::Origin;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{Attempt, Dependency, Failure, FailureKind, RefId, TaskClass, TaskId};
 
 /// A class of tasks that the node may send, and the function behind it if this program has it.
@@ -65,7 +66,7 @@ struct Run {
 /// What a worker has on its desk.
 #[derive(Default)]
 pub(crate) struct Desk {
-    classes: Mutex<HashMap<u32, Arc<RunClass>>>,
+    classes: Mutex<IdMap<u32, Arc<RunClass>>>,
     queue: Mutex<VecDeque<Run>>,
     running: Mutex<Option<Arc<TaskState>>>,
     /// From the news that the running task waits until the node says that it may go on.

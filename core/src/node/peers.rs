@@ -1,12 +1,12 @@
 //! Messages of other nodes, members coming and going, transfers.
 
 use super::{Node, StalledPull};
-use crate::{MS, Now};
 use crate::event::{Action, Member, Value};
 use crate::link::Link;
 use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
 use crate::pull::{Pulls, Purpose};
+use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
@@ -81,7 +81,8 @@ impl Node {
             link.push(message);
         } else if !self.owner.is_gone(to) {
             let until = self.now + STRANGER_WAIT;
-            let stranger = self.strangers.entry(to).or_insert_with(|| Stranger { until, ..Stranger::default() });
+            let stranger =
+                self.strangers.entry(to).or_insert_with(|| Stranger { until, ..Stranger::default() });
             stranger.messages.push(message);
         }
     }

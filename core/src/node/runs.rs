@@ -214,7 +214,6 @@ impl Node {
         let client = entry.client;
         entry.stage = Stage::Sent { first_since: None };
         self.line_up(client, run);
-        self.mark_first(client);
         out.push(Action::Run { client, run });
     }
 
@@ -504,12 +503,14 @@ impl Node {
         for object in &run.pins {
             self.store.unpin(run.client, *object);
         }
+        let mut next = None;
         if let Some(runs) = self.runs_of.get_mut(&run.client) {
             match runs.front() {
                 Some(first) if *first == number => drop(runs.pop_front()),
                 _ => runs.retain(|n| *n != number),
             }
-            if runs.is_empty() {
+            next = runs.front().copied();
+            if next.is_none() {
                 self.runs_of.remove(&run.client);
             }
         }
@@ -518,7 +519,7 @@ impl Node {
                 pulls.forget(Purpose::Arguments(number), room, effects)
             });
         }
-        self.mark_first(run.client);
+        self.mark_first(next);
         Some(run)
     }
 
@@ -530,11 +531,12 @@ impl Node {
             runs.swap(at - 1, at);
             at -= 1;
         }
+        let first = runs.front().copied();
+        self.mark_first(first);
     }
 
     /// Notes since when the first run of a worker can have run.
-    fn mark_first(&mut self, client: ClientId) {
-        let first = self.runs_of.get(&client).and_then(|runs| runs.front().copied());
+    fn mark_first(&mut self, first: Option<u32>) {
         if let Some(run) = first.and_then(|n| self.runs.get_mut(n))
             && run.stage == (Stage::Sent { first_since: None })
         {

@@ -254,7 +254,11 @@ impl Store {
         let objects: u64 = self.objects.values().map(|s| rounded(s.extent.len)).sum();
         let regions: u64 = self.regions.values().flatten().map(|r| r.rest().len).sum();
         let superseded: u64 = self.superseded.values().map(|e| rounded(e.len)).sum();
-        assert_eq!(self.extents.used_bytes(), objects + regions + superseded, "arena bytes without an owner, or with two");
+        assert_eq!(
+            self.extents.used_bytes(),
+            objects + regions + superseded,
+            "arena bytes without an owner, or with two"
+        );
         let pinned: u32 = self.pins.values().flat_map(IdMap::values).sum();
         assert_eq!(
             pinned,
