@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lower::{Limits, Lowered, lower};
-use crate::node::NodeRef;
+use crate::node::{Meta, NodeRef};
 use crate::ops::Resident;
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
@@ -83,23 +83,44 @@ pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error>
 ///
 /// # Errors
 /// `Memory`, with the number that would do, if no plan fits.
-pub fn plan(roots: &[NodeRef], mut limits: Limits) -> Result<Job, Error> {
+pub fn plan(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
+    let results = result_bytes(roots);
+    if limits.memory_bytes < results {
+        // Smaller chunks cannot help; the number that would do is that of a plan with room.
+        let roomy = Limits { memory_bytes: results.saturating_mul(2), ..limits };
+        let needed_bytes = plan_once(roots, roomy)?.schedule.bound_bytes;
+        return Err(Error::Memory { needed_bytes, limit_bytes: limits.memory_bytes });
+    }
     let mut least_needed = u64::MAX;
-    for _ in 0..REPLANS_MAX {
-        let Lowered { plan, resident } = lower(roots, &limits)?;
-        let runnable = Arc::new(Runnable::new(plan)?);
-        let schedule = schedule(&runnable, limits.threads)?;
-        if schedule.bound_bytes <= limits.memory_bytes {
-            return Ok(Job { runnable, schedule, resident });
+    for attempt in 0..REPLANS_MAX {
+        let job = plan_once(roots, Limits { shrink: limits.shrink << (2 * attempt), ..limits })?;
+        let needed = job.schedule.bound_bytes;
+        if needed <= limits.memory_bytes {
+            return Ok(job);
         }
-        let stuck = least_needed <= schedule.bound_bytes;
-        least_needed = least_needed.min(schedule.bound_bytes);
-        if stuck && 1 < limits.shrink {
+        if least_needed <= needed {
             break;
         }
-        limits.shrink *= 4;
+        least_needed = needed;
     }
     Err(Error::Memory { needed_bytes: least_needed, limit_bytes: limits.memory_bytes })
+}
+
+fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
+    let Lowered { plan, resident } = lower(roots, &limits)?;
+    let runnable = Arc::new(Runnable::new(plan)?);
+    let schedule = schedule(&runnable, limits.threads)?;
+    Ok(Job { runnable, schedule, resident })
+}
+
+/// Bytes of the results that are not at hand yet.
+fn result_bytes(roots: &[NodeRef]) -> u64 {
+    let made = roots.iter().filter(|root| root.op().resident().is_none());
+    let bytes = |root: &NodeRef| {
+        let Meta { shape, dtype } = root.meta();
+        crate::shape::element_count(shape).saturating_mul(dtype.size_bytes() as u64)
+    };
+    made.map(bytes).fold(0, u64::saturating_add)
 }
 
 const REPLANS_MAX: usize = 6;

@@ -143,7 +143,7 @@ impl AxisMap {
 impl TensorSpec {
     /// Bytes of all chunks.
     pub fn bytes(&self) -> u64 {
-        crate::shape::element_count(&self.tiling.shape()) * self.dtype.size_bytes() as u64
+        crate::shape::element_count(&self.tiling.shape()).saturating_mul(self.dtype.size_bytes() as u64)
     }
 
     /// Bytes of the largest chunk, rounded up to whole cache lines as buffers are.

@@ -38,8 +38,7 @@ pub struct Schedule {
 pub fn schedule(runnable: &Runnable, threads: usize) -> Result<Schedule, Error> {
     let order = depth_first(runnable)?;
     let readers = count_readers(runnable, &order);
-    let live = live_bytes_max(runnable, &order, readers.clone());
-    let largest = largest_task_bytes(runnable);
+    let Walk { live, largest } = walk(runnable, &order, readers.clone());
     let window = threads;
     let bound_bytes = live + largest * (threads + window) as u64;
     Ok(Schedule { order, readers, window, bound_bytes, least_bytes: live + largest })
@@ -118,14 +117,26 @@ fn count_readers(runnable: &Runnable, order: &[TaskId]) -> Vec<Vec<u32>> {
     readers
 }
 
-/// The most bytes of chunks that are made and still to be read, over all points of the order.
-fn live_bytes_max(runnable: &Runnable, order: &[TaskId], mut readers: Vec<Vec<u32>>) -> u64 {
+/// What walking the order once tells of memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Walk {
+    /// The most bytes of chunks that are made and still to be read, over all points of the order.
+    live: u64,
+    /// The most bytes of inputs, outputs and registers of a task.
+    largest: u64,
+}
+
+fn walk(runnable: &Runnable, order: &[TaskId], mut readers: Vec<Vec<u32>>) -> Walk {
     let plan = runnable.plan();
     let bytes = |chunk: &ChunkId| plan.tensors[chunk.tensor as usize].chunk_bytes_max();
-    let (mut live, mut most) = (0u64, 0u64);
+    let is_resident = |chunk: &ChunkId| plan.resident.contains(&(chunk.tensor as usize));
+    let scratch: Vec<u64> = (0..plan.stages.len()).map(|stage| runnable.scratch_bytes(stage)).collect();
+    let (mut live, mut most) = (0u64, Walk::default());
     let mut inputs = Vec::new();
     for &task in order {
+        let mut task_bytes = scratch[task.stage as usize];
         for chunk in runnable.outputs(task) {
+            task_bytes += bytes(&chunk);
             if readers[chunk.tensor as usize][chunk.index as usize] != 0 {
                 live += bytes(&chunk);
             }
@@ -139,33 +150,8 @@ fn live_bytes_max(runnable: &Runnable, order: &[TaskId], mut readers: Vec<Vec<u3
                 live -= bytes(chunk);
             }
         }
-        most = most.max(live);
+        task_bytes += inputs.iter().filter(|chunk| !is_resident(chunk)).map(bytes).sum::<u64>();
+        most = Walk { live: most.live.max(live), largest: most.largest.max(task_bytes) };
     }
     most
-}
-
-/// Bytes of inputs, outputs and registers of the largest task.
-fn largest_task_bytes(runnable: &Runnable) -> u64 {
-    let plan = runnable.plan();
-    let of_stage = |index: usize| {
-        let stage = &plan.stages[index];
-        let outputs: u64 =
-            stage.outputs.iter().map(|output| plan.tensors[output.tensor].chunk_bytes_max()).sum();
-        let last = stage.grid.count() - 1;
-        let mut inputs = Vec::new();
-        // Ends differ from the middle; the middle of the grid reads the most.
-        [0, last / 2, last]
-            .map(|index_in_stage| {
-                inputs.clear();
-                runnable.inputs(TaskId { stage: index as u32, index: index_in_stage as u32 }, &mut inputs);
-                let made = inputs.iter().filter(|chunk| !plan.resident.contains(&(chunk.tensor as usize)));
-                made.map(|chunk| plan.tensors[chunk.tensor as usize].chunk_bytes_max()).sum::<u64>()
-            })
-            .into_iter()
-            .max()
-            .unwrap_or(0)
-            + outputs
-            + runnable.scratch_bytes(index)
-    };
-    (0..plan.stages.len()).map(of_stage).max().unwrap_or(0)
 }

@@ -1,6 +1,7 @@
 //! How axes are cut into chunks.
 
 use crate::error::Error;
+use crate::lower::TASKS_MAX;
 use serde::{Deserialize, Serialize};
 
 /// How one axis is cut.
@@ -171,7 +172,7 @@ impl Chunks {
     /// The tiling of `shape` that is asked for; `None` for `Auto`.
     ///
     /// # Errors
-    /// `Value` for chunks of zero, of the wrong number of axes, or not adding up to the shape.
+    /// `Value` for chunks of zero, of the wrong number of axes, or not adding up to the shape; `TooManyTasks`.
     pub fn tiling(&self, shape: &[usize]) -> Result<Option<Tiling>, Error> {
         let wrong_rank = |found: usize| {
             Error::Value(format!("chunks given for {found} axes, the array has {}", shape.len()))
@@ -192,7 +193,12 @@ impl Chunks {
                 shape.iter().zip(axes).map(|(&len, lengths)| pieces(len, lengths)).collect()
             }
         };
-        Ok(Some(Tiling { axes: axes? }))
+        let axes = axes?;
+        let chunks = axes.iter().fold(1u64, |count, axis| count.saturating_mul(axis.count() as u64));
+        if TASKS_MAX < chunks {
+            return Err(Error::TooManyTasks { tasks: chunks, limit: TASKS_MAX });
+        }
+        Ok(Some(Tiling { axes }))
     }
 }
 
@@ -247,6 +253,7 @@ mod tests {
     #[test]
     fn unusable_chunks_are_refused() {
         assert!(Chunks::Each(0).tiling(&[3]).is_err());
+        assert!(Chunks::Each(1).tiling(&[1 << 40]).is_err());
         assert!(Chunks::PerAxis(vec![1]).tiling(&[3, 3]).is_err());
         assert!(Chunks::Lengths(vec![vec![1, 1]]).tiling(&[3]).is_err());
     }

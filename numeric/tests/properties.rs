@@ -157,3 +157,27 @@ fn a_plan_of_many_chunks_is_small() {
     let ((few, _), (many, tasks)) = (plan(1000), plan(100_000));
     assert!(100_000 < tasks && many < 2 * few, "{few} {many} {tasks}");
 }
+
+#[test]
+fn absurd_programs_are_refused_before_any_work() {
+    let huge = tharsis_numeric::zeros(&[1 << 40]).unwrap();
+    assert_eq!(execute(&[&huge], &on(2)).unwrap_err().class(), "MemoryError");
+    assert_eq!(huge.rechunk(Chunks::Each(1)).unwrap_err().class(), "ValueError");
+    assert_eq!(huge.rechunk(Chunks::Each(0)).unwrap_err().class(), "ValueError");
+    assert!(LocalExecutor::new(0, 1).is_err() && LocalExecutor::new(1, 0).is_err());
+}
+
+#[test]
+fn deep_and_shared_expressions_neither_recurse_nor_explode() {
+    let mut x = tharsis_numeric::ones(&[4, 3]).unwrap();
+    for _ in 0..60 {
+        x = (&x + &x).unwrap();
+    }
+    let sum = x.reshape(&[12]).unwrap().sum(()).unwrap();
+    assert_eq!(sum.item().unwrap().to_f64(), 12.0 * 2f64.powi(60));
+    let mut y = tharsis_numeric::arange(3).unwrap();
+    for _ in 0..20_000 {
+        y = (y + 1i64).unwrap();
+    }
+    assert_eq!(y.t().unwrap().max(()).unwrap().item().unwrap().to_f64(), 20_002.0);
+}

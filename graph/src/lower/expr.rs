@@ -260,7 +260,7 @@ impl Lowering<'_> {
     }
 
     /// The expressions that `roots` are made of, arguments before what uses them.
-    pub(super) fn reachable(&self, roots: &[ExprId]) -> Vec<ExprId> {
+    pub fn reachable(&self, roots: &[ExprId]) -> Vec<ExprId> {
         let mut seen = std::collections::BTreeSet::new();
         let mut stack = roots.to_vec();
         while let Some(id) = stack.pop() {

@@ -196,7 +196,7 @@ impl<'a> Lowering<'a> {
 }
 
 /// The most tasks that a plan may have.
-pub const TASKS_MAX: u64 = 20_000_000;
+pub const TASKS_MAX: u64 = 10_000_000;
 /// What takes more than this part of the memory is not kept for later but computed again.
 const LARGE_SHARE: u64 = 4;
 /// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what a store and a

@@ -1,11 +1,14 @@
 //! Elements in other places: behind one another, in another shape.
 
 use crate::error::Error;
-use crate::lower::{ExprId, ExprKind, Lowering};
+use crate::lower::{Expr, ExprId, ExprKind, Lowering};
 use crate::node::{Meta, Operator};
 use crate::plan::{Kernel, TensorSpec};
 use crate::shape::element_count;
 use crate::tiling::{AxisTiling, Tiling};
+use std::collections::HashMap;
+use tharsis_kernels::layout::c_strides;
+use tharsis_kernels::program::IndexForm;
 
 /// Tensors of one dtype behind one another along an axis.
 #[derive(Clone, Copy, Debug)]
@@ -108,35 +111,32 @@ fn reshaped_grid(from: &Tiling, shape: &[usize]) -> Tiling {
 }
 
 impl Lowering<'_> {
-    /// `expr` in another shape where that needs no copy: its leaves are functions of the index in C order, constants, or
-    /// stored in one piece and seen whole.
+    /// `expr` in another shape where that needs no copy: its leaves are constants, or functions of the position in C order.
     fn reshaped(&mut self, expr: ExprId, shape: &[usize]) -> Option<ExprId> {
-        let from = self.expr(expr).clone();
-        let kind = match from.kind {
-            ExprKind::Const(scalar) => ExprKind::Const(scalar),
-            ExprKind::Index { form, map } => {
-                let step = *form.strides.last()?;
-                let scaled: Vec<i64> = tharsis_kernels::layout::c_strides(&from.shape)
-                    .iter()
-                    .map(|stride| stride * step)
-                    .collect();
-                if form.strides != scaled {
-                    return None;
+        let mut made: HashMap<ExprId, ExprId> = HashMap::new();
+        for id in self.reachable(&[expr]) {
+            let Expr { shape: from, dtype, kind } = self.expr(id).clone();
+            let kind = match kind {
+                ExprKind::Const(scalar) => ExprKind::Const(scalar),
+                ExprKind::Index { form, map } => {
+                    ExprKind::Index { form: reshaped_form(&form, &from, shape)?, map }
                 }
-                let strides =
-                    tharsis_kernels::layout::c_strides(shape).iter().map(|stride| stride * step).collect();
-                ExprKind::Index {
-                    form: tharsis_kernels::program::IndexForm { offset: form.offset, strides },
-                    map,
-                }
-            }
-            ExprKind::Cast(a) => ExprKind::Cast(self.reshaped(a, shape)?),
-            ExprKind::Unary(op, a) => ExprKind::Unary(op, self.reshaped(a, shape)?),
-            ExprKind::Binary(op, a, b) => {
-                ExprKind::Binary(op, self.reshaped(a, shape)?, self.reshaped(b, shape)?)
-            }
-            _ => return None,
-        };
-        Some(self.add(shape, from.dtype, kind))
+                ExprKind::Cast(a) => ExprKind::Cast(made[&a]),
+                ExprKind::Unary(op, a) => ExprKind::Unary(op, made[&a]),
+                ExprKind::Binary(op, a, b) => ExprKind::Binary(op, made[&a], made[&b]),
+                ExprKind::Where(a, b, c) => ExprKind::Where(made[&a], made[&b], made[&c]),
+                ExprKind::Load { .. } | ExprKind::RowFold(..) | ExprKind::Tiled(..) => return None,
+            };
+            made.insert(id, self.add(shape, dtype, kind));
+        }
+        made.get(&expr).copied()
     }
+}
+
+/// The same function of the position in C order, if it is one.
+fn reshaped_form(form: &IndexForm, from: &[usize], to: &[usize]) -> Option<IndexForm> {
+    let step = *form.strides.last()?;
+    let scaled =
+        |shape: &[usize]| -> Vec<i64> { c_strides(shape).iter().map(|stride| stride * step).collect() };
+    (form.strides == scaled(from)).then(|| IndexForm { offset: form.offset, strides: scaled(to) })
 }

@@ -1,7 +1,7 @@
 //! Several cheap steps in one loop: a source, a map or two, and where the values go.
 //!
 //! A step of its own costs a load and a store per element, which for an addition is most of its time. The chains here are those
-//! that large jobs live on: float64 sources through at most two of `x * m + a` or a square, stored, added up in pairs, or
+//! that large jobs live on: float64 sources through an addition and a product, or a square, stored, added up in pairs, or
 //! summed. The arithmetic is that of the separate steps, operation by operation, so results are the same to the bit.
 
 use crate::chunk::Buffer;
@@ -13,25 +13,22 @@ use crate::random::Key;
 use crate::ufunc::Operand;
 use serde::{Deserialize, Serialize};
 
-/// What a chain does to each element.
+/// What a chain does to each element: each operation rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub enum ChainMap {
     /// Nothing.
     Identity,
-    /// `x * m + a`, rounded twice.
-    Affine(Affine),
-    /// One after the other.
-    Affine2(Affine, Affine),
+    /// `x + addend`.
+    Add { addend: f64 },
+    /// `x * factor`.
+    Mul { factor: f64 },
+    /// `(x + addend) * factor`.
+    AddMul { addend: f64, factor: f64 },
+    /// `x * factor + addend`.
+    MulAdd { factor: f64, addend: f64 },
     /// `x * x`.
     Square,
-}
-
-/// `x * factor + addend`. A factor of 1 and an addend of -0.0 change no float.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Affine {
-    pub factor: f64,
-    pub addend: f64,
 }
 
 /// Where the elements of a chain come from, for one block.
@@ -210,16 +207,28 @@ impl MapFn for Identity {
     }
 }
 
-impl MapFn for Affine {
+#[derive(Clone, Copy)]
+struct Add(f64);
+impl MapFn for Add {
     #[inline(always)]
     fn apply(self, x: f64) -> f64 {
-        x * self.factor + self.addend
+        x + self.0
     }
 }
 
 #[derive(Clone, Copy)]
-struct Twice(Affine, Affine);
-impl MapFn for Twice {
+struct Mul(f64);
+impl MapFn for Mul {
+    #[inline(always)]
+    fn apply(self, x: f64) -> f64 {
+        x * self.0
+    }
+}
+
+/// One after the other.
+#[derive(Clone, Copy)]
+struct Then<A, B>(A, B);
+impl<A: MapFn, B: MapFn> MapFn for Then<A, B> {
     #[inline(always)]
     fn apply(self, x: f64) -> f64 {
         self.1.apply(self.0.apply(x))
@@ -345,8 +354,14 @@ fn with_source<K: Sink>(source: AnySource<'_>, map: ChainMap, sink: K) -> K::Out
 fn with_map<S: SourceFn, K: Sink>(source: S, map: ChainMap, sink: K) -> K::Output {
     match map {
         ChainMap::Identity => cpu::dispatch(Chain { source, map: Identity, sink }),
-        ChainMap::Affine(affine) => cpu::dispatch(Chain { source, map: affine, sink }),
-        ChainMap::Affine2(first, second) => cpu::dispatch(Chain { source, map: Twice(first, second), sink }),
+        ChainMap::Add { addend } => cpu::dispatch(Chain { source, map: Add(addend), sink }),
+        ChainMap::Mul { factor } => cpu::dispatch(Chain { source, map: Mul(factor), sink }),
+        ChainMap::AddMul { addend, factor } => {
+            cpu::dispatch(Chain { source, map: Then(Add(addend), Mul(factor)), sink })
+        }
+        ChainMap::MulAdd { factor, addend } => {
+            cpu::dispatch(Chain { source, map: Then(Mul(factor), Add(addend)), sink })
+        }
         ChainMap::Square => cpu::dispatch(Chain { source, map: Square, sink }),
     }
 }

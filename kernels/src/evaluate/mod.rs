@@ -10,7 +10,7 @@ mod registers;
 mod sources;
 mod steps;
 
-pub use chain::{Affine, ChainMap};
+pub use chain::ChainMap;
 pub use registers::Scratch;
 
 use crate::chunk::{Buffer, Chunk};

@@ -2,10 +2,10 @@
 //!
 //! Every rewrite keeps results to the bit.
 
-use super::chain::{Affine, ChainMap, is_chain_source};
+use super::chain::{ChainMap, is_chain_source};
 use crate::dtype::DType;
 use crate::fold::Fold;
-use crate::program::{IndexMap, Output, Program, Step, StepOp, ValueId};
+use crate::program::{IndexMap, Output, Program, StepOp, ValueId};
 use crate::scalar::Scalar;
 use crate::ufunc::{BinaryOp, UnaryOp};
 
@@ -37,7 +37,9 @@ fn compare_squares(program: &mut Program, value: ValueId) {
     }
     let (op, limit) = match op {
         // Below a limit also means below zero, where the root is NaN and the comparison false.
-        BinaryOp::Less | BinaryOp::LessEqual if !is_never_negative(program, square) => return,
+        BinaryOp::Less | BinaryOp::LessEqual if !is_never_negative(program, square, PROOF_DEPTH_MAX) => {
+            return;
+        }
         BinaryOp::Less => (BinaryOp::Less, least_with_root(c)),
         BinaryOp::LessEqual => (BinaryOp::Less, least_with_root(c.next_up())),
         BinaryOp::Greater => (BinaryOp::GreaterEqual, least_with_root(c.next_up())),
@@ -64,24 +66,32 @@ fn least_with_root(c: f64) -> f64 {
     square
 }
 
-fn is_never_negative(program: &Program, value: ValueId) -> bool {
+fn is_never_negative(program: &Program, value: ValueId, depth: usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    let never = |value: ValueId| is_never_negative(program, value, depth);
     match &program.steps[value].op {
         StepOp::Const(scalar) => 0.0 <= scalar.to_f64(),
         StepOp::Index { map, .. } => matches!(map, IndexMap::Uniform(_) | IndexMap::OpenUnit(_)),
         StepOp::Unary(UnaryOp::Square | UnaryOp::Absolute, _) => true,
         StepOp::Binary(BinaryOp::Multiply, a, b) if a == b => true,
-        StepOp::Binary(BinaryOp::Add | BinaryOp::Multiply, a, b) => {
-            is_never_negative(program, *a) && is_never_negative(program, *b)
-        }
-        StepOp::RowFold(Fold::Sum | Fold::Prod | Fold::Max | Fold::Min, a) => is_never_negative(program, *a),
+        StepOp::Binary(BinaryOp::Add | BinaryOp::Multiply, a, b) => never(*a) && never(*b),
+        StepOp::RowFold(Fold::Sum | Fold::Prod | Fold::Max | Fold::Min, a) => never(*a),
         _ => false,
     }
 }
 
-/// How many steps and outputs use each value.
+/// How far back a proof of sign goes: it may visit a value twice per level.
+const PROOF_DEPTH_MAX: usize = 8;
+
+/// How many steps and outputs use each value; a step that uses a value twice counts once.
 pub(super) fn uses(program: &Program) -> Vec<usize> {
     let mut uses = vec![0; program.steps.len()];
-    program.steps.iter().flat_map(Step::args).for_each(|arg| uses[arg] += 1);
+    for step in &program.steps {
+        let mut args = step.args();
+        args.sort_unstable();
+        args.dedup();
+        args.into_iter().for_each(|arg| uses[arg] += 1);
+    }
     program.outputs.iter().flat_map(Output::args).for_each(|&arg| uses[arg] += 1);
     uses
 }
@@ -98,11 +108,7 @@ fn make_chains(program: &mut Program) {
             program.steps[a].trailing.ends_with(&[2]) && program.steps[a].width() == 2 * step.width()
         };
         let (pairs, end) = match step.op {
-            StepOp::RowFold(Fold::Sum, a)
-                if is_pair_sum(a) && step.width() == 1 && uses[a] == used_by_one(program, a) =>
-            {
-                (true, a)
-            }
+            StepOp::RowFold(Fold::Sum, a) if is_pair_sum(a) && step.width() == 1 && uses[a] == 1 => (true, a),
             _ => (false, value),
         };
         let (map, source) = collect_map(program, &uses, end);
@@ -128,32 +134,30 @@ fn make_chains(program: &mut Program) {
     }
 }
 
-/// 1 if the only user of `value` uses it once, 2 if that is a product with itself.
-fn used_by_one(program: &Program, value: ValueId) -> usize {
-    let users = program.steps.iter().filter(|step| step.args().contains(&value)).count();
-    if users == 1 { 1 } else { usize::MAX }
-}
-
+/// How many steps a map does.
 fn map_len(map: ChainMap) -> usize {
     match map {
         ChainMap::Identity => 0,
-        ChainMap::Affine(_) | ChainMap::Square => 1,
-        ChainMap::Affine2(..) => 2,
+        ChainMap::Add { .. } | ChainMap::Mul { .. } | ChainMap::Square => 1,
+        ChainMap::AddMul { .. } | ChainMap::MulAdd { .. } => 2,
     }
 }
 
 /// Follows maps back from `end`, through values that nothing else uses.
 fn collect_map(program: &Program, uses: &[usize], end: ValueId) -> (ChainMap, ValueId) {
-    let alone = |value: ValueId| uses[value] == 1;
     if let Some(source) = squared(program, end) {
         return (ChainMap::Square, source);
     }
-    match affine(program, end) {
-        Some((last, middle)) => match affine(program, middle) {
-            Some((first, source)) if alone(middle) => (ChainMap::Affine2(first, last), source),
-            _ => (ChainMap::Affine(last), middle),
-        },
-        None => (ChainMap::Identity, end),
+    let Some((last, middle)) = scalar_map(program, end) else { return (ChainMap::Identity, end) };
+    let before = scalar_map(program, middle).filter(|_| uses[middle] == 1);
+    match (before, last) {
+        (Some((ChainMap::Add { addend }, source)), ChainMap::Mul { factor }) => {
+            (ChainMap::AddMul { addend, factor }, source)
+        }
+        (Some((ChainMap::Mul { factor }, source)), ChainMap::Add { addend }) => {
+            (ChainMap::MulAdd { factor, addend }, source)
+        }
+        _ => (last, middle),
     }
 }
 
@@ -165,21 +169,20 @@ fn squared(program: &Program, value: ValueId) -> Option<ValueId> {
     }
 }
 
-/// `value` as `x * factor + addend`.
-fn affine(program: &Program, value: ValueId) -> Option<(Affine, ValueId)> {
+/// `value` as a function of one other value and a constant.
+fn scalar_map(program: &Program, value: ValueId) -> Option<(ChainMap, ValueId)> {
     let StepOp::Binary(op, a, b) = program.steps[value].op else { return None };
-    if a == b || program.steps[value].dtype != DType::F64 {
+    if program.steps[value].dtype != DType::F64 {
         return None;
     }
-    let plus = |addend: f64| Affine { factor: 1.0, addend };
-    let times = |factor: f64| Affine { factor, addend: -0.0 };
     match (op, constant(program, a), constant(program, b)) {
-        (BinaryOp::Add, None, Some(c)) => Some((plus(c), a)),
-        (BinaryOp::Add, Some(c), None) => Some((plus(c), b)),
-        (BinaryOp::Subtract, None, Some(c)) => Some((plus(-c), a)),
-        (BinaryOp::Subtract, Some(c), None) => Some((Affine { factor: -1.0, addend: c }, b)),
-        (BinaryOp::Multiply, None, Some(c)) => Some((times(c), a)),
-        (BinaryOp::Multiply, Some(c), None) => Some((times(c), b)),
+        (BinaryOp::Add, None, Some(addend)) => Some((ChainMap::Add { addend }, a)),
+        (BinaryOp::Add, Some(addend), None) => Some((ChainMap::Add { addend }, b)),
+        (BinaryOp::Subtract, None, Some(c)) => Some((ChainMap::Add { addend: -c }, a)),
+        // c - x and -1 * x + c are the same number.
+        (BinaryOp::Subtract, Some(addend), None) => Some((ChainMap::MulAdd { factor: -1.0, addend }, b)),
+        (BinaryOp::Multiply, None, Some(factor)) => Some((ChainMap::Mul { factor }, a)),
+        (BinaryOp::Multiply, Some(factor), None) => Some((ChainMap::Mul { factor }, b)),
         _ => None,
     }
 }
