@@ -20,7 +20,7 @@
 //! # Adding an operator
 //! Implement [`Operator`] in one file of [`ops`]: `infer` and `lower`. Fusion, tiling, order, bound and `explain` follow.
 //!
-//! Read [`node`], [`ops`], then [`lower`], [`plan`], [`task`], [`schedule`], [`execute`].
+//! Read [`node`], [`ops`], then [`mod@lower`], [`mod@plan`], [`task`], [`mod@schedule`], [`execute`].
 
 #![forbid(unsafe_code)]
 

@@ -3,6 +3,7 @@
 use super::map::{BinaryFn, UnaryFn};
 use super::number::{Compare, Integer, Number};
 use super::real::{Real, logaddexp, logaddexp2, normal_quantile};
+use super::vector_math;
 use crate::element::Bool;
 use num_complex::Complex;
 
@@ -141,10 +142,10 @@ on_floats! { wide:
     Cos = |x| libm::cos(x);
     Cosh = |x| libm::cosh(x);
     Degrees = |x| x * (180.0 / std::f64::consts::PI);
-    Exp = |x| libm::exp(x);
+    Exp = |x| vector_math::exp(x);
     Exp2 = |x| libm::exp2(x);
     Expm1 = |x| libm::expm1(x);
-    Log = |x| libm::log(x);
+    Log = |x| vector_math::log(x);
     Log10 = |x| libm::log10(x);
     Log1p = |x| libm::log1p(x);
     Log2 = |x| libm::log2(x);

@@ -9,6 +9,7 @@ mod map;
 mod number;
 mod real;
 mod unary;
+mod vector_math;
 
 pub(crate) use binary::run_binary;
 pub(crate) use map::{Arg, Map1, Operand, UnaryFn};

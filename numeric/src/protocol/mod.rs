@@ -3,6 +3,7 @@
 //! A request names inputs, steps (each an operation under its NumPy name with arguments) and the values wanted. Operations are found
 //! in the [`registry`]; what is not there is answered `NotImplemented`. A failing program never ends the evaluator.
 
+mod args;
 pub mod registry;
 mod reply;
 mod value;
@@ -11,7 +12,8 @@ pub use value::Value;
 
 use crate::error::Error;
 use crate::tensor::Tensor;
-use registry::{Args, find};
+use args::Args;
+use registry::find;
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};

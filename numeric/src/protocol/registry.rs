@@ -1,9 +1,10 @@
 //! The operations of programs, by NumPy name.
 //!
 //! Element-wise functions are those of `tharsis_kernels::ufunc`: one added there is found here without another line. The
-//! rest is the table [`NAMED`]: a name, a signature, a line of documentation and a function of arguments.
+//! rest is the table `NAMED`: a name, a signature, a line of documentation and a function of arguments.
 
 use super::Failure;
+use super::args::Args;
 use super::value::{Value, choose};
 use crate::create;
 use crate::elementwise::{binary, unary};
@@ -11,7 +12,6 @@ use crate::index::Index;
 use crate::manipulate::{concatenate, stack};
 use crate::reduction::Axes;
 use crate::tensor::Tensor;
-use std::collections::HashMap;
 use tharsis_kernels::{BinaryOp, DType, Scalar, UnaryOp};
 
 /// One operation of programs.
@@ -26,97 +26,6 @@ pub struct Operation {
 }
 
 type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
-
-/// The arguments of one call. What is not taken is refused as not implemented.
-pub struct Args {
-    positional: Vec<Option<Value>>,
-    keywords: HashMap<String, Value>,
-}
-
-impl Args {
-    pub(super) fn new(positional: Vec<Value>, keywords: HashMap<String, Value>) -> Args {
-        Args { positional: positional.into_iter().map(Some).collect(), keywords }
-    }
-
-    /// The argument at a position or of a name.
-    fn take(&mut self, position: usize, name: &str) -> Option<Value> {
-        let positional = self.positional.get_mut(position).and_then(Option::take);
-        positional.or_else(|| self.keywords.remove(name))
-    }
-
-    fn need(&mut self, position: usize, name: &str) -> Result<Value, Failure> {
-        self.take(position, name).ok_or_else(|| Failure::kind(format!("missing required argument: '{name}'")))
-    }
-
-    fn tensor(&mut self, position: usize, name: &str) -> Result<Tensor, Failure> {
-        self.need(position, name)?.tensor()
-    }
-
-    fn tensors(&mut self, position: usize, name: &str) -> Result<Vec<Tensor>, Failure> {
-        match self.need(position, name)? {
-            Value::Tuple(parts) => parts.into_iter().map(Value::tensor).collect(),
-            other => Err(Failure::kind(format!("expected a sequence of arrays, found {other:?}"))),
-        }
-    }
-
-    fn integer_or(&mut self, position: usize, name: &str, default: i64) -> Result<i64, Failure> {
-        self.take(position, name).map_or(Ok(default), |value| value.integer())
-    }
-
-    fn integers(&mut self, position: usize, name: &str) -> Result<Option<Vec<i64>>, Failure> {
-        match self.take(position, name) {
-            None | Some(Value::None) => Ok(None),
-            Some(value) => Ok(Some(value.integers()?)),
-        }
-    }
-
-    fn flag(&mut self, position: usize, name: &str, default: bool) -> bool {
-        match self.take(position, name) {
-            Some(Value::Number(number)) => number.is_true(),
-            _ => default,
-        }
-    }
-
-    fn dtype(&mut self, position: usize, name: &str) -> Result<Option<DType>, Failure> {
-        match self.take(position, name) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::DType(dtype)) => Ok(Some(dtype)),
-            Some(Value::Text(text)) => super::value::parse_dtype(&text).map(Some),
-            Some(other) => Err(Failure::kind(format!("expected a dtype, found {other:?}"))),
-        }
-    }
-
-    fn number_or(&mut self, position: usize, name: &str, default: f64) -> Result<f64, Failure> {
-        match self.take(position, name) {
-            None => Ok(default),
-            Some(Value::Number(number)) => Ok(number.to_f64()),
-            Some(other) => Err(Failure::kind(format!("expected a number, found {other:?}"))),
-        }
-    }
-
-    fn shape(&mut self, position: usize, name: &str) -> Result<Vec<usize>, Failure> {
-        let extents = self.need(position, name)?.integers()?;
-        let extent = |&extent: &i64| usize::try_from(extent);
-        let shape: Result<Vec<usize>, _> = extents.iter().map(extent).collect();
-        shape.map_err(|_| Failure::value("negative dimensions are not allowed"))
-    }
-
-    fn axes(&mut self, position: usize) -> Result<Axes, Failure> {
-        let axes = self.integers(position, "axis")?.map_or(Axes::default(), Axes::from);
-        Ok(if self.flag(usize::MAX, "keepdims", false) { axes.keepdims() } else { axes })
-    }
-
-    /// Refuses what no operation has asked for.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));
-        let named =
-            self.keywords.into_iter().find(|(_, value)| !matches!(value, Value::None)).map(|(name, _)| name);
-        match extra.or(named) {
-            Some(what) => Err(Failure::missing(format!("the option {what} is not implemented"))),
-            None => Ok(()),
-        }
-    }
-}
 
 /// All operations.
 pub fn all() -> Vec<Operation> {
