@@ -1,3 +1,5 @@
+//! Requests in, replies out.
+
 use super::*;
 
 fn replies(requests: &str) -> Vec<Json> {
