@@ -151,6 +151,15 @@ pub enum Event {
         /// The object.
         reference: RefId,
     },
+    /// A client asks where a value lies.
+    LocationsWanted {
+        /// The client.
+        client: ClientId,
+        /// Echoed in the answer.
+        request: u32,
+        /// The value.
+        reference: RefId,
+    },
     /// A node joined the cluster.
     MemberJoined(Member),
     /// A node left the cluster or died.
@@ -259,6 +268,15 @@ pub type Tokens = smallvec::SmallVec<[u64; 1]>;
 /// What a node can want done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Tell a client where a value lies: read it with [`crate::Node::locations`].
+    AnswerLocations {
+        /// The client.
+        client: ClientId,
+        /// Its question.
+        request: u32,
+        /// The value.
+        reference: RefId,
+    },
     /// Tell a worker to stop a run at its next check.
     CancelRun {
         /// The worker.

@@ -431,6 +431,7 @@ impl World {
 
     fn say(&mut self, host: &str, action: Action) {
         let text = match action {
+            Action::AnswerLocations { .. } => return,
             Action::CancelRun { client, run } => {
                 format!("cancel {} in {}", self.task_of(host, client, run), self.who(host, client))
             }

@@ -12,7 +12,7 @@
 //! that an answer to a dropped reference is told from one to its successor.
 
 use tharsis_types::task::Dependency;
-use tharsis_types::{ObjectId, RefId, TaskId};
+use tharsis_types::{NodeId, ObjectId, RefId, TaskId};
 
 /// Names a reference inside its client.
 pub type Token = u64;
@@ -23,6 +23,7 @@ pub const REF_BYTES: usize = ObjectId::LEN + 8;
 pub const DEPENDENCY_BYTES: usize = REF_BYTES + 2;
 /// Bytes of a packed [`Token`].
 pub const TOKEN_BYTES: usize = 8;
+const NODE_BYTES: usize = 8;
 
 /// A record that is not what its kind says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +73,10 @@ pub struct DependenciesView<'a>(&'a [u8]);
 /// A packed list of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokensView<'a>(&'a [u8]);
+
+/// A packed list of nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodesView<'a>(&'a [u8]);
 
 /// A packed list of run slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,6 +162,13 @@ pub enum FromClient<'a> {
         /// What it refers to.
         reference: RefId,
     },
+    /// Asks where a value lies; answered by [`ToClient::Locations`].
+    Locate {
+        /// Echoed in the answer.
+        request: u32,
+        /// The value.
+        reference: RefId,
+    },
     /// A value was written (or is sent along) and is complete.
     Put {
         /// The reference to it.
@@ -221,6 +233,13 @@ pub enum ToClient<'a> {
         /// Encoded `TaskClass`.
         definition: &'a [u8],
     },
+    /// Where a value lies, as far as the node knows.
+    Locations {
+        /// As asked.
+        request: u32,
+        /// The nodes.
+        nodes: NodesView<'a>,
+    },
     /// Output of a worker of the client's job.
     Log {
         /// Its process.
@@ -283,6 +302,12 @@ pub mod pack {
     pub fn reference(out: &mut Vec<u8>, reference: &RefId) {
         out.extend_from_slice(&reference.object.to_bytes());
         out.extend_from_slice(&reference.owner.0.to_le_bytes());
+    }
+
+    /// Packs nodes.
+    #[must_use]
+    pub fn nodes<'a>(list: impl IntoIterator<Item = &'a NodeId>) -> Vec<u8> {
+        list.into_iter().flat_map(|node| node.0.to_le_bytes()).collect()
     }
 
     /// Packs references.
@@ -373,6 +398,21 @@ impl<'a> DependenciesView<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl<'a> NodesView<'a> {
+    /// A view of packed nodes.
+    ///
+    /// # Errors
+    /// [`BadRecord`] if the length is not a multiple of one id.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, BadRecord> {
+        packed(bytes, NODE_BYTES).map(Self)
+    }
+
+    /// The nodes.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + use<'a> {
+        self.0.as_chunks::<NODE_BYTES>().0.iter().map(|bytes| NodeId(u64::from_le_bytes(*bytes)))
     }
 }
 
@@ -491,6 +531,7 @@ impl<'a> FromClient<'a> {
     const RELEASE: u8 = 12;
     const SUBMIT: u8 = 13;
     const UNBLOCK: u8 = 14;
+    const LOCATE: u8 = 15;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -516,6 +557,11 @@ impl<'a> FromClient<'a> {
                 put_bytes(out, returned.0);
             }
             Self::Hold { token, reference } => put_token_ref(out, Self::HOLD, *token, reference),
+            Self::Locate { request, reference } => {
+                out.push(Self::LOCATE);
+                put_u32(out, *request);
+                pack::reference(out, reference);
+            }
             Self::Put { token, object, value, nested } => {
                 out.push(Self::PUT);
                 put_u64(out, *token);
@@ -566,6 +612,7 @@ impl<'a> FromClient<'a> {
             Self::FETCH => Self::Fetch { token: r.u64()?, reference: r.reference()? },
             Self::GIVE_BACK => Self::GiveBack { returned: SlotsView::new(r.bytes()?)? },
             Self::HOLD => Self::Hold { token: r.u64()?, reference: r.reference()? },
+            Self::LOCATE => Self::Locate { request: r.u32()?, reference: r.reference()? },
             Self::PUT => Self::Put {
                 token: r.u64()?,
                 object: r.object()?,
@@ -600,6 +647,7 @@ impl<'a> ToClient<'a> {
     const SHUTDOWN: u8 = 70;
     const STEAL_BACK: u8 = 71;
     const VALUE: u8 = 72;
+    const LOCATIONS: u8 = 73;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -612,6 +660,11 @@ impl<'a> ToClient<'a> {
                 out.push(Self::DEFINE_CLASS);
                 put_u32(out, *class);
                 put_bytes(out, definition);
+            }
+            Self::Locations { request, nodes } => {
+                out.push(Self::LOCATIONS);
+                put_u32(out, *request);
+                put_bytes(out, nodes.0);
             }
             Self::Log { pid, stderr, text } => {
                 out.push(Self::LOG);
@@ -662,6 +715,7 @@ impl<'a> ToClient<'a> {
         let decoded = match kind {
             Self::CANCEL_RUN => Self::CancelRun { slot: r.u32()? },
             Self::DEFINE_CLASS => Self::DefineClass { class: r.u32()?, definition: r.bytes()? },
+            Self::LOCATIONS => Self::Locations { request: r.u32()?, nodes: NodesView::new(r.bytes()?)? },
             Self::LOG => Self::Log { pid: r.u32()?, stderr: r.u8()? != 0, text: r.bytes()? },
             Self::REGION => Self::Region { request: r.u32()?, region: r.extent()?, failure: r.bytes()? },
             Self::RESUMED => Self::Resumed,
@@ -869,7 +923,7 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_types::{JobId, NodeId};
+    use tharsis_types::JobId;
 
     fn reference(n: u64) -> RefId {
         RefId { object: ObjectId::output(TaskId::root(JobId(1)).child(n), n as u32), owner: NodeId(n + 1) }
@@ -910,6 +964,7 @@ mod tests {
             },
             FromClient::Cancel { reference: reference(1), force: true, recursive: false },
             FromClient::RegionWanted { request: 1, bytes: 1 << 40 },
+            FromClient::Locate { request: 7, reference: reference(2) },
             FromClient::Unblock,
         ];
         records
@@ -925,11 +980,13 @@ mod tests {
 
     #[test]
     fn records_of_clients_survive_encoding() {
-        assert_eq!(from_client_samples().len(), 7);
+        assert_eq!(from_client_samples().len(), 8);
     }
 
     #[test]
     fn records_of_nodes_survive_encoding() {
+        let nodes = pack::nodes(&[NodeId(5), NodeId(u64::MAX)]);
+        assert_eq!(NodesView::new(&nodes).unwrap().iter().collect::<Vec<_>>(), [NodeId(5), NodeId(u64::MAX)]);
         let mut arguments = Vec::new();
         pack::argument(&mut arguments, 2, &reference(4), &ValueView::Failed(b"x"));
         let records = [
@@ -945,6 +1002,7 @@ mod tests {
             ToClient::Log { pid: 1, stderr: true, text: b"line\n" },
             ToClient::Region { request: 1, region: Extent { offset: 0, len: 0 }, failure: b"full" },
             ToClient::Resumed,
+            ToClient::Locations { request: 3, nodes: NodesView::new(&nodes).unwrap() },
             ToClient::Shutdown { reason: "bye" },
         ];
         for record in records {

@@ -7,7 +7,7 @@ use tharsis_core::event::{Extent, Output, OutputValue, Outputs};
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Action, Event, Node, TaskOutcome, Value};
 use tharsis_protos::records::{
-    self, ArgumentsView, FromClient, OutcomeView, OutputsView, ToClient, ValueView, pack,
+    self, ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, ToClient, ValueView, pack,
 };
 use tharsis_types::limits::{
     INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX,
@@ -38,6 +38,7 @@ pub fn event(
         FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
+        FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
         FromClient::Put { token, object, value, nested } => {
             let (value, nested) = (output_value(rim, value)?, nested.iter().collect());
             Event::Put { client, token, object, value, nested }
@@ -69,6 +70,12 @@ pub fn event(
 /// Packs an action that is a record for a client.
 pub fn write(node: &Node, port: &mut Port, action: &Action) {
     match action {
+        Action::AnswerLocations { request, reference, .. } => {
+            let nodes = pack::nodes(&node.locations(*reference));
+            if let Ok(nodes) = NodesView::new(&nodes) {
+                port.write(&ToClient::Locations { request: *request, nodes });
+            }
+        }
         Action::CancelRun { run, .. } => port.write(&ToClient::CancelRun { slot: *run }),
         Action::Deliver { client, token, object, extent } => {
             let failed;

@@ -221,7 +221,8 @@ impl Engine {
 
     fn perform_one(&mut self, action: &Action) {
         match action {
-            Action::Deliver { client, .. }
+            Action::AnswerLocations { client, .. }
+            | Action::Deliver { client, .. }
             | Action::Run { client, .. }
             | Action::CancelRun { client, .. }
             | Action::GrantRegion { client, .. }

@@ -12,6 +12,7 @@
 //! Loss. When the node is gone, or says that this client must go, every handle without a value fails, everybody is
 //! woken, and every later call fails with the same error.
 
+use crate::answers::Answers;
 use crate::current::TaskState;
 use crate::error::{Error, Result};
 use crate::handles::{Handle, Slab, State};
@@ -79,6 +80,7 @@ pub(crate) struct Core {
     pub(crate) slab: Mutex<Slab>,
     pub(crate) classes: Classes,
     pub(crate) regions: Regions,
+    pub(crate) locations: Answers<Vec<NodeId>>,
     /// Work of a worker.
     pub(crate) desk: Desk,
     pub(crate) log_sink: Option<LogSink>,
@@ -122,6 +124,7 @@ impl Client {
             slab: Mutex::default(),
             classes: Classes::default(),
             regions: Regions::default(),
+            locations: Answers::default(),
             desk: Desk::default(),
             log_sink: parts.log_sink,
             root: Arc::new(TaskState::root(root_task)),

@@ -17,6 +17,10 @@ impl Core {
         match record {
             ToClient::CancelRun { slot } => self.cancel_run(slot),
             ToClient::DefineClass { class, definition } => return self.desk.define(class, definition),
+            ToClient::Locations { request, nodes } => {
+                self.locations.give(request, nodes.iter().collect());
+                self.reception.wake_bystanders();
+            }
             ToClient::Log { pid, stderr, text } => self.log(pid, stderr, text),
             ToClient::Region { request, region, failure } => {
                 self.regions.answer(request, region, failure);

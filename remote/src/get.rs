@@ -132,12 +132,18 @@ pub fn wait<T>(references: &[ObjectRef<T>], options: Wait) -> Result<Parted<T>> 
     Ok((ready, rest))
 }
 
-/// The nodes known to hold the value: at most this client's own, since only the owner knows the others.
-#[must_use]
-pub fn locations<T>(reference: &ObjectRef<T>) -> Vec<NodeId> {
-    let handle = reference.handle();
-    let is_here = handle.look(|state| matches!(state, State::Local(_) | State::Inline(_)));
-    handle.client().filter(|_| is_here).map(Client::node).into_iter().collect()
+/// The nodes that hold the value, as far as this client's node knows: none while there is no value, the owner for a value
+/// small enough to stay with it, otherwise those with a copy in their store. A node knows all copies of what it owns, and
+/// of what it borrows those that its owner last told of.
+///
+/// # Errors
+/// The loss of the connection.
+pub fn locations<T>(reference: &ObjectRef<T>) -> Result<Vec<NodeId>> {
+    let Some(client) = reference.handle().client() else { return Ok(Vec::new()) };
+    let answers = &client.core().locations;
+    let request = answers.expect();
+    client.send(&FromClient::Locate { request, reference: reference.id() })?;
+    answers.take(client.core(), request)
 }
 
 /// Stops the task behind a reference.

@@ -8,13 +8,11 @@
 //! Regions start small and grow with use, so that a worker that returns one large value does not hold
 //! sixteen mebibytes for the rest of its life.
 
+use crate::answers::Answers;
 use crate::client::{Client, Core};
 use crate::codec::Encoded;
 use crate::error::{Error, Result, decode_failure};
-use crate::pump::Wish;
 use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use tharsis_object_store::{StoreError, WriteSlot, copy_large};
 use tharsis_protos::records::{Extent, FromClient};
@@ -31,8 +29,7 @@ const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
 #[derive(Default)]
 pub(crate) struct Regions {
     writing: Mutex<Writing>,
-    answers: Mutex<HashMap<u32, Option<std::result::Result<Extent, Failure>>>>,
-    next_request: AtomicU32,
+    answers: Answers<std::result::Result<Extent, Failure>>,
 }
 
 #[derive(Default)]
@@ -69,13 +66,7 @@ impl Regions {
     /// Takes in the node's answer to a request.
     pub(crate) fn answer(&self, request: u32, region: Extent, failure: &[u8]) {
         let answer = if region.len == 0 { Err(decode_failure(failure)) } else { Ok(region) };
-        if let Some(waiting) = self.answers.lock().get_mut(&request) {
-            *waiting = Some(answer);
-        }
-    }
-
-    fn is_answered(&self, request: u32) -> bool {
-        self.answers.lock().get(&request).is_some_and(Option::is_some)
+        self.answers.give(request, answer);
     }
 }
 
@@ -142,25 +133,14 @@ impl Client {
     }
 
     fn request_region(&self, bytes: u64) -> Result<u32> {
-        let regions = &self.core().regions;
-        let request = regions.next_request.fetch_add(1, Ordering::Relaxed);
-        regions.answers.lock().insert(request, None);
+        let request = self.core().regions.answers.expect();
         self.send(&FromClient::RegionWanted { request, bytes })?;
         Ok(request)
     }
 
     fn take_region(&self, request: u32) -> Result<Arc<Region>> {
         let core = self.core();
-        let mut wish = Wish {
-            is_true: &mut || core.regions.is_answered(request),
-            subscribe: &mut || {
-                core.reception.stand_by();
-                core.regions.is_answered(request)
-            },
-        };
-        core.wait(&mut wish, None);
-        let answer = core.regions.answers.lock().remove(&request).flatten();
-        let extent = answer.ok_or_else(|| core.loss())??;
+        let extent = core.regions.answers.take(core, request)??;
         core.arena
             .grant(extent.offset, extent.len)
             .map_err(|error| Error::internal(format!("a granted region is not valid: {error}")))?;

@@ -228,6 +228,9 @@ impl Node {
                 });
             }
             Event::WorkerStartFailed { start, failure } => self.start_failed(start, &failure, out),
+            Event::LocationsWanted { client, request, reference } => {
+                out.push(Action::AnswerLocations { client, request, reference });
+            }
             Event::MemberJoined(member) => self.member_joined(member),
             Event::MemberLeft { node } => self.member_left(now, node, out),
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
@@ -303,10 +306,14 @@ impl Node {
         self.store.unpin(pinner, object);
     }
 
-    /// Nodes with a copy of an object.
+    /// Nodes that hold a value, as far as this one knows; of one that is kept in the ledger, its owner.
     #[must_use]
-    pub fn locations(&self, object: ObjectId) -> &[NodeId] {
-        self.owner.copies(object)
+    pub fn locations(&self, reference: RefId) -> Vec<NodeId> {
+        match self.owner.value_ref(reference.object) {
+            Some(Value::Stored { .. }) => self.owner.copies(reference.object).to_vec(),
+            Some(Value::Inline(_)) => vec![reference.owner],
+            Some(Value::Failed(_)) | None => Vec::new(),
+        }
     }
 
     /// Its labels.

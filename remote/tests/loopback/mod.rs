@@ -232,6 +232,10 @@ impl Node {
             FromClient::Hold { .. } => {
                 add(&counts.holds);
             }
+            FromClient::Locate { request, .. } => {
+                let nodes = tharsis_protos::records::NodesView::default();
+                self.send(index, &ToClient::Locations { request, nodes });
+            }
             FromClient::Put { object, value, .. } => {
                 let value = owned(&value);
                 self.finish(object, value);

@@ -25,6 +25,7 @@ type Scenario = (&'static str, fn());
 const ALL: &[Scenario] = &[
     ("tasks_run_on_both_nodes_and_programs_are_fetched", tasks_run_on_both_nodes_and_programs_are_fetched),
     ("a_large_result_crosses", a_large_result_crosses),
+    ("a4_wait_without_fetch_moves_nothing", a4_wait_without_fetch_moves_nothing),
     ("e3_affinity_hard_and_soft", e3_affinity_hard_and_soft),
     ("e3_labels", e3_labels),
     ("e1_locality", e1_locality),
@@ -235,6 +236,20 @@ fn e1_locality() {
     let theirs = make::options().node(there, false).remote(MIB, 4);
     made_ready(&theirs);
     assert_eq!(where_with::remote(&mine, &theirs).get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
+}
+
+fn a4_wait_without_fetch_moves_nothing() {
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [here, there] = [0, 1].map(|index| cluster.node(index).unwrap());
+    let large = make::options().node(there, false).remote(MIB, 7);
+    let options = Wait { fetch: false, timeout: Some(SOON.into()), ..Wait::default() };
+    assert_eq!(tharsis::wait(std::slice::from_ref(&large), options).unwrap().0.len(), 1);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(tharsis::locations(&large).unwrap(), [there]);
+    assert_eq!(digest(&large.get_timeout(SOON).unwrap()), digest(&blob(MIB, 7)));
+    assert_eq!(tharsis::locations(&large).unwrap(), [there, here]);
 }
 
 fn d9_transfer_dedup() {

@@ -452,6 +452,7 @@ impl Cluster {
 
     fn perform_one(&mut self, host: usize, action: Action) {
         match action {
+            Action::AnswerLocations { .. } => {}
             Action::CancelRun { client, run } => self.tell(host, client, Told::Cancel(run)),
             Action::Deliver { client, token, object, extent } => {
                 let value = self.seen(host, (client, token), object, extent);
@@ -773,6 +774,7 @@ fn action_number(action: &Action) -> u64 {
         Action::StealBack { client, .. } => mix(11, u64::from(client.0)),
         Action::StopWorker { client } => mix(12, u64::from(client.0)),
         Action::MemoryFreed => 13,
+        Action::AnswerLocations { request, .. } => mix(14, u64::from(*request)),
     }
 }
 

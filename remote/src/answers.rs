@@ -1,0 +1,53 @@
+//! Questions to the node that a thread waits for the answer of.
+
+use crate::client::Core;
+use crate::error::Result;
+use crate::pump::Wish;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Questions of one kind that are under way, by number.
+pub(crate) struct Answers<T> {
+    next: AtomicU32,
+    waiting: Mutex<HashMap<u32, Option<T>>>,
+}
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Self { next: AtomicU32::new(0), waiting: Mutex::default() }
+    }
+}
+
+impl<T> Answers<T> {
+    /// A number for a question about to be sent.
+    pub(crate) fn expect(&self) -> u32 {
+        let request = self.next.fetch_add(1, Ordering::Relaxed);
+        self.waiting.lock().insert(request, None);
+        request
+    }
+
+    /// Takes in an answer; one that nobody expects is dropped.
+    pub(crate) fn give(&self, request: u32, answer: T) {
+        if let Some(waiting) = self.waiting.lock().get_mut(&request) {
+            *waiting = Some(answer);
+        }
+    }
+
+    /// Waits for an answer.
+    ///
+    /// # Errors
+    /// The loss of the connection.
+    pub(crate) fn take(&self, core: &Core, request: u32) -> Result<T> {
+        let is_here = || self.waiting.lock().get(&request).is_some_and(Option::is_some);
+        let mut wish = Wish {
+            is_true: &mut || is_here(),
+            subscribe: &mut || {
+                core.reception.stand_by();
+                is_here()
+            },
+        };
+        core.wait(&mut wish, None);
+        self.waiting.lock().remove(&request).flatten().ok_or_else(|| core.loss())
+    }
+}
