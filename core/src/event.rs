@@ -91,6 +91,8 @@ pub enum Event {
         reference: RefId,
         /// Whether to kill the worker that runs it.
         force: bool,
+        /// Whether to cancel the tasks that it submitted as well.
+        recursive: bool,
     },
     /// A class of tasks was named by a client.
     ClassDefined {

@@ -167,6 +167,8 @@ pub enum Message {
         task: TaskId,
         /// Whether to kill its worker.
         force: bool,
+        /// Whether to stop the tasks that it submitted as well.
+        recursive: bool,
     },
     /// An attempt ended.
     TaskDone {

@@ -171,7 +171,7 @@ impl World {
             ("cancel", [name, object, rest @ ..]) => {
                 let (reference, force) = (self.refs[*object], rest == ["force"]);
                 let host = self.clients[*name].host.clone();
-                self.feed(&host, Event::CancelRequested { reference, force });
+                self.feed(&host, Event::CancelRequested { reference, force, recursive: false });
             }
             ("put", [name, object, what]) => self.put(name, object, what, &options),
             ("region", [name, bytes]) => {

@@ -27,7 +27,9 @@ pub fn event(
 ) -> Result<Option<Event>, String> {
     Ok(Some(match record {
         FromClient::Blocked { returned } => Event::Blocked { client, returned: returned.iter().collect() },
-        FromClient::Cancel { reference, force, .. } => Event::CancelRequested { reference, force },
+        FromClient::Cancel { reference, force, recursive } => {
+            Event::CancelRequested { reference, force, recursive }
+        }
         FromClient::DefineClass { class, definition } => {
             let definition = task_class(facts, definition).map(Arc::new).map_err(Arc::new);
             Event::ClassDefined { client, class, definition }

@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
-use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources};
+use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
 
 /// How often a node that changed tells others how busy it is.
 const REPORT_EVERY: Now = 20 * MS;
@@ -70,6 +70,8 @@ pub struct Node {
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the others.
     runs_of: IdMap<ClientId, VecDeque<u32>>,
     drivers: IdMap<ClientId, JobId>,
+    /// What each task that runs here has submitted.
+    children: IdMap<TaskId, Vec<TaskId>>,
     /// Jobs that ended here, newest last, for nodes that hear of this one only now.
     ended_jobs: VecDeque<JobId>,
     /// References whose value is mapped by the client.
@@ -160,6 +162,7 @@ impl Node {
             runs: Slab::default(),
             runs_of: IdMap::default(),
             drivers: IdMap::default(),
+            children: IdMap::default(),
             ended_jobs: VecDeque::new(),
             mapped: IdSet::default(),
             reads: IdMap::default(),
@@ -187,6 +190,7 @@ impl Node {
         self.now = now;
         match event {
             Event::Submitted { client, class, task, tokens, args } => {
+                self.note_parent(client, task);
                 let submission = owner::Submission { client, class, task, tokens, args };
                 self.owner.submit(submission, &mut self.effects);
             }
@@ -213,7 +217,9 @@ impl Node {
                 self.lease_change(out, |leases, effects| leases.unblocked(client, effects))
             }
             Event::GivenBack { client, returned } => self.given_back(client, &returned, out),
-            Event::CancelRequested { reference, force } => self.cancel(reference, force),
+            Event::CancelRequested { reference, force, recursive } => {
+                self.cancel(reference, force, recursive)
+            }
             Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
             Event::ClientGone { client, failure } => self.client_gone(client, &failure, out),
             Event::DriverJoined { client, job } => {
@@ -410,8 +416,12 @@ impl Node {
             Effect::ReturnLease { to, lease } => self.send(to, Message::LeaseReturned { lease }),
             Effect::DropCopy { holder, object } if holder == self.id => self.drop_own_copy(object),
             Effect::DropCopy { holder, object } => self.send(holder, Message::ObjectFree { object }),
-            Effect::Cancel { to, task, force } if to == self.id => self.cancel_run(task, force, out),
-            Effect::Cancel { to, task, force } => self.send(to, Message::TaskCancel { task, force }),
+            Effect::Cancel { to, task, force, recursive } if to == self.id => {
+                self.cancel_run(task, force, recursive, out)
+            }
+            Effect::Cancel { to, task, force, recursive } => {
+                self.send(to, Message::TaskCancel { task, force, recursive })
+            }
             Effect::StealBack { to, lease } if to == self.id => self.steal_back((self.id, lease), out),
             Effect::StealBack { to, lease } => self.send(to, Message::TaskStealBack { lease }),
             Effect::MemoryFreed => out.push(Action::MemoryFreed),
@@ -471,12 +481,12 @@ impl Node {
         }
     }
 
-    fn cancel(&mut self, reference: RefId, force: bool) {
+    fn cancel(&mut self, reference: RefId, force: bool, recursive: bool) {
         if reference.owner == self.id {
-            self.owner.cancel(reference.object, force, &mut self.effects);
+            self.owner.cancel(reference.object, force, recursive, &mut self.effects);
         } else {
             let task = reference.object.task;
-            self.send(reference.owner, Message::TaskCancel { task, force });
+            self.send(reference.owner, Message::TaskCancel { task, force, recursive });
         }
     }
 

@@ -142,11 +142,11 @@ impl Node {
             Message::ObjectState { object, state, nested } => {
                 self.owner.located(from, object, state, &nested, &mut self.effects);
             }
-            Message::TaskCancel { task, force } => {
+            Message::TaskCancel { task, force, recursive } => {
                 let object = ObjectId::output(task, 0);
                 match self.owner.value_ref(object).is_some() || self.owner.owns(object) {
-                    true => self.owner.cancel(object, force, &mut self.effects),
-                    false => self.cancel_run(task, force, out),
+                    true => self.owner.cancel(object, force, recursive, &mut self.effects),
+                    false => self.cancel_run(task, force, recursive, out),
                 }
             }
             Message::TaskDone { lease, task, attempt, run_ns, outcome } => {

@@ -296,8 +296,20 @@ impl Node {
         }
     }
 
-    /// Stops the run of a task.
-    pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, out: &mut Vec<Action>) {
+    /// Notes which task submits another: the first run of a worker is the one that has started.
+    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) {
+        let first = self.runs_of.get(&client).and_then(|runs| self.runs.get(*runs.front()?));
+        if let Some(parent) = first.map(|run| run.task) {
+            self.children.entry(parent).or_default().push(child);
+        }
+    }
+
+    /// Stops the run of a task, and with `recursive` what it has submitted.
+    pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, recursive: bool, out: &mut Vec<Action>) {
+        let children = self.children.get(&task).filter(|_| recursive).cloned();
+        for child in children.unwrap_or_default() {
+            self.owner.cancel(ObjectId::output(child, 0), force, recursive, &mut self.effects);
+        }
         let Some((number, run)) = self.runs.iter().find(|(_, r)| r.task == task) else { return };
         let (client, first) =
             (run.client, matches!(run.stage, Stage::Overdue | Stage::Sent { first_since: Some(_) }));
@@ -500,6 +512,7 @@ impl Node {
 
     fn take_run(&mut self, number: u32, out: &mut Vec<Action>) -> Option<Run> {
         let run = self.runs.remove(number)?;
+        self.children.remove(&run.task);
         for object in &run.pins {
             self.store.unpin(run.client, *object);
         }

@@ -47,6 +47,8 @@ pub enum Effect {
         task: TaskId,
         /// Whether to kill its worker.
         force: bool,
+        /// Whether to stop the tasks that it submitted as well.
+        recursive: bool,
     },
     /// Drop a copy.
     DropCopy {

@@ -145,8 +145,8 @@ impl Owner {
         self.lease_paused(lease);
     }
 
-    /// Cancels the task behind a reference.
-    pub fn cancel(&mut self, object: ObjectId, force: bool, out: &mut Vec<Effect>) {
+    /// Cancels the task behind a reference, and with `recursive` what it submitted where it runs.
+    pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
         let producer = self.objects.by_id(&object).and_then(|o| o.producer);
         let Some(slot) = producer else { return };
         let Some(task) = self.tasks.get_mut(slot) else { return };
@@ -154,7 +154,7 @@ impl Owner {
         if let TaskState::Sent { lease } = state {
             task.cancelled = true;
             let to = self.leases.get(&lease).map_or(self.me, |l| l.node);
-            out.push(Effect::Cancel { to, task: id, force });
+            out.push(Effect::Cancel { to, task: id, force, recursive });
             return;
         }
         let failure = self.located_failure(
@@ -177,7 +177,7 @@ impl Owner {
                 TaskState::Waiting { .. } | TaskState::Queued => self.fail(slot, &failure, out),
                 TaskState::Sent { lease } => {
                     let to = self.leases.get(&lease).map_or(self.me, |l| l.node);
-                    out.push(Effect::Cancel { to, task: task.id, force: true });
+                    out.push(Effect::Cancel { to, task: task.id, force: true, recursive: false });
                 }
                 TaskState::Cancelled => {}
             }

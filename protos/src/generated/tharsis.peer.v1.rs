@@ -196,6 +196,9 @@ pub struct TaskCancel {
     /// Whether to kill its worker.
     #[prost(bool, tag = "2")]
     pub force: bool,
+    /// Stop the tasks that it submitted as well.
+    #[prost(bool, tag = "3")]
+    pub recursive: bool,
 }
 /// An attempt ended.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -169,8 +169,9 @@ impl Part {
                 let (object, state) = (object_bytes(object), Some(wire_state(state)));
                 Kind::ObjectState(wire::ObjectState { object, state, nested: wire_refs(nested) })
             }
-            Message::TaskCancel { task, force } => {
-                Kind::TaskCancel(wire::TaskCancel { task: task_bytes(task), force: *force })
+            Message::TaskCancel { task, force, recursive } => {
+                let task = task_bytes(task);
+                Kind::TaskCancel(wire::TaskCancel { task, force: *force, recursive: *recursive })
             }
             Message::TaskDone { lease, task, attempt, run_ns, outcome } => Kind::TaskDone(wire::TaskDone {
                 lease: lease.0,
@@ -234,7 +235,8 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
             nested: references("object_state.nested", m.nested)?,
         },
         Kind::TaskCancel(m) => {
-            Message::TaskCancel { task: task("task_cancel.task", &m.task)?, force: m.force }
+            let task = task("task_cancel.task", &m.task)?;
+            Message::TaskCancel { task, force: m.force, recursive: m.recursive }
         }
         Kind::TaskDone(m) => done(m).map_err(|bad| bad.within("task_done"))?,
         Kind::TaskGiveBack(m) => {

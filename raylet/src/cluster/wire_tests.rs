@@ -107,7 +107,7 @@ fn all_messages() -> Vec<Message> {
         Message::LoadReport { free: Resources::default(), waiting: 3 },
         Message::ObjectFree { object },
         Message::ObjectLocate { object },
-        Message::TaskCancel { task, force: true },
+        Message::TaskCancel { task, force: true, recursive: true },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(returned) },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(failed) },
         Message::TaskGiveBack { lease, tasks: vec![(task, 1), (task_id(3), 0)] },
@@ -213,7 +213,10 @@ fn ids_of_another_length_are_refused() {
         let task = Bytes::from(vec![1; len]);
         let push = wire::TaskPush { task: task.clone(), ..wire::TaskPush::default() };
         let kinds = [
-            (Kind::TaskCancel(wire::TaskCancel { task, force: false }), "messages.task_cancel.task"),
+            (
+                Kind::TaskCancel(wire::TaskCancel { task, force: false, recursive: false }),
+                "messages.task_cancel.task",
+            ),
             (Kind::TaskPush(push), "messages.task_push.task"),
         ];
         for (kind, field) in kinds {

@@ -191,7 +191,7 @@ impl Cluster {
         };
         if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
             facts.cancelled = true;
-            self.send(host, id, Event::CancelRequested { reference, force });
+            self.send(host, id, Event::CancelRequested { reference, force, recursive: force });
         }
     }
 

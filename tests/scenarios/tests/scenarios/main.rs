@@ -17,11 +17,7 @@ mod values;
 use std::process::ExitCode;
 
 /// Trials that fail as yet, and why.
-const NOT_YET: &[(&str, &str)] = &[
-    ("embedded::task_is_cancelled_with_its_children", NO_RECURSION),
-    ("processes::task_is_cancelled_with_its_children", NO_RECURSION),
-];
-const NO_RECURSION: &str = "a node does not know which task submitted which, so `recursive` has no effect";
+const NOT_YET: &[(&str, &str)] = &[];
 
 #[tharsis::main]
 fn main() -> ExitCode {
