@@ -218,12 +218,19 @@ pub fn sweep(is_alive: impl Fn(u32) -> bool) -> Result<usize, StoreError> {
     Ok(removed_count)
 }
 
-/// Whether a process with this id exists; true if it belongs to another user.
+/// Whether a process with this id lives; true if it belongs to another user. One that has ended and was not waited for
+/// (nobody may ever do that in a container) is dead.
 pub fn process_is_alive(process_id: u32) -> bool {
     let Some(pid) = i32::try_from(process_id).ok().and_then(rustix::process::Pid::from_raw) else {
         return false;
     };
-    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+    if matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH)) {
+        return false;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
+    // The name before the state stands in parentheses and may hold anything.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// Process id in the name of a segment, if the name is one of ours.
@@ -303,6 +310,18 @@ mod tests {
             assert_eq!(peer.as_ptr().read_volatile(), 7);
         }
         assert!(Segment::open(ours.name()).is_err());
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_dead_before_anybody_waits_for_it() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while process_is_alive(child.id()) && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(!process_is_alive(child.id()));
+        child.wait().unwrap();
+        assert!(process_is_alive(std::process::id()));
     }
 
     #[test]

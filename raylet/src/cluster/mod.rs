@@ -63,6 +63,8 @@ pub use tharsis_gcs::BackendChoice;
 
 /// How long the control store may take for one answer.
 const CALL_DEADLINE: Duration = Duration::from_secs(3);
+/// Clocks that differ by more are spoken of; nothing depends on them.
+const CLOCK_SKEW_MS_MAX: u64 = 5_000;
 /// How long a node that starts waits for a control store that is not there.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long drivers and workers wait for one.
@@ -340,6 +342,10 @@ async fn join(
     };
     let registered = ControlClient::over(stub, JOIN_PATIENCE).register_node(&info, members::unix_ms()).await;
     let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {head}"), &e))?;
+    if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
+        let skew_s = registered.clock_skew_ms as f64 / 1e3;
+        tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
+    }
     let fenced = Arc::new(Mutex::new(None));
     let membership = Membership {
         me: info,
