@@ -3,6 +3,7 @@
 use crate::settings::flags::FlagsOf;
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::path::PathBuf;
 
 /// Call functions remotely and get futures: on one machine or on many.
 #[derive(Debug, Parser)]
@@ -48,6 +49,14 @@ pub enum Command {
     /// Look at the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Answer programs over tensors: a JSON object a line from standard input, a JSON object a line back.
+    Eval {
+        /// Show the operations there are, and run nothing.
+        #[arg(long, conflicts_with = "folder")]
+        list: bool,
+        /// Take the programs from this folder's .json and .jsonl files, by name, instead.
+        folder: Option<PathBuf>,
+    },
     /// Run a control store in the foreground, without a node.
     Gcs {
         /// What it is.

@@ -54,6 +54,14 @@ pub enum Refusal {
         /// Where, and why.
         cause: String,
     },
+    /// Nothing can be read there.
+    #[error("no programs at {}: {cause}; name a folder, or give them on standard input", folder.display())]
+    NoPrograms {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        cause: String,
+    },
     /// Nobody is there.
     #[error("no control store answers at {address}: {cause}; check --address, and that the head runs")]
     NothingAnswers {
@@ -92,7 +100,9 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
         return match refusal {
             Refusal::AddressInUse { .. } | Refusal::AlreadyRunning { .. } => TAKEN,
-            Refusal::FakeGpus { .. } | Refusal::NotForMembers { .. } => WRONG_INPUT,
+            Refusal::FakeGpus { .. } | Refusal::NoPrograms { .. } | Refusal::NotForMembers { .. } => {
+                WRONG_INPUT
+            }
             Refusal::NoNode { .. } | Refusal::NothingAnswers { .. } | Refusal::ProtocolMismatch { .. } => {
                 NO_ANSWER
             }

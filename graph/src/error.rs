@@ -48,6 +48,9 @@ pub enum Error {
     /// The bytes of a file or message are not what they claim to be.
     #[error("{what} is corrupt: {reason}")]
     Corrupt { what: String, reason: String },
+    /// The time allowed is over.
+    #[error("the program did not end within the time allowed")]
+    Timeout,
     /// The operation or option does not exist yet.
     #[error("{0} is not implemented")]
     NotImplemented(String),
@@ -71,6 +74,7 @@ impl Error {
             Error::Memory { .. } => "MemoryError",
             Error::File { .. } => "OSError",
             Error::Corrupt { .. } => "DataCorrupt",
+            Error::Timeout => "Timeout",
             Error::NotImplemented(_) => "NotImplemented",
             Error::Internal(_) => "Internal",
             Error::Kernel(kernel) => match kernel {

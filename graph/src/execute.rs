@@ -129,6 +129,7 @@ const REPLANS_MAX: usize = 6;
 #[derive(Clone, Copy, Debug)]
 pub struct LocalExecutor {
     limits: Limits,
+    deadline: Option<Instant>,
 }
 
 impl LocalExecutor {
@@ -147,7 +148,13 @@ impl LocalExecutor {
     pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
         LocalExecutor {
             limits: Limits { threads: threads.max(1), memory_bytes: memory_bytes.max(1), shrink: 1 },
+            deadline: None,
         }
+    }
+
+    /// The same executor, which starts no task after this time and fails with `Timeout` instead.
+    pub fn until(self, deadline: Instant) -> LocalExecutor {
+        LocalExecutor { deadline: Some(deadline), ..self }
     }
 }
 
@@ -158,7 +165,7 @@ impl Executor for LocalExecutor {
 
     fn execute(&self, job: Job) -> Result<Outcome, Error> {
         let started = Instant::now();
-        let shared = Shared::new(&job);
+        let shared = Shared::new(&job, self.deadline);
         let threads = self.limits.threads.min(job.schedule.order.len().max(1));
         std::thread::scope(|scope| {
             for _ in 1..threads {
@@ -172,6 +179,7 @@ impl Executor for LocalExecutor {
 
 struct Shared<'a> {
     job: &'a Job,
+    deadline: Option<Instant>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -196,7 +204,7 @@ struct Ready {
 }
 
 impl<'a> Shared<'a> {
-    fn new(job: &'a Job) -> Shared<'a> {
+    fn new(job: &'a Job, deadline: Option<Instant>) -> Shared<'a> {
         let plan = job.runnable.plan();
         let mut chunks = HashMap::new();
         for (&tensor, resident) in plan.resident.iter().zip(&job.resident) {
@@ -218,7 +226,7 @@ impl<'a> Shared<'a> {
             live_bytes: 0,
             metrics,
         };
-        Shared { job, state: Mutex::new(state), changed: Condvar::new() }
+        Shared { job, deadline, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -232,6 +240,11 @@ impl<'a> Shared<'a> {
         let mut state = self.lock();
         loop {
             if state.failed.is_some() || state.next == self.job.schedule.order.len() {
+                return;
+            }
+            if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                state.failed = Some(Error::Timeout);
+                self.changed.notify_all();
                 return;
             }
             let Some(ready) = self.take(&mut state) else {

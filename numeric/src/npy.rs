@@ -140,7 +140,7 @@ fn parse_header(text: &str) -> std::result::Result<Header, String> {
     Ok(Header { dtype, swapped, fortran_order, shape: shape.map_err(|_| bad("'shape'"))? })
 }
 
-fn write(path: &Path, chunk: &Chunk) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, chunk: &Chunk) -> std::io::Result<()> {
     let extents: Vec<String> = chunk.shape().iter().map(|extent| extent.to_string()).collect();
     let comma = if extents.len() == 1 { "," } else { "" };
     let mut header = format!(

@@ -1,6 +1,7 @@
 //! What the commands do.
 
 mod config;
+mod eval;
 mod gcs;
 mod node;
 mod start;
@@ -33,6 +34,8 @@ pub fn run(args: Args) -> Result<()> {
         Command::Config(ConfigCommand::Show { json, settings }) => {
             config::show(&Settings::read(&settings)?, json)
         }
+        Command::Eval { list: true, .. } => eval::list(),
+        Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
         Command::Node { part, settings } => node::run(&part, &settings),
         Command::Start { part, settings } => start::run(&part, &settings),

@@ -2,20 +2,45 @@
 
 use super::Failure;
 use super::value::{Value, parse_dtype};
+use crate::random::Generator;
 use crate::reduction::Axes;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tharsis_kernels::DType;
 
 /// The arguments of one call. What is not taken is refused as not implemented.
 pub struct Args {
     positional: Vec<Option<Value>>,
     keywords: HashMap<String, Value>,
+    generator: Arc<Generator>,
 }
 
 impl Args {
-    pub(super) fn new(positional: Vec<Value>, keywords: HashMap<String, Value>) -> Args {
-        Args { positional: positional.into_iter().map(Some).collect(), keywords }
+    /// Arguments of one call; `generator` is used where they name none.
+    pub(super) fn new(
+        positional: Vec<Value>,
+        keywords: HashMap<String, Value>,
+        generator: Arc<Generator>,
+    ) -> Args {
+        Args { positional: positional.into_iter().map(Some).collect(), keywords, generator }
+    }
+
+    /// The generator to draw from. If it is the first argument, the others count from behind it.
+    pub(super) fn generator(&mut self) -> Arc<Generator> {
+        match self.positional.first() {
+            Some(Some(Value::Generator(generator))) => {
+                let generator = generator.clone();
+                self.positional.remove(0);
+                generator
+            }
+            _ => self.generator.clone(),
+        }
+    }
+
+    /// The shape of random numbers; a single one if there is none.
+    pub(super) fn size(&mut self, position: usize) -> Result<Vec<usize>, Failure> {
+        self.integers(position, "size")?.map_or(Ok(Vec::new()), |extents| extents_of(&extents))
     }
 
     /// The argument at a position or of a name.
@@ -40,7 +65,10 @@ impl Args {
     }
 
     pub(super) fn integer_or(&mut self, position: usize, name: &str, default: i64) -> Result<i64, Failure> {
-        self.take(position, name).map_or(Ok(default), |value| value.integer())
+        match self.take(position, name) {
+            None | Some(Value::None) => Ok(default),
+            Some(value) => value.integer(),
+        }
     }
 
     pub(super) fn integers(&mut self, position: usize, name: &str) -> Result<Option<Vec<i64>>, Failure> {
@@ -50,10 +78,11 @@ impl Args {
         }
     }
 
-    pub(super) fn flag(&mut self, position: usize, name: &str, default: bool) -> bool {
+    pub(super) fn flag(&mut self, position: usize, name: &str, default: bool) -> Result<bool, Failure> {
         match self.take(position, name) {
-            Some(Value::Number(number)) => number.is_true(),
-            _ => default,
+            None | Some(Value::None) => Ok(default),
+            Some(Value::Number(number)) => Ok(number.is_true()),
+            Some(other) => Err(Failure::kind(format!("{name}: expected true or false, found {other:?}"))),
         }
     }
 
@@ -68,22 +97,18 @@ impl Args {
 
     pub(super) fn number_or(&mut self, position: usize, name: &str, default: f64) -> Result<f64, Failure> {
         match self.take(position, name) {
-            None => Ok(default),
-            Some(Value::Number(number)) => Ok(number.to_f64()),
-            Some(other) => Err(Failure::kind(format!("expected a number, found {other:?}"))),
+            None | Some(Value::None) => Ok(default),
+            Some(value) => value.real(),
         }
     }
 
     pub(super) fn shape(&mut self, position: usize, name: &str) -> Result<Vec<usize>, Failure> {
-        let extents = self.need(position, name)?.integers()?;
-        let extent = |&extent: &i64| usize::try_from(extent);
-        let shape: Result<Vec<usize>, _> = extents.iter().map(extent).collect();
-        shape.map_err(|_| Failure::value("negative dimensions are not allowed"))
+        extents_of(&self.need(position, name)?.integers()?)
     }
 
     pub(super) fn axes(&mut self, position: usize) -> Result<Axes, Failure> {
         let axes = self.integers(position, "axis")?.map_or(Axes::default(), Axes::from);
-        Ok(if self.flag(usize::MAX, "keepdims", false) { axes.keepdims() } else { axes })
+        Ok(if self.flag(usize::MAX, "keepdims", false)? { axes.keepdims() } else { axes })
     }
 
     /// Refuses what no operation has asked for.
@@ -96,4 +121,9 @@ impl Args {
             None => Ok(()),
         }
     }
+}
+
+fn extents_of(extents: &[i64]) -> Result<Vec<usize>, Failure> {
+    let extents: Result<Vec<usize>, _> = extents.iter().map(|&extent| usize::try_from(extent)).collect();
+    extents.map_err(|_| Failure::value("negative dimensions are not allowed"))
 }

@@ -1,10 +1,12 @@
 //! The operations of programs, by NumPy name.
 //!
 //! Element-wise functions are those of `tharsis_kernels::ufunc`: one added there is found here without another line. The
-//! rest is the table `NAMED`: a name, a signature, a line of documentation and a function of arguments.
+//! rest are tables of rows: a name, a signature, a line of documentation and a function of arguments.
 
 use super::Failure;
 use super::args::Args;
+use super::draws::DRAWS;
+use super::matrices::MATRICES;
 use super::value::{Value, choose};
 use crate::create;
 use crate::elementwise::{binary, unary};
@@ -25,11 +27,11 @@ pub struct Operation {
     pub(super) run: Run,
 }
 
-type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
+pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
 /// All operations.
 pub fn all() -> Vec<Operation> {
-    let named = NAMED.iter().map(|&(name, signature, doc, run)| Operation {
+    let named = NAMED.iter().chain(DRAWS).chain(MATRICES).map(|&(name, signature, doc, run)| Operation {
         name: name.to_owned(),
         signature,
         doc,
@@ -38,7 +40,7 @@ pub fn all() -> Vec<Operation> {
     let unary = UnaryOp::ALL.iter().filter(|&&op| op != UnaryOp::NormalQuantile);
     let unary = unary.map(|op| Operation {
         name: format!("np.{}", op.name()),
-        signature: "(x, dtype=None)",
+        signature: "(x)",
         doc: "element-wise",
         run: run_unary,
     });
@@ -115,12 +117,17 @@ const ALIASES: &[(&str, &str)] = &[
     ("np.true_divide", "np.divide"),
 ];
 
-type Row = (&'static str, &'static str, &'static str, Run);
+pub(super) type Row = (&'static str, &'static str, &'static str, Run);
 
 /// Everything that is not element-wise.
 const NAMED: &[Row] = &[
-    ("getitem", "(x, index)", "basic indexing", |_, args| {
-        let x = args.tensor(0, "x")?;
+    ("getitem", "(x, index)", "basic indexing, or a part of a tuple", |_, args| {
+        let x = match args.need(0, "x")? {
+            Value::Tuple(parts) | Value::Fields(_, parts) => {
+                return part_of(parts, args.need(1, "index")?.integer()?);
+            }
+            other => other.tensor()?,
+        };
         let indices = match args.need(1, "index")? {
             Value::Tuple(parts) => parts.into_iter().map(index_of).collect::<Result<Vec<_>, _>>()?,
             one => vec![index_of(one)?],
@@ -186,19 +193,14 @@ const NAMED: &[Row] = &[
         tensor(x.expand_dims(args.need(1, "axis")?.integer()?))
     }),
     ("np.eye", "(N, M=None, k=0, dtype=float)", "ones on a diagonal", |_, args| {
-        let rows = args.shape(0, "N")?;
-        let columns = args.integers(1, "M")?.map_or(rows[0] as i64, |m| m[0]);
+        let rows = args.need(0, "N")?.integer()?;
+        let columns = args.integer_or(1, "M", rows)?;
         let offset = args.integer_or(2, "k", 0)?;
         let dtype = args.dtype(3, "dtype")?;
-        in_dtype(
-            create::eye(
-                rows[0],
-                usize::try_from(columns)
-                    .map_err(|_| Failure::value("negative dimensions are not allowed"))?,
-                offset,
-            )?,
-            dtype,
-        )
+        let extent = |extent: i64| {
+            usize::try_from(extent).map_err(|_| Failure::value("negative dimensions are not allowed"))
+        };
+        in_dtype(create::eye(extent(rows)?, extent(columns)?, offset)?, dtype)
     }),
     ("np.flip", "(a, axis=None)", "in reverse order", |_, args| {
         let x = args.tensor(0, "a")?;
@@ -218,7 +220,7 @@ const NAMED: &[Row] = &[
             let (start, stop) = (args.number_or(0, "start", 0.0)?, args.number_or(1, "stop", 0.0)?);
             let count = usize::try_from(args.integer_or(2, "num", 50)?);
             let count = count.map_err(|_| Failure::value("number of samples must be non-negative"))?;
-            let endpoint = args.flag(3, "endpoint", true);
+            let endpoint = args.flag(3, "endpoint", true)?;
             let dtype = args.dtype(usize::MAX, "dtype")?;
             in_dtype(create::linspace_endpoint(start, stop, count, endpoint)?, dtype)
         },
@@ -327,7 +329,7 @@ const NAMED: &[Row] = &[
     }),
 ];
 
-fn tensor(made: crate::Result<Tensor>) -> Result<Value, Failure> {
+pub(super) fn tensor(made: crate::Result<Tensor>) -> Result<Value, Failure> {
     Ok(Value::Tensor(made?))
 }
 
@@ -346,9 +348,9 @@ fn reduce(args: &mut Args, with: fn(&Tensor, Axes) -> crate::Result<Tensor>) -> 
 
 fn scan(args: &mut Args, with: fn(&Tensor, i64) -> crate::Result<Tensor>) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
-    match args.integers(1, "axis")? {
-        Some(axis) => tensor(with(&x, axis[0])),
-        None => tensor(with(&x.ravel()?, 0)),
+    match args.take(1, "axis") {
+        None | Some(Value::None) => tensor(with(&x.ravel()?, 0)),
+        Some(axis) => tensor(with(&x, axis.integer()?)),
     }
 }
 
@@ -358,5 +360,13 @@ fn index_of(value: Value) -> Result<Index, Failure> {
         Value::Number(Scalar::Int(at)) => Ok(Index::At(at)),
         Value::None => Ok(Index::NewAxis),
         other => Err(Failure::missing(format!("indexing with {other:?} is not implemented"))),
+    }
+}
+
+fn part_of(mut parts: Vec<Value>, index: i64) -> Result<Value, Failure> {
+    let at = if index < 0 { index + parts.len() as i64 } else { index };
+    match usize::try_from(at) {
+        Ok(at) if at < parts.len() => Ok(parts.swap_remove(at)),
+        _ => Err(Failure::new("IndexError", "tuple index out of range")),
     }
 }

@@ -4,10 +4,12 @@ use super::Failure;
 use crate::elementwise::where_;
 use crate::index::Index;
 use crate::operand::Operand;
+use crate::random::Generator;
 use crate::tensor::Tensor;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use tharsis_kernels::{Buffer, Chunk, DType, Element, Scalar, with_element};
 
 /// What names of a program stand for and operations take.
@@ -27,14 +29,20 @@ pub enum Value {
     Tensor(Tensor),
     /// A tuple or list.
     Tuple(Vec<Value>),
+    /// A tuple whose parts have names.
+    Fields(&'static [&'static str], Vec<Value>),
+    /// A source of random numbers.
+    Generator(Arc<Generator>),
 }
 
 impl Value {
-    /// Appends the tensors in this value, in the order of its parts.
-    pub(super) fn tensors(&self, found: &mut Vec<Tensor>) {
+    /// Visits the tensors in this value, in the order of its parts.
+    pub(super) fn tensors(&self, visit: &mut impl FnMut(&Tensor)) {
         match self {
-            Value::Tensor(tensor) => found.push(tensor.clone()),
-            Value::Tuple(parts) => parts.iter().for_each(|part| part.tensors(found)),
+            Value::Tensor(tensor) => visit(tensor),
+            Value::Tuple(parts) | Value::Fields(_, parts) => {
+                parts.iter().for_each(|part| part.tensors(visit))
+            }
             _ => {}
         }
     }
@@ -47,7 +55,7 @@ impl Value {
         match self {
             Value::Tensor(tensor) => Ok(Operand::Tensor(tensor)),
             Value::Number(scalar) => Ok(Operand::Number(scalar)),
-            Value::Tuple(parts) => Ok(Operand::Tensor(stack_values(parts)?)),
+            Value::Tuple(parts) | Value::Fields(_, parts) => Ok(Operand::Tensor(stack_values(parts)?)),
             other => Err(Failure::kind(format!("expected an array, found {other:?}"))),
         }
     }
@@ -69,6 +77,18 @@ impl Value {
             Value::Number(Scalar::Int(i)) => Ok(*i),
             Value::Number(Scalar::Bool(b)) => Ok(i64::from(*b)),
             other => Err(Failure::kind(format!("expected an integer, found {other:?}"))),
+        }
+    }
+
+    /// This value as a real number.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub fn real(&self) -> Result<f64, Failure> {
+        match self {
+            Value::Number(Scalar::Complex(..)) => Err(Failure::kind("must be a real number, not complex")),
+            Value::Number(number) => Ok(number.to_f64()),
+            other => Err(Failure::kind(format!("expected a number, found {other:?}"))),
         }
     }
 
@@ -126,9 +146,20 @@ fn tagged(tag: &str, body: &Json, names: &HashMap<String, Value>) -> Result<Valu
         "e" => Ok(Value::Index(Index::Ellipsis)),
         "n" => Ok(Value::Index(Index::NewAxis)),
         "s" => {
-            let parts = body.as_array().cloned().unwrap_or_default();
-            let part = |i: usize| parts.get(i).and_then(Json::as_i64);
-            Ok(Value::Index(Index::Slice { start: part(0), stop: part(1), step: part(2).unwrap_or(1) }))
+            let [start, stop, step] = body.as_array().map(Vec::as_slice).unwrap_or_default() else {
+                return Err(Failure::value(format!("a slice is [start, stop, step], found {body}")));
+            };
+            let part = |json: &Json| match json {
+                Json::Null => Ok(None),
+                bound => bound.as_i64().map(Some).ok_or_else(|| {
+                    Failure::kind(format!("slice indices must be integers or null, found {bound}"))
+                }),
+            };
+            Ok(Value::Index(Index::Slice {
+                start: part(start)?,
+                stop: part(stop)?,
+                step: part(step)?.unwrap_or(1),
+            }))
         }
         "f" | "c" | "i" => Ok(Value::Number(number(&serde_json::json!({ tag: body }))?)),
         other => Err(Failure::missing(format!("the encoding {other:?} is not implemented"))),

@@ -1,0 +1,63 @@
+//! `tharsis eval`: programs as data, one reply a line, in the order of the requests.
+//!
+//! A program that fails is answered like any other and does not change the exit status: that says whether requests could
+//! be read and replies written.
+
+use crate::{output, refusal::Refusal};
+use anyhow::{Context, Result};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use tharsis_numeric::protocol;
+
+/// Answers the requests of standard input, or those in the files of a folder.
+///
+/// # Errors
+/// If requests cannot be read or replies cannot be written.
+pub fn run(folder: Option<&Path>) -> Result<()> {
+    let replies = std::io::stdout().lock();
+    match folder {
+        None => until_nobody_reads(protocol::eval(std::io::stdin().lock(), replies, Path::new("."))),
+        Some(folder) => answer_files(folder, replies),
+    }
+}
+
+/// Prints one line for each operation there is.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn list() -> Result<()> {
+    let mut lines = Vec::new();
+    protocol::list(&mut lines)?;
+    output::line(String::from_utf8_lossy(&lines).trim_end())
+}
+
+fn answer_files(folder: &Path, mut replies: impl Write) -> Result<()> {
+    for path in programs(folder)? {
+        let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        until_nobody_reads(protocol::eval_text(&text, &mut replies, folder))?;
+    }
+    Ok(())
+}
+
+/// The files with programs, by name.
+fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable =
+        |error: std::io::Error| Refusal::NoPrograms { folder: folder.to_owned(), cause: error.to_string() };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A reader that goes away ends the command quietly, as with everything that is printed.
+fn until_nobody_reads(outcome: std::io::Result<()>) -> Result<()> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}

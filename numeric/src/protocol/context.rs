@@ -1,0 +1,200 @@
+//! What a request says about how to run it.
+
+use super::Failure;
+use super::value::Value;
+use crate::random::{Generator, default_rng};
+use crate::tensor::Tensor;
+use serde_json::{Value as Json, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tharsis_graph::{Chunks, LocalExecutor};
+
+/// How to run a request, and what to answer.
+pub(super) struct Context {
+    pub executor: LocalExecutor,
+    pub chunks: Chunks,
+    /// Whether each step is computed before the next is looked at.
+    pub eager: bool,
+    /// The generator of random steps that name none.
+    pub generator: Arc<Generator>,
+    /// Whether values come back as base64 of their bytes.
+    pub raw: bool,
+    pub wants: Wants,
+    /// Where files of requests are looked for.
+    pub folder: PathBuf,
+    /// Where large results go; without it they are answered in place.
+    pub results: Option<PathBuf>,
+}
+
+/// The parts of the reply.
+pub(super) struct Wants {
+    pub values: bool,
+    pub plan: bool,
+    pub metrics: bool,
+}
+
+impl Context {
+    pub fn of(request: &Json, folder: &Path, started: Instant) -> Result<Context, Failure> {
+        let ctx = object(request, "ctx")?;
+        let seed = whole(&ctx, "seed", 0)?;
+        let raw = ctx.get("inline").is_some_and(|inline| inline == "raw");
+        let results = match request.get("dir") {
+            None | Some(Json::Null) => None,
+            Some(dir) => Some(folder.join(text(dir)?)),
+        };
+        Ok(Context {
+            executor: executor(&ctx, started)?,
+            chunks: chunks(&ctx)?,
+            eager: eager(&ctx)?,
+            generator: Arc::new(default_rng(seed)),
+            raw,
+            wants: Wants::of(request)?,
+            folder: folder.to_owned(),
+            results,
+        })
+    }
+
+    /// A tensor in the chunks that the request asks for.
+    pub fn chunked(&self, tensor: Tensor) -> Result<Tensor, Failure> {
+        let fits = match &self.chunks {
+            Chunks::Auto => false,
+            Chunks::PerAxis(sizes) => sizes.len() == tensor.ndim(),
+            Chunks::Each(_) | Chunks::Lengths(_) => 0 < tensor.ndim(),
+        };
+        if !fits {
+            return Ok(tensor);
+        }
+        let rechunked = tensor.rechunk(self.chunks.clone())?;
+        match tensor.node().op().resident() {
+            // Chunks that exist are cut for good, so that what follows meets chunks of this size.
+            Some(_) => self.tensor_at_hand(&rechunked),
+            None => Ok(rechunked),
+        }
+    }
+
+    /// A value whose tensors are computed.
+    pub fn at_hand(&self, value: Value) -> Result<Value, Failure> {
+        Ok(match value {
+            Value::Tensor(tensor) => Value::Tensor(self.tensor_at_hand(&tensor)?),
+            Value::Tuple(parts) => Value::Tuple(self.all_at_hand(parts)?),
+            Value::Fields(names, parts) => Value::Fields(names, self.all_at_hand(parts)?),
+            other => other,
+        })
+    }
+
+    fn all_at_hand(&self, parts: Vec<Value>) -> Result<Vec<Value>, Failure> {
+        parts.into_iter().map(|part| self.at_hand(part)).collect()
+    }
+
+    fn tensor_at_hand(&self, tensor: &Tensor) -> Result<Tensor, Failure> {
+        let (mut made, _) = crate::run::execute(&[tensor], &self.executor)?;
+        made.pop().ok_or_else(|| Failure::new("Internal", "no result"))
+    }
+}
+
+impl Wants {
+    fn of(request: &Json) -> Result<Wants, Failure> {
+        let Some(want) = request.get("want") else {
+            return Ok(Wants { values: true, plan: false, metrics: true });
+        };
+        let want = want.as_array().ok_or_else(|| Failure::value(format!("want: {want} is not a list")))?;
+        let mut wants = Wants { values: false, plan: false, metrics: false };
+        for part in want {
+            match part.as_str() {
+                Some("values") => wants.values = true,
+                Some("plan") => wants.plan = true,
+                Some("metrics") => wants.metrics = true,
+                _ => return Err(Failure::value(format!("want: {part}; there are values, plan, metrics"))),
+            }
+        }
+        Ok(wants)
+    }
+}
+
+/// The object under a key, or an empty one.
+pub(super) fn object(json: &Json, key: &str) -> Result<Json, Failure> {
+    match json.get(key) {
+        None | Some(Json::Null) => Ok(json!({})),
+        Some(found) if found.is_object() => Ok(found.clone()),
+        Some(other) => Err(Failure::value(format!("{key}: expected an object, found {other}"))),
+    }
+}
+
+/// The text in a value.
+pub(super) fn text(json: &Json) -> Result<&str, Failure> {
+    json.as_str().ok_or_else(|| Failure::value(format!("expected text, found {json}")))
+}
+
+/// The whole number under a key, which is not negative.
+fn whole(ctx: &Json, key: &str, default: u64) -> Result<u64, Failure> {
+    let Some(found) = ctx.get(key).filter(|found| !found.is_null()) else { return Ok(default) };
+    found.as_u64().ok_or_else(|| Failure::value(format!("{key}: expected a whole number, found {found}")))
+}
+
+fn executor(ctx: &Json, started: Instant) -> Result<LocalExecutor, Failure> {
+    let threads = whole(ctx, "workers", THREADS_DEFAULT)?.min(THREADS_MAX);
+    let memory_bytes = match ctx.get("memory") {
+        Some(Json::String(text)) => {
+            parse_bytes(text).ok_or_else(|| Failure::value(format!("memory: {text:?} is not a size")))?
+        }
+        _ => whole(ctx, "memory", MEMORY_DEFAULT_BYTES)?,
+    };
+    let executor = LocalExecutor::new(threads as usize, memory_bytes)?;
+    let Some(limit) = ctx.get("timeout_s").filter(|limit| !limit.is_null()) else { return Ok(executor) };
+    let seconds = limit.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = seconds.ok_or_else(|| Failure::value(format!("timeout_s: {limit}")))?;
+    // A time too far away to be written is no limit.
+    Ok(started.checked_add(seconds).map_or(executor, |deadline| executor.until(deadline)))
+}
+
+fn chunks(ctx: &Json) -> Result<Chunks, Failure> {
+    let size = |json: &Json| -> Result<usize, Failure> {
+        let size = json.as_u64().filter(|&size| 0 < size).and_then(|size| usize::try_from(size).ok());
+        size.ok_or_else(|| Failure::value(format!("chunk sizes must be positive, found {json}")))
+    };
+    Ok(match ctx.get("chunks") {
+        None | Some(Json::Null) => Chunks::Auto,
+        Some(Json::String(text)) if text == "auto" => Chunks::Auto,
+        Some(Json::Array(sizes)) => Chunks::PerAxis(sizes.iter().map(size).collect::<Result<_, _>>()?),
+        Some(each) => Chunks::Each(size(each)?),
+    })
+}
+
+/// Programs run on threads of this process; other places are not pretended.
+fn eager(ctx: &Json) -> Result<bool, Failure> {
+    if 1 < whole(ctx, "nodes", 1)? {
+        return Err(Failure::missing("more than one node is not implemented"));
+    }
+    match ctx.get("mode").map(|mode| mode.as_str().unwrap_or("")) {
+        None | Some("lazy") => Ok(false),
+        Some("eager") => Ok(true),
+        Some(mode @ ("workers" | "cluster")) => {
+            Err(Failure::missing(format!("the mode {mode} is not implemented")))
+        }
+        Some(_) => Err(Failure::value("mode: there are eager, lazy, workers, cluster")),
+    }
+}
+
+/// `2GiB`, `512MB`, `1000`.
+fn parse_bytes(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit.trim() {
+        "" | "B" => 1u64,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        "kB" | "KB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return None,
+    };
+    Some((number.parse::<f64>().ok()? * scale as f64) as u64)
+}
+
+const MEMORY_DEFAULT_BYTES: u64 = 2 << 30;
+const THREADS_DEFAULT: u64 = 2;
+const THREADS_MAX: u64 = 64;

@@ -1,0 +1,141 @@
+//! One request: its inputs, its steps, its results.
+
+use super::args::Args;
+use super::context::{Context, object, text};
+use super::registry::find;
+use super::value::{self, Value};
+use super::{Failure, reply};
+use serde_json::{Map, Value as Json, json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Instant;
+use tharsis_graph::{Executor, Metrics, Resident};
+
+/// The step that failed, and its operation; none where it was the request itself.
+pub(super) type Step = Option<(usize, String)>;
+
+type Names = HashMap<String, Value>;
+
+/// The reply to a request, without its id.
+pub(super) fn evaluate(request: &Json, folder: &Path) -> Result<Map<String, Json>, (Failure, Step)> {
+    let started = Instant::now();
+    let outside = |failure: Failure| (failure, None);
+    let (context, mut names) = prepare(request, folder, started).map_err(outside)?;
+    for (index, step) in list(request, "prog").map_err(outside)?.iter().enumerate() {
+        let operation = step.get(1).and_then(Json::as_str).unwrap_or("").to_owned();
+        let made = run_step(step, &operation, &names, &context);
+        let (name, made) = made.map_err(|failure| (failure, Some((index, operation))))?;
+        names.insert(name, made);
+    }
+    finish(request, &names, &context, started).map_err(outside)
+}
+
+fn prepare(request: &Json, folder: &Path, started: Instant) -> Result<(Context, Names), Failure> {
+    if !request.is_object() {
+        return Err(Failure::value(format!("expected a request, found {request}")));
+    }
+    if request.get("v").is_some_and(|v| v != 1) {
+        return Err(Failure::value("only version 1 is understood"));
+    }
+    let context = Context::of(request, folder, started)?;
+    let mut names = Names::new();
+    for (name, input) in object(request, "in")?.as_object().into_iter().flatten() {
+        let tensor = value::input(input, &context.folder)?;
+        names.insert(name.clone(), Value::Tensor(context.chunked(tensor)?));
+    }
+    Ok((context, names))
+}
+
+/// The list under a key, or an empty one.
+fn list<'a>(request: &'a Json, key: &str) -> Result<&'a [Json], Failure> {
+    match request.get(key) {
+        None | Some(Json::Null) => Ok(&[]),
+        Some(Json::Array(found)) => Ok(found),
+        Some(other) => Err(Failure::value(format!("{key}: expected a list, found {other}"))),
+    }
+}
+
+fn run_step(
+    step: &Json,
+    operation: &str,
+    names: &Names,
+    context: &Context,
+) -> Result<(String, Value), Failure> {
+    let malformed = || Failure::value(format!("a step is [name, operation, [..], {{..}}], found {step}"));
+    let (name, positional, keywords) = match step.as_array().map(Vec::as_slice) {
+        Some([Json::String(name), Json::String(_), Json::Array(positional), Json::Object(keywords)]) => {
+            (name, positional.as_slice(), Some(keywords))
+        }
+        Some([Json::String(name), Json::String(_), Json::Array(positional)]) => {
+            (name, positional.as_slice(), None)
+        }
+        Some([Json::String(name), Json::String(_)]) => (name, &[][..], None),
+        _ => return Err(malformed()),
+    };
+    let found = find(operation).ok_or_else(|| Failure::missing(format!("{operation} is not implemented")))?;
+    let positional = positional.iter().map(|arg| value::decode(arg, names)).collect::<Result<Vec<_>, _>>()?;
+    let keywords = keywords.into_iter().flatten();
+    let keywords = keywords
+        .map(|(name, arg)| Ok((name.clone(), value::decode(arg, names)?)))
+        .collect::<Result<HashMap<_, _>, Failure>>()?;
+    let reads_nothing =
+        !positional.iter().chain(keywords.values()).any(|arg| matches!(arg, Value::Tensor(_)));
+    let mut args = Args::new(positional, keywords, context.generator.clone());
+    let mut made = (found.run)(operation, &mut args)?;
+    args.finish()?;
+    if let Value::Tensor(tensor) = &made
+        && reads_nothing
+    {
+        made = Value::Tensor(context.chunked(tensor.clone())?);
+    }
+    let made = if context.eager { context.at_hand(made)? } else { made };
+    Ok((name.clone(), made))
+}
+
+fn finish(
+    request: &Json,
+    names: &Names,
+    context: &Context,
+    started: Instant,
+) -> Result<Map<String, Json>, Failure> {
+    let mut wanted = Vec::new();
+    let mut nodes = Vec::new();
+    for name in list(request, "out")? {
+        let name = text(name)?;
+        let value =
+            names.get(name).ok_or_else(|| Failure::new("KeyError", format!("no value named {name:?}")))?;
+        value.tensors(&mut |tensor| nodes.push(tensor.node().clone()));
+        wanted.push((name, value));
+    }
+    let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
+    let mut reply = Map::new();
+    if context.wants.plan {
+        let plan = json!({"tasks": job.schedule.order.len(), "peak_bytes_bound": job.schedule.bound_bytes});
+        reply.insert("plan".to_owned(), plan);
+    }
+    // A plan alone is answered without running it.
+    if context.wants.values || context.wants.metrics {
+        let outcome = context.executor.execute(job)?;
+        if context.wants.values {
+            reply.insert("out".to_owned(), values(&wanted, outcome.results, context)?);
+        }
+        if context.wants.metrics {
+            reply.insert("metrics".to_owned(), metrics(&outcome.metrics, started));
+        }
+    }
+    Ok(reply)
+}
+
+fn values(wanted: &[(&str, &Value)], results: Vec<Resident>, context: &Context) -> Result<Json, Failure> {
+    let mut encoder = reply::Encoder::new(results, context);
+    let mut out = Map::new();
+    for (name, value) in wanted {
+        out.insert((*name).to_owned(), encoder.encode(name, value)?);
+    }
+    Ok(Json::Object(out))
+}
+
+fn metrics(metrics: &Metrics, started: Instant) -> Json {
+    let wall_us = started.elapsed().as_micros() as u64;
+    json!({"wall_us": wall_us, "peak_bytes": metrics.peak_bytes, "spilled": 0, "retries": 0})
+}
