@@ -276,7 +276,7 @@ impl Core {
         let result = self.push(&bytes);
         const KEPT_BYTES: usize = 64 << 10;
         if bytes.capacity() <= KEPT_BYTES {
-            RECORD.set(bytes);
+            RECORD.with_borrow_mut(|kept| *kept = bytes);
         }
         result
     }

@@ -116,7 +116,7 @@ impl Call<'_> {
             send_call(&client, class, returns, &mut arguments)
         });
         arguments.clear();
-        ARGUMENTS.set(arguments);
+        ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
         outcome
     }
 }
@@ -177,7 +177,7 @@ fn send_call(client: &Client, class: u32, returns: u32, arguments: &mut Argument
         nested: RefsView::new(&nested).map_err(malformed)?,
     };
     let sent = client.send(&record);
-    FRAME.set(frame);
+    FRAME.with_borrow_mut(|kept| *kept = frame);
     if let Err(error) = sent {
         let failure = error.into_shared();
         handles.iter().for_each(|handle| handle.fail(&failure));
@@ -214,7 +214,7 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
         put_encoded(&client, &arguments, object)
     });
     arguments.clear();
-    ARGUMENTS.set(arguments);
+    ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
     outcome.map(ObjectRef::new)
 }
 

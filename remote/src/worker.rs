@@ -182,11 +182,14 @@ pub fn run_worker(client: &Client) -> Result<()> {
     hook_panics();
     let _binding = current::bind(client.clone());
     let core = client.core();
+    // A task that was waiting begins when the one before it ends; one look at the clock serves both.
+    let mut now = None;
     loop {
         let next = core.desk.queue.lock().pop_front();
         match next {
-            Some(run) => execute(client, run),
+            Some(run) => now = Some(execute(client, run, now.unwrap_or_else(Instant::now))),
             None => {
+                now = None;
                 let has_work = || !core.desk.queue.lock().is_empty();
                 let mut wish = Wish {
                     is_true: &mut || has_work(),
@@ -208,15 +211,16 @@ pub fn run_worker(client: &Client) -> Result<()> {
     }
 }
 
-fn execute(client: &Client, run: Run) {
+/// Runs a task that starts now, reports its end and says when that was.
+fn execute(client: &Client, run: Run, started: Instant) -> Instant {
     let core = client.core();
     let Run { slot, attempt, task, class, payload, arguments } = run;
     let state = Arc::new(TaskState::new(task, attempt, Some(slot), Some(Arc::clone(&class))));
     *core.desk.running.lock() = Some(Arc::clone(&state));
     let outer = current::replace_task(Some((core.serial, state)));
-    let started = Instant::now();
     let outcome = call(client, &class, payload, &arguments);
-    let run_ns = u32::try_from(started.elapsed().as_nanos()).unwrap_or(u32::MAX);
+    let ended = Instant::now();
+    let run_ns = u32::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u32::MAX);
     current::replace_task(outer);
     *core.desk.running.lock() = None;
     // Before the report: the node handles records in order, and the arguments' pins end with the task.
@@ -229,6 +233,7 @@ fn execute(client: &Client, run: Run) {
         }
         Err(failure) => core.report_failure(slot, run_ns, failure.at(origin(core, &class, task, attempt))),
     }
+    ended
 }
 
 fn call(
