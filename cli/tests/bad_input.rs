@@ -216,7 +216,9 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
 #[test]
 fn a_full_disk_behind_the_output_is_an_error_and_no_panic() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let child = Home::new().command(["version"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    // It ends what it started when it goes.
+    let home = Home::new();
+    let child = home.command(["version"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     home::end_of(child).assert_refused(1, &["No space left"]);
 }
 
