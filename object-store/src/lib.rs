@@ -15,6 +15,7 @@
 //! | how are large values copied at memory speed | [`copy`] |
 //! | how does a client meet its node | [`local_socket`] |
 //! | how do object bytes reach another node | [`transfer`] |
+//! | where do they go when memory is short | [`spill`] |
 //!
 //! `unsafe` is allowed in `segment`, `ring_place`, `ring`, `bell`, `map` and `copy` only (see
 //! the `allow` at each); every block states why it is sound.
@@ -57,6 +58,8 @@ mod transfer_frame;
 
 pub mod transfer;
 
+pub mod spill;
+
 pub use arena::Arena;
 pub use bell::{Bell, BellBoard, SpinPolicy};
 pub use channel::Channel;
@@ -65,3 +68,4 @@ pub use error::{NoSpace, StoreError};
 pub use map::{ArenaMap, ArenaSlice, WriteSlot};
 pub use ring::{Consumer, PendingLarge, Producer, PushError, RingCorrupt, RingPlace};
 pub use segment::Segment;
+pub use spill::{SpillError, SpillSet};

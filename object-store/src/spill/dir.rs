@@ -1,0 +1,464 @@
+//! One spill directory: its quota, its segments and the objects in them.
+//!
+//! A lock guards the books ([`Placement`], the index of objects); no lock is held while the disk works, so any number of threads read and write at
+//! once, each writer in a segment of its own.
+
+use super::buffer::BufferPool;
+use super::codec::{CodecAdvice, CodecChoice};
+use super::error::SpillError;
+use super::file::{Device, Faults, SegmentFile};
+use super::header::{ALIGN, BLOCK_BYTES, Codec, Header, OBJECT_BYTES_MAX, extent_bytes_max};
+use super::placement::{Claim, Fate, Placement};
+use super::read::Extent;
+use super::session::Session;
+use super::write::{Parts, sample, write_object};
+use crate::error::NoSpace;
+use crate::transfer::ObjectKey;
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Smallest segment: below it, files and their deletion cost more than they sort out.
+pub const SEGMENT_BYTES_MIN: u64 = 64 << 20;
+/// Largest segment: above it, one living object keeps too much.
+pub const SEGMENT_BYTES_MAX: u64 = 256 << 20;
+
+/// Free space of the file system below which a full directory is not tried again.
+const FULL_MARGIN_BYTES: u64 = 16 << 20;
+
+/// How a spill directory is used.
+#[derive(Clone)]
+pub struct SpillOptions {
+    /// Bytes of a segment, brought into [`SEGMENT_BYTES_MIN`]`..=`[`SEGMENT_BYTES_MAX`]. A larger object gets a segment of its own.
+    pub segment_bytes: u64,
+    /// Whether the directory may compress where that pays.
+    pub may_compress: bool,
+    /// Bytes per second that the directory may move at most, both ways together; none means as fast as the device.
+    pub bytes_per_s_max: Option<u64>,
+    pub(crate) faults: Option<Arc<dyn Faults>>,
+    pub(crate) small_segments: bool,
+}
+
+impl Default for SpillOptions {
+    fn default() -> SpillOptions {
+        SpillOptions {
+            segment_bytes: 128 << 20,
+            may_compress: true,
+            bytes_per_s_max: None,
+            faults: None,
+            small_segments: false,
+        }
+    }
+}
+
+/// Whether a directory takes objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirCondition {
+    /// It does.
+    Usable,
+    /// Its file system was full; tried again once there is space.
+    Full,
+    /// A write failed otherwise; what is in it can still be read.
+    Failed,
+}
+
+/// What a directory holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirUsage {
+    /// The directory.
+    pub path: PathBuf,
+    /// Bytes that it may use.
+    pub quota_bytes: u64,
+    /// Bytes that it uses: objects with their headers and padding, writes under way, removed objects not given back yet.
+    pub used_bytes: u64,
+    /// Of these, bytes of removed objects.
+    pub dead_bytes: u64,
+    /// Bytes that its file system has left.
+    pub file_system_free_bytes: u64,
+    /// Objects in it.
+    pub objects_count: u64,
+    /// Files in it.
+    pub segments_count: u64,
+    /// Whether it is read and written without the page cache.
+    pub is_direct: bool,
+    /// Whether it takes objects.
+    pub condition: DirCondition,
+}
+
+/// What one write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the object.
+    pub object_bytes: u64,
+    /// Bytes that it takes on disk.
+    pub stored_bytes: u64,
+    /// How it is stored.
+    pub codec: Codec,
+}
+
+/// A directory for spilled objects, this process's part of it. Dropping it removes that part.
+pub struct SpillDir {
+    pub(super) books: Mutex<Books>,
+    pub(super) pool: BufferPool,
+    device: Arc<Device>,
+    path: PathBuf,
+    quota_bytes: u64,
+    may_compress: bool,
+    /// Last, so that files are closed before their folder goes.
+    session: Session,
+}
+
+pub(super) struct Books {
+    pub(super) placement: Placement,
+    pub(super) files: HashMap<u64, Arc<SegmentFile>>,
+    pub(super) objects: HashMap<ObjectKey, Slot>,
+    codec: CodecChoice,
+    failure: Option<Failure>,
+    writers_count: usize,
+    next_sequence: u64,
+    pub(super) can_punch: bool,
+}
+
+pub(super) enum Slot {
+    Writing,
+    Stored(Stored),
+}
+
+/// Where an object is.
+#[derive(Clone)]
+pub(super) struct Stored {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    pub(super) header: Arc<Header>,
+}
+
+#[derive(Clone, Copy)]
+enum Failure {
+    Full,
+    Removed,
+    Io(Errno),
+}
+
+impl SpillDir {
+    /// Opens a directory, makes it if it is not there, and removes what dead processes left in it.
+    ///
+    /// # Errors
+    /// `InsecureDirectory` if others could put their files in the place of ours, `ReadOnly` or `Io` if the system refuses.
+    pub fn open(path: &Path, quota_bytes: u64, options: &SpillOptions) -> Result<SpillDir, SpillError> {
+        let session = Session::open(path)?;
+        let device = Device::probe(session.dir(), options.bytes_per_s_max, options.faults.clone()).map_err(
+            |cause| SpillError::Io { action: "probe spill directory", path: path.to_owned(), cause },
+        )?;
+        let segment_bytes = if options.small_segments {
+            options.segment_bytes
+        } else {
+            options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
+        };
+        let books = Books {
+            placement: Placement::new(quota_bytes, segment_bytes),
+            files: HashMap::new(),
+            objects: HashMap::new(),
+            codec: CodecChoice::new(),
+            failure: None,
+            writers_count: 0,
+            next_sequence: 0,
+            can_punch: true,
+        };
+        Ok(SpillDir {
+            books: Mutex::new(books),
+            pool: BufferPool::default(),
+            device: Arc::new(device),
+            path: path.to_owned(),
+            quota_bytes,
+            may_compress: options.may_compress,
+            session,
+        })
+    }
+
+    /// Writes an object, given in one or several parts. Blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// `Exists`, `TooLarge`, `Quota`, `NoSpace`, `ReadOnly`, `Removed`, `Io`; after each of them nothing of the object is on disk. After the last
+    /// three the directory takes no more objects.
+    pub fn write(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
+        let object = Parts::new(parts);
+        if OBJECT_BYTES_MAX < object.len() {
+            return Err(SpillError::TooLarge { bytes: object.len(), max_bytes: OBJECT_BYTES_MAX });
+        }
+        let bytes = extent_bytes_max(object.len());
+        let (claim, sequence, advice) = match self.claim(key, object.len(), bytes) {
+            Err(SpillError::Quota { .. }) if self.punch_all() => self.claim(key, object.len(), bytes)?,
+            claimed => claimed?,
+        };
+        let codec = match advice {
+            CodecAdvice::Sample if self.may_compress => {
+                let sample = sample(&self.pool, &object);
+                self.books().codec.judge(&sample)
+            }
+            _ => Codec::Raw,
+        };
+        let mut header = Header {
+            key: *key,
+            session: self.session.number(),
+            sequence,
+            len: object.len(),
+            block_bytes: BLOCK_BYTES,
+            codec,
+            blocks: Box::default(),
+        };
+        match self.write_claimed(&claim, &object, &mut header) {
+            Ok(stored_bytes) => {
+                self.commit(key, claim, header, stored_bytes);
+                Ok(Written { object_bytes: object.len(), stored_bytes, codec })
+            }
+            Err(error) => {
+                self.abort(key, claim, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads `target.len()` bytes of an object from `offset` on, verified. On an error `target` holds anything.
+    ///
+    /// Whole blocks of [`READ_BYTES`](super::READ_BYTES) are read and verified: ranges along their multiples cost the least.
+    ///
+    /// # Errors
+    /// `NotFound`, `OutOfRange`, `Corrupt`, `ShortRead`, `Io`.
+    pub fn read_into(&self, key: &ObjectKey, offset: u64, target: &mut [u8]) -> Result<(), SpillError> {
+        let (stored, file) = self.find(key).ok_or(SpillError::NotFound { key: *key })?;
+        let result = self.extent(&stored, &file).read(offset, target);
+        if matches!(result, Err(SpillError::Corrupt { .. } | SpillError::ShortRead { .. })) {
+            if !self.is_current(key, &stored) {
+                // It was removed while it was read, and its space given back: nothing is wrong with the disk.
+                return Err(SpillError::NotFound { key: *key });
+            }
+            // Where one object went bad no other goes.
+            self.books().placement.seal(stored.segment);
+        }
+        result
+    }
+
+    /// Length of an object, if it is here.
+    pub fn len_of(&self, key: &ObjectKey) -> Option<u64> {
+        self.find(key).map(|(stored, _)| stored.header.len)
+    }
+
+    /// Lets go of an object, and returns whether it was here. An object that is being written is not here yet.
+    ///
+    /// A segment without living objects is deleted at once; other space comes back by compaction.
+    pub fn remove(&self, key: &ObjectKey) -> bool {
+        let mut books = self.books();
+        match books.objects.get(key) {
+            Some(Slot::Stored(stored)) => {
+                let stored = stored.clone();
+                books.objects.remove(key);
+                let fate = books.placement.remove(stored.segment, stored.offset);
+                self.carry_out(books, stored.segment, fate);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What the directory holds now.
+    pub fn usage(&self) -> DirUsage {
+        let books = self.books();
+        DirUsage {
+            path: self.path.clone(),
+            quota_bytes: self.quota_bytes,
+            used_bytes: books.placement.used_bytes(),
+            dead_bytes: books.placement.fills().iter().map(|fill| fill.dead_bytes).sum(),
+            file_system_free_bytes: self.session.file_system_free_bytes(),
+            objects_count: books.objects.len() as u64,
+            segments_count: books.files.len() as u64,
+            is_direct: self.device.is_direct(),
+            condition: match books.failure {
+                None => DirCondition::Usable,
+                Some(Failure::Full) => DirCondition::Full,
+                Some(_) => DirCondition::Failed,
+            },
+        }
+    }
+
+    /// Writers at work and bytes that may still be written, for the choice between directories.
+    pub(super) fn load(&self) -> (usize, u64) {
+        let books = self.books();
+        let free_bytes = books.placement.free_bytes().min(self.session.file_system_free_bytes());
+        (books.writers_count, free_bytes)
+    }
+
+    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
+        // Every change of the books is complete before anything can fail.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(&self, key: &ObjectKey) -> Option<(Stored, Arc<SegmentFile>)> {
+        let books = self.books();
+        match books.objects.get(key) {
+            Some(Slot::Stored(stored)) => {
+                Some((stored.clone(), Arc::clone(books.files.get(&stored.segment)?)))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn extent<'a>(&'a self, stored: &'a Stored, file: &'a SegmentFile) -> Extent<'a> {
+        Extent { file, pool: &self.pool, header: &stored.header, offset: stored.offset }
+    }
+
+    /// The file of a claim, made if the claim begins a segment.
+    pub(super) fn file_of(&self, claim: &Claim) -> Result<Arc<SegmentFile>, SpillError> {
+        if !claim.fresh {
+            let file = self.books().files.get(&claim.segment).map(Arc::clone);
+            let file = file.ok_or_else(|| SpillError::Removed { path: self.path.clone() })?;
+            // The file would take the write and nobody would ever see the space again.
+            return if file.is_removed() { Err(SpillError::Removed { path: file.path() }) } else { Ok(file) };
+        }
+        let name = format!("segment-{}", claim.segment);
+        let path = self.session.path().join(&name);
+        let file = SegmentFile::create(self.session.dir(), name, path.clone(), &self.device)
+            .map_err(|cause| self.write_error("make spill file", path, cause, claim.bytes))?;
+        let file = Arc::new(file);
+        self.books().files.insert(claim.segment, Arc::clone(&file));
+        Ok(file)
+    }
+
+    pub(super) fn write_error(
+        &self,
+        action: &'static str,
+        path: PathBuf,
+        cause: io::Error,
+        needed_bytes: u64,
+    ) -> SpillError {
+        match cause.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NOSPC | Errno::DQUOT) => {
+                let available_bytes = self.session.file_system_free_bytes();
+                let cause = NoSpace { needed_bytes, available_bytes, place: "the file system" };
+                SpillError::NoSpace { path: self.path.clone(), cause }
+            }
+            Some(Errno::ROFS) => SpillError::ReadOnly { path, cause },
+            Some(Errno::NOENT) => SpillError::Removed { path },
+            _ => SpillError::Io { action, path, cause },
+        }
+    }
+
+    /// Drops a segment's file where the books say so.
+    pub(super) fn carry_out(&self, mut books: MutexGuard<'_, Books>, segment: u64, fate: Fate) {
+        if fate == Fate::Keep {
+            return;
+        }
+        let file = books.files.remove(&segment);
+        if matches!(books.failure, Some(Failure::Full)) {
+            books.failure = None;
+        }
+        drop(books);
+        if let Some(file) = file {
+            // Its space comes back with its last reader. A name that is gone already is what was wanted.
+            let _ = rustix::fs::unlinkat(self.session.dir(), file.name(), AtFlags::empty());
+        }
+    }
+
+    pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
+        matches!(self.books().objects.get(key), Some(Slot::Stored(now)) if now.header.sequence == seen.header.sequence)
+    }
+
+    fn claim(&self, key: &ObjectKey, len: u64, bytes: u64) -> Result<(Claim, u64, CodecAdvice), SpillError> {
+        let mut books = self.books();
+        if books.objects.contains_key(key) {
+            return Err(SpillError::Exists { key: *key });
+        }
+        if let Some(failure) = books.failure {
+            self.check_failure(failure, bytes)?;
+            books.failure = None;
+        }
+        let claim = books.placement.claim(bytes).map_err(|over| SpillError::Quota {
+            path: self.path.clone(),
+            cause: NoSpace {
+                needed_bytes: over.needed_bytes,
+                available_bytes: over.available_bytes,
+                place: "the quota",
+            },
+        })?;
+        books.objects.insert(*key, Slot::Writing);
+        books.writers_count += 1;
+        let sequence = books.next_sequence;
+        books.next_sequence += 1;
+        Ok((claim, sequence, books.codec.advise(len)))
+    }
+
+    fn check_failure(&self, failure: Failure, bytes: u64) -> Result<(), SpillError> {
+        let free_bytes = self.session.file_system_free_bytes();
+        let cause = match failure {
+            Failure::Full if bytes.saturating_add(FULL_MARGIN_BYTES) <= free_bytes => return Ok(()),
+            Failure::Full => Errno::NOSPC,
+            Failure::Removed => Errno::NOENT,
+            Failure::Io(errno) => errno,
+        };
+        Err(self.write_error("write to failed spill directory", self.path.clone(), cause.into(), bytes))
+    }
+
+    fn write_claimed(
+        &self,
+        claim: &Claim,
+        object: &Parts<'_>,
+        header: &mut Header,
+    ) -> Result<u64, SpillError> {
+        let file = self.file_of(claim)?;
+        let failed = |cause| self.write_error("write spill file", file.path(), cause, claim.bytes);
+        let result = write_object(&file, &self.pool, object, header, claim.offset).and_then(|disk_time| {
+            let stored_bytes = header.stored_bytes() + header.blocks_bytes();
+            file.settle(claim.offset, stored_bytes)?;
+            Ok((stored_bytes, disk_time))
+        });
+        match result {
+            Ok((stored_bytes, disk_time)) => {
+                self.books().codec.wrote(stored_bytes, disk_time.as_nanos() as u64);
+                Ok(stored_bytes)
+            }
+            Err(cause) => {
+                // Gives the space of the torn write back; where that fails too, the quota has counted it out already.
+                let _ = file.truncate(claim.offset);
+                Err(failed(cause))
+            }
+        }
+    }
+
+    fn commit(&self, key: &ObjectKey, claim: Claim, header: Header, stored_bytes: u64) {
+        debug_assert!(stored_bytes <= claim.bytes && stored_bytes.is_multiple_of(ALIGN as u64));
+        let mut books = self.books();
+        books.writers_count -= 1;
+        books.placement.commit(claim, stored_bytes);
+        let stored = Stored { segment: claim.segment, offset: claim.offset, header: Arc::new(header) };
+        books.objects.insert(*key, Slot::Stored(stored));
+    }
+
+    fn abort(&self, key: &ObjectKey, claim: Claim, error: &SpillError) {
+        let mut books = self.books();
+        books.writers_count -= 1;
+        books.objects.remove(key);
+        // A failed fsync is never tried again: the kernel has dropped the pages that it could not write.
+        books.failure = match error {
+            SpillError::NoSpace { .. } => Some(Failure::Full),
+            SpillError::Removed { .. } => Some(Failure::Removed),
+            // Descriptors and memory that are short now say nothing about the disk.
+            SpillError::Io { cause, .. } if is_of_process(cause) => books.failure,
+            SpillError::Io { cause, .. } | SpillError::ReadOnly { cause, .. } => {
+                Some(Failure::Io(cause.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)))
+            }
+            _ => books.failure,
+        };
+        let failure = books.failure;
+        let fate = books.placement.abort(claim);
+        self.carry_out(books, claim.segment, fate);
+        // The space that the torn write gave back is not space for the next try.
+        self.books().failure = failure;
+    }
+}
+
+fn is_of_process(cause: &io::Error) -> bool {
+    let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, None | Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN))
+}

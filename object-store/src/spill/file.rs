@@ -1,0 +1,277 @@
+//! A segment file and its device: the only place of this module that reads and writes.
+//!
+//! Direct where the file system can (it doubles the speed of a disk and leaves the page cache to others), buffered else. Which of the two, and
+//! how memory must be aligned for it, is found out once per directory by trying.
+
+use super::header::ALIGN;
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a read that fails is tried.
+const READ_TRIES: u32 = 3;
+
+/// What a directory's device can do, and how fast it may be used.
+pub(crate) struct Device {
+    direct: bool,
+    memory_align: usize,
+    pacer: Option<Mutex<Pacer>>,
+    faults: Option<Arc<dyn Faults>>,
+}
+
+/// Errors put in the way of reads and writes, for tests of what no test machine can break on demand.
+pub(crate) trait Faults: Send + Sync {
+    /// The error that this operation is to fail with.
+    fn before(&self, operation: Operation, offset: u64) -> Option<io::Error>;
+}
+
+/// What is about to be done to a segment file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Read,
+    Sync,
+    Write,
+}
+
+/// One segment file, open for as long as anybody reads from it, even when its name is gone.
+pub(crate) struct SegmentFile {
+    file: File,
+    name: String,
+    path: PathBuf,
+    device: Arc<Device>,
+}
+
+impl Device {
+    /// Finds out what files of `dir` can do, with a file that is gone afterwards.
+    pub(crate) fn probe(
+        dir: BorrowedFd<'_>,
+        bytes_per_s_max: Option<u64>,
+        faults: Option<Arc<dyn Faults>>,
+    ) -> io::Result<Device> {
+        let pacer = bytes_per_s_max.map(|bytes_per_s| Mutex::new(Pacer::new(bytes_per_s)));
+        let mut device = Device { direct: false, memory_align: 1, pacer, faults };
+        match open_new(dir, "probe", true) {
+            Ok(file) => {
+                rustix::fs::unlinkat(dir, "probe", AtFlags::empty())?;
+                let pool = super::buffer::BufferPool::default();
+                let page = pool.take();
+                // A full disk says nothing about direct writes: such a directory is probed as if it had none.
+                if file.write_at(&page[..ALIGN], 0).is_ok_and(|len| len == ALIGN) {
+                    device.direct = true;
+                    device.memory_align = memory_align(&file);
+                }
+            }
+            // What refuses direct access may have made the file all the same.
+            Err(Errno::INVAL) => {
+                let _ = rustix::fs::unlinkat(dir, "probe", AtFlags::empty());
+            }
+            Err(cause) => return Err(cause.into()),
+        }
+        Ok(device)
+    }
+
+    /// Whether the page cache is left out.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Whether whole blocks can go to and from this memory without a buffer between.
+    pub(crate) fn takes(&self, memory: &[u8]) -> bool {
+        memory.as_ptr().addr().is_multiple_of(self.memory_align) && memory.len().is_multiple_of(ALIGN)
+    }
+
+    fn fault(&self, operation: Operation, offset: u64) -> io::Result<()> {
+        self.faults.as_ref().and_then(|faults| faults.before(operation, offset)).map_or(Ok(()), Err)
+    }
+
+    fn pace(&self, bytes: usize) {
+        let Some(pacer) = &self.pacer else { return };
+        let wait = pacer.lock().unwrap_or_else(PoisonError::into_inner).delay(Instant::now(), bytes);
+        thread::sleep(wait);
+    }
+}
+
+impl SegmentFile {
+    /// Makes a file of this name, which must not exist.
+    pub(crate) fn create(
+        dir: BorrowedFd<'_>,
+        name: String,
+        path: PathBuf,
+        device: &Arc<Device>,
+    ) -> io::Result<SegmentFile> {
+        let file = open_new(dir, &name, device.direct)?;
+        Ok(SegmentFile { file, name, path, device: Arc::clone(device) })
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// Whether somebody removed the file's name, or the directory around it.
+    pub(crate) fn is_removed(&self) -> bool {
+        rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Writes all of `parts`, one behind the other.
+    pub(crate) fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = &mut slices[..];
+        let mut at = offset;
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            self.device.fault(Operation::Write, at)?;
+            let mut written = match rustix::io::pwritev(&self.file, rest, at) {
+                Ok(written) => written,
+                Err(Errno::INTR) => continue,
+                Err(cause) => return Err(cause.into()),
+            };
+            self.device.pace(written);
+            if self.device.direct {
+                // The next write must be aligned again: what is beyond the last whole page is written twice.
+                written -= written % ALIGN;
+            }
+            if written == 0 {
+                // The disk took a part of a page: it is full, and the next write would say so if it were aligned.
+                return Err(Errno::NOSPC.into());
+            }
+            at += written as u64;
+            IoSlice::advance_slices(&mut rest, written);
+        }
+        Ok(())
+    }
+
+    /// Fills `parts` one behind the other and returns how many bytes the file had for them.
+    pub(crate) fn read_at(&self, parts: &mut [&mut [u8]], offset: u64) -> io::Result<u64> {
+        let mut slices: Vec<IoSliceMut<'_>> = parts.iter_mut().map(|part| IoSliceMut::new(part)).collect();
+        let mut rest = &mut slices[..];
+        let mut at = offset;
+        let mut tries = 0;
+        IoSliceMut::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let read = self.device.fault(Operation::Read, at);
+            let read = read.and_then(|()| match rustix::io::preadv(&self.file, rest, at) {
+                Err(Errno::INTR) => Ok(None),
+                read => Ok(Some(read?)),
+            });
+            match read {
+                Ok(Some(0)) => break,
+                Ok(Some(len)) => {
+                    self.device.pace(len);
+                    at += len as u64;
+                    if self.device.direct && !len.is_multiple_of(ALIGN) {
+                        // Only the end of a file cuts a direct read short of a page.
+                        break;
+                    }
+                    IoSliceMut::advance_slices(&mut rest, len);
+                }
+                Ok(None) => {}
+                Err(cause) => {
+                    tries += 1;
+                    if READ_TRIES <= tries {
+                        return Err(cause);
+                    }
+                }
+            }
+        }
+        Ok(at - offset)
+    }
+
+    /// Makes a buffered write fail now if it is going to, while the object is still in memory, and frees the page cache.
+    pub(crate) fn settle(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        if self.device.direct {
+            return Ok(());
+        }
+        self.device.fault(Operation::Sync, offset)?;
+        rustix::fs::fdatasync(&self.file)?;
+        let _ = rustix::fs::fadvise(
+            &self.file,
+            offset,
+            std::num::NonZeroU64::new(bytes),
+            rustix::fs::Advice::DontNeed,
+        );
+        Ok(())
+    }
+
+    /// Cuts off a write that failed.
+    pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
+        Ok(rustix::fs::ftruncate(&self.file, len)?)
+    }
+
+    /// Gives the space of a range back.
+    pub(crate) fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(&self.file, flags, offset, bytes)?)
+    }
+}
+
+/// Keeps a device below a rate: every transfer waits until those before it would be through.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    bytes_per_s: u64,
+    free_at: Option<Instant>,
+}
+
+impl Pacer {
+    pub(crate) fn new(bytes_per_s: u64) -> Pacer {
+        Pacer { bytes_per_s: bytes_per_s.max(1), free_at: None }
+    }
+
+    /// How long the caller, who moved `bytes` until `now`, has to wait.
+    pub(crate) fn delay(&mut self, now: Instant, bytes: usize) -> Duration {
+        let cost = Duration::from_secs_f64(bytes as f64 / self.bytes_per_s as f64);
+        // A pause does not earn a burst.
+        let start = self.free_at.map_or(now, |free_at| free_at.max(now));
+        self.free_at = Some(start + cost);
+        (start + cost).saturating_duration_since(now)
+    }
+}
+
+fn open_new(dir: BorrowedFd<'_>, name: &str, direct: bool) -> Result<File, Errno> {
+    // EXCL and NOFOLLOW: never a file, device or link that somebody put there.
+    let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    flags.set(OFlags::DIRECT, direct);
+    rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+}
+
+/// How memory must be aligned for direct access; the arena aligns objects to 64 bytes, which many devices take.
+fn memory_align(file: &File) -> usize {
+    let statx = rustix::fs::statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match statx {
+        Ok(statx) if statx.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            match statx.stx_dio_mem_align as usize {
+                0 => ALIGN,
+                align => align.min(ALIGN),
+            }
+        }
+        _ => ALIGN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pacer_spreads_transfers_and_gives_no_burst_after_a_pause() {
+        let mut pacer = Pacer::new(1000);
+        let start = Instant::now();
+        assert_eq!(pacer.delay(start, 500), Duration::from_millis(500));
+        assert_eq!(pacer.delay(start, 500), Duration::from_secs(1));
+        assert_eq!(pacer.delay(start + Duration::from_secs(9), 100), Duration::from_millis(100));
+    }
+}
