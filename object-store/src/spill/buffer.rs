@@ -1,13 +1,15 @@
 //! Buffers that direct reads and writes can use, kept for the next call.
 //!
-//! A fresh buffer of 4 MiB costs a thousand page faults, as long as writing it to a fast disk takes. So a few are kept.
+//! A fresh buffer of 4 MiB costs a thousand page faults, as long as writing it to a fast disk takes. So a few
+//! are kept.
 
 use super::codec::compressed_bytes_max;
 use super::header::{ALIGN, BLOCK_BYTES};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Buffers kept: two calls at work at once need no more. With those in use this bounds the memory of a directory.
+/// Buffers kept: two calls at work at once need no more. With those in use this bounds the memory of a
+/// directory.
 const KEPT_COUNT_MAX: usize = 6;
 
 /// Memory that begins at a multiple of [`ALIGN`].

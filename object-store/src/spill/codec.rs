@@ -1,12 +1,14 @@
 //! Whether compressing an object pays, decided from measurements, and the compression of a block.
 //!
-//! Compression overlaps with writing, so a compressed object takes the longer of the two: it pays where the disk is slower than
-//! the compressor *and* the data gets smaller. Both are measured: the disk by every write, the data by a small sample of each
-//! object, and samples are taken only as long as they cost next to nothing beside the writes.
+//! Compression overlaps with writing, so a compressed object takes the longer of the two: it pays where the
+//! disk is slower than the compressor *and* the data gets smaller. Both are measured: the disk by every
+//! write, the data by a small sample of each object, and samples are taken only as long as they cost next to
+//! nothing beside the writes.
 
 use super::header::{BLOCK_BYTES, Codec};
 
-/// Compression is chosen if it saves at least a quarter of the time; reading back decompresses, which costs as well.
+/// Compression is chosen if it saves at least a quarter of the time; reading back decompresses, which costs
+/// as well.
 const TIME_RATIO_MAX: f64 = 0.75;
 /// Part of the time of writes that samples may take.
 const SAMPLE_TIME_SHARE: f64 = 0.02;

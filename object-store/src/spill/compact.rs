@@ -25,7 +25,8 @@ impl SpillDir {
     /// Readers and writers go on meanwhile.
     ///
     /// # Errors
-    /// What [`write`](SpillDir::write) and [`read_into`](SpillDir::read_into) fail with, except corruption, which is in the answer. Nothing is lost by it.
+    /// What [`write`](SpillDir::write) and [`read_into`](SpillDir::read_into) fail with, except corruption,
+    /// which is in the answer. Nothing is lost by it.
     pub fn compact(&self, move_bytes_max: u64) -> Result<Compacted, SpillError> {
         let mut done = Compacted::default();
         let steps = {
@@ -139,10 +140,7 @@ impl SpillDir {
             copied
         });
         let mut books = self.books();
-        let is_current = matches!(
-            books.objects.get(key),
-            Some(Slot::Stored(now)) if now.header.sequence == stored.header.sequence
-        );
+        let is_current = books.is_current(key, stored);
         if copied.is_err() || !is_current {
             let fate = books.placement.abort(claim);
             self.carry_out(books, claim.segment, fate);

@@ -1,8 +1,9 @@
 //! Which segments to punch and which to write anew. No I/O.
 //!
-//! A hole costs one system call and gives the space of a long dead run back at once, but leaves a file in many pieces when runs are
-//! short; writing the living part elsewhere costs a read and a write of it. So long runs are punched where the file system can,
-//! and a segment is rewritten when that moves no more than it frees.
+//! A hole costs one system call and gives the space of a long dead run back at once, but leaves a file in
+//! many pieces when runs are short; writing the living part elsewhere costs a read and a write of it. So long
+//! runs are punched where the file system can, and a segment is rewritten when that moves no more than it
+//! frees.
 
 /// Average dead run from which on a hole is worth its system call.
 pub(crate) const PUNCH_RUN_BYTES: u64 = 1 << 20;
@@ -109,17 +110,27 @@ mod tests {
         assert_eq!(plan_compaction(&fills, &tight), expected);
     }
 
+    prop_compose! {
+        fn any_fill()(
+            live_bytes in 0..1_u64 << 28,
+            dead_bytes in 0..1_u64 << 28,
+            dead_runs in 1..10_000_u64,
+            busy: bool,
+        ) -> SegmentFill {
+            SegmentFill { segment: 0, live_bytes, dead_bytes, dead_runs, busy }
+        }
+    }
+
     proptest! {
         #[test]
         fn a_plan_frees_at_least_what_it_moves_and_keeps_to_its_limits(
-            sizes in prop::collection::vec((0..1_u64 << 28, 0..1_u64 << 28, 1..10_000_u64, any::<bool>()), 0..40),
+            fills in prop::collection::vec(any_fill(), 0..40),
             can_punch: bool,
             move_bytes_max in 0..1_u64 << 31,
             room_bytes in 0..1_u64 << 31,
         ) {
-            let fills: Vec<SegmentFill> = sizes.iter().enumerate().map(|(at, &(live_bytes, dead_bytes, dead_runs, busy))| {
-                SegmentFill { segment: at as u64, live_bytes, dead_bytes, dead_runs, busy }
-            }).collect();
+            let mut fills = fills;
+            (0..).zip(&mut fills).for_each(|(segment, fill)| fill.segment = segment);
             let limits = CompactionLimits { can_punch, move_bytes_max, room_bytes };
             let mut moved_bytes = 0;
             let mut seen = Vec::new();

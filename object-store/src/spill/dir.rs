@@ -1,13 +1,14 @@
 //! One spill directory: its quota, its segments and the objects in them.
 //!
-//! A lock guards the books ([`Placement`], the index of objects); no lock is held while the disk works, so any number of threads read and write at
-//! once, each writer in a segment of its own.
+//! A lock guards the books ([`Placement`], the index of objects); no lock is held while the disk works, so
+//! any number of threads read and write at once, each writer in a segment of its own.
 
 use super::buffer::BufferPool;
 use super::codec::{CodecAdvice, CodecChoice};
 use super::error::SpillError;
-use super::file::{Device, Faults, SegmentFile};
+use super::file::{Device, SegmentFile};
 use super::header::{ALIGN, BLOCK_BYTES, Codec, Header, OBJECT_BYTES_MAX, extent_bytes_max};
+use super::options::{DirCondition, DirUsage, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SpillOptions, Written};
 use super::placement::{Claim, Fate, Placement};
 use super::read::Extent;
 use super::session::Session;
@@ -21,83 +22,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Smallest segment: below it, files and their deletion cost more than they sort out.
-pub const SEGMENT_BYTES_MIN: u64 = 64 << 20;
-/// Largest segment: above it, one living object keeps too much.
-pub const SEGMENT_BYTES_MAX: u64 = 256 << 20;
-
 /// Free space of the file system below which a full directory is not tried again.
 const FULL_MARGIN_BYTES: u64 = 16 << 20;
-
-/// How a spill directory is used.
-#[derive(Clone)]
-pub struct SpillOptions {
-    /// Bytes of a segment, brought into [`SEGMENT_BYTES_MIN`]`..=`[`SEGMENT_BYTES_MAX`]. A larger object gets a segment of its own.
-    pub segment_bytes: u64,
-    /// Whether the directory may compress where that pays.
-    pub may_compress: bool,
-    /// Bytes per second that the directory may move at most, both ways together; none means as fast as the device.
-    pub bytes_per_s_max: Option<u64>,
-    pub(crate) faults: Option<Arc<dyn Faults>>,
-    pub(crate) small_segments: bool,
-}
-
-impl Default for SpillOptions {
-    fn default() -> SpillOptions {
-        SpillOptions {
-            segment_bytes: 128 << 20,
-            may_compress: true,
-            bytes_per_s_max: None,
-            faults: None,
-            small_segments: false,
-        }
-    }
-}
-
-/// Whether a directory takes objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DirCondition {
-    /// It does.
-    Usable,
-    /// Its file system was full; tried again once there is space.
-    Full,
-    /// A write failed otherwise; what is in it can still be read.
-    Failed,
-}
-
-/// What a directory holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirUsage {
-    /// The directory.
-    pub path: PathBuf,
-    /// Bytes that it may use.
-    pub quota_bytes: u64,
-    /// Bytes that it uses: objects with their headers and padding, writes under way, removed objects not given back yet.
-    pub used_bytes: u64,
-    /// Of these, bytes of removed objects.
-    pub dead_bytes: u64,
-    /// Bytes that its file system has left.
-    pub file_system_free_bytes: u64,
-    /// Objects in it.
-    pub objects_count: u64,
-    /// Files in it.
-    pub segments_count: u64,
-    /// Whether it is read and written without the page cache.
-    pub is_direct: bool,
-    /// Whether it takes objects.
-    pub condition: DirCondition,
-}
-
-/// What one write did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Bytes of the object.
-    pub object_bytes: u64,
-    /// Bytes that it takes on disk.
-    pub stored_bytes: u64,
-    /// How it is stored.
-    pub codec: Codec,
-}
 
 /// A directory for spilled objects, this process's part of it. Dropping it removes that part.
 pub struct SpillDir {
@@ -120,6 +46,16 @@ pub(super) struct Books {
     writers_count: usize,
     next_sequence: u64,
     pub(super) can_punch: bool,
+}
+
+impl Books {
+    /// Whether the object is still the one that was seen: not removed, nor removed and written again.
+    pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
+        match self.objects.get(key) {
+            Some(Slot::Stored(now)) => now.header.sequence == seen.header.sequence,
+            _ => false,
+        }
+    }
 }
 
 pub(super) enum Slot {
@@ -146,7 +82,8 @@ impl SpillDir {
     /// Opens a directory, makes it if it is not there, and removes what dead processes left in it.
     ///
     /// # Errors
-    /// `InsecureDirectory` if others could put their files in the place of ours, `ReadOnly` or `Io` if the system refuses.
+    /// `InsecureDirectory` if others could put their files in the place of ours, `ReadOnly` or `Io` if the
+    /// system refuses.
     pub fn open(path: &Path, quota_bytes: u64, options: &SpillOptions) -> Result<SpillDir, SpillError> {
         let session = Session::open(path)?;
         let device = Device::probe(session.dir(), options.bytes_per_s_max, options.faults.clone()).map_err(
@@ -181,8 +118,8 @@ impl SpillDir {
     /// Writes an object, given in one or several parts. Blocks for as long as the disk takes.
     ///
     /// # Errors
-    /// `Exists`, `TooLarge`, `Quota`, `NoSpace`, `ReadOnly`, `Removed`, `Io`; after each of them nothing of the object is on disk. After the last
-    /// three the directory takes no more objects.
+    /// `Exists`, `TooLarge`, `Quota`, `NoSpace`, `ReadOnly`, `Removed`, `Io`; after each of them nothing of
+    /// the object is on disk. After the last three the directory takes no more objects.
     pub fn write(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
         let object = Parts::new(parts);
         if OBJECT_BYTES_MAX < object.len() {
@@ -221,9 +158,11 @@ impl SpillDir {
         }
     }
 
-    /// Reads `target.len()` bytes of an object from `offset` on, verified. On an error `target` holds anything.
+    /// Reads `target.len()` bytes of an object from `offset` on, verified. On an error `target` holds
+    /// anything.
     ///
-    /// Whole blocks of [`READ_BYTES`](super::READ_BYTES) are read and verified: ranges along their multiples cost the least.
+    /// Whole blocks of [`READ_BYTES`](super::READ_BYTES) are read and verified: ranges along their multiples
+    /// cost the least.
     ///
     /// # Errors
     /// `NotFound`, `OutOfRange`, `Corrupt`, `ShortRead`, `Io`.
@@ -231,7 +170,7 @@ impl SpillDir {
         let (stored, file) = self.find(key).ok_or(SpillError::NotFound { key: *key })?;
         let result = self.extent(&stored, &file).read(offset, target);
         if matches!(result, Err(SpillError::Corrupt { .. } | SpillError::ShortRead { .. })) {
-            if !self.is_current(key, &stored) {
+            if !self.books().is_current(key, &stored) {
                 // It was removed while it was read, and its space given back: nothing is wrong with the disk.
                 return Err(SpillError::NotFound { key: *key });
             }
@@ -246,7 +185,8 @@ impl SpillDir {
         self.find(key).map(|(stored, _)| stored.header.len)
     }
 
-    /// Lets go of an object, and returns whether it was here. An object that is being written is not here yet.
+    /// Lets go of an object, and returns whether it was here. An object that is being written is not here
+    /// yet.
     ///
     /// A segment without living objects is deleted at once; other space comes back by compaction.
     pub fn remove(&self, key: &ObjectKey) -> bool {
@@ -361,10 +301,6 @@ impl SpillDir {
         }
     }
 
-    pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
-        matches!(self.books().objects.get(key), Some(Slot::Stored(now)) if now.header.sequence == seen.header.sequence)
-    }
-
     fn claim(&self, key: &ObjectKey, len: u64, bytes: u64) -> Result<(Claim, u64, CodecAdvice), SpillError> {
         let mut books = self.books();
         if books.objects.contains_key(key) {
@@ -419,7 +355,8 @@ impl SpillDir {
                 Ok(stored_bytes)
             }
             Err(cause) => {
-                // Gives the space of the torn write back; where that fails too, the quota has counted it out already.
+                // Gives the space of the torn write back; where that fails too, the quota has counted it out
+                // already.
                 let _ = file.truncate(claim.offset);
                 Err(failed(cause))
             }

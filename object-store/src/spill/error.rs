@@ -95,7 +95,7 @@ pub enum SpillError {
         path: PathBuf,
     },
     /// The file ends before the object does.
-    #[error("object {} is cut off on disk: {read_bytes} of {wanted_bytes} bytes at {offset} of {path:?}", hex(.key))]
+    #[error("object {} is cut off: {read_bytes} of {wanted_bytes} bytes at {offset} of {path:?}", hex(.key))]
     ShortRead {
         /// The object.
         key: ObjectKey,

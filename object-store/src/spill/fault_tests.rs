@@ -1,9 +1,10 @@
 //! Disks that are full, gone, read-only or broken. Where a file system can be mounted they are real.
 
-use super::dir::{DirCondition, SpillDir, SpillOptions};
+use super::dir::SpillDir;
 use super::error::{CorruptPart, SpillError};
 use super::file::{Faults, Operation};
 use super::header::BLOCK_BYTES;
+use super::options::{DirCondition, SpillOptions};
 use super::set::{SpillPlace, SpillSet};
 use super::tests::{key, noise, segment_files, small_segments};
 use rustix::io::Errno;
@@ -69,7 +70,8 @@ fn broken(operation: Operation, errno: Errno, good_count: i64, bad_count: i64) -
     SpillOptions { faults: Some(Arc::new(faults)), ..SpillOptions::default() }
 }
 
-/// `spill-file`: "ENOSPC in the middle of a write": partial file removed, directory marked full, tried again only once there is space.
+/// `spill-file`: "ENOSPC in the middle of a write": partial file removed, directory marked full, tried again
+/// only once there is space.
 fn fills_up(path: &Path) {
     let dir = SpillDir::open(path, u64::MAX, &SpillOptions::default()).unwrap();
     let object = noise(3 * BLOCK, 1);
@@ -167,7 +169,8 @@ fn a_removed_directory_is_noticed_and_the_next_one_takes_over() {
     let root = tempfile::tempdir().unwrap();
     let place = |name: &str, quota_bytes| SpillPlace { path: root.path().join(name), quota_bytes };
     let set = SpillSet::open(&[place("a", 1 << 40), place("b", 1 << 30)], &SpillOptions::default()).unwrap();
-    // The same file system: the directory with the larger quota is as free as the other, and the first of equals.
+    // The same file system: the directory with the larger quota is as free as the other, and the first of
+    // equals.
     set.write(&key(1), &[b"one"]).unwrap();
     let first = set.usage().iter().position(|usage| usage.objects_count == 1).unwrap();
     let (gone, left) = if first == 0 { ("a", 1) } else { ("b", 0) };

@@ -1,7 +1,8 @@
 //! A segment file and its device: the only place of this module that reads and writes.
 //!
-//! Direct where the file system can (it doubles the speed of a disk and leaves the page cache to others), buffered else. Which of the two, and
-//! how memory must be aligned for it, is found out once per directory by trying.
+//! Direct where the file system can (it doubles the speed of a disk and leaves the page cache to others),
+//! buffered else. Which of the two, and how memory must be aligned for it, is found out once per directory by
+//! trying.
 
 use super::header::ALIGN;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
@@ -146,7 +147,8 @@ impl SegmentFile {
                 written -= written % ALIGN;
             }
             if written == 0 {
-                // The disk took a part of a page: it is full, and the next write would say so if it were aligned.
+                // The disk took a part of a page: it is full, and the next write would say so if it were
+                // aligned.
                 return Err(Errno::NOSPC.into());
             }
             at += written as u64;
@@ -191,7 +193,8 @@ impl SegmentFile {
         Ok(at - offset)
     }
 
-    /// Makes a buffered write fail now if it is going to, while the object is still in memory, and frees the page cache.
+    /// Makes a buffered write fail now if it is going to, while the object is still in memory, and frees the
+    /// page cache.
     pub(crate) fn settle(&self, offset: u64, bytes: u64) -> io::Result<()> {
         if self.device.direct {
             return Ok(());
@@ -248,7 +251,8 @@ fn open_new(dir: BorrowedFd<'_>, name: &str, direct: bool) -> Result<File, Errno
     rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
-/// How memory must be aligned for direct access; the arena aligns objects to 64 bytes, which many devices take.
+/// How memory must be aligned for direct access; the arena aligns objects to 64 bytes, which many devices
+/// take.
 fn memory_align(file: &File) -> usize {
     let statx = rustix::fs::statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     match statx {

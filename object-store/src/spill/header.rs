@@ -18,8 +18,9 @@
 //! zeros up to a multiple of 4096
 //! blocks, each followed by zeros up to a multiple of 4096
 //! ```
-//! All numbers are little-endian. Every byte of an object on disk is under one of the checksums, padding too: whatever
-//! flips is found. A block that did not get smaller is stored as it was, which shows in its stored length.
+//! All numbers are little-endian. Every byte of an object on disk is under one of the checksums, padding too:
+//! whatever flips is found. A block that did not get smaller is stored as it was, which shows in its stored
+//! length.
 
 use super::error::HeaderError;
 use crate::transfer::ObjectKey;
@@ -27,7 +28,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// What a direct read or write is a multiple of, in memory and on disk.
 pub(crate) const ALIGN: usize = 4096;
-/// Length of a block before compression: large enough for the full speed of a disk, small enough to have several around.
+/// Length of a block before compression: large enough for the full speed of a disk, small enough to have
+/// several around.
 pub(crate) const BLOCK_BYTES: u32 = 4 << 20;
 /// Largest object: its block table stays below a mebibyte.
 pub(crate) const OBJECT_BYTES_MAX: u64 = (1 << 16) * BLOCK_BYTES as u64;

@@ -1,7 +1,8 @@
 //! Where in which segment an object goes, what is alive there, and the quota. No I/O.
 //!
-//! A segment has at most one writer at a time, so that its file is written front to back; several writers get several segments. A claim is for
-//! the most that an object can take and shrinks when it is committed: nothing lies behind it yet.
+//! A segment has at most one writer at a time, so that its file is written front to back; several writers get
+//! several segments. A claim is for the most that an object can take and shrinks when it is committed:
+//! nothing lies behind it yet.
 
 use super::compaction::SegmentFill;
 use std::collections::BTreeMap;

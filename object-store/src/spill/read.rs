@@ -1,6 +1,7 @@
 //! A range of an object back from disk, every block verified before anybody may look at it.
 //!
-//! Of a larger range a second thread verifies (and copies, decompresses) blocks while this one reads those behind.
+//! Of a larger range a second thread verifies (and copies, decompresses) blocks while this one reads those
+//! behind.
 
 use super::buffer::{BufferPool, PooledBuffer};
 use super::codec;
@@ -35,8 +36,8 @@ struct Landed<'t, 'p> {
 }
 
 impl Extent<'_> {
-    /// Reads `target.len()` bytes from `start` on. On an error `target` holds anything; whole blocks are read, so ranges
-    /// along multiples of a block cost the least.
+    /// Reads `target.len()` bytes from `start` on. On an error `target` holds anything; whole blocks are
+    /// read, so ranges along multiples of a block cost the least.
     pub(crate) fn read(&self, start: u64, target: &mut [u8]) -> Result<(), SpillError> {
         let header = self.header;
         let len = target.len() as u64;
@@ -92,7 +93,8 @@ impl Extent<'_> {
         })
     }
 
-    /// Reads block `index` as it is stored, verified, into the front of `buffer`, and returns its length with padding.
+    /// Reads block `index` as it is stored, verified, into the front of `buffer`, and returns its length with
+    /// padding.
     pub(crate) fn read_stored(&self, index: usize, buffer: &mut [u8]) -> Result<usize, SpillError> {
         let stored_bytes = self.stored_bytes(index);
         let target = buffer.get_mut(..stored_bytes).ok_or_else(|| self.corrupt_block(index))?;

@@ -1,8 +1,9 @@
 //! Several spill directories, used as one.
 
 use super::compact::Compacted;
-use super::dir::{DirUsage, SpillDir, SpillOptions, Written};
+use super::dir::SpillDir;
 use super::error::SpillError;
+use super::options::{DirUsage, SpillOptions, Written};
 use crate::transfer::ObjectKey;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,8 @@ impl SpillSet {
         Ok(SpillSet { dirs: places.iter().map(open).collect::<Result<_, _>>()? })
     }
 
-    /// Writes an object to the directory with the fewest writers, of those the one with the most room, and to the next where one fails.
+    /// Writes an object to the directory with the fewest writers, of those the one with the most room, and to
+    /// the next where one fails.
     ///
     /// # Errors
     /// As [`SpillDir::write`]: the last directory's, when all of them refused.
@@ -100,7 +102,8 @@ impl SpillSet {
     }
 }
 
-/// In which order to try directories with so many writers and free bytes. One without room comes last: what it says is the error.
+/// In which order to try directories with so many writers and free bytes. One without room comes last: what
+/// it says is the error.
 fn order(loads: &[(usize, u64)], needed_bytes: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|&index| {

@@ -1,8 +1,9 @@
 //! Objects through real files: what was written comes back, or an error does.
 
-use super::dir::{SpillDir, SpillOptions};
+use super::dir::SpillDir;
 use super::error::SpillError;
 use super::header::{BLOCK_BYTES, Codec};
+use super::options::SpillOptions;
 use crate::transfer::ObjectKey;
 use proptest::prelude::*;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! One object to disk: its blocks, then its header.
 //!
-//! Of a larger object a second thread prepares blocks (copies what is not aligned, compresses, hashes) while this one writes
-//! those before, so that the disk never waits for the processor.
+//! Of a larger object a second thread prepares blocks (copies what is not aligned, compresses, hashes) while
+//! this one writes those before, so that the disk never waits for the processor.
 
 use super::buffer::{BufferPool, PooledBuffer};
 use super::codec::{self, CompressedSample, SAMPLE_PIECE_BYTES};

@@ -1,0 +1,84 @@
+//! What a caller says about spill directories, and what they say about themselves.
+
+use super::file::Faults;
+use super::header::Codec;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Smallest segment: below it, files and their deletion cost more than they sort out.
+pub const SEGMENT_BYTES_MIN: u64 = 64 << 20;
+/// Largest segment: above it, one living object keeps too much.
+pub const SEGMENT_BYTES_MAX: u64 = 256 << 20;
+
+/// How a spill directory is used.
+#[derive(Clone)]
+pub struct SpillOptions {
+    /// Bytes of a segment, brought into [`SEGMENT_BYTES_MIN`]`..=`[`SEGMENT_BYTES_MAX`]. A larger object gets
+    /// a segment of its own.
+    pub segment_bytes: u64,
+    /// Whether the directory may compress where that pays.
+    pub may_compress: bool,
+    /// Bytes per second that the directory may move at most, both ways together; none means as fast as the
+    /// device.
+    pub bytes_per_s_max: Option<u64>,
+    pub(crate) faults: Option<Arc<dyn Faults>>,
+    pub(crate) small_segments: bool,
+}
+
+impl Default for SpillOptions {
+    fn default() -> SpillOptions {
+        SpillOptions {
+            segment_bytes: 128 << 20,
+            may_compress: true,
+            bytes_per_s_max: None,
+            faults: None,
+            small_segments: false,
+        }
+    }
+}
+
+/// Whether a directory takes objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirCondition {
+    /// It does.
+    Usable,
+    /// Its file system was full; tried again once there is space.
+    Full,
+    /// A write failed otherwise; what is in it can still be read.
+    Failed,
+}
+
+/// What a directory holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirUsage {
+    /// The directory.
+    pub path: PathBuf,
+    /// Bytes that it may use.
+    pub quota_bytes: u64,
+    /// Bytes that it uses: objects with their headers and padding, writes under way, removed objects not
+    /// given back yet.
+    pub used_bytes: u64,
+    /// Of these, bytes of removed objects.
+    pub dead_bytes: u64,
+    /// Bytes that its file system has left.
+    pub file_system_free_bytes: u64,
+    /// Objects in it.
+    pub objects_count: u64,
+    /// Files in it.
+    pub segments_count: u64,
+    /// Whether it is read and written without the page cache.
+    pub is_direct: bool,
+    /// Whether it takes objects.
+    pub condition: DirCondition,
+}
+
+/// What one write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the object.
+    pub object_bytes: u64,
+    /// Bytes that it takes on disk.
+    pub stored_bytes: u64,
+    /// How it is stored.
+    pub codec: Codec,
+}
