@@ -8,91 +8,121 @@
 use rustix::fs::{Mode, OFlags, open, unlink};
 use std::env;
 use std::error::Error;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tharsis_object_store::spill::{SpillDir, SpillOptions};
 
 const BLOCK: usize = 4 << 20;
 const OBJECT: usize = 64 << 20;
-const ROUNDS: usize = 4;
+const PAGE: usize = 4096;
+const ROUNDS: usize = 3;
 
-/// Seconds of a write and of a read.
-type Seconds = [f64; 2];
+/// A way to disk and back.
+enum Way {
+    ByHand { file: OwnedFd, path: PathBuf },
+    Spill { dir: Box<SpillDir>, shift: usize },
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1);
     let directory = args.next().map_or_else(env::temp_dir, PathBuf::from);
     let gigabytes: u64 = args.next().map_or(Ok(2), |arg| arg.parse())?;
-    let objects = gigabytes * 1_000_000_000 / OBJECT as u64;
+    let objects = (gigabytes * 1_000_000_000 / OBJECT as u64).max(1);
     // One page more, so that runs can start on a page, as direct access by hand needs, and 64 bytes behind one.
-    let mut memory = vec![0; OBJECT + 2 * 4096];
+    let mut memory = vec![0; OBJECT + 2 * PAGE];
     fill_with_noise(&mut memory);
-    let start = memory.as_ptr().align_offset(4096);
+    let start = memory.as_ptr().align_offset(PAGE);
+    let memory = memory.get_mut(start..).ok_or("no page in the memory")?;
     let names = ["by hand", "spill, memory on pages", "spill, memory on 64 bytes"];
-    let mut best = [[f64::INFINITY; 2]; 3];
+    let mut sums = [[0.0; 2]; 3];
     for _ in 0..ROUNDS {
-        let page = &mut memory[start..start + OBJECT];
-        let runs = [
-            by_hand(&directory, page, objects)?,
-            spilled(&directory, page, objects)?,
-            spilled(&directory, &mut memory[start + 64..start + 64 + OBJECT], objects)?,
-        ];
-        for (best, run) in best.iter_mut().zip(runs) {
-            *best = [best[0].min(run[0]), best[1].min(run[1])];
+        let ways = [Way::by_hand(&directory)?, Way::spill(&directory, 0)?, Way::spill(&directory, 64)?];
+        // Object by object in turn: the speed of a shared disk changes from second to second.
+        for step in 0..2 {
+            for number in 0..objects {
+                for (way, sum) in ways.iter().zip(&mut sums) {
+                    let started = Instant::now();
+                    if step == 0 {
+                        way.write(memory, number)?
+                    } else {
+                        way.read(memory, number)?
+                    }
+                    sum[step] += started.elapsed().as_secs_f64();
+                }
+            }
         }
     }
-    let speed = |seconds: f64| (objects * OBJECT as u64) as f64 / seconds / 1e9;
-    for (name, [write, read]) in names.iter().zip(best) {
+    let speed = |seconds: f64| (objects * (ROUNDS * OBJECT) as u64) as f64 / seconds / 1e9;
+    let floor = sums[0];
+    for (name, [write, read]) in names.iter().zip(sums) {
+        println!("{name:26} write {:.2} GB/s, read {:.2} GB/s", speed(write), speed(read));
+        let ratios = [floor[0] / write, floor[1] / read, (floor[0] + floor[1]) / (write + read)];
         println!(
-            "{name:26} write {:.2} GB/s, read {:.2} GB/s, both {:.3} s; by hand / this: write {:.2}, read {:.2}, both {:.2}",
-            speed(write),
-            speed(read),
-            write + read,
-            best[0][0] / write,
-            best[0][1] / read,
-            (best[0][0] + best[0][1]) / (write + read),
+            "{:26} of by hand: write {:.2}, read {:.2}, both {:.2}",
+            "", ratios[0], ratios[1], ratios[2]
         );
     }
     Ok(())
 }
 
-fn by_hand(directory: &Path, memory: &mut [u8], objects: u64) -> Result<Seconds, Box<dyn Error>> {
-    let path = directory.join(format!("spill-floor-{}", std::process::id()));
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::DIRECT;
-    let file = open(&path, flags, Mode::RUSR | Mode::WUSR)?;
-    let per_object = (OBJECT / BLOCK) as u64;
-    let block = |at: u64| (at % per_object) as usize * BLOCK;
-    let started = Instant::now();
-    for at in 0..objects * per_object {
-        rustix::io::pwrite(&file, &memory[block(at)..block(at) + BLOCK], at * BLOCK as u64)?;
+impl Way {
+    fn by_hand(directory: &Path) -> Result<Way, Box<dyn Error>> {
+        let path = directory.join(format!("spill-floor-{}", std::process::id()));
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::DIRECT;
+        Ok(Way::ByHand { file: open(&path, flags, Mode::RUSR | Mode::WUSR)?, path })
     }
-    let write = started.elapsed().as_secs_f64();
-    let started = Instant::now();
-    for at in 0..objects * per_object {
-        rustix::io::pread(&file, &mut memory[block(at)..block(at) + BLOCK], at * BLOCK as u64)?;
+
+    fn spill(directory: &Path, shift: usize) -> Result<Way, Box<dyn Error>> {
+        let dir = Box::new(SpillDir::open(directory, u64::MAX, &SpillOptions::default())?);
+        Ok(Way::Spill { dir, shift })
     }
-    let read = started.elapsed().as_secs_f64();
-    unlink(&path)?;
-    Ok([write, read])
+
+    fn write(&self, memory: &[u8], number: u64) -> Result<(), Box<dyn Error>> {
+        match self {
+            Way::ByHand { file, .. } => {
+                for (offset, block) in offsets(number).zip(memory[..OBJECT].chunks(BLOCK)) {
+                    rustix::io::pwrite(file, block, offset)?;
+                }
+            }
+            Way::Spill { dir, shift } => {
+                dir.write(&key(number), &[&memory[*shift..*shift + OBJECT]])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, memory: &mut [u8], number: u64) -> Result<(), Box<dyn Error>> {
+        match self {
+            Way::ByHand { file, .. } => {
+                for (offset, block) in offsets(number).zip(memory[..OBJECT].chunks_mut(BLOCK)) {
+                    rustix::io::pread(file, block, offset)?;
+                }
+            }
+            Way::Spill { dir, shift } => {
+                dir.read_into(&key(number), 0, &mut memory[*shift..*shift + OBJECT])?;
+            }
+        }
+        Ok(())
+    }
 }
 
-fn spilled(directory: &Path, memory: &mut [u8], objects: u64) -> Result<Seconds, Box<dyn Error>> {
-    let dir = SpillDir::open(directory, u64::MAX, &SpillOptions::default())?;
-    let key = |number: u64| {
-        let mut key = [0; 20];
-        key[..8].copy_from_slice(&number.to_le_bytes());
-        key
-    };
-    let started = Instant::now();
-    for number in 0..objects {
-        dir.write(&key(number), &[memory])?;
+impl Drop for Way {
+    fn drop(&mut self) {
+        if let Way::ByHand { path, .. } = self {
+            let _ = unlink(&*path);
+        }
     }
-    let write = started.elapsed().as_secs_f64();
-    let started = Instant::now();
-    for number in 0..objects {
-        dir.read_into(&key(number), 0, memory)?;
-    }
-    Ok([write, started.elapsed().as_secs_f64()])
+}
+
+fn offsets(number: u64) -> impl Iterator<Item = u64> {
+    (number * OBJECT as u64..).step_by(BLOCK)
+}
+
+fn key(number: u64) -> [u8; 20] {
+    let mut key = [0; 20];
+    key[..8].copy_from_slice(&number.to_le_bytes());
+    key
 }
 
 fn fill_with_noise(memory: &mut [u8]) {

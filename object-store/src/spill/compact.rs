@@ -1,7 +1,8 @@
 //! Compaction of one directory, carried out as planned.
 
+use super::books::{Slot, Stored};
 use super::compaction::{CompactionLimits, CompactionStep, plan_compaction};
-use super::dir::{Slot, SpillDir, Stored};
+use super::dir::SpillDir;
 use super::error::SpillError;
 use super::file::SegmentFile;
 use super::placement::Claim;

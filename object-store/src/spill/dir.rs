@@ -3,6 +3,7 @@
 //! A lock guards the books ([`Placement`], the index of objects); no lock is held while the disk works, so
 //! any number of threads read and write at once, each writer in a segment of its own.
 
+use super::books::{Books, Failure, Slot, Stored};
 use super::buffer::BufferPool;
 use super::codec::{CodecAdvice, CodecChoice};
 use super::error::SpillError;
@@ -35,47 +36,6 @@ pub struct SpillDir {
     may_compress: bool,
     /// Last, so that files are closed before their folder goes.
     session: Session,
-}
-
-pub(super) struct Books {
-    pub(super) placement: Placement,
-    pub(super) files: HashMap<u64, Arc<SegmentFile>>,
-    pub(super) objects: HashMap<ObjectKey, Slot>,
-    codec: CodecChoice,
-    failure: Option<Failure>,
-    writers_count: usize,
-    next_sequence: u64,
-    pub(super) can_punch: bool,
-}
-
-impl Books {
-    /// Whether the object is still the one that was seen: not removed, nor removed and written again.
-    pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
-        match self.objects.get(key) {
-            Some(Slot::Stored(now)) => now.header.sequence == seen.header.sequence,
-            _ => false,
-        }
-    }
-}
-
-pub(super) enum Slot {
-    Writing,
-    Stored(Stored),
-}
-
-/// Where an object is.
-#[derive(Clone)]
-pub(super) struct Stored {
-    pub(super) segment: u64,
-    pub(super) offset: u64,
-    pub(super) header: Arc<Header>,
-}
-
-#[derive(Clone, Copy)]
-enum Failure {
-    Full,
-    Removed,
-    Io(Errno),
 }
 
 impl SpillDir {
@@ -376,26 +336,11 @@ impl SpillDir {
         let mut books = self.books();
         books.writers_count -= 1;
         books.objects.remove(key);
-        // A failed fsync is never tried again: the kernel has dropped the pages that it could not write.
-        books.failure = match error {
-            SpillError::NoSpace { .. } => Some(Failure::Full),
-            SpillError::Removed { .. } => Some(Failure::Removed),
-            // Descriptors and memory that are short now say nothing about the disk.
-            SpillError::Io { cause, .. } if is_of_process(cause) => books.failure,
-            SpillError::Io { cause, .. } | SpillError::ReadOnly { cause, .. } => {
-                Some(Failure::Io(cause.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)))
-            }
-            _ => books.failure,
-        };
+        books.failure = Failure::after(error).or(books.failure);
         let failure = books.failure;
         let fate = books.placement.abort(claim);
         self.carry_out(books, claim.segment, fate);
         // The space that the torn write gave back is not space for the next try.
         self.books().failure = failure;
     }
-}
-
-fn is_of_process(cause: &io::Error) -> bool {
-    let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(errno, None | Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN))
 }

@@ -43,6 +43,8 @@ mod read;
 
 mod options;
 
+mod books;
+
 mod dir;
 
 mod compact;

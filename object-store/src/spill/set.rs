@@ -4,9 +4,10 @@ use super::compact::Compacted;
 use super::dir::SpillDir;
 use super::error::SpillError;
 use super::options::{DirUsage, SpillOptions, Written};
+use crate::error::NoSpace;
 use crate::transfer::ObjectKey;
 use std::cmp::Reverse;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A directory and what it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl SpillSet {
         }
         let needed_bytes = parts.iter().map(|part| part.len() as u64).sum();
         let loads: Vec<(usize, u64)> = self.dirs.iter().map(SpillDir::load).collect();
-        let mut last = SpillError::Removed { path: Path::new("every spill directory").to_owned() };
+        let nowhere = NoSpace { needed_bytes, available_bytes: 0, place: "a set without directories" };
+        let mut last = SpillError::NoSpace { path: PathBuf::new(), cause: nowhere };
         for index in order(&loads, needed_bytes) {
             let Some(dir) = self.dirs.get(index) else { continue };
             match dir.write(key, parts) {

@@ -11,10 +11,12 @@ use std::io;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Blocks prepared ahead of the disk.
+/// Blocks copied or compressed ahead of the disk.
 const AHEAD_COUNT: usize = 1;
+/// Bytes copied and hashed in turn; they stay in the second-level cache.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
 /// An object in memory, in one or several parts.
 pub(crate) struct Parts<'a> {
@@ -37,6 +39,12 @@ impl<'a> Parts<'a> {
 
     pub(crate) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Where block `index` begins and how long it is.
+    fn block(&self, index: u64) -> (u64, usize) {
+        let start = index * u64::from(BLOCK_BYTES);
+        (start, self.len.saturating_sub(start).min(BLOCK_BYTES.into()) as usize)
     }
 
     /// Bytes `start..start + len`, if they lie in one part.
@@ -105,17 +113,29 @@ pub(crate) fn write_object(
         write(&[&head[..head_len], ready.as_ref().map_or(&[], |(ready, _)| ready.bytes())], offset)?;
         return Ok(disk_time);
     }
+    // What is written from where it lies needs no memory, so the disk need not wait for the hashes of it.
+    let ahead_count = if in_place(file, object, codec, 0).is_some() { count as usize } else { AHEAD_COUNT };
     header.blocks = thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Ready<'_>>(AHEAD_COUNT);
+        let (sender, receiver) = sync_channel::<Ready<'_>>(ahead_count);
         let helper = thread::Builder::new().name("spill-prepare".into()).spawn_scoped(scope, move || {
-            (0..count)
-                .map(|index| {
-                    let (ready, record) = prepare(file, pool, object, codec, index)?;
-                    // Nobody receives when a write failed: that error is the one to report.
-                    sender.send(ready).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
-                    Ok(record)
-                })
-                .collect::<io::Result<Box<[BlockRecord]>>>()
+            // Nobody receives when a write failed: that error is the one to report.
+            let send = |ready| sender.send(ready).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe));
+            let mut lying = Vec::new();
+            for index in 0..count {
+                match in_place(file, object, codec, index) {
+                    Some(bytes) => {
+                        send(Ready::InPlace(bytes))?;
+                        lying.push(Ok(bytes));
+                    }
+                    None => {
+                        let (ready, record) = prepare(file, pool, object, codec, index)?;
+                        send(ready)?;
+                        lying.push(Err(record));
+                    }
+                }
+            }
+            drop(sender);
+            Ok(lying.into_iter().map(|block| block.map_or_else(|record| record, record_of)).collect())
         })?;
         write_all(receiver, offset + header_bytes, &mut write)?;
         helper.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares blocks died")))
@@ -152,6 +172,12 @@ fn write_all(
     Ok(())
 }
 
+/// Block `index`, if it can be written from where it lies.
+fn in_place<'a>(file: &SegmentFile, object: &Parts<'a>, codec: Codec, index: u64) -> Option<&'a [u8]> {
+    let (start, len) = object.block(index);
+    object.slice(start, len).filter(|bytes| codec == Codec::Raw && file.device().takes(bytes))
+}
+
 fn prepare<'a>(
     file: &SegmentFile,
     pool: &'a BufferPool,
@@ -159,33 +185,40 @@ fn prepare<'a>(
     codec: Codec,
     index: u64,
 ) -> io::Result<(Ready<'a>, BlockRecord)> {
-    let start = index * u64::from(BLOCK_BYTES);
-    let len = object.len.saturating_sub(start).min(BLOCK_BYTES.into()) as usize;
-    let (ready, stored_len) = match object.slice(start, len) {
-        Some(bytes) if codec == Codec::Raw && file.device().takes(bytes) => (Ready::InPlace(bytes), len),
-        slice => {
-            let mut buffer = pool.take();
-            let packed_len = match (codec, slice) {
-                (Codec::Raw, _) => None,
-                (Codec::Lz4, Some(bytes)) => codec::compress(bytes, &mut buffer),
-                (Codec::Lz4, None) => {
-                    let mut raw = pool.take();
-                    object.gather(start, &mut raw[..len]);
-                    codec::compress(&raw[..len], &mut buffer)
-                }
-            };
-            // A block that saves no page is stored as it was.
-            let pages = |len: usize| len.div_ceil(ALIGN);
-            let stored_len = match packed_len.filter(|packed_len| pages(*packed_len) < pages(len)) {
-                Some(packed_len) => packed_len,
-                None => object.gather(start, &mut buffer[..len]),
-            };
-            let padded_len = stored_len.next_multiple_of(ALIGN);
-            buffer[stored_len..padded_len].fill(0);
-            (Ready::Copied(buffer, padded_len), stored_len)
+    if let Some(bytes) = in_place(file, object, codec, index) {
+        return Ok((Ready::InPlace(bytes), record_of(bytes)));
+    }
+    let (start, len) = object.block(index);
+    let mut buffer = pool.take();
+    let packed_len = match (codec, object.slice(start, len)) {
+        (Codec::Raw, _) => None,
+        (Codec::Lz4, Some(bytes)) => codec::compress(bytes, &mut buffer),
+        (Codec::Lz4, None) => {
+            let mut raw = pool.take();
+            object.gather(start, &mut raw[..len]);
+            codec::compress(&raw[..len], &mut buffer)
         }
     };
+    // A block that saves no page is stored as it was.
+    let pages = |len: usize| len.div_ceil(ALIGN);
+    let packed_len = packed_len.filter(|packed_len| pages(*packed_len) < pages(len));
+    let stored_len = packed_len.unwrap_or(len);
+    let padded_len = stored_len.next_multiple_of(ALIGN);
+    buffer[stored_len..padded_len].fill(0);
+    let mut hasher = Xxh3::new();
+    // Copied and hashed in turn, while the bytes are in the cache.
+    for at in (0..padded_len).step_by(PIECE_BYTES) {
+        let end = padded_len.min(at + PIECE_BYTES);
+        if packed_len.is_none() {
+            object.gather(start + at as u64, &mut buffer[at..end.min(len)]);
+        }
+        hasher.update(&buffer[at..end]);
+    }
     let stored_len = u32::try_from(stored_len).map_err(io::Error::other)?;
-    let record = BlockRecord { checksum: xxh3_64(ready.bytes()), stored_len };
-    Ok((ready, record))
+    Ok((Ready::Copied(buffer, padded_len), BlockRecord { checksum: hasher.digest(), stored_len }))
+}
+
+fn record_of(bytes: &[u8]) -> BlockRecord {
+    // No block is longer than a block.
+    BlockRecord { checksum: xxh3_64(bytes), stored_len: bytes.len() as u32 }
 }
