@@ -69,8 +69,10 @@ fn product(
     let mut order: Vec<usize> = (0..rank).collect();
     order.swap(rank - 2, rank - 1);
     let transposed = View::permute(&lowering.expr(right).shape.clone(), &order);
-    let gram = lowering.view(right, &transposed) == left && shape[rank - 1] <= GRAM_COLUMNS_MAX;
     let cut = Cut::choose(lowering, shape, depth, dtype);
+    // A task multiplies what it has read with its own transpose, so it must make the whole result.
+    let whole = cut.grid.axes[rank - 2..].iter().all(|axis| axis.count() <= 1);
+    let gram = whole && lowering.view(right, &transposed) == left && shape[rank - 1] <= GRAM_COLUMNS_MAX;
     let operands = match gram {
         true => vec![lowering.operand(right)?],
         false => vec![lowering.operand(left)?, lowering.operand(right)?],
