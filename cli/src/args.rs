@@ -19,7 +19,7 @@ pub struct Args {
 pub enum Command {
     /// Measure: each figure beside a floor from the same run.
     Bench {
-        /// Which bench; `all` for the table.
+        /// Which bench; `all` for those that take less than 20 seconds each (not gemm-std, svd).
         #[arg(default_value = "all")]
         name: String,
         /// One line of JSON each.
@@ -31,6 +31,9 @@ pub enum Command {
         /// A tenth of the work.
         #[arg(long)]
         quick: bool,
+        /// How much work a bench over tensors does: points, elements, chunks, or rows.
+        #[arg(long, value_name = "COUNT")]
+        size: Option<usize>,
     },
     /// The process that `bench coldstart` starts.
     #[command(hide = true)]

@@ -41,3 +41,18 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     }
     Ok(Duration::from_nanos(total))
 }
+
+/// Forgets the most memory that this process had.
+pub fn reset_peak() -> Result<()> {
+    // The kernel's number for "set the peak to what there is now".
+    std::fs::write("/proc/self/clear_refs", "5").context("/proc/self/clear_refs")
+}
+
+/// The most memory this process had since [`reset_peak`], in bytes.
+pub fn peak_bytes() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").context("/proc/self/status")?;
+    let line =
+        text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
+    let kib: u64 = line.split_whitespace().next().context("VmHWM has no value")?.parse()?;
+    Ok(kib << 10)
+}

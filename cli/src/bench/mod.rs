@@ -9,6 +9,8 @@ mod objects;
 mod statistics;
 mod system;
 mod tasks;
+mod tensor_floors;
+mod tensors;
 
 pub use floors::serve as serve_floor;
 pub use system::first_result;
@@ -24,6 +26,8 @@ pub struct Options {
     pub embedded: bool,
     /// A tenth of the work, for a quick look.
     pub quick: bool,
+    /// The size of a bench that has one.
+    pub size: usize,
 }
 
 /// One figure.
@@ -51,25 +55,66 @@ struct Entry {
     bench: Bench,
     must: &'static str,
     aim: &'static str,
+    /// Whether it is quick enough for `all`.
+    in_all: bool,
+    /// How much work, where that can be chosen.
+    size: Option<Size>,
+}
+
+/// How much work a bench does if nobody says.
+#[derive(Clone, Copy)]
+struct Size {
+    full: usize,
+    quick: usize,
 }
 
 const BENCHES: &[Entry] = &[
-    Entry { name: "task-latency", bench: tasks::latency, must: "<= 30, ratio <= 3", aim: "<= 5" },
-    Entry { name: "task-throughput", bench: tasks::throughput, must: ">= 400 000", aim: ">= 1 500 000" },
-    Entry { name: "task-backlog", bench: tasks::backlog, must: "<= 400", aim: "<= 200" },
-    Entry { name: "chain", bench: tasks::chain, must: "<= 20", aim: "<= 5" },
-    Entry { name: "fan", bench: tasks::fan, must: "<= 50", aim: "<= 15" },
-    Entry { name: "object-small", bench: objects::small, must: "<= 5, get <= 3", aim: "<= 2, get <= 1" },
-    Entry { name: "object-large", bench: objects::large, must: "ratio >= 0.8", aim: ">= 0.95" },
-    Entry { name: "transfer", bench: objects::transfer, must: "ratio >= 0.6", aim: ">= 0.9" },
-    Entry {
-        name: "coldstart",
-        bench: system::coldstart,
-        must: "<= 150, embedded <= 20",
-        aim: "<= 50, embedded 5",
-    },
-    Entry { name: "idle", bench: system::idle, must: "<= 30", aim: "<= 15" },
+    row("task-latency", tasks::latency, "<= 30, ratio <= 3", "<= 5"),
+    row("task-throughput", tasks::throughput, ">= 400 000", ">= 1 500 000"),
+    row("task-backlog", tasks::backlog, "<= 400", "<= 200"),
+    row("chain", tasks::chain, "<= 20", "<= 5"),
+    row("fan", tasks::fan, "<= 50", "<= 15"),
+    row("object-small", objects::small, "<= 5, get <= 3", "<= 2, get <= 1"),
+    row("object-large", objects::large, "ratio >= 0.8", ">= 0.95"),
+    row("transfer", objects::transfer, "ratio >= 0.6", ">= 0.9"),
+    row("coldstart", system::coldstart, "<= 150, embedded <= 20", "<= 50, embedded 5"),
+    row("idle", system::idle, "<= 30", "<= 15"),
+    row("pi", tensors::pi, "ratio >= 0.25", ">= 0.7").sized(1_000_000_000, 100_000_000),
+    row("axpb", tensors::axpb, "ratio >= 0.7", ">= 0.95").sized(1_000_000_000, 100_000_000),
+    row("small-chunks", tensors::small_chunks, ">= 100 000", ">= 500 000").sized(100_000, 10_000),
+    row("plan", tensors::plan, "<= 3, <= 500 B/chunk", "<= 1").sized(1_000_000, 100_000),
+    row("gemm-std", tensors::gemm_std, "ratio >= 0.7", ">= 0.95").sized(10_000, 3_000).apart(),
+    row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
+
+const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {
+    Entry { name, bench, must, aim, in_all: true, size: None }
+}
+
+impl Entry {
+    const fn sized(self, full: usize, quick: usize) -> Entry {
+        Entry { size: Some(Size { full, quick }), ..self }
+    }
+
+    /// Not part of `all`: it takes longer than 20 seconds.
+    const fn apart(self) -> Entry {
+        Entry { in_all: false, ..self }
+    }
+
+    /// The options with a size that this bench can do.
+    fn options(&self, options: Options, size: Option<usize>) -> Result<Options> {
+        match (size, self.size) {
+            (Some(0), _) => bail!("--size 0: nothing to measure"),
+            (Some(_), None) => bail!("--size: the bench {} has no size", self.name),
+            (Some(size), Some(_)) => Ok(Options { size, ..options }),
+            (None, Some(default)) => {
+                let size = if options.quick { default.quick } else { default.full };
+                Ok(Options { size, ..options })
+            }
+            (None, None) => Ok(options),
+        }
+    }
+}
 
 impl Measurement {
     /// A figure with its floor.
@@ -96,9 +141,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// An unknown name, or whatever went wrong in a bench.
-pub fn run(name: &str, options: Options, json: bool) -> Result<()> {
+pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Result<()> {
     let mut rows: Vec<(&Entry, Options)> = Vec::new();
-    for entry in BENCHES.iter().filter(|e| name == "all" || e.name == name) {
+    for entry in BENCHES.iter().filter(|e| (name == "all" && e.in_all) || e.name == name) {
+        let options = entry.options(options, size)?;
         rows.push((entry, options));
         if name == "all" && entry.name == "task-throughput" {
             rows.push((entry, Options { embedded: true, ..options }));

@@ -1,129 +1,195 @@
-//! The headline jobs beside what they would cost by hand, in the same run: value and floor.
+//! Tensors: the headline jobs beside the same work by hand, on the same number of threads, in turn.
 //!
-//! `cargo run --release -p tharsis-numeric --example headline -- pi 1000000000`. Jobs: `pi`, `axpb`, `arange`, `small-chunks`, `plan`,
-//! `gemm-std`, `svd` (rows of 32).
+//! They run on threads of this process with or without `--embedded`: the tensor engine has no other place yet. Every job
+//! checks its result, so that no figure stands for wrong numbers.
 
-mod floors;
-
+use super::statistics::median;
+use super::{Measurement, Options, memory, tensor_floors as floors};
+use anyhow::{Result, bail};
 use std::time::Instant;
-use tharsis_graph::Executor;
+use tharsis_graph::{Executor, Metrics};
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Chunks, LocalExecutor, Result, Tensor, arange, execute};
+use tharsis_numeric::{Chunks, LocalExecutor, Tensor, arange, execute};
 
+/// Threads of job and floor: as many as the reference machine has cores.
 const THREADS: usize = 2;
 const ROUNDS: usize = 3;
+const PI_MEMORY_BYTES: u64 = 200_000_000;
+const MEMORY_BYTES: u64 = 1_000_000_000;
+/// Elements of a small chunk.
+const SMALL_ELEMENTS: usize = 16;
+/// Rows and columns of the floor of products; larger ones are not faster by hand.
+const GEMM_FLOOR_N: usize = 2048;
+/// Columns of a tall matrix.
+const TALL_COLUMNS: usize = 32;
+/// What singular vectors and values must multiply back to, in units of the input.
+const TALL_ERROR_MAX: f64 = 1e-12;
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let job = args.next().unwrap_or_else(|| "pi".to_owned());
-    let n: usize = args.next().map_or(Ok(100_000_000), |text| text.parse())?;
-    match job.as_str() {
-        "pi" => compare(&job, 200 << 20, || pi(n), || floors::pi(n as u64, THREADS))?,
-        "axpb" => {
-            compare(&job, 1 << 30, || axpb(default_rng(1).random(&[n])?), || floors::axpb(n as u64, THREADS))?
-        }
-        "arange" => compare(&job, 1 << 30, || axpb(arange(n)?), || floors::axpb_arange(n as u64, THREADS))?,
-        "small-chunks" => small_chunks(n)?,
-        "plan" => plan(n)?,
-        "gemm-std" => gemm_std(n)?,
-        "svd" => compare(&job, 1 << 30, || svd(n), || floors::svd(n, THREADS).unwrap_or(f64::NAN))?,
-        other => return Err(format!("no job named {other}").into()),
-    }
-    Ok(())
+/// Random points in a square, and how many of them are in the circle.
+pub fn pi(options: &Options) -> Result<Measurement> {
+    let n = options.size;
+    let side = compare(PI_MEMORY_BYTES, || count_inside(n), || floors::pi(n as u64, THREADS))?;
+    // Six deviations of the number of hits.
+    let found = 4.0 * side.value / n as f64;
+    expect(found, std::f64::consts::PI, 10.0 / (n as f64).sqrt())?;
+    Ok(side.measurement("pi", n as f64 / 1e6, "Mpoints/s"))
 }
 
-fn pi(points: usize) -> Result<Tensor> {
+/// `((x + 1) * 2).sum()` of random numbers, and of a range.
+pub fn axpb(options: &Options) -> Result<Measurement> {
+    let n = options.size;
+    let random = || scaled_sum(&default_rng(1).random(&[n])?);
+    let side = compare(MEMORY_BYTES, random, || floors::axpb(n as u64, THREADS))?;
+    expect(side.value / n as f64, 3.0, 4.0 / (n as f64).sqrt())?;
+    let range = compare(MEMORY_BYTES, || scaled_sum(&arange(n)?), || floors::axpb_arange(n as u64, THREADS))?;
+    expect(range.value / n as f64, n as f64 + 1.0, 1e-12 * n as f64)?;
+    let measured = side.measurement("axpb", n as f64 / 1e6, "Melements/s");
+    Ok(measured.with("range_ratio", range.floor_s / range.ours_s).with("range_peak_mb", range.peak_mb))
+}
+
+/// Sums of small chunks, added in pairs first.
+pub fn small_chunks(options: &Options) -> Result<Measurement> {
+    let chunks = options.size;
+    let executor = LocalExecutor::sized(THREADS, 4 * MEMORY_BYTES);
+    let operand =
+        |seed| default_rng(seed).random(&[chunks * SMALL_ELEMENTS])?.rechunk(Chunks::Each(SMALL_ELEMENTS));
+    let (x, y) = (operand(1)?, operand(2)?);
+    let mut rates = Vec::new();
+    let mut tasks = 0;
+    memory::reset_peak()?;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        let (results, metrics) = execute(&[&(&x + &y)?.sum(())?], &executor)?;
+        rates.push(chunks as f64 / started.elapsed().as_secs_f64());
+        let n = (chunks * SMALL_ELEMENTS) as f64;
+        expect(results[0].item()?.to_f64() / n, 1.0, 4.0 / n.sqrt())?;
+        tasks = metrics.tasks;
+    }
+    Ok(Measurement::new("small-chunks", median(&mut rates), "chunks/s", 0.0)
+        .with("tasks", tasks as f64)
+        .with("peak_mb", memory::peak_bytes()? as f64 / 1e6))
+}
+
+/// A graph of many chunks, planned and not run.
+pub fn plan(options: &Options) -> Result<Measurement> {
+    let chunks = options.size;
+    let executor = LocalExecutor::sized(THREADS, 16 * MEMORY_BYTES);
+    let x = default_rng(1).random(&[chunks, 1000])?.rechunk(Chunks::PerAxis(vec![1, 1000]))?;
+    let y = (&x + &x.mean(1)?.expand_dims(1)?)?.sum(())?;
+    let (mut seconds, mut per_chunk, mut tasks) = (Vec::new(), 0.0, 0);
+    for _ in 0..ROUNDS {
+        crate::allocator::give_back();
+        let before = memory::pss_bytes(std::process::id())?;
+        memory::reset_peak()?;
+        let started = Instant::now();
+        let job = tharsis_graph::plan(&[y.node().clone()], executor.limits())?;
+        seconds.push(started.elapsed().as_secs_f64());
+        tasks = job.schedule.order.len();
+        per_chunk = memory::peak_bytes()?.saturating_sub(before) as f64 / chunks as f64;
+    }
+    Ok(Measurement::new("plan", median(&mut seconds), "s", 0.0)
+        .with("tasks", tasks as f64)
+        .with("peak_bytes_per_chunk", per_chunk))
+}
+
+/// `(a.dot(a.T) - a).std()` of a random matrix; the floor is one product on each thread.
+pub fn gemm_std(options: &Options) -> Result<Measurement> {
+    let n = options.size;
+    let (floor, _) = floors::gemm(GEMM_FLOOR_N, THREADS);
+    let executor = LocalExecutor::sized(THREADS, MEMORY_BYTES);
+    let a = default_rng(7).random(&[n, n])?;
+    crate::allocator::give_back();
+    memory::reset_peak()?;
+    let started = Instant::now();
+    let spread = (a.dot(&a.t()?)? - &a)?.std(())?;
+    let (results, metrics) = execute(&[&spread], &executor)?;
+    let rate = 2.0 * (n as f64).powi(3) / started.elapsed().as_secs_f64() / 1e9;
+    let found = results[0].item()?.to_f64();
+    // Variance n * 7/144 off the diagonal; the n entries on it are larger by n/12, which adds n * 1/144.
+    let expected = (n as f64 / 18.0).sqrt();
+    expect(found, expected, 0.1 * expected)?;
+    Ok(Measurement::new("gemm-std", rate, "GFLOP/s", floor)
+        .with("n", n as f64)
+        .with("bound_mb", metrics.bound_bytes as f64 / 1e6)
+        .with("peak_mb", memory::peak_bytes()? as f64 / 1e6))
+}
+
+/// Singular vectors and values of a tall matrix, multiplied and compared with it.
+pub fn svd(options: &Options) -> Result<Measurement> {
+    let rows = options.size;
+    let job = || largest_difference(rows);
+    let side = compare(MEMORY_BYTES, job, || floors::svd(rows, THREADS).unwrap_or(f64::NAN))?;
+    expect(side.value, 0.0, TALL_ERROR_MAX)?;
+    let error = side.value;
+    Ok(side.measurement("svd", rows as f64 / 1e6, "Mrows/s").with("error", error))
+}
+
+fn count_inside(points: usize) -> tharsis_numeric::Result<Tensor> {
     let x = default_rng(42).random(&[points, 2])?;
     (&x * &x)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())
 }
 
-fn axpb(x: Tensor) -> Result<Tensor> {
+fn scaled_sum(x: &Tensor) -> tharsis_numeric::Result<Tensor> {
     ((x + 1.0)? * 2.0)?.sum(())
 }
 
-/// The largest difference between a matrix of 32 columns and what its singular vectors and values multiply back to.
-fn svd(rows: usize) -> Result<Tensor> {
-    let x = default_rng(3).random(&[rows, 32])?;
+fn largest_difference(rows: usize) -> tharsis_numeric::Result<Tensor> {
+    let x = default_rng(3).random(&[rows, TALL_COLUMNS])?;
     let (u, s, vt) = x.svd()?;
     ((u * s)?.matmul(&vt)? - x)?.abs()?.max(())
 }
 
-/// Runs job and floor in turn and prints the median of each.
-fn compare(name: &str, memory: u64, job: impl Fn() -> Result<Tensor>, floor: impl Fn() -> f64) -> Result<()> {
-    let executor = LocalExecutor::sized(THREADS, memory);
+/// A job beside the same by hand.
+struct SideBySide {
+    value: f64,
+    ours_s: f64,
+    floor_s: f64,
+    /// Of this process while the job ran.
+    peak_mb: f64,
+    metrics: Metrics,
+}
+
+impl SideBySide {
+    /// `work` per second.
+    fn measurement(self, name: &str, work: f64, unit: &'static str) -> Measurement {
+        Measurement::new(name, work / self.ours_s, unit, work / self.floor_s)
+            .with("seconds", self.ours_s)
+            .with("tasks", self.metrics.tasks as f64)
+            .with("bound_mb", self.metrics.bound_bytes as f64 / 1e6)
+            .with("peak_mb", self.peak_mb)
+    }
+}
+
+/// Runs job and floor in turn and takes the median of each.
+fn compare(
+    memory_bytes: u64,
+    job: impl Fn() -> tharsis_numeric::Result<Tensor>,
+    floor: impl Fn() -> f64,
+) -> Result<SideBySide> {
+    let executor = LocalExecutor::sized(THREADS, memory_bytes);
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
+    let (mut value, mut peak_bytes, mut metrics) = (f64::NAN, 0, Metrics::default());
     for _ in 0..ROUNDS {
+        // What the floor left with the allocator is not the job's.
+        crate::allocator::give_back();
+        memory::reset_peak()?;
         let started = Instant::now();
-        let (results, metrics) = execute(&[&job()?], &executor)?;
+        let (results, took) = execute(&[&job()?], &executor)?;
         ours.push(started.elapsed().as_secs_f64());
+        peak_bytes = memory::peak_bytes()?.max(peak_bytes);
+        value = results[0].item()?.to_f64();
+        metrics = took;
         let started = Instant::now();
-        let by_hand = floor();
+        std::hint::black_box(floor());
         floors.push(started.elapsed().as_secs_f64());
-        let value = if results[0].size() == 1 { results[0].item()?.to_f64() } else { f64::NAN };
-        println!(
-            "{name}: {value} by hand {by_hand}; {} tasks, peak {} of bound {} bytes",
-            metrics.tasks, metrics.peak_bytes, metrics.bound_bytes
-        );
     }
-    let (ours, floor) = (median(ours), median(floors));
-    println!("{name}: {ours:.3} s, floor {floor:.3} s, floor/value {:.2}", floor / ours);
-    Ok(())
+    let (ours_s, floor_s) = (median(&mut ours), median(&mut floors));
+    Ok(SideBySide { value, ours_s, floor_s, peak_mb: peak_bytes as f64 / 1e6, metrics })
 }
 
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
-}
-
-fn small_chunks(chunks: usize) -> Result<()> {
-    let executor = LocalExecutor::sized(THREADS, 4 << 30);
-    let x = default_rng(1).random(&[chunks * 16])?.rechunk(Chunks::Each(16))?;
-    let y = default_rng(2).random(&[chunks * 16])?.rechunk(Chunks::Each(16))?;
-    for _ in 0..ROUNDS {
-        let started = Instant::now();
-        let (_, metrics) = execute(&[&(&x + &y)?.sum(())?], &executor)?;
-        let seconds = started.elapsed().as_secs_f64();
-        println!(
-            "small-chunks: {} tasks, {:.3} s, {:.0} chunks/s",
-            metrics.tasks,
-            seconds,
-            chunks as f64 / seconds
-        );
+fn expect(found: f64, expected: f64, tolerance: f64) -> Result<()> {
+    if (found - expected).abs() <= tolerance {
+        return Ok(());
     }
-    Ok(())
-}
-
-fn plan(chunks: usize) -> Result<()> {
-    let executor = LocalExecutor::sized(THREADS, 16 << 30);
-    let x = default_rng(1).random(&[chunks, 1000])?.rechunk(Chunks::PerAxis(vec![1, 1000]))?;
-    let y = (&x + &x.mean(1)?.expand_dims(1)?)?.sum(())?;
-    for _ in 0..ROUNDS {
-        let started = Instant::now();
-        let job = tharsis_graph::plan(&[y.node().clone()], executor.limits())
-            .map_err(tharsis_numeric::Error::here)?;
-        println!("plan: {} tasks, {:.3} s", job.schedule.order.len(), started.elapsed().as_secs_f64());
-    }
-    Ok(())
-}
-
-fn gemm_std(n: usize) -> Result<()> {
-    let (rate, small) = floors::gemm(2048, THREADS);
-    println!(
-        "floor: one product of n = 2048 on each of {THREADS} threads, {rate:.1} GFLOP/s together ({small:.3} s)"
-    );
-    let executor = LocalExecutor::sized(THREADS, 1 << 30);
-    let a = default_rng(7).random(&[n, n])?;
-    let started = Instant::now();
-    let spread = (a.dot(&a.t()?)? - &a)?.std(())?;
-    let (results, metrics) = execute(&[&spread], &executor)?;
-    let seconds = started.elapsed().as_secs_f64();
-    let ours = 2.0 * (n as f64).powi(3) / seconds / 1e9;
-    println!(
-        "gemm-std: {:?} in {seconds:.2} s, {ours:.1} GFLOP/s, value/floor {:.2}; peak {} of bound {} bytes",
-        results[0].item()?,
-        ours / rate,
-        metrics.peak_bytes,
-        metrics.bound_bytes
-    );
-    Ok(())
+    bail!("the result is {found}, expected {expected} within {tolerance}")
 }
