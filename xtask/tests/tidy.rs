@@ -11,7 +11,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("protos", &["tharsis-types"]),
     ("object-store", &["tharsis-types"]),
     ("gcs", &["tharsis-protos", "tharsis-types"]),
+    ("graph", &["tharsis-kernels"]),
+    ("kernels", &[]),
     ("macros", &[]),
+    ("numeric", &["tharsis-graph", "tharsis-kernels"]),
     ("remote", &["tharsis-macros", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
     ("raylet", &["tharsis-core", "tharsis-gcs", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
 ];
@@ -20,6 +23,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("types", &["tokio", "tonic", "prost", "arrow-array", "rustix"]),
     ("core", &["tokio", "tonic", "prost", "rustix", "parking_lot"]),
+    ("kernels", &["tokio", "rustix"]),
+    ("graph", &["tokio", "rustix"]),
     ("object-store", &["tokio", "tonic", "prost"]),
     ("remote", &["tonic", "prost", "tharsis-core", "tharsis-gcs", "tharsis-raylet"]),
     ("raylet", &["etcd-client", "arrow-array", "ndarray"]),
