@@ -14,6 +14,7 @@ pub struct Slab<T> {
     /// Pages with room; the last is tried first. May hold pages that have filled up since.
     roomy: Vec<u32>,
     /// Pages that have emptied.
+    #[allow(clippy::vec_box, reason = "pages go to and fro between the lists without being copied")]
     spare: Vec<Box<Page<T>>>,
     len: usize,
 }

@@ -117,6 +117,17 @@ impl Owner {
         self.lease_done(now, ended.lease, slot, ended.run_ns);
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
+            DoneOutcome::Failed { failure, .. } if self.tasks.get(slot).is_some_and(|t| t.cancelled) => {
+                // However it ended: with its worker, or because a child that was cancelled along failed it first.
+                let failure = match failure.kind {
+                    FailureKind::Cancelled => failure,
+                    _ => Arc::new(
+                        Failure::new(FailureKind::Cancelled, "cancelled").because((*failure).clone()),
+                    ),
+                };
+                let failure = self.located_failure(slot, &failure, ended.node);
+                self.fail(slot, &failure, out);
+            }
             DoneOutcome::Failed { error_type, failure } => {
                 let retry = match failure.kind {
                     FailureKind::UserError => {
