@@ -12,7 +12,7 @@
 //! but speed.
 
 use crate::error::{StoreError, check_range};
-use crate::map::ArenaMap;
+use crate::map::{ArenaMap, PLACE};
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
@@ -27,7 +27,6 @@ pub const ARENA_UNIT_BYTES: u64 = 2 << 20;
 pub const ARENA_BYTES_MAX: u64 = 1 << 45;
 
 const SHMEM_HUGE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-const PLACE: &str = "the object arena";
 
 /// The memory that object bytes live in.
 pub struct Arena {

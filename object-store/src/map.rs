@@ -33,9 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Pages made per system call: short enough that signals do not make it start over for ever.
 const STEP_BYTES: u64 = 64 << 20;
-/// Pages that exist are entered into the page tables for reading from this size on; below, faults cost less than the call.
-const POPULATE_READ_BYTES_MIN: u64 = 1 << 20;
-const PLACE: &str = "the object arena";
+pub(crate) const PLACE: &str = "the object arena";
 
 /// Two mappings of a whole arena: one to read, one to write.
 pub struct ArenaMap {
@@ -170,19 +168,6 @@ impl ArenaMap {
         lock(&self.made).remove(start, end);
     }
 
-    /// Fills the page tables for a range about to be read; worth it for large ranges only.
-    ///
-    /// # Errors
-    /// `OutOfBounds`. That a kernel cannot do it is no error.
-    pub fn populate_read(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range(PLACE, self.len, offset, len)?;
-        if POPULATE_READ_BYTES_MIN <= len {
-            let start = offset - offset % self.page_bytes;
-            let _ = self.advise(self.to_read, start, offset + len - start, Advice::LinuxPopulateRead);
-        }
-        Ok(())
-    }
-
     /// The bytes of a sealed range.
     ///
     /// # Errors
@@ -263,7 +248,7 @@ impl ArenaMap {
 
     fn advise(&self, base: NonNull<u8>, offset: u64, len: u64, advice: Advice) -> rustix::io::Result<()> {
         debug_assert!(
-            matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite),
+            matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateWrite),
             "only advice that leaves the contents alone"
         );
         debug_assert!(base == self.to_read || base == self.to_write, "one of our mappings");

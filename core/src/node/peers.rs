@@ -27,6 +27,7 @@ impl Node {
             return;
         }
         self.links.insert(member.node, Link::default());
+        self.owner.node_joined(member.node);
         self.view.joined(member.clone());
         let waiting = self.strangers.remove(&member.node).unwrap_or_default();
         waiting.messages.into_iter().for_each(|message| self.send(member.node, message));

@@ -74,6 +74,11 @@ impl Owner {
         links.map_or(&[], |l| &l.copies)
     }
 
+    /// A node is there after all, if it was given up because news of it were late.
+    pub fn node_joined(&mut self, node: NodeId) {
+        self.gone.remove(&node);
+    }
+
     /// Whether a node has died.
     #[must_use]
     pub fn is_gone(&self, node: NodeId) -> bool {
