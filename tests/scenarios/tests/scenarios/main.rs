@@ -16,14 +16,11 @@ mod values;
 
 use std::process::ExitCode;
 
-/// Trials that fail as yet, and why.
-const NOT_YET: &[(&str, &str)] = &[];
-
 #[tharsis::main]
 fn main() -> ExitCode {
     if let Some(outcome) = ends::run_as_driver() {
         return outcome;
     }
     let all = [values::ALL, references::ALL, scheduling::ALL, bad_input::ALL, store_socket::ALL, ends::ALL];
-    tharsis_scenarios::run(&all, NOT_YET)
+    tharsis_scenarios::run(&all)
 }
