@@ -286,6 +286,10 @@ impl Op {
             Self::Delete(_) | Self::Get(_) | Self::Range(_) => None,
         }
     }
+
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self, Self::Get(_) | Self::Range(_))
+    }
 }
 
 impl WatchEvent {

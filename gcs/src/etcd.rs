@@ -3,17 +3,22 @@
 //! All keys are under `/tharsis/<cluster>/`. Revisions are etcd's own, so they also count what others do there.
 //! Leases are in whole seconds, rounded up; etcd has a lower bound of its own.
 //!
+//! A request that surely had no effect is made again within its deadline (`etcd/attempts.rs`).
+//!
 //! Nothing here falls back to another store: an etcd that cannot be used is an error with its cause.
 //!
 //! A watch is asked of etcd from one revision earlier than wanted, and that revision is left out again. Compaction
 //! at revision R may drop a deletion made by R itself, which a watch from R would then miss without a word;
 //! from R - 1 it is told that the history is gone.
 
+mod attempts;
+
 use crate::backend::{
     Answer, Backend, Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult, Watch, WatchEvent,
     WatchItem, check_ttl,
 };
 use crate::error::{StoreError, chain};
+use attempts::{Repeat, attempt, store_error};
 use etcd_client as etcd;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -91,18 +96,19 @@ impl Etcd {
         Ok(Self { client, endpoints: options.endpoints, prefix, closed: watch::Sender::new(false) })
     }
 
-    async fn within<T>(
+    async fn within<T, F>(
         &self,
         what: &'static str,
-        answer: impl Future<Output = Result<T, etcd::Error>>,
-    ) -> Result<T, StoreError> {
+        repeat: Repeat,
+        ask: impl Fn() -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, etcd::Error>>,
+    {
         if *self.closed.borrow() {
             return Err(StoreError::Closed);
         }
-        match tokio::time::timeout(OPERATION_DEADLINE, answer).await {
-            Ok(answer) => answer.map_err(|error| store_error(what, &error)),
-            Err(_) => Err(StoreError::Deadline { what, deadline: OPERATION_DEADLINE }),
-        }
+        attempt(what, OPERATION_DEADLINE, repeat, ask).await
     }
 
     fn outer(&self, key: &[u8]) -> Vec<u8> {
@@ -180,8 +186,14 @@ impl Etcd {
         if !txn.failure.is_empty() {
             request = request.or_else(txn.failure.iter().map(|op| self.op(op)).collect::<Vec<_>>());
         }
-        let mut kv = self.client.kv_client().max_decoding_message_size(4 * MESSAGE_BYTES_MAX);
-        let done = match self.within("transaction", kv.txn(request)).await {
+        let only_reads = txn.success.iter().chain(&txn.failure).all(Op::is_read);
+        let repeat = if only_reads { Repeat::Always } else { Repeat::Unsent };
+        let ask = || {
+            let mut kv = self.client.kv_client().max_decoding_message_size(4 * MESSAGE_BYTES_MAX);
+            let request = request.clone();
+            async move { kv.txn(request).await }
+        };
+        let done = match self.within("transaction", repeat, ask).await {
             Err(StoreError::LeaseNotFound { .. }) => {
                 let lease =
                     txn.success.iter().chain(&txn.failure).find_map(Op::lease).map_or(0, |lease| lease.0);
@@ -200,8 +212,12 @@ impl Etcd {
         let from = from.max(1);
         let start = signed((from - 1).max(1));
         let options = etcd::WatchOptions::new().with_prefix().with_start_revision(start);
-        let mut client = self.client.watch_client();
-        let stream = self.within("watch", client.watch(self.outer(&prefix), Some(options))).await?;
+        let ask = || {
+            let (mut client, key, options) =
+                (self.client.watch_client(), self.outer(&prefix), options.clone());
+            async move { client.watch(key, Some(options)).await }
+        };
+        let stream = self.within("watch", Repeat::Always, ask).await?;
         let watcher = Watcher {
             stream,
             prefix_bytes: self.prefix.len(),
@@ -227,16 +243,22 @@ impl Backend for Etcd {
         Box::pin(async move {
             check_ttl(ttl)?;
             let seconds = i64::try_from(ttl.as_millis().div_ceil(1000)).unwrap_or(i64::MAX);
-            let mut client = self.client.lease_client();
-            let granted = self.within("grant of a lease", client.grant(seconds, None)).await?;
+            let ask = || {
+                let mut client = self.client.lease_client();
+                async move { client.grant(seconds, None).await }
+            };
+            let granted = self.within("grant of a lease", Repeat::Unsent, ask).await?;
             Ok((StoreLease(unsigned(granted.id())), Duration::from_secs(unsigned(granted.ttl()))))
         })
     }
 
     fn lease_keep_alive(&self, lease: StoreLease) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut client = self.client.lease_client();
-            match self.within("renewal of a lease", client.keep_alive(signed(lease.0))).await {
+            let ask = || {
+                let mut client = self.client.lease_client();
+                async move { client.keep_alive(signed(lease.0)).await }
+            };
+            match self.within("renewal of a lease", Repeat::Always, ask).await {
                 Err(StoreError::LeaseNotFound { .. }) => Err(StoreError::LeaseNotFound { lease: lease.0 }),
                 other => other.map(drop),
             }
@@ -245,8 +267,11 @@ impl Backend for Etcd {
 
     fn lease_revoke(&self, lease: StoreLease) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut client = self.client.lease_client();
-            match self.within("end of a lease", client.revoke(signed(lease.0))).await {
+            let ask = || {
+                let mut client = self.client.lease_client();
+                async move { client.revoke(signed(lease.0)).await }
+            };
+            match self.within("end of a lease", Repeat::Unsent, ask).await {
                 Err(StoreError::LeaseNotFound { .. }) => Err(StoreError::LeaseNotFound { lease: lease.0 }),
                 other => other.map(drop),
             }
@@ -383,11 +408,12 @@ async fn open(options: &EtcdOptions) -> Result<etcd::Client, String> {
     if let Some(tls) = &options.tls {
         settings = settings.with_tls(certificates(tls));
     }
-    let client =
-        etcd::Client::connect(&options.endpoints, Some(settings)).await.map_err(|error| cause_of(&error))?;
-    let read = client.kv_client().get(format!("/tharsis/{}/", options.cluster), None).await;
-    read.map_err(|error| cause_of(&error))?;
-    Ok(client)
+    let ask = async || {
+        let client = etcd::Client::connect(&options.endpoints, Some(settings.clone())).await?;
+        client.kv_client().get(format!("/tharsis/{}/", options.cluster), None).await?;
+        Ok(client)
+    };
+    attempt("first read", OPERATION_DEADLINE, Repeat::Always, ask).await.map_err(|error| error.to_string())
 }
 
 /// Connects to one server and lets go again; the error names it and says why.
@@ -426,25 +452,6 @@ fn check_schemes(options: &EtcdOptions) -> Result<(), String> {
         let reason = if options.tls.is_some() { "with certificates" } else { "without certificates" };
         Err(format!("{endpoint}: {reason}, the endpoint must begin with {wanted}"))
     })
-}
-
-fn store_error(what: &'static str, error: &etcd::Error) -> StoreError {
-    if let etcd::Error::LeaseKeepAliveError(_) = error {
-        return StoreError::LeaseNotFound { lease: 0 };
-    }
-    let cause = cause_of(error);
-    if cause.contains("requested lease not found") {
-        return StoreError::LeaseNotFound { lease: 0 };
-    }
-    StoreError::Unavailable { what, cause }
-}
-
-fn cause_of(error: &etcd::Error) -> String {
-    match error {
-        etcd::Error::GRpcStatus(status) => chain(status),
-        etcd::Error::TransportError(error) => chain(error),
-        other => chain(other),
-    }
 }
 
 /// The first key after all keys that begin with `prefix`.

@@ -278,6 +278,7 @@ async fn without_a_quorum_nothing_is_written_or_read_and_it_comes_back_alone() {
         assert!(error.is_transient(), "{error}");
         assert!(begin.elapsed() < Duration::from_secs(10), "{error}");
     }
+    // Reads look for a server that answers, so that the caller needs no patience once there is a quorum.
     trio.start_again(0);
     trio.start_again(1);
     trio.await_quorum().await;
@@ -286,6 +287,26 @@ async fn without_a_quorum_nothing_is_written_or_read_and_it_comes_back_alone() {
         assert!(error.is_transient() && Instant::now() < end, "{error}");
     }
     assert!(value(&store, "a").await.is_some());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn with_one_server_down_every_request_finds_another() {
+    let mut trio = EtcdTrio::start().await;
+    let options = EtcdOptions { endpoints: trio.endpoints(), ..etcd("", "c") };
+    let store = Etcd::connect(options.clone()).await.unwrap();
+    store.txn(put("a", "0")).await.unwrap();
+    trio.kill(2);
+    trio.await_quorum().await;
+    for round in 1..=50 {
+        store.txn(put("a", &round.to_string())).await.unwrap();
+        assert_eq!(value(&store, "a").await, Some(round.to_string()));
+        let (lease, _) = store.lease_grant(Duration::from_secs(9)).await.unwrap();
+        store.lease_keep_alive(lease).await.unwrap();
+        store.lease_revoke(lease).await.unwrap();
+        let another = Etcd::connect(options.clone()).await.unwrap();
+        another.close().await;
+    }
     store.close().await;
 }
 

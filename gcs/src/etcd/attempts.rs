@@ -1,0 +1,172 @@
+//! One request, made again at other servers while that cannot do harm.
+//!
+//! The client spreads requests over all servers, also over those that do not answer: after a server was down, one
+//! request ends with "connection refused" although the others would have answered. Such a request never left this
+//! process, so it is made again, whatever it asks for. A request that was sent may have been carried out, so only one
+//! that can be carried out twice is made again then.
+
+use crate::error::{StoreError, chain};
+use etcd_client as etcd;
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::Instant;
+use tonic::{Code, ConnectError, Status};
+
+/// The first pause between two attempts; each further one is twice as long.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// The longest pause between two attempts.
+const PAUSE_MAX: Duration = Duration::from_millis(200);
+
+/// When a request may be made again after it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Only when it reached no server: carried out twice, it would do something else than once.
+    Unsent,
+    /// Whenever the servers are to blame: it reads, or it says the same again.
+    Always,
+}
+
+/// Makes a request until it is answered, it may not be made again, or its time is up.
+///
+/// # Errors
+/// What the last attempt said; [`StoreError::Deadline`] where an attempt was under way when the time was up.
+pub(super) async fn attempt<T, F>(
+    what: &'static str,
+    deadline: Duration,
+    repeat: Repeat,
+    ask: impl Fn() -> F,
+) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, etcd::Error>>,
+{
+    let end = Instant::now() + deadline;
+    let mut pause = PAUSE_MIN;
+    loop {
+        let error = match tokio::time::timeout_at(end, ask()).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error,
+            Err(_) => return Err(StoreError::Deadline { what, deadline }),
+        };
+        let next = Instant::now() + pause;
+        if end <= next || !may_repeat(&error, repeat) {
+            return Err(store_error(what, &error));
+        }
+        tokio::time::sleep_until(next).await;
+        pause = (2 * pause).min(PAUSE_MAX);
+    }
+}
+
+/// What an error of the client means for whoever asked for `what`.
+pub(super) fn store_error(what: &'static str, error: &etcd::Error) -> StoreError {
+    if let etcd::Error::LeaseKeepAliveError(_) = error {
+        return StoreError::LeaseNotFound { lease: 0 };
+    }
+    let cause = cause_of(error);
+    if cause.contains("requested lease not found") {
+        return StoreError::LeaseNotFound { lease: 0 };
+    }
+    StoreError::Unavailable { what, cause }
+}
+
+/// An error of the client with all its causes on one line.
+fn cause_of(error: &etcd::Error) -> String {
+    match error {
+        etcd::Error::GRpcStatus(status) => chain(status),
+        etcd::Error::TransportError(error) => chain(error),
+        other => chain(other),
+    }
+}
+
+fn may_repeat(error: &etcd::Error, repeat: Repeat) -> bool {
+    match error {
+        etcd::Error::GRpcStatus(status) => {
+            is_unsent(status) || (repeat == Repeat::Always && blames_servers(status.code()))
+        }
+        _ => false,
+    }
+}
+
+/// Whether no connection could be made for the request.
+fn is_unsent(status: &Status) -> bool {
+    let mut next = std::error::Error::source(status);
+    while let Some(cause) = next {
+        if cause.is::<ConnectError>() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+/// Whether another server, or the same one later, may answer otherwise. A connection that breaks under a request
+/// is told as any of these.
+fn blames_servers(code: Code) -> bool {
+    matches!(code, Code::Aborted | Code::Cancelled | Code::Internal | Code::Unavailable | Code::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    fn refused() -> etcd::Error {
+        let cause = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let mut status = Status::unavailable("tcp connect error");
+        status.set_source(Arc::new(ConnectError(Box::new(cause))));
+        etcd::Error::GRpcStatus(status)
+    }
+
+    fn said(code: Code) -> etcd::Error {
+        etcd::Error::GRpcStatus(Status::new(code, "as the server says"))
+    }
+
+    /// How often a request is made whose attempts end in `error`, until one succeeds at the fourth.
+    async fn attempts(repeat: Repeat, error: impl Fn() -> etcd::Error) -> (u32, Result<(), StoreError>) {
+        let count = Cell::new(0);
+        let done = attempt("test", Duration::from_secs(5), repeat, || {
+            count.set(count.get() + 1);
+            std::future::ready(if count.get() < 4 { Err(error()) } else { Ok(()) })
+        });
+        let done = done.await;
+        (count.get(), done)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_reached_no_server_is_made_again() {
+        assert_eq!(attempts(Repeat::Unsent, refused).await, (4, Ok(())));
+        assert_eq!(attempts(Repeat::Always, refused).await, (4, Ok(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_was_sent_is_made_again_only_if_that_does_no_harm() {
+        assert_eq!(attempts(Repeat::Always, || said(Code::Unavailable)).await, (4, Ok(())));
+        let (count, done) = attempts(Repeat::Unsent, || said(Code::Unavailable)).await;
+        assert_eq!(count, 1);
+        assert!(matches!(&done, Err(error) if error.is_transient()), "{done:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_will_not_change_is_final() {
+        for code in [Code::InvalidArgument, Code::PermissionDenied, Code::NotFound, Code::OutOfRange] {
+            assert_eq!(attempts(Repeat::Always, || said(code)).await.0, 1, "{code}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_all_attempts_is_bounded() {
+        let deadline = Duration::from_secs(5);
+        let begin = Instant::now();
+        let refusing =
+            attempt("test", deadline, Repeat::Unsent, || std::future::ready(Err::<(), _>(refused())));
+        let error = refusing.await.unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Unavailable { cause, .. } if cause.contains("refused")),
+            "{error}"
+        );
+        assert!(begin.elapsed() <= deadline, "{:?}", begin.elapsed());
+
+        let mute = attempt("test", deadline, Repeat::Always, std::future::pending::<Result<(), _>>);
+        assert_eq!(mute.await, Err(StoreError::Deadline { what: "test", deadline }));
+    }
+}
