@@ -5,12 +5,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-use libtest_mimic::{Arguments, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
-use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources, Runtime};
+use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources};
+use tharsis_cluster_tests::{Scenario, driver, run};
 
 /// Bytes of each store.
 const STORE_BYTES: u64 = 512 << 20;
@@ -19,8 +19,6 @@ const MIB: usize = 1 << 20;
 const SOON: f64 = 90.0;
 /// Long enough for a busy machine, short enough to wait for in a test.
 const LEASE_TTL: Duration = Duration::from_secs(3);
-
-type Scenario = (&'static str, fn());
 
 const ALL: &[Scenario] = &[
     ("tasks_run_on_both_nodes_and_programs_are_fetched", tasks_run_on_both_nodes_and_programs_are_fetched),
@@ -38,18 +36,7 @@ const ALL: &[Scenario] = &[
 
 #[tharsis::main]
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(1);
-    let trials = ALL.iter().map(|(name, run)| {
-        Trial::test(*name, move || {
-            let outcome = std::thread::spawn(*run).join();
-            outcome.map_err(|panic| {
-                let text = panic.downcast_ref::<&str>().map(|t| (*t).to_owned());
-                text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default().into()
-            })
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    run(ALL)
 }
 
 fn node(cpus: f64) -> LocalNode {
@@ -62,12 +49,6 @@ fn cluster(nodes: Vec<LocalNode>) -> LocalCluster {
         cluster.add(node).unwrap();
     }
     cluster
-}
-
-/// A driver at a node.
-fn driver(cluster: &LocalCluster, index: usize) -> Runtime {
-    let socket = cluster.socket(index).unwrap().display().to_string();
-    init().address(socket).start_local().unwrap()
 }
 
 fn await_that(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {

@@ -6,13 +6,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-use libtest_mimic::{Arguments, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 use tharsis::process::BackendChoice;
-use tharsis::{LocalCluster, LocalNode, NodeId, Resources, Runtime};
+use tharsis::{LocalCluster, LocalNode, NodeId, Resources};
+use tharsis_cluster_tests::{Scenario, driver, run};
 use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
 
 /// Bytes of each store.
@@ -21,8 +21,6 @@ const STORE_BYTES: u64 = 64 << 20;
 const SOON: f64 = 90.0;
 /// etcd rounds up to seconds, and has a lower bound of its own.
 const LEASE_TTL: Duration = Duration::from_secs(4);
-
-type Scenario = (&'static str, fn());
 
 const ALL: &[Scenario] = &[
     (
@@ -38,18 +36,7 @@ const ALL: &[Scenario] = &[
 
 #[tharsis::main]
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(1);
-    let trials = ALL.iter().map(|(name, run)| {
-        Trial::test(*name, move || {
-            let outcome = std::thread::spawn(*run).join();
-            outcome.map_err(|panic| {
-                let text = panic.downcast_ref::<&str>().map(|t| (*t).to_owned());
-                text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default().into()
-            })
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    run(ALL)
 }
 
 fn node() -> LocalNode {
@@ -60,12 +47,6 @@ fn node() -> LocalNode {
 fn cluster(endpoints: Vec<String>) -> LocalCluster {
     let store = BackendChoice::Etcd { endpoints, cluster: "test".to_owned() };
     LocalCluster::empty().lease_ttl(LEASE_TTL).store(store)
-}
-
-/// A driver at a node.
-fn driver(cluster: &LocalCluster, index: usize) -> Runtime {
-    let socket = cluster.socket(index).unwrap().display().to_string();
-    init().address(socket).start_local().unwrap()
 }
 
 fn now<F: Future>(work: F) -> F::Output {
