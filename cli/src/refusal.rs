@@ -34,6 +34,12 @@ pub enum Refusal {
         /// Its socket.
         socket: PathBuf,
     },
+    /// A bench has no such size.
+    #[error("--size: {problem}")]
+    BenchSize {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// More GPUs than there are.
     #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
     FakeGpus {
@@ -61,6 +67,14 @@ pub enum Refusal {
         folder: PathBuf,
         /// Why.
         cause: String,
+    },
+    /// There is no such bench.
+    #[error("unknown bench {asked:?}; there are: all, {known}")]
+    NoSuchBench {
+        /// What was asked for.
+        asked: String,
+        /// Those there are.
+        known: String,
     },
     /// Nobody is there.
     #[error("no control store answers at {address}: {cause}; check --address, and that the head runs")]
@@ -100,9 +114,11 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
         return match refusal {
             Refusal::AddressInUse { .. } | Refusal::AlreadyRunning { .. } => TAKEN,
-            Refusal::FakeGpus { .. } | Refusal::NoPrograms { .. } | Refusal::NotForMembers { .. } => {
-                WRONG_INPUT
-            }
+            Refusal::BenchSize { .. }
+            | Refusal::FakeGpus { .. }
+            | Refusal::NoPrograms { .. }
+            | Refusal::NoSuchBench { .. }
+            | Refusal::NotForMembers { .. } => WRONG_INPUT,
             Refusal::NoNode { .. } | Refusal::NothingAnswers { .. } | Refusal::ProtocolMismatch { .. } => {
                 NO_ANSWER
             }

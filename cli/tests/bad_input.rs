@@ -111,6 +111,14 @@ fn a_very_long_argument_is_shown_in_part() {
 }
 
 #[test]
+fn a_bench_that_is_not_there_or_has_no_such_size_is_refused() {
+    assert_wrong(&["bench", "NOSUCH"], &["NOSUCH", "there are: all, task-latency"]);
+    assert_wrong(&["bench", "pi", "--size", "0"], &["--size: 0"]);
+    assert_wrong(&["bench", "idle", "--size", "9"], &["--size", "idle has none"]);
+    assert_wrong(&["bench", "pi", "--size", "-1"], &["-1"]);
+}
+
+#[test]
 fn no_cpus_are_accepted_and_shown() {
     let home = Home::new();
     let ended = home.run([&["start", "--head", "--num-cpus", "0"], &SMALL[..]].concat());

@@ -15,7 +15,8 @@ mod tensors;
 pub use floors::serve as serve_floor;
 pub use system::first_result;
 
-use anyhow::{Result, bail};
+use crate::refusal::Refusal;
+use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -102,10 +103,11 @@ impl Entry {
     }
 
     /// The options with a size that this bench can do.
-    fn options(&self, options: Options, size: Option<usize>) -> Result<Options> {
+    fn options(&self, options: Options, size: Option<usize>) -> Result<Options, Refusal> {
+        let wrong = |problem: String| Err(Refusal::BenchSize { problem });
         match (size, self.size) {
-            (Some(0), _) => bail!("--size 0: nothing to measure"),
-            (Some(_), None) => bail!("--size: the bench {} has no size", self.name),
+            (Some(0), _) => wrong("0 leaves nothing to measure".to_owned()),
+            (Some(_), None) => wrong(format!("the bench {} has none", self.name)),
             (Some(size), Some(_)) => Ok(Options { size, ..options }),
             (None, Some(default)) => {
                 let size = if options.quick { default.quick } else { default.full };
@@ -151,7 +153,8 @@ pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Res
         }
     }
     if rows.is_empty() {
-        bail!("unknown bench {name:?}; there are: all, {}", names().collect::<Vec<_>>().join(", "));
+        let known = names().collect::<Vec<_>>().join(", ");
+        return Err(Refusal::NoSuchBench { asked: name.to_owned(), known }.into());
     }
     if !json {
         crate::output::line(&format!(
