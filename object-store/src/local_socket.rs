@@ -13,16 +13,21 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg, sockopt,
 };
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, Permissions, TryLockError};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Bytes in front of each frame.
 pub const FRAME_HEADER_BYTES: usize = 4;
+/// How long others may take to bind a socket in the same directory.
+const LOCK_DEADLINE: Duration = Duration::from_secs(5);
+/// How long to wait before asking again whether they are done.
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// What went wrong at the local socket.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +51,9 @@ pub enum SocketError {
         /// The limit.
         limit_bytes: usize,
     },
+    /// Somebody listens at the address.
+    #[error("another process listens there")]
+    InUse,
     /// The directory of the socket is open to others.
     #[error("{} must be a directory of user {own_uid} with mode 0700; it has owner {owner_uid} and mode {mode:o}", path.display())]
     OpenDirectory {
@@ -93,16 +101,15 @@ pub struct Peer {
 /// Listens at `path`, in a directory of mode 0700 that is made if it is missing. A dead socket there is replaced.
 ///
 /// # Errors
-/// `OpenDirectory` if others may enter the directory, `System` if the address is in use or cannot be made.
+/// `OpenDirectory` if others may enter the directory, `InUse` if somebody listens there already, `System` if the socket
+/// cannot be made, `Timeout` if a process that is about to bind one beside it does not get on.
 pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|cause| failed("make the directory of the socket", cause))?;
     check_directory(directory)?;
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err() {
-        fs::remove_file(path).map_err(|cause| failed("remove a dead socket", cause))?;
-    }
+    let _only_us = lock_directory(directory)?;
+    remove_dead(path)?;
     let listener = UnixListener::bind(path).map_err(|cause| failed("bind the socket", cause))?;
     // Until here the directory alone keeps others out.
     fs::set_permissions(path, Permissions::from_mode(0o600))
@@ -210,6 +217,40 @@ fn recv_header(stream: &UnixStream) -> Result<([u8; FRAME_HEADER_BYTES], Option<
     }
 }
 
+/// Keeps other processes from binding sockets in a directory, until the result is dropped. Between `bind` and `listen`
+/// a socket looks dead; without the lock, one of two that start at the same time would remove the other's.
+///
+/// The directory itself is locked, so that no file stays behind.
+fn lock_directory(directory: &Path) -> Result<fs::File, SocketError> {
+    let action = "lock the directory of the socket";
+    let opened = fs::File::open(directory).map_err(|cause| failed(action, cause))?;
+    let end = Instant::now() + LOCK_DEADLINE;
+    loop {
+        match opened.try_lock() {
+            Ok(()) => return Ok(opened),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(SocketError::Timeout { action }),
+            Err(TryLockError::Error(cause)) => return Err(failed(action, cause)),
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at.
+fn remove_dead(path: &Path) -> Result<(), SocketError> {
+    if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+        return Ok(());
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(SocketError::InUse),
+        Err(cause) if cause.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|cause| failed("remove a dead socket", cause))
+        }
+        // The node that had it has just ended.
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(()),
+        Err(cause) => Err(failed("look who listens at the socket", cause)),
+    }
+}
+
 fn check_directory(path: &Path) -> Result<(), SocketError> {
     let metadata =
         fs::metadata(path).map_err(|cause| failed("look at the directory of the socket", cause))?;
@@ -282,7 +323,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("private").join("node.sock");
         let listener = bind(&path).unwrap();
-        assert!(bind(&path).is_err(), "a living socket is not replaced");
+        assert!(matches!(bind(&path), Err(SocketError::InUse)), "a living socket is not replaced");
         let mode = |p: &Path| fs::metadata(p).unwrap().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let client = UnixStream::connect(&path).unwrap();
@@ -293,6 +334,41 @@ mod tests {
         bind(&path).unwrap();
         fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o750)).unwrap();
         assert!(matches!(bind(&path), Err(SocketError::OpenDirectory { mode: 0o750, .. })));
+    }
+
+    #[test]
+    fn of_many_that_bind_at_once_one_is_reached() {
+        let root = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let path = root.path().join(format!("{round}/node.sock"));
+            drop(bind(&path).unwrap());
+            let start = std::sync::Barrier::new(4);
+            let bound: Vec<_> = std::thread::scope(|scope| {
+                let one = || {
+                    start.wait();
+                    bind(&path)
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+                all.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let refused = bound.iter().filter(|b| matches!(b, Err(SocketError::InUse))).count();
+            let listeners: Vec<_> = bound.into_iter().filter_map(Result::ok).collect();
+            assert_eq!((listeners.len(), refused), (1, 3));
+            let _client = UnixStream::connect(&path).unwrap();
+            listeners[0].set_nonblocking(true).unwrap();
+            assert!(listeners[0].accept().is_ok(), "the address is that of the listener");
+        }
+    }
+
+    #[test]
+    fn what_is_no_socket_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("private/node.sock");
+        drop(bind(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "a file").unwrap();
+        assert!(matches!(bind(&path), Err(SocketError::System { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"a file");
     }
 
     proptest! {
