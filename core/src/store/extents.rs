@@ -1,18 +1,29 @@
 //! Which ranges of the arena are free.
 //!
 //! Metadata lives outside the arena, so a client that scribbles cannot corrupt it. Any part of an allocated range
-//! can be freed by itself: a client carves a region into objects that die one by one. Best fit, lowest offset
-//! first: holes are used before the untouched rest, whose pages cost ten times as much at the first touch.
+//! can be freed by itself: a client carves a region into objects that die one by one.
+//!
+//! Small ranges are taken from the low end, the lowest hole first; large ones from the high end of the smallest hole
+//! that is large enough. A small object that outlives its neighbours would otherwise stand in the middle of room for a
+//! large one. Best fit for all, which is simpler, leaves a store full at 83 % where objects go in the order they came;
+//! with two ends it is full at 93 % (the traces are in `extents_tests.rs`). Both ends use what was used before ahead
+//! of the untouched middle, whose pages cost ten times as much at the first touch.
 
 use crate::event::Extent;
-use std::collections::{BTreeMap, BTreeSet};
-use tharsis_types::limits::OBJECT_ALIGN;
+use std::collections::BTreeMap;
+use tharsis_types::limits::{MIB, OBJECT_ALIGN};
 
 const ALIGN: u64 = OBJECT_ALIGN as u64;
-/// Protection of memory changes by pages of this size.
+/// Protection of memory changes by pages of this size, and disks are written around the page cache in such blocks.
 const PAGE: u64 = 4096;
-/// Holes of nearly the right size that are tried before a larger one is cut.
+/// Ranges of this size and above begin at a page.
+const PAGED: u64 = MIB as u64;
+/// Ranges above this are taken from the high end. The regions that clients carve small objects from are not above it.
+const SMALL_MAX: u64 = 16 * MIB as u64;
+/// Holes of a class that are tried, lowest first, before one of a larger class is cut.
 const NEAR_FITS: usize = 8;
+/// A class of holes per power of two.
+const CLASSES: usize = 64;
 
 /// Free ranges of an arena.
 #[derive(Debug)]
@@ -20,7 +31,17 @@ pub struct Extents {
     capacity_bytes: u64,
     free_bytes: u64,
     by_offset: BTreeMap<u64, u64>,
-    by_len: BTreeSet<(u64, u64)>,
+    /// The same ranges: those of 2^n to 2^(n+1) - 1 bytes in class n, by offset.
+    by_class: [BTreeMap<u64, u64>; CLASSES],
+    /// Bit n is set where class n has holes.
+    classes: u64,
+}
+
+/// Where a range is cut from a hole.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    hole: Extent,
+    offset: u64,
 }
 
 /// A range was given back that is not in use as a whole.
@@ -44,8 +65,13 @@ impl Extents {
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
         let capacity_bytes = capacity_bytes / ALIGN * ALIGN;
-        let mut new =
-            Self { capacity_bytes, free_bytes: 0, by_offset: BTreeMap::new(), by_len: BTreeSet::new() };
+        let mut new = Self {
+            capacity_bytes,
+            free_bytes: 0,
+            by_offset: BTreeMap::new(),
+            by_class: std::array::from_fn(|_| BTreeMap::new()),
+            classes: 0,
+        };
         if capacity_bytes > 0 {
             new.add(0, capacity_bytes);
             new.free_bytes = capacity_bytes;
@@ -53,9 +79,10 @@ impl Extents {
         new
     }
 
-    /// Takes a range of at least `len` bytes; `None` if no hole is large enough.
+    /// Takes a range of at least `len` bytes, from [`PAGED`] on at a page; `None` if no hole is large enough.
     pub fn take(&mut self, len: u64) -> Option<Extent> {
-        self.take_aligned(rounded(len), ALIGN)
+        let align = if len < PAGED { ALIGN } else { PAGE };
+        self.take_aligned(len.max(1).checked_next_multiple_of(ALIGN)?, align)
     }
 
     /// Takes whole pages, for a region whose protection differs from its neighbours'.
@@ -64,19 +91,40 @@ impl Extents {
     }
 
     fn take_aligned(&mut self, len: u64, align: u64) -> Option<Extent> {
-        let fits = |hole: u64, offset: u64| offset.next_multiple_of(align) + len <= offset + hole;
-        let near = self.by_len.range((len, 0)..).take(NEAR_FITS).find(|(hole, offset)| fits(*hole, *offset));
-        let &(hole, start) = near.or_else(|| self.by_len.range((len + align, 0)..).next())?;
-        let offset = start.next_multiple_of(align);
-        self.cut(start, hole);
-        if offset > start {
-            self.add(start, offset - start);
+        let cut = if len <= SMALL_MAX { self.lowest(len, align)? } else { self.tightest(len, align)? };
+        let (hole, offset) = (cut.hole, cut.offset);
+        self.cut(hole.offset, hole.len);
+        if hole.offset < offset {
+            self.add(hole.offset, offset - hole.offset);
         }
-        if start + hole > offset + len {
-            self.add(offset + len, start + hole - offset - len);
+        let (end, hole_end) = (offset + len, hole.offset + hole.len);
+        if end < hole_end {
+            self.add(end, hole_end - end);
         }
         self.free_bytes -= len;
         Some(Extent { offset, len })
+    }
+
+    /// The low end of the lowest hole; of each class only the first few are looked at, unless nothing else is left.
+    fn lowest(&self, len: u64, align: u64) -> Option<Cut> {
+        let at_low_end = |hole: Extent| {
+            let offset = hole.offset.checked_next_multiple_of(align)?;
+            (offset + len <= hole.offset + hole.len).then_some(Cut { hole, offset })
+        };
+        let near =
+            self.classes_from(len).filter_map(|class| self.holes(class).take(NEAR_FITS).find_map(at_low_end));
+        let near = near.min_by_key(|cut| cut.offset);
+        near.or_else(|| self.classes_from(len).flat_map(|class| self.holes(class)).find_map(at_low_end))
+    }
+
+    /// The high end of the smallest hole.
+    fn tightest(&self, len: u64, align: u64) -> Option<Cut> {
+        let at_high_end = |hole: Extent| {
+            let offset = (hole.offset + hole.len).checked_sub(len)? / align * align;
+            (hole.offset <= offset).then_some(Cut { hole, offset })
+        };
+        let of_class = |class| self.holes(class).filter_map(at_high_end).min_by_key(|cut| cut.hole.len);
+        self.classes_from(len).find_map(of_class)
     }
 
     /// Gives a range back, all or part of one that was taken.
@@ -119,10 +167,12 @@ impl Extents {
         self.capacity_bytes
     }
 
-    /// The largest range that could be taken.
+    /// The largest free range.
     #[must_use]
     pub fn largest_free_bytes(&self) -> u64 {
-        self.by_len.last().map_or(0, |(len, _)| *len)
+        let largest =
+            self.classes.checked_ilog2().and_then(|class| self.by_class[class as usize].values().max());
+        largest.copied().unwrap_or(0)
     }
 
     /// The free ranges, by offset.
@@ -130,61 +180,43 @@ impl Extents {
         self.by_offset.iter().map(|(offset, len)| Extent { offset: *offset, len: *len })
     }
 
+    /// Classes with holes, from that of `len` upwards.
+    fn classes_from(&self, len: u64) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.classes >> class_of(len) << class_of(len);
+        std::iter::from_fn(move || {
+            let class = left.trailing_zeros() as usize;
+            // Clears the lowest bit; nothing is left at zero.
+            left &= left.checked_sub(1)?;
+            Some(class)
+        })
+    }
+
+    /// Holes of a class, lowest first.
+    fn holes(&self, class: usize) -> impl Iterator<Item = Extent> {
+        self.by_class[class].iter().map(|(offset, len)| Extent { offset: *offset, len: *len })
+    }
+
     fn add(&mut self, offset: u64, len: u64) {
         self.by_offset.insert(offset, len);
-        self.by_len.insert((len, offset));
+        self.by_class[class_of(len)].insert(offset, len);
+        self.classes |= 1 << class_of(len);
     }
 
     fn cut(&mut self, offset: u64, len: u64) {
+        let class = class_of(len);
         self.by_offset.remove(&offset);
-        self.by_len.remove(&(len, offset));
+        self.by_class[class].remove(&offset);
+        if self.by_class[class].is_empty() {
+            self.classes &= !(1 << class);
+        }
     }
+}
+
+/// Class of a hole that is not empty.
+fn class_of(len: u64) -> usize {
+    len.ilog2() as usize
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn ranges_never_overlap_and_all_comes_back(ops in proptest::collection::vec((0u64..5000, any::<u16>()), 1..400)) {
-            let mut extents = Extents::new(1 << 17);
-            let mut taken: Vec<Extent> = Vec::new();
-            for (len, choice) in ops {
-                if choice % 3 > 0 {
-                    let new = if choice % 3 == 1 { extents.take(len) } else { extents.take_pages(len) };
-                    if let Some(new) = new {
-                        prop_assert!(new.len >= len);
-                        prop_assert!(choice % 3 == 1 || (new.offset % PAGE == 0 && new.len % PAGE == 0));
-                        prop_assert!(taken.iter().all(|t| t.offset + t.len <= new.offset || new.offset + new.len <= t.offset));
-                        taken.push(new);
-                    }
-                } else if !taken.is_empty() {
-                    let old = taken.swap_remove(choice as usize % taken.len());
-                    let half = rounded(old.len / 2).min(old.len);
-                    extents.give(Extent { offset: old.offset, len: half }).unwrap();
-                    let first_half = Extent { offset: old.offset, len: half };
-                    prop_assert!(extents.give(first_half).is_err(), "given twice");
-                    if half < old.len {
-                        extents.give(Extent { offset: old.offset + half, len: old.len - half }).unwrap();
-                    }
-                }
-                prop_assert_eq!(extents.used_bytes(), taken.iter().map(|t| t.len).sum::<u64>());
-            }
-            for t in taken {
-                extents.give(t).unwrap();
-            }
-            prop_assert_eq!(extents.largest_free_bytes(), 1 << 17);
-        }
-    }
-
-    #[test]
-    fn ranges_outside_are_refused() {
-        let mut extents = Extents::new(4096);
-        assert!(extents.give(Extent { offset: 0, len: 64 }).is_err());
-        assert!(extents.give(Extent { offset: u64::MAX - 63, len: 64 }).is_err());
-        assert!(extents.take(4097).is_none());
-        assert_eq!(extents.take(1), Some(Extent { offset: 0, len: 64 }));
-    }
-}
+#[path = "extents_tests.rs"]
+mod tests;
