@@ -24,6 +24,8 @@ use tharsis_types::{Failure, FailureKind};
 const REGION_BYTES_MIN: u64 = MIB as u64;
 /// Regions grow up to this.
 const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
+/// Large objects begin at multiples of this.
+const PAGE_BYTES: u64 = 4096;
 
 /// Regions of one client.
 #[derive(Default)]
@@ -97,9 +99,10 @@ impl Client {
         }
         loop {
             if let Some((region, used)) = &mut writing.current {
-                let offset = region.extent.offset + *used;
-                if *used + len <= region.extent.len {
-                    *used = (*used + len).next_multiple_of(OBJECT_ALIGN as u64);
+                let begin = used.next_multiple_of(alignment(len));
+                let offset = region.extent.offset + begin;
+                if begin + len <= region.extent.len {
+                    *used = (begin + len).next_multiple_of(OBJECT_ALIGN as u64);
                     let region = Arc::clone(region);
                     self.look_ahead(&mut writing)?;
                     return Ok((region, offset));
@@ -146,6 +149,12 @@ impl Client {
             .map_err(|error| Error::internal(format!("a granted region is not valid: {error}")))?;
         Ok(Arc::new(Region { core: self.downgrade(), extent }))
     }
+}
+
+/// Where an object may begin: from a mebibyte on at a page, as the node itself places them, so that disks can be written
+/// around the page cache. Regions begin at a page.
+fn alignment(len: u64) -> u64 {
+    if len < MIB as u64 { OBJECT_ALIGN as u64 } else { PAGE_BYTES }
 }
 
 /// Writes head, in-band bytes and buffers to their places, in one pass.
