@@ -5,11 +5,15 @@ use super::error::SpillError;
 use super::file::SegmentFile;
 use super::header::Header;
 use super::placement::Placement;
+use crate::error::NoSpace;
 use crate::transfer::ObjectKey;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+
+/// Free space of the file system below which a full directory is not tried again.
+pub(super) const FULL_MARGIN_BYTES: u64 = 16 << 20;
 
 pub(super) struct Books {
     pub(super) placement: Placement,
@@ -48,7 +52,10 @@ pub(super) struct Stored {
 /// Why a directory takes no objects.
 #[derive(Clone, Copy)]
 pub(super) enum Failure {
-    Full,
+    /// Until the file system says that it has this much.
+    Full {
+        resume_free_bytes: u64,
+    },
     Removed,
     Io(Errno),
 }
@@ -57,7 +64,7 @@ impl Failure {
     /// What the directory is after a write that failed so; none if it is as good as before.
     pub(super) fn after(error: &SpillError) -> Option<Failure> {
         match error {
-            SpillError::NoSpace { .. } => Some(Failure::Full),
+            SpillError::NoSpace { cause, .. } => Some(Failure::full(cause)),
             SpillError::Removed { .. } => Some(Failure::Removed),
             // Descriptors and memory that are short now say nothing about the disk.
             SpillError::Io { cause, .. } if is_of_process(cause) => None,
@@ -68,6 +75,15 @@ impl Failure {
             }
             _ => None,
         }
+    }
+
+    /// What the file system says it has does not count where it said so and refused: the user's quota is used up, or the
+    /// disk below has less than it promised. There it must say more than before, with what the torn write gave back, or
+    /// every object would be tried for nothing.
+    fn full(cause: &NoSpace) -> Failure {
+        let seen_bytes = cause.available_bytes.saturating_add(cause.needed_bytes);
+        let is_promised = cause.needed_bytes <= cause.available_bytes;
+        Failure::Full { resume_free_bytes: if is_promised { seen_bytes + FULL_MARGIN_BYTES } else { 0 } }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A lock guards the books ([`Placement`], the index of objects); no lock is held while the disk works, so
 //! any number of threads read and write at once, each writer in a segment of its own.
 
-use super::books::{Books, Failure, Slot, Stored};
+use super::books::{Books, FULL_MARGIN_BYTES, Failure, Slot, Stored};
 use super::buffer::BufferPool;
 use super::codec::{CodecAdvice, CodecChoice};
 use super::error::SpillError;
@@ -22,9 +22,6 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Free space of the file system below which a full directory is not tried again.
-const FULL_MARGIN_BYTES: u64 = 16 << 20;
 
 /// A directory for spilled objects, this process's part of it. Dropping it removes that part.
 pub struct SpillDir {
@@ -177,7 +174,7 @@ impl SpillDir {
             is_direct: self.device.is_direct(),
             condition: match books.failure {
                 None => DirCondition::Usable,
-                Some(Failure::Full) => DirCondition::Full,
+                Some(Failure::Full { .. }) => DirCondition::Full,
                 Some(_) => DirCondition::Failed,
             },
         }
@@ -251,7 +248,7 @@ impl SpillDir {
             return;
         }
         let file = books.files.remove(&segment);
-        if matches!(books.failure, Some(Failure::Full)) {
+        if matches!(books.failure, Some(Failure::Full { .. })) {
             books.failure = None;
         }
         drop(books);
@@ -288,8 +285,12 @@ impl SpillDir {
     fn check_failure(&self, failure: Failure, bytes: u64) -> Result<(), SpillError> {
         let free_bytes = self.session.file_system_free_bytes();
         let cause = match failure {
-            Failure::Full if bytes.saturating_add(FULL_MARGIN_BYTES) <= free_bytes => return Ok(()),
-            Failure::Full => Errno::NOSPC,
+            Failure::Full { resume_free_bytes }
+                if bytes.saturating_add(FULL_MARGIN_BYTES).max(resume_free_bytes) <= free_bytes =>
+            {
+                return Ok(());
+            }
+            Failure::Full { .. } => Errno::NOSPC,
             Failure::Removed => Errno::NOENT,
             Failure::Io(errno) => errno,
         };

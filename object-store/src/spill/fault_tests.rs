@@ -4,6 +4,7 @@ use super::dir::SpillDir;
 use super::error::{CorruptPart, SpillError};
 use super::file::{Faults, Operation};
 use super::header::BLOCK_BYTES;
+use super::mounted::Mounted;
 use super::options::{DirCondition, SpillOptions};
 use super::set::{SpillPlace, SpillSet};
 use super::tests::{key, noise, segment_files, small_segments};
@@ -17,34 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-
-/// A mounted file system, unmounted when dropped.
-struct Mounted {
-    dir: tempfile::TempDir,
-}
-
-impl Mounted {
-    /// `None` where this user may not mount; the test says so and passes.
-    fn mount(arguments: &[&str]) -> Option<Mounted> {
-        let dir = tempfile::tempdir().unwrap();
-        let status = Command::new("mount").args(arguments).arg(dir.path()).output();
-        if status.is_ok_and(|output| output.status.success()) {
-            return Some(Mounted { dir });
-        }
-        println!("skipped: mount {arguments:?} is not permitted here");
-        None
-    }
-
-    fn path(&self) -> &Path {
-        self.dir.path()
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.dir.path()).output();
-    }
-}
 
 /// Fails one kind of operation with one error, after so many that succeed and for so many.
 struct Broken {
@@ -108,16 +81,10 @@ fn fills_up(path: &Path) {
 
 #[test]
 fn a_full_disk_leaves_no_half_object_and_is_used_again_when_it_has_space() {
-    if let Some(disk) = Mounted::mount(&["-t", "tmpfs", "-o", "size=64m", "none"]) {
+    if let Some(disk) = Mounted::tmpfs("size=64m") {
         fills_up(disk.path());
     }
-    let folder = tempfile::tempdir().unwrap();
-    let image = folder.path().join("image");
-    File::create(&image).unwrap().set_len(96 << 20).unwrap();
-    let made = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
-    if made.is_ok_and(|output| output.status.success())
-        && let Some(disk) = Mounted::mount(&["-o", "loop", image.to_str().unwrap()])
-    {
+    if let Some(disk) = Mounted::ext4(96 << 20) {
         fills_up(disk.path());
     }
 }
@@ -125,7 +92,7 @@ fn a_full_disk_leaves_no_half_object_and_is_used_again_when_it_has_space() {
 /// `spill-file`: "100 % of inodes used": same as a full disk.
 #[test]
 fn a_disk_without_inodes_is_full() {
-    let Some(disk) = Mounted::mount(&["-t", "tmpfs", "-o", "size=64m,nr_inodes=4", "none"]) else { return };
+    let Some(disk) = Mounted::tmpfs("size=64m,nr_inodes=4") else { return };
     let dir = SpillDir::open(disk.path(), u64::MAX, &small_segments(8192)).unwrap();
     let refused = (0..10).find_map(|number| dir.write(&key(number), &[b"x"]).err());
     assert!(matches!(refused, Some(SpillError::NoSpace { .. })), "{refused:?}");
@@ -134,7 +101,7 @@ fn a_disk_without_inodes_is_full() {
 /// `spill-file`: "file system remounted read-only": same as a failed directory.
 #[test]
 fn a_disk_that_turns_read_only_takes_nothing_more_and_can_be_read() {
-    let Some(disk) = Mounted::mount(&["-t", "tmpfs", "-o", "size=64m", "none"]) else { return };
+    let Some(disk) = Mounted::tmpfs("size=64m") else { return };
     let dir = SpillDir::open(disk.path(), u64::MAX, &small_segments(8192)).unwrap();
     dir.write(&key(1), &[b"before"]).unwrap();
     // Files that are open for writing keep a file system writable; the next segment does not.

@@ -55,7 +55,13 @@ mod set;
 mod tests;
 
 #[cfg(test)]
+mod mounted;
+
+#[cfg(test)]
 mod fault_tests;
+
+#[cfg(test)]
+mod disk_tests;
 
 pub use codec::{CodecAdvice, CodecChoice, CompressedSample};
 pub use compact::Compacted;
