@@ -430,6 +430,7 @@ mod tests {
 #[cfg(all(loom, test))]
 mod loom_tests {
     use super::*;
+    use crate::positions::{ConsumerPositions, Line, PositionWords, ProducerPositions};
     use loom::thread;
 
     fn words() -> BellWords {
@@ -457,6 +458,48 @@ mod loom_tests {
             assert!(bell.sleep_until(None, &mut || count.load(Ordering::Relaxed) == 2));
             bell.sleepers.fetch_sub(1, Ordering::SeqCst);
             ringers.into_iter().for_each(|r| r.join().unwrap());
+        });
+    }
+
+    fn sleep(bell: &BellWords, mut ready: impl FnMut() -> bool) {
+        bell.sleepers.fetch_add(1, Ordering::SeqCst);
+        assert!(bell.sleep_until(None, &mut ready));
+        bell.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A ring with room for one record and a bell for each side, as a client and its node use them: a side that
+    /// sleeps for ever is a deadlock, which loom reports.
+    #[test]
+    fn loom_a_full_ring_and_an_empty_one_wake_their_sides() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let line = || Line(AtomicU64::new(0));
+            let positions = PositionWords { published: line(), consumed: line() };
+            // The positions, the bell for room, the bell for news.
+            let shared = loom::sync::Arc::new((positions, words(), words()));
+            let producer = {
+                let shared = loom::sync::Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (words, room, news) = &*shared;
+                    let mut positions = ProducerPositions::attach(words, 8).unwrap();
+                    for _ in 0..2 {
+                        sleep(room, || positions.has_room(words, 8).unwrap());
+                        positions.stage(8);
+                        positions.publish(words);
+                        news.ring();
+                    }
+                })
+            };
+            let (words, room, news) = &*shared;
+            let mut positions = ConsumerPositions::attach(words, 8).unwrap();
+            for _ in 0..2 {
+                sleep(news, || positions.readable(words).unwrap() == 8);
+                positions.advance(8);
+                positions.release(words);
+                room.ring();
+            }
+            producer.join().unwrap();
         });
     }
 

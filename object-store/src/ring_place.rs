@@ -246,7 +246,7 @@ pub(crate) fn map_attach(bad: BadPosition) -> StoreError {
     StoreError::Mismatch { what: "the positions of a ring", found: bad.published, expected: bad.consumed }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl RingPlace {
     /// The ring without a look at its header, for tests that play a hostile peer.
     pub(crate) fn mapped_for_tests(self) -> Mapped {
