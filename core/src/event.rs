@@ -228,6 +228,13 @@ pub enum Event {
         /// The object.
         reference: RefId,
     },
+    /// A copy was written to disk, or could not be.
+    Spilled {
+        /// The object.
+        object: ObjectId,
+        /// Why not.
+        refusal: Option<String>,
+    },
     /// A client calls a function.
     Submitted {
         /// The client.
@@ -247,6 +254,15 @@ pub enum Event {
     Unblocked {
         /// The worker.
         client: ClientId,
+    },
+    /// A client has let go of a value that it had mapped; its reference stays.
+    Unmapped {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        object: ObjectId,
     },
     /// A worker that was started is ready for tasks.
     WorkerReady {
@@ -297,6 +313,8 @@ pub enum Action {
         /// Where it lies in the arena, if it is pinned for the client.
         extent: Option<Extent>,
     },
+    /// Remove a copy from disk.
+    Discard(ObjectId),
     /// Grant or refuse a region.
     GrantRegion {
         /// The client.
@@ -326,6 +344,13 @@ pub enum Action {
     },
     /// The pages of a range can be given back to the system.
     Reclaim(Extent),
+    /// Read a copy from disk into the arena; ends like a pull from this node.
+    Restore {
+        /// The object.
+        object: ObjectId,
+        /// Where to write it.
+        into: Extent,
+    },
     /// A blocked worker may go on.
     Resume {
         /// The worker.
@@ -345,6 +370,13 @@ pub enum Action {
         /// The packet.
         packet: Packet,
     },
+    /// Write a copy to disk; ends with [`Event::Spilled`].
+    Spill {
+        /// The object.
+        object: ObjectId,
+        /// Where it lies.
+        extent: Extent,
+    },
     /// Start a worker process for a job.
     StartWorker {
         /// Number of the start.
@@ -363,6 +395,13 @@ pub enum Action {
     StopWorker {
         /// The worker.
         client: ClientId,
+    },
+    /// Ask a client to let go of a value that it keeps mapped, as soon as nothing in it looks at the bytes.
+    Unmap {
+        /// The client.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
     },
 }
 

@@ -166,6 +166,13 @@ impl Pulls {
         }
     }
 
+    /// A node has lost its copy of an object.
+    pub fn copy_gone(&mut self, object: ObjectId, node: NodeId) {
+        if let Some(pull) = self.pulls.get_mut(&object) {
+            pull.holders.retain(|h| *h != node);
+        }
+    }
+
     /// A transfer could not start for want of room: the bundles that need it, which end.
     pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose> {
         let Some(pull) = self.pulls.get_mut(&object) else { return Vec::new() };

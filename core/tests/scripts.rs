@@ -187,6 +187,15 @@ impl World {
                 let failure = Arc::new(Failure::new(kind, "gone"));
                 self.client_event(name, |client| Event::ClientGone { client, failure });
             }
+            ("spilled", [host, object, refusal @ ..]) => {
+                let (object, refusal) = (self.refs[*object].object, refusal.first().map(ToString::to_string));
+                self.feed(host, Event::Spilled { object, refusal });
+            }
+            ("unmapped", [name, object]) => {
+                let (token, reference) = self.token(name, object);
+                let object = reference.object;
+                self.client_event(name, |client| Event::Unmapped { client, token, object });
+            }
             ("pulled", [host, object]) => {
                 let object = self.refs[*object].object;
                 self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
@@ -229,6 +238,10 @@ impl World {
             member: member(node, cpus),
             store_bytes: number(options, "store", 1 << 20),
             create_timeout: 1000 * MS,
+            can_spill: options.contains_key("spill"),
+            high_water_bytes: u64::MAX,
+            low_water_bytes: u64::MAX,
+            lineage_bytes_max: number(options, "lineage", 64 << 20) as usize,
         };
         let host =
             Host { node: Node::new(config), starts: Vec::new(), pulls: BTreeMap::new(), next_client: 0 };
@@ -463,16 +476,28 @@ impl World {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
                 format!("pull {} from {}", self.name(object), node_name(from))
             }
+            Action::Discard(object) => format!("discard {}", self.name(object)),
             Action::MemoryFreed | Action::Reclaim(_) => return,
+            Action::Restore { object, .. } => {
+                let from = self.hosts[host].node.id();
+                self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
+                format!("restore {}", self.name(object))
+            }
             Action::Resume { client } => format!("resume {}", self.who(host, client)),
             Action::Run { client, run } => self.say_run(host, client, run),
             Action::Send { to, packet } => return self.say_packet(host, to, packet),
+            Action::Spill { object, .. } => format!("spill {}", self.name(object)),
             Action::StartWorker { start, .. } => {
                 self.hosts.get_mut(host).unwrap().starts.push(start);
                 "start a worker".to_owned()
             }
             Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
             Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
+            Action::Unmap { client, token } => {
+                let client = &self.clients[&self.who(host, client)];
+                let (object, _) = client.tokens.iter().find(|(_, t)| **t == token).unwrap();
+                format!("unmap {}", self.name(*object))
+            }
         };
         writeln!(self.said, "{host}: {text}").unwrap();
     }

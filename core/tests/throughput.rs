@@ -56,7 +56,15 @@ impl Bench {
     fn new() -> Self {
         let resources = Resources::cpus(2.0).unwrap();
         let member = Member { node: NODE, resources, labels: Vec::new() };
-        let config = Config { member, store_bytes: 1 << 20, create_timeout: 1000 * MS };
+        let config = Config {
+            member,
+            store_bytes: 1 << 20,
+            create_timeout: 1000 * MS,
+            can_spill: false,
+            high_water_bytes: u64::MAX,
+            low_water_bytes: u64::MAX,
+            lineage_bytes_max: 64 << 20,
+        };
         let root = TaskId::root(JOB);
         let mut bench = Self {
             node: Node::new(config),

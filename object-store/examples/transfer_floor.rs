@@ -29,7 +29,7 @@ impl Source for OneObject {
     fn open(&self, _key: &ObjectKey) -> Option<SourceRange> {
         let slice = self.arena.map().slice(0, BYTES as u64).ok()?;
         let file = FileRange { fd: Arc::clone(&self.fd), offset: 0 };
-        Some(SourceRange { bytes: Box::new(slice), file: Some(file) })
+        Some(SourceRange::Memory { bytes: Box::new(slice), file: Some(file) })
     }
 }
 

@@ -136,11 +136,37 @@ pub trait Source: Send + Sync {
 }
 
 /// Sealed bytes to be sent.
-pub struct SourceRange {
-    /// The bytes, with whatever keeps them where they are.
-    pub bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
-    /// The same bytes in a file, to be sent without a copy.
-    pub file: Option<FileRange>,
+pub enum SourceRange {
+    /// They are in memory.
+    Memory {
+        /// The bytes, with whatever keeps them where they are.
+        bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
+        /// The same bytes in a file, to be sent without a copy.
+        file: Option<FileRange>,
+    },
+    /// They are read a chunk at a time.
+    Stored(Box<dyn ReadAt>),
+}
+
+/// Bytes that are not in memory.
+pub trait ReadAt: Send {
+    /// How many there are.
+    fn total_bytes(&self) -> u64;
+
+    /// Reads a range that lies within them.
+    ///
+    /// # Errors
+    /// Why it cannot be read; the transfer breaks off.
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()>;
+}
+
+impl SourceRange {
+    fn total_bytes(&self) -> u64 {
+        match self {
+            SourceRange::Memory { bytes, .. } => (**bytes).as_ref().len() as u64,
+            SourceRange::Stored(stored) => stored.total_bytes(),
+        }
+    }
 }
 
 /// Where bytes lie in a file.
@@ -402,19 +428,19 @@ fn answer(
     stop: &AtomicBool,
 ) -> Result<(), TransferError> {
     let Some(range) = range else { return refuse(stream, request, Status::NotFound, 0) };
-    let bytes: &[u8] = (*range.bytes).as_ref();
-    let total_len = bytes.len() as u64;
+    let total_len = range.total_bytes();
     let end = match request.offset.checked_add(request.len) {
         Some(end) if end <= total_len => end,
         _ => return refuse(stream, request, Status::OutOfRange, total_len),
     };
     let mut at = request.offset as usize;
+    let mut buffer = Vec::new();
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(TransferError::Closed);
         }
         let len = CHUNK_BYTES.min(end as usize - at);
-        let chunk = &bytes[at..at + len];
+        let chunk = chunk_of(range, at, len, &mut buffer)?;
         let header = ChunkHeader {
             status: Status::Chunk,
             request: request.request,
@@ -424,13 +450,30 @@ fn answer(
             checksum: xxh3_64(chunk),
         };
         send_all(stream, &header.encode(), 0 < len)?;
-        match &range.file {
-            Some(file) => send_from_file(stream, file, at as u64, chunk)?,
-            None => send_all(stream, chunk, false)?,
+        match range {
+            SourceRange::Memory { file: Some(file), .. } => send_from_file(stream, file, at as u64, chunk)?,
+            _ => send_all(stream, chunk, false)?,
         }
         at += len;
         if at == end as usize {
             return Ok(());
+        }
+    }
+}
+
+/// One chunk of a range, read into `buffer` if it is not in memory.
+fn chunk_of<'a>(
+    range: &'a SourceRange,
+    at: usize,
+    len: usize,
+    buffer: &'a mut Vec<u8>,
+) -> Result<&'a [u8], TransferError> {
+    match range {
+        SourceRange::Memory { bytes, .. } => Ok(&(**bytes).as_ref()[at..at + len]),
+        SourceRange::Stored(stored) => {
+            buffer.resize(len, 0);
+            stored.read_at(at as u64, buffer).map_err(|cause| failed("read a chunk", cause))?;
+            Ok(buffer)
         }
     }
 }

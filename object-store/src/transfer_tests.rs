@@ -40,7 +40,7 @@ impl Source for Store {
         self.pins.fetch_add(1, Ordering::SeqCst);
         let slice = self.arena.map().slice(4096, OBJECT_BYTES as u64).unwrap();
         let file = self.from_file.then(|| FileRange { fd: Arc::clone(&self.fd), offset: 4096 });
-        Some(SourceRange { bytes: Box::new(Pinned(slice, Arc::clone(&self.pins))), file })
+        Some(SourceRange::Memory { bytes: Box::new(Pinned(slice, Arc::clone(&self.pins))), file })
     }
 }
 

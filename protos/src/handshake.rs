@@ -153,6 +153,10 @@ pub struct StoreRow {
     pub object_count: usize,
     /// Objects that somebody maps.
     pub pinned_count: usize,
+    /// Objects with a copy on disk.
+    pub spilled_count: usize,
+    /// Bytes of these.
+    pub spilled_bytes: u64,
 }
 
 /// Tasks that wait for the same thing.

@@ -216,6 +216,13 @@ pub enum FromClient<'a> {
     },
     /// The client's current task has its values and wants its slot back; answered by [`ToClient::Resumed`].
     Unblock,
+    /// Nothing looks at a mapped value any more, as [`ToClient::Unmap`] asked; the reference stays.
+    Unmapped {
+        /// The reference.
+        token: Token,
+        /// What it refers to.
+        reference: RefId,
+    },
 }
 
 /// From a node to one of its clients.
@@ -257,6 +264,11 @@ pub enum ToClient<'a> {
         region: Extent,
         /// Encoded `Failure` if refused.
         failure: &'a [u8],
+    },
+    /// Let go of a mapped value as soon as nothing looks at it: the node needs the room.
+    Unmap {
+        /// The reference.
+        token: Token,
     },
     /// The blocked task has its slot again.
     Resumed,
@@ -532,6 +544,7 @@ impl<'a> FromClient<'a> {
     const SUBMIT: u8 = 13;
     const UNBLOCK: u8 = 14;
     const LOCATE: u8 = 15;
+    const UNMAPPED: u8 = 16;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -589,6 +602,7 @@ impl<'a> FromClient<'a> {
                 put_bytes(out, nested.0);
             }
             Self::Unblock => out.push(Self::UNBLOCK),
+            Self::Unmapped { token, reference } => put_token_ref(out, Self::UNMAPPED, *token, reference),
         }
     }
 
@@ -631,6 +645,7 @@ impl<'a> FromClient<'a> {
                 nested: RefsView::new(r.bytes()?)?,
             },
             Self::UNBLOCK => Self::Unblock,
+            Self::UNMAPPED => Self::Unmapped { token: r.u64()?, reference: r.reference()? },
             _ => return Err(r.bad("unknown kind")),
         };
         r.finish(decoded)
@@ -648,6 +663,7 @@ impl<'a> ToClient<'a> {
     const STEAL_BACK: u8 = 71;
     const VALUE: u8 = 72;
     const LOCATIONS: u8 = 73;
+    const UNMAP: u8 = 74;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -679,6 +695,10 @@ impl<'a> ToClient<'a> {
                 put_bytes(out, failure);
             }
             Self::Resumed => out.push(Self::RESUMED),
+            Self::Unmap { token } => {
+                out.push(Self::UNMAP);
+                put_u64(out, *token);
+            }
             Self::Run { slot, class, attempt, task, payload, arguments } => {
                 out.push(Self::RUN);
                 put_u32(out, *slot);
@@ -719,6 +739,7 @@ impl<'a> ToClient<'a> {
             Self::LOG => Self::Log { pid: r.u32()?, stderr: r.u8()? != 0, text: r.bytes()? },
             Self::REGION => Self::Region { request: r.u32()?, region: r.extent()?, failure: r.bytes()? },
             Self::RESUMED => Self::Resumed,
+            Self::UNMAP => Self::Unmap { token: r.u64()? },
             Self::RUN => Self::Run {
                 slot: r.u32()?,
                 class: r.u32()?,

@@ -66,6 +66,9 @@ pub fn event(
             Event::Submitted { client, class, task, tokens: tokens.iter().collect(), args }
         }
         FromClient::Unblock => Event::Unblocked { client },
+        FromClient::Unmapped { token, reference } => {
+            Event::Unmapped { client, token, object: reference.object }
+        }
     }))
 }
 
@@ -112,14 +115,18 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
                 });
             }
         },
+        Action::Unmap { token, .. } => port.write(&ToClient::Unmap { token: *token }),
         Action::Resume { .. } => port.write(&ToClient::Resumed),
         Action::Run { run, .. } => write_run(node, port, *run),
         Action::StealBack { count, .. } => port.write(&ToClient::StealBack { count: *count }),
         Action::KillWorker { .. }
         | Action::MemoryFreed
+        | Action::Discard(_)
         | Action::Pull { .. }
         | Action::Reclaim(_)
+        | Action::Restore { .. }
         | Action::Send { .. }
+        | Action::Spill { .. }
         | Action::StartWorker { .. }
         | Action::StopWorker { .. } => debug_assert!(false, "not a record: {action:?}"),
     }

@@ -167,8 +167,8 @@ impl Engine {
                 }
             }
             Input::OpenForTransfer { object, reply } => {
-                let extent = self.node.pin_for_transfer(crate::TRANSFER_CLIENT, object);
-                let _gone = reply.send(extent);
+                let place = self.node.pin_for_transfer(crate::TRANSFER_CLIENT, object);
+                let _gone = reply.send(place);
             }
             Input::CloseTransfer { object } => self.node.unpin_after_transfer(crate::TRANSFER_CLIENT, object),
             Input::Report { reply } => {
@@ -227,7 +227,8 @@ impl Engine {
             | Action::CancelRun { client, .. }
             | Action::GrantRegion { client, .. }
             | Action::Resume { client }
-            | Action::StealBack { client, .. } => {
+            | Action::StealBack { client, .. }
+            | Action::Unmap { client, .. } => {
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
                 if let Some(port) = port {
                     door::write(&self.node, port, action);
@@ -251,6 +252,9 @@ impl Engine {
             Action::MemoryFreed => self.rim.give_back_memory(),
             Action::Reclaim(extent) => self.rim.reclaim(*extent),
             Action::Send { to, packet } => self.rim.send(*to, packet),
+            Action::Spill { object, extent } => self.rim.spill(*object, *extent),
+            Action::Restore { object, into } => self.rim.restore(*object, *into),
+            Action::Discard(object) => self.rim.discard(*object),
         }
     }
 
@@ -300,6 +304,8 @@ impl Engine {
                 capacity_bytes: snapshot.store.capacity_bytes,
                 object_count: snapshot.store.object_count,
                 pinned_count: snapshot.store.pinned_count,
+                spilled_count: snapshot.store.spilled_count,
+                spilled_bytes: snapshot.store.spilled_bytes,
             },
             object_count: snapshot.object_count,
             task_count: snapshot.task_count,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use tharsis_core::Event;
-use tharsis_core::event::Extent;
+use tharsis_core::node::Place;
 use tharsis_object_store::BellBoard;
 use tharsis_protos::handshake::Report;
 use tharsis_types::{JobId, ObjectId};
@@ -40,12 +40,12 @@ pub enum Input {
         /// Complete lines.
         text: Vec<u8>,
     },
-    /// Another node reads an object: pin it and say where it lies.
+    /// Another node reads an object: say where it is, and keep it there if that is the arena.
     OpenForTransfer {
         /// The object.
         object: ObjectId,
         /// Takes the answer.
-        reply: SyncSender<Option<Extent>>,
+        reply: SyncSender<Option<Place>>,
     },
     /// Somebody asks how the node is.
     Report {

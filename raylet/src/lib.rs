@@ -10,6 +10,7 @@
 //! | [`node`] | how a node is put together and ended |
 //! | [`engine`], [`door`], [`port`] | the loop and the rings of its clients |
 //! | [`rim`], [`workers`], [`local`] | what the actions do: processes, pages, sockets |
+//! | [`spill`] | what goes to disk and comes back |
 //! | [`observe`] | traces of tasks |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
@@ -25,10 +26,12 @@ pub mod observe;
 pub mod port;
 pub mod registry;
 pub mod rim;
+pub mod spill;
 pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
 pub use rim::Workforce;
+pub use spill::{SpillChoice, SpillFolder};
 
 use tharsis_types::ClientId;
 

@@ -8,6 +8,7 @@ use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::Registry;
 use crate::rim::{Rim, Workforce};
+use crate::spill::{Spill, SpillChoice};
 use crate::workers::Processes;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -25,6 +26,9 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 /// How long a client waits for room in a full store.
 const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
 
+/// Memory for how finished tasks were called.
+const LINEAGE_BYTES_MAX: usize = 256 << 20;
+
 /// What a node is given.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
@@ -34,6 +38,8 @@ pub struct NodeOptions {
     pub labels: Vec<(String, String)>,
     /// Bytes of its arena.
     pub store_bytes: u64,
+    /// Where it spills to.
+    pub spill: SpillChoice,
     /// What its program brings along.
     pub program: Program,
 }
@@ -106,6 +112,7 @@ pub(crate) struct Parts {
     board_segment: Arc<Segment>,
     inbox: Arc<Inbox>,
     registry: Arc<Registry>,
+    spill: Option<Arc<Spill>>,
     program: Program,
 }
 
@@ -129,10 +136,20 @@ impl Parts {
         let board = BellBoard::at(&board_segment, 0).map_err(|e| no_memory(e.to_string()))?;
         let inbox = Arc::new(Inbox::new(board.clone()));
         let member = Member { node: id, resources: options.resources, labels: options.labels };
-        let config = Config { member, store_bytes: arena.len(), create_timeout: CREATE_TIMEOUT };
+        let spill = Spill::open(&options.spill, id, &arena, &inbox)?;
+        let percent = |percent: u8| arena.len() / 100 * u64::from(percent);
+        let config = Config {
+            member,
+            store_bytes: arena.len(),
+            create_timeout: CREATE_TIMEOUT,
+            can_spill: spill.is_some(),
+            high_water_bytes: percent(options.spill.high_water_percent),
+            low_water_bytes: percent(options.spill.low_water_percent),
+            lineage_bytes_max: LINEAGE_BYTES_MAX,
+        };
         let registry = Arc::new(Registry::new());
         let program = options.program;
-        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry, program })
+        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry, spill, program })
     }
 
     fn shared(&self) -> Shared {
@@ -158,6 +175,7 @@ impl Parts {
             Arc::clone(&self.registry),
             workforce,
             cluster,
+            self.spill,
             self.program.give_back_memory,
         );
         let observation = (self.program.collector)().map(Observation::new);
@@ -237,7 +255,12 @@ impl NodeHandle {
         };
         let parts = Parts::new(member.node, options, true)?;
         let socket = cluster.socket.clone();
-        let newcomer = Newcomer { member, arena: Arc::clone(&parts.arena), inbox: Arc::clone(&parts.inbox) };
+        let newcomer = Newcomer {
+            member,
+            arena: Arc::clone(&parts.arena),
+            inbox: Arc::clone(&parts.inbox),
+            spill: parts.spill.clone(),
+        };
         let (cluster, desk) = Cluster::start(newcomer, cluster)?;
         let find_program = {
             let (registry, desk) = (Arc::clone(&parts.registry), desk.clone());

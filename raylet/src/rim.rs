@@ -3,7 +3,9 @@
 use crate::cluster::Cluster;
 use crate::inbox::{Inbox, Input};
 use crate::registry::Registry;
+use crate::spill::Spill;
 use std::sync::Arc;
+use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_core::peer::Packet;
 use tharsis_object_store::Arena;
@@ -26,6 +28,7 @@ pub struct Rim {
     registry: Arc<Registry>,
     workforce: Box<dyn Workforce>,
     cluster: Option<Cluster>,
+    spill: Option<Arc<Spill>>,
     give_back_memory: fn(),
 }
 
@@ -38,9 +41,10 @@ impl Rim {
         registry: Arc<Registry>,
         workforce: Box<dyn Workforce>,
         cluster: Option<Cluster>,
+        spill: Option<Arc<Spill>>,
         give_back_memory: fn(),
     ) -> Self {
-        Self { arena, inbox, registry, workforce, cluster, give_back_memory }
+        Self { arena, inbox, registry, workforce, cluster, spill, give_back_memory }
     }
 
     /// Bytes of the arena.
@@ -90,8 +94,33 @@ impl Rim {
             }
             None => {
                 let cause = "this node is alone".to_owned();
-                self.inbox.put(Input::Event(tharsis_core::Event::PullFailed { object, from, cause }));
+                self.inbox.put(Input::Event(Event::PullFailed { object, from, cause }));
             }
+        }
+    }
+
+    /// Writes a copy to disk.
+    pub fn spill(&self, object: ObjectId, extent: Extent) {
+        match &self.spill {
+            Some(spill) => spill.write(object, extent),
+            None => {
+                let refusal = Some("this node has no spill directory".to_owned());
+                self.inbox.put(Input::Event(Event::Spilled { object, refusal }));
+            }
+        }
+    }
+
+    /// Reads a copy from disk into the arena.
+    pub fn restore(&self, object: ObjectId, into: Extent) {
+        if let Some(spill) = &self.spill {
+            spill.read(object, into);
+        }
+    }
+
+    /// Removes a copy from disk.
+    pub fn discard(&self, object: ObjectId) {
+        if let Some(spill) = &self.spill {
+            spill.discard(object);
         }
     }
 
@@ -107,6 +136,9 @@ impl Rim {
         self.workforce.stop();
         if let Some(cluster) = self.cluster {
             cluster.stop();
+        }
+        if let Some(spill) = self.spill {
+            spill.stop();
         }
     }
 }

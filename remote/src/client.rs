@@ -6,8 +6,8 @@
 //! rings never wait for each other.
 //!
 //! Code that runs inside a dispatch (a waker, the drop of a handle) must not wait for room. What it sends is *deferred*:
-//! kept in order and sent by the next thread that can. Only releases, answers to steals and to cancellations are ever
-//! sent from there, and none of them can come too late.
+//! kept in order and sent by the next thread that can. Only releases, values let go of, answers to steals and to
+//! cancellations are ever sent from there, and none of them can come too late.
 //!
 //! Loss. When the node is gone, or says that this client must go, every handle without a value fails, everybody is
 //! woken, and every later call fails with the same error.

@@ -39,6 +39,12 @@ impl Core {
             }
             ToClient::Shutdown { reason } => return Err(Failure::new(FailureKind::Shutdown, reason)),
             ToClient::StealBack { count } => self.give_back(count),
+            ToClient::Unmap { token } => {
+                let handle = self.slab.lock().get(token);
+                if let Some(handle) = handle {
+                    handle.want_unmapped();
+                }
+            }
             ToClient::Value { token, value } => {
                 // Unlocked before the handle is told: telling may drop the last clone, which locks again.
                 let handle = self.slab.lock().get(token);

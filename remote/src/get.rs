@@ -96,7 +96,7 @@ impl Default for Wait {
 pub fn get_all<T: DeserializeOwned>(references: &[ObjectRef<T>], timeout: Option<Timeout>) -> Result<Vec<T>> {
     let handles: Vec<_> = references.iter().map(|reference| Arc::clone(reference.handle())).collect();
     settle(&handles, timeout)?;
-    handles.iter().map(decode_final).collect()
+    handles.iter().map(|handle| decode_now(handle)).collect()
 }
 
 /// Waits until some references are ready, and parts them into ready and not ready, both in their given order.
@@ -164,7 +164,17 @@ pub(crate) fn one<T: DeserializeOwned>(handle: &Arc<Handle>, timeout: Option<Tim
     if timeout.is_some() || !handle.look(State::is_final) {
         settle(std::slice::from_ref(handle), timeout)?;
     }
-    decode_final(handle)
+    decode_now(handle)
+}
+
+/// Decodes the value of a handle that was final a moment ago: the node may have wanted its bytes back meanwhile.
+fn decode_now<T: DeserializeOwned>(handle: &Arc<Handle>) -> Result<T> {
+    loop {
+        if let Some(decoded) = decode_final(handle) {
+            return decoded;
+        }
+        settle(std::slice::from_ref(handle), None)?;
+    }
 }
 
 /// Waits until every handle is final.
@@ -321,17 +331,18 @@ pub(crate) fn poll_final(handle: &Arc<Handle>, context: &Context<'_>) -> bool {
     handle.watch(State::is_final, || Waiter::Task(context.waker().clone()))
 }
 
-/// Decodes the value of a handle that is final.
-pub(crate) fn decode_final<T: DeserializeOwned>(handle: &Arc<Handle>) -> Result<T> {
+/// Decodes the value of a handle; `None` if it is not final.
+pub(crate) fn decode_final<T: DeserializeOwned>(handle: &Arc<Handle>) -> Option<Result<T>> {
     let client = handle.client();
-    match (handle.state(), client) {
-        (State::Inline(bytes), _) => codec::decode(client, &Payload::Inline(bytes)),
-        (State::Local(extent), Some(client)) => {
-            let mapped = Mapped::new(client, extent, Arc::clone(handle) as _)?;
-            codec::decode(Some(client), &Payload::Mapped(mapped))
+    match handle.state() {
+        State::Inline(bytes) => Some(codec::decode(client, &Payload::Inline(bytes))),
+        State::Local { .. } => {
+            let ((extent, view), client) = (handle.view()?, client?);
+            let mapped = Mapped::new(client, extent, Arc::new(view));
+            Some(mapped.and_then(|mapped| codec::decode(Some(client), &Payload::Mapped(mapped))))
         }
-        (State::Failed(failure), _) => Err(Error::shared(failure)),
-        _ => Err(Error::internal("a value was read before it was there")),
+        State::Failed(failure) => Some(Err(Error::shared(failure))),
+        State::Held | State::Pending | State::Ready | State::Fetching => None,
     }
 }
 

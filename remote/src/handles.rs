@@ -1,7 +1,7 @@
 //! Handles: what this client knows of each reference it holds.
 //!
 //! A handle has a *token*: the number of its slot and the slot's generation, so that news about a dropped handle
-//! is told from news about the next one in the same slot. Its state moves only forward:
+//! is told from news about the next one in the same slot. Its state moves forward:
 //!
 //! ```text
 //! Held -> Pending -> Ready -> Fetching -> Inline | Local | Failed
@@ -10,7 +10,8 @@
 //! `Held` was found inside a value, and the node is not asked about it before somebody here is; of what this
 //! client made itself it is told unasked. `Pending` and `Fetching` wait for the node, `Ready` waits for someone to
 //! ask for the bytes, the rest is final.
-//! `Local` bytes stay where they are until the handle is released, so whatever looks at them holds the handle.
+//! `Local` bytes stay where they are until the handle is released or the node wants them back. Whatever looks at them
+//! holds a [`View`]; a handle without views that the node wants back is `Ready` again.
 //!
 //! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle costs its
 //! allocation and its slot, about 120 bytes; a test holds that bound.
@@ -18,7 +19,7 @@
 use crate::client::Client;
 use crate::error::{Error, Result, decode_failure};
 use crate::get::Counter;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread::Thread;
@@ -55,12 +56,31 @@ pub(crate) enum State {
     /// The encoded value.
     Inline(Box<[u8]>),
     /// In the arena, pinned for this handle.
-    Local(Extent),
+    Local {
+        extent: Extent,
+        /// How many look at the bytes.
+        views: u32,
+        /// Whether the node wants them back.
+        is_wanted: bool,
+    },
     /// There is none.
     Failed(Arc<Failure>),
 }
 
+/// Bytes that somebody looks at: they stay where they are while this lives.
+pub(crate) struct View(Arc<Handle>);
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.0.end_view();
+    }
+}
+
 impl State {
+    pub(crate) fn local(extent: Extent) -> Self {
+        Self::Local { extent, views: 0, is_wanted: false }
+    }
+
     /// Whether the task has ended: `wait` asks this.
     pub(crate) fn is_ready(&self) -> bool {
         !matches!(self, Self::Held | Self::Pending)
@@ -68,7 +88,7 @@ impl State {
 
     /// Whether `get` can answer without the node.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Self::Inline(_) | Self::Local(_) | Self::Failed(_))
+        matches!(self, Self::Inline(_) | Self::Local { .. } | Self::Failed(_))
     }
 
     /// Whether there is something to do about it: read it, or send for it.
@@ -79,7 +99,7 @@ impl State {
     fn from_view(value: ValueView<'_>) -> Self {
         match value {
             ValueView::Inline(bytes) => Self::Inline(bytes.into()),
-            ValueView::Local(extent) => Self::Local(extent),
+            ValueView::Local(extent) => Self::local(extent),
             ValueView::Ready { .. } => Self::Ready,
             ValueView::Failed(failure) => Self::Failed(Arc::new(decode_failure(failure))),
         }
@@ -138,6 +158,45 @@ impl Handle {
     /// Looks at the state without cloning it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
         look(&self.inner.lock().state)
+    }
+
+    /// The bytes in the arena and what keeps them there, if the value is there.
+    pub(crate) fn view(self: &Arc<Self>) -> Option<(Extent, View)> {
+        match &mut self.inner.lock().state {
+            State::Local { extent, views, .. } => {
+                *views += 1;
+                Some((*extent, View(Arc::clone(self))))
+            }
+            _ => None,
+        }
+    }
+
+    fn end_view(&self) {
+        let mut inner = self.inner.lock();
+        if let State::Local { views, .. } = &mut inner.state {
+            *views -= 1;
+        }
+        self.unmap_if_wanted(inner);
+    }
+
+    /// The node wants the bytes back.
+    pub(crate) fn want_unmapped(&self) {
+        let mut inner = self.inner.lock();
+        if let State::Local { is_wanted, .. } = &mut inner.state {
+            *is_wanted = true;
+        }
+        self.unmap_if_wanted(inner);
+    }
+
+    fn unmap_if_wanted(&self, mut inner: MutexGuard<'_, Inner>) {
+        if !matches!(inner.state, State::Local { views: 0, is_wanted: true, .. }) {
+            return;
+        }
+        inner.state = State::Ready;
+        // Sent under the lock: a later wish for the bytes must not overtake it.
+        if let Some(client) = &self.client {
+            client.send_or_lose(&FromClient::Unmapped { token: self.token, reference: self.reference });
+        }
     }
 
     /// Takes in what the node says; a final state stays.

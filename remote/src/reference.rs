@@ -130,12 +130,14 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
             crate::worker::enter_await();
             self.entered = Some(client);
         }
-        if get::poll_final(&self.handle, context) {
-            self.leave();
-            Poll::Ready(get::decode_final(&self.handle))
-        } else {
-            Poll::Pending
+        while get::poll_final(&self.handle, context) {
+            // The node may have wanted the bytes back meanwhile: then they are asked for again.
+            if let Some(decoded) = get::decode_final(&self.handle) {
+                self.leave();
+                return Poll::Ready(decoded);
+            }
         }
+        Poll::Pending
     }
 }
 

@@ -236,7 +236,7 @@ fn put_encoded(client: &Client, arguments: &Arguments, object: ObjectId) -> Resu
         return Ok(handle);
     }
     let written = client.write_frame(encoded, &layout)?;
-    let handle = client.handle(reference, State::Local(written.extent));
+    let handle = client.handle(reference, State::local(written.extent));
     let value = ValueView::Local(written.extent);
     client.send(&FromClient::Put { token: handle.token(), object, value, nested })?;
     Ok(handle)

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::{Question, Report};
+use tharsis_raylet::SpillChoice;
 use tharsis_remote::{Error, FailureKind, NodeId, Result};
 use tharsis_types::Resources;
 
@@ -33,6 +34,8 @@ pub struct LocalNode {
     pub labels: Vec<(String, String)>,
     /// Bytes of its store.
     pub store_bytes: u64,
+    /// Where it spills to.
+    pub spill: SpillChoice,
 }
 
 impl LocalCluster {
@@ -43,7 +46,7 @@ impl LocalCluster {
     pub fn start(node_count: usize, cpus_each: f64, store_bytes: u64) -> Result<Self> {
         let resources = Resources::cpus(cpus_each);
         let resources = resources.map_err(|bad| Error::new(FailureKind::InvalidArgument, bad.to_string()))?;
-        let node = LocalNode { resources, labels: Vec::new(), store_bytes };
+        let node = LocalNode { resources, labels: Vec::new(), store_bytes, spill: machine::default_spill() };
         Self::start_nodes(vec![node; node_count])
     }
 
@@ -112,6 +115,7 @@ impl LocalCluster {
             resources: node.resources,
             labels: node.labels,
             store_bytes: node.store_bytes,
+            spill: node.spill.clone(),
             ends_with_stdin: true,
             cluster: Some(ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }),
         })?;

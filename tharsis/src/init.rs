@@ -3,6 +3,7 @@
 use crate::runtime::Runtime;
 use crate::start;
 use std::path::PathBuf;
+use tharsis_raylet::SpillChoice;
 use tharsis_remote::Result;
 use tharsis_types::Resources;
 use tharsis_types::limits::NAME_BYTES_MAX;
@@ -17,6 +18,7 @@ pub struct Init {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) custom: Vec<(String, u64)>,
     pub(crate) store_bytes: Option<u64>,
+    pub(crate) spill: Option<SpillChoice>,
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
     pub(crate) worker_count: Option<usize>,
@@ -75,6 +77,14 @@ impl Init {
     /// Bytes of the embedded node's object store; by default a share of the machine's memory.
     pub fn store_bytes(mut self, bytes: u64) -> Self {
         self.store_bytes = Some(bytes);
+        self
+    }
+
+    /// Where the node spills objects that its store has no room for; a folder of this user on the machine's disk if
+    /// nothing is said.
+    #[must_use]
+    pub fn spill(mut self, spill: SpillChoice) -> Self {
+        self.spill = Some(spill);
         self
     }
 

@@ -58,6 +58,7 @@ pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
 pub use runtime::{Entered, Runtime};
 pub use tharsis_macros::{main, remote};
+pub use tharsis_raylet::{SpillChoice, SpillFolder};
 #[doc(hidden)]
 pub use tharsis_remote::__option_setters;
 pub use tharsis_remote::{

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
-use tharsis_raylet::{NodeHandle, NodeOptions, Program};
+use tharsis_raylet::{NodeHandle, NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
 use tokio::signal::unix::{SignalKind, signal};
@@ -50,6 +50,8 @@ pub struct NodeSpec {
     pub labels: Vec<(String, String)>,
     /// Bytes of its store.
     pub store_bytes: u64,
+    /// Where it spills to.
+    pub spill: SpillChoice,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
     pub ends_with_stdin: bool,
     /// Its part in a cluster; none for a node alone.
@@ -90,6 +92,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         resources: spec.resources,
         labels: spec.labels,
         store_bytes: spec.store_bytes,
+        spill: spec.spill,
         program,
     };
     let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
@@ -177,6 +180,7 @@ impl NodeProcess {
             resources: options.resources.clone(),
             labels: options.labels.clone(),
             store_bytes: options.store_bytes,
+            spill: options.spill.clone(),
             ends_with_stdin: true,
             cluster: None,
         };

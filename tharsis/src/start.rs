@@ -74,6 +74,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
         resources: init.resources(cpus, memory_bytes),
         labels: Vec::new(),
         store_bytes,
+        spill: init.spill.clone().unwrap_or_else(machine::default_spill),
         program: Program::default(),
     })
 }

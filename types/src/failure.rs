@@ -31,6 +31,8 @@ pub enum FailureKind {
     InvalidArgument,
     /// A reference of another cluster or session, or one that was made outside the task protocol.
     InvalidReference,
+    /// All copies are gone, and how to make the value was forgotten to save memory.
+    LineageEvicted,
     /// The node a task ran on is gone.
     NodeDied,
     /// The node a task must run on does not exist.
@@ -41,10 +43,14 @@ pub enum FailureKind {
     ObjectLost,
     /// The value is larger than the store.
     ObjectTooLarge,
+    /// The store is full, and so are the disks that it spills to.
+    OutOfDisk,
     /// The memory guard ended the task.
     OutOfMemory,
     /// The function panicked.
     Panicked,
+    /// All copies are gone, and the task that makes the value may not run again.
+    RetriesExhausted,
     /// The function returned another number of values than its options say.
     ReturnsMismatch,
     /// The runtime was shut down.
@@ -65,7 +71,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::Cancelled,
         Self::DataCorrupt,
         Self::DependencyFailed,
@@ -76,13 +82,16 @@ impl FailureKind {
         Self::Internal,
         Self::InvalidArgument,
         Self::InvalidReference,
+        Self::LineageEvicted,
         Self::NodeDied,
         Self::NodeNotFound,
         Self::ObjectFreed,
         Self::ObjectLost,
         Self::ObjectTooLarge,
+        Self::OutOfDisk,
         Self::OutOfMemory,
         Self::Panicked,
+        Self::RetriesExhausted,
         Self::ReturnsMismatch,
         Self::Shutdown,
         Self::StoreFull,
@@ -113,13 +122,20 @@ impl FailureKind {
             Self::Internal => "this is a defect of Tharsis: please report it with the text above",
             Self::InvalidArgument => "correct the argument or option named",
             Self::InvalidReference => "use references only in the session that made them",
+            Self::LineageEvicted => {
+                "give the node more memory for lineage, or keep fewer intermediate values"
+            }
             Self::NodeDied => "allow retries, or look at the node's log",
             Self::NodeNotFound => "choose a node that `tharsis status` lists, or make the wish a soft one",
             Self::ObjectFreed => "keep a clone of the reference for as long as the value is read",
             Self::ObjectLost => "allow retries, so that lost values can be computed again",
             Self::ObjectTooLarge => "split the value, or start the node with a larger store",
+            Self::OutOfDisk => {
+                "free space in the spill directories named, or start the node with more of them"
+            }
             Self::OutOfMemory => "lower the task's use of memory, or give it a memory request",
             Self::Panicked => "mend the function; the place of the panic is named above",
+            Self::RetriesExhausted => "allow more retries, and find out why values are lost so often",
             Self::ReturnsMismatch => "make the function return as many values as `num_returns` says",
             Self::Shutdown => "start a new runtime with `init`",
             Self::StoreFull => "drop references that are not needed, or start the node with a larger store",

@@ -58,6 +58,7 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         resources: resources(settings, memory)?,
         labels: settings.get(Key::Labels, parse::labels)?.unwrap_or_default(),
         store_bytes,
+        spill: machine::default_spill(),
         ends_with_stdin: false,
         cluster: cluster(part, settings)?,
     })

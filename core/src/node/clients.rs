@@ -1,11 +1,10 @@
 //! What drivers and workers ask for: references, values, regions.
 
-use super::{Node, RoomWaiter};
+use super::Node;
 use crate::event::{Action, OutputValue, Value};
 use crate::lease;
 use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
-use crate::{Now, owner};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId, TaskClass};
 
@@ -62,9 +61,7 @@ impl Node {
 
     pub(super) fn released(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Action>) {
         let object = reference.object;
-        if self.mapped.remove(&(client, token)) {
-            self.store.unpin(client, object);
-        }
+        self.unmapped(client, token, object);
         self.refusals.remove(&(client, token));
         if self.reads.remove(&(client, token)).is_some() {
             self.pull_change(out, |pulls, room, effects| {
@@ -101,43 +98,23 @@ impl Node {
         }
     }
 
-    /// No copy of an object is left.
+    /// No copy of an object is left where somebody waits for it.
     pub(super) fn pull_lost(&mut self, purpose: Purpose, object: ObjectId, out: &mut Vec<Action>) {
-        self.owner.lost(object, &mut self.effects);
+        if !self.owner.is_awaited(object) {
+            self.owner.lost(object, &mut self.effects);
+        }
+        let is_awaited = self.owner.is_awaited(object);
         match purpose {
+            Purpose::Arguments(run) if is_awaited => self.return_run(run, out),
             Purpose::Arguments(run) => self.arguments_lost(run, object, out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);
                 self.reads.remove(&(client, token));
-                out.push(Action::Deliver { client, token, object, extent: None });
+                match self.owner.reference_of(object).filter(|_| is_awaited) {
+                    Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
+                    None => out.push(Action::Deliver { client, token, object, extent: None }),
+                }
             }
-        }
-    }
-
-    pub(super) fn region_wanted(
-        &mut self,
-        now: Now,
-        client: ClientId,
-        request: u32,
-        bytes: u64,
-        out: &mut Vec<Action>,
-    ) {
-        let waiter = RoomWaiter { client, request, bytes, until: now + self.config.create_timeout };
-        if !self.room_waiters.is_empty() || !self.try_grant(now, &waiter, out) {
-            self.room_waiters.push_back(waiter);
-        }
-    }
-
-    /// Those who wait for room try again, in order.
-    pub(super) fn retry_for_room(&mut self, now: Now, out: &mut Vec<Action>) {
-        while let Some(waiter) = self.room_waiters.pop_front() {
-            if !self.try_grant(now, &waiter, out) {
-                self.room_waiters.push_front(waiter);
-                break;
-            }
-        }
-        for pull in std::mem::take(&mut self.stalled_pulls) {
-            self.start_pull(pull, out);
         }
     }
 
@@ -146,7 +123,8 @@ impl Node {
         self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
         self.apply(out);
         self.room_waiters.retain(|w| w.client != client);
-        self.mapped.retain(|(c, _)| *c != client);
+        self.mapped.retain(|(_, c, _)| *c != client);
+        self.unmap_asked.retain(|(c, _)| *c != client);
         self.refusals.retain(|(c, _), _| *c != client);
         let reads: Vec<_> = self.reads.keys().filter(|(c, _)| *c == client).copied().collect();
         for (client, token) in reads {
@@ -201,9 +179,11 @@ impl Node {
         }
     }
 
-    /// Nodes other than this one with a copy.
+    /// Where a copy can be read that is not in the arena here: this node if it is on disk, then others.
     pub(super) fn holders(&self, object: ObjectId) -> Vec<tharsis_types::NodeId> {
-        self.owner.copies(object).iter().copied().filter(|n| *n != self.id && self.view.knows(*n)).collect()
+        let here = self.store.is_spilled(object).then_some(self.id);
+        let others = self.owner.copies(object).iter().copied();
+        here.into_iter().chain(others.filter(|n| *n != self.id && self.view.knows(*n))).collect()
     }
 
     /// Waits for objects of other nodes; those without any holder are lost at once.
@@ -213,36 +193,6 @@ impl Node {
             return;
         }
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
-    }
-
-    /// Maps a local object for a reference of a client.
-    fn map(&mut self, client: ClientId, token: u64, object: ObjectId) -> Option<crate::event::Extent> {
-        if self.mapped.contains(&(client, token)) {
-            return self.store.find(object);
-        }
-        let extent = self.store.pin(client, object)?;
-        self.mapped.insert((client, token));
-        Some(extent)
-    }
-
-    /// Grants or refuses a region; false if the client should wait.
-    fn try_grant(&mut self, now: Now, waiter: &RoomWaiter, out: &mut Vec<Action>) -> bool {
-        let mut evicted = Vec::new();
-        let granted = self.store.grant(waiter.client, waiter.bytes, &mut evicted);
-        self.evicted(&evicted);
-        let wait = matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.until;
-        if !wait {
-            let region = granted.map_err(Arc::new);
-            out.push(Action::GrantRegion { client: waiter.client, request: waiter.request, region });
-        }
-        !wait
-    }
-
-    /// Copies that made room are not here any more.
-    pub(super) fn evicted(&mut self, objects: &[ObjectId]) {
-        for object in objects {
-            self.copy_gone(*object);
-        }
     }
 
     /// The ledger here needs a copy no more. A task that ran again under another owner may have found its output
@@ -267,13 +217,6 @@ impl Node {
         let ours = self.owner.owns(object) && self.owner.copies(object).contains(&self.id);
         if !ours && !self.copy_owners.contains_key(&object) {
             self.store.free(object);
-        }
-    }
-
-    fn copy_gone(&mut self, object: ObjectId) {
-        self.owner.copy_changed(self.id, object, false, &mut self.effects);
-        for to in self.copy_owners.remove(&object).unwrap_or_default() {
-            self.effects.push(owner::Effect::Send { to, message: Message::HolderRemoved { object } });
         }
     }
 }

@@ -9,9 +9,11 @@
 //! | `clients.rs` | what drivers and workers ask for: references, values, regions |
 //! | `runs.rs` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
+//! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
 
 mod clients;
 mod peers;
+mod room;
 mod runs;
 
 pub use runs::{ArgumentValue, RunView};
@@ -19,7 +21,7 @@ pub use runs::{ArgumentValue, RunView};
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::{self, Leases};
 use crate::link::Link;
-use crate::owner::{self, Owner, Pending};
+use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::{Load, Message};
 use crate::place::View;
 use crate::pull::{self, Pulls};
@@ -27,9 +29,10 @@ use crate::slab::Slab;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
 use peers::Stranger;
+use room::{Disk, RoomWaiter, StalledPull};
 use runs::Run;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
@@ -51,6 +54,14 @@ pub struct Config {
     pub store_bytes: u64,
     /// How long a client waits for room in the store.
     pub create_timeout: Now,
+    /// Whether there is a disk to spill to.
+    pub can_spill: bool,
+    /// Copies are spilled when more bytes than this are in use that nothing else has,
+    pub high_water_bytes: u64,
+    /// until no more than this are.
+    pub low_water_bytes: u64,
+    /// Memory for how finished tasks were called, so that what they made can be made again.
+    pub lineage_bytes_max: usize,
 }
 
 /// One node.
@@ -75,7 +86,10 @@ pub struct Node {
     /// Jobs that ended here, newest last, for nodes that hear of this one only now.
     ended_jobs: VecDeque<JobId>,
     /// References whose value is mapped by the client.
-    mapped: IdSet<(ClientId, u64)>,
+    mapped: BTreeSet<(ObjectId, ClientId, u64)>,
+    /// Of these, those that the client was asked to let go of.
+    unmap_asked: IdSet<(ClientId, u64)>,
+    disk: Disk,
     /// Objects that clients are waiting to read.
     reads: IdMap<(ClientId, u64), ObjectId>,
     /// Other nodes that own what lies here: nearly always one, more where a task ran again for another owner.
@@ -96,20 +110,16 @@ pub struct Node {
     now: Now,
 }
 
-#[derive(Debug)]
-struct RoomWaiter {
-    client: ClientId,
-    request: u32,
-    bytes: u64,
-    until: Now,
-}
-
-#[derive(Debug)]
-struct StalledPull {
-    object: ObjectId,
-    len: u64,
-    from: NodeId,
-    until: Now,
+/// Where the bytes of an object are on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the arena.
+    Arena(Extent),
+    /// On disk.
+    Disk {
+        /// Bytes.
+        len: u64,
+    },
 }
 
 /// What a node tells people about itself.
@@ -139,6 +149,8 @@ pub struct Snapshot {
     pub pull_count: usize,
     /// Messages to other nodes that are not acknowledged.
     pub unacknowledged_count: usize,
+    /// Finished tasks that are remembered.
+    pub lineage: LineageUsage,
     /// What waits, and why.
     pub pending: Vec<Pending>,
 }
@@ -151,7 +163,7 @@ impl Node {
         let load = Load { free: config.member.resources.clone(), waiting: 0 };
         Self {
             id,
-            owner: Owner::new(id),
+            owner: Owner::new(id, config.lineage_bytes_max),
             leases: Leases::new(config.member.resources.clone()),
             pulls: Pulls::default(),
             store: Store::new(config.store_bytes),
@@ -164,7 +176,9 @@ impl Node {
             drivers: IdMap::default(),
             children: IdMap::default(),
             ended_jobs: VecDeque::new(),
-            mapped: IdSet::default(),
+            mapped: BTreeSet::new(),
+            unmap_asked: IdSet::default(),
+            disk: Disk::default(),
             reads: IdMap::default(),
             copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),
@@ -212,6 +226,8 @@ impl Node {
                 self.region_wanted(now, client, request, bytes, out)
             }
             Event::RegionRetired { client, region } => self.store.retire(client, region),
+            Event::Spilled { object, refusal } => self.spilled(now, object, refusal),
+            Event::Unmapped { client, token, object } => self.unmapped(client, token, object),
             Event::Blocked { client, returned } => self.blocked(client, &returned, out),
             Event::Unblocked { client } => {
                 self.lease_change(out, |leases, effects| leases.unblocked(client, effects))
@@ -269,13 +285,11 @@ impl Node {
         let recall = (self.leases.waiting_count() > 0).then(|| self.recalled_at + RECALL_EVERY);
         let report =
             (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
-        let waiting = self.room_waiters.iter().map(|w| w.until);
-        let room = waiting.chain(self.stalled_pulls.iter().map(|p| p.until)).min();
         let all = [
             links,
             recall,
             report,
-            room,
+            self.room_timeout(),
             self.strangers.values().map(|s| s.until).min(),
             self.owner.next_timeout(),
             self.view.next_timeout(now),
@@ -302,9 +316,11 @@ impl Node {
         self.store.find(object)
     }
 
-    /// Keeps an object in place while it is sent to another node; `pinner` is a client id reserved by the caller.
-    pub fn pin_for_transfer(&mut self, pinner: ClientId, object: ObjectId) -> Option<Extent> {
-        self.store.pin(pinner, object)
+    /// Where another node can read an object. In the arena it is kept in place; `pinner` is a client id reserved by
+    /// the caller.
+    pub fn pin_for_transfer(&mut self, pinner: ClientId, object: ObjectId) -> Option<Place> {
+        let pinned = self.store.pin(pinner, object).map(Place::Arena);
+        pinned.or_else(|| self.store.spilled_len(object).map(|len| Place::Disk { len }))
     }
 
     /// Ends what [`Node::pin_for_transfer`] began.
@@ -355,6 +371,7 @@ impl Node {
             leased_count: self.owner.leased_count(),
             pull_count: self.pulls.len(),
             unacknowledged_count: self.links.values().map(Link::unacknowledged).sum(),
+            lineage: self.owner.lineage_usage(),
             pending: self.owner.pending(),
         }
     }
@@ -397,11 +414,10 @@ impl Node {
             }
             Effect::Serve { client, token, object } => self.serve(client, token, object, out),
             Effect::Start { to, lease, task } if to == self.id => self.start_local(lease, task, out),
-            Effect::Start { to, lease, task } => {
-                if let Some(pushed) = self.owner.push_view(task, to) {
-                    self.send(to, Message::TaskPush { lease, task: Box::new(pushed) });
-                }
-            }
+            Effect::Start { to, lease, task } => match self.owner.push_view(task, to) {
+                Some(pushed) => self.send(to, Message::TaskPush { lease, task: Box::new(pushed) }),
+                None => self.owner.not_sent(lease, task, &mut self.effects),
+            },
             Effect::RequestLease { to, lease, class, wait } if to == self.id => {
                 let key = (self.id, lease);
                 self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));

@@ -1,14 +1,13 @@
 //! Messages of other nodes, members coming and going, transfers.
 
-use super::{Node, StalledPull};
-use crate::event::{Action, Member, Value};
+use super::Node;
+use crate::event::{Action, Member};
 use crate::link::Link;
 use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
-use crate::pull::{Pulls, Purpose};
 use crate::{MS, Now};
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
+use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// News of a node that joined may be later than a reference of its; what never joined within this time is dead.
 const STRANGER_WAIT: Now = 2_000 * MS;
@@ -160,49 +159,25 @@ impl Node {
         }
     }
 
-    /// Starts a transfer, or lets it wait for room until its time is over.
-    pub(super) fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
-        let StalledPull { object, len, from, until } = pull;
-        let mut evicted = Vec::new();
-        let received = self.store.receive(object, len, &mut evicted);
-        self.evicted(&evicted);
-        match received {
-            Ok(into) => out.push(Action::Pull { object, from, into }),
-            Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => {
-                self.stalled_pulls.push(pull)
-            }
-            Err(failure) => self.pull_refused(object, &Arc::new(failure), out),
-        }
-    }
-
-    /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.
-    fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
-        for purpose in self.pulls.refused(object) {
-            match purpose {
-                Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
-                Purpose::Read(client, token) => {
-                    let client = ClientId(client);
-                    self.reads.remove(&(client, token));
-                    self.refusals.insert((client, token), Value::Failed(failure.clone()));
-                    out.push(Action::Deliver { client, token, object, extent: None });
-                }
-            }
-        }
-        self.pull_change(out, Pulls::resume);
-    }
-
     pub(super) fn pull_done(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         self.store.received(object, true);
+        if !self.store.is_spilled(object) {
+            self.copy_arrived(object);
+        }
+        for run in self.pulls.runs_that_need(object) {
+            self.pin_argument(run, object);
+        }
+        self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
+    }
+
+    /// A copy of an object is here that was not here before.
+    fn copy_arrived(&mut self, object: ObjectId) {
         self.owner.copy_changed(self.id, object, true, &mut self.effects);
         if let Some(RefId { owner, .. }) = self.owner.reference_of(object)
             && owner != self.id
         {
             self.copy_for(object, owner);
         }
-        for run in self.pulls.runs_that_need(object) {
-            self.pin_argument(run, object);
-        }
-        self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
     }
 
     /// Notes that another node owns what lies here.
@@ -221,6 +196,11 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         self.store.received(object, false);
+        if from == self.id && self.store.spill_lost(object) {
+            self.copy_gone(object);
+            self.pulls.copy_gone(object, from);
+            out.push(Action::Discard(object));
+        }
         self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
     }
 }

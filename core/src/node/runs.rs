@@ -6,7 +6,7 @@
 use super::Node;
 use crate::event::{Action, Extent, OutputValue, TaskOutcome, Value};
 use crate::lease::LeaseKey;
-use crate::owner::{Ended, Owner};
+use crate::owner::{Ended, Owner, dependency_failure};
 use crate::peer::{DoneOutcome, Message, PushedTask};
 use crate::pull::{Missing, Purpose};
 use crate::{MS, Now};
@@ -65,8 +65,8 @@ enum Stage {
         /// When it became the first of its worker.
         first_since: Option<Now>,
     },
-    /// Its worker is being killed because the run took too long.
-    Overdue,
+    /// Its worker is being killed because of it.
+    Doomed,
 }
 
 /// A run as its worker needs it.
@@ -291,8 +291,21 @@ impl Node {
             self.return_run(run, out);
         }
         if let Some(run) = first {
-            let failure = failure.clone();
+            let failure = self.failure_of(run, failure);
             self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+        }
+    }
+
+    /// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before has
+    /// simply crashed for the next one.
+    fn failure_of(&self, run: u32, failure: &Arc<Failure>) -> Arc<Failure> {
+        let is_doomed = self.runs.get(run).is_some_and(|r| r.stage == Stage::Doomed);
+        match failure.kind {
+            FailureKind::Cancelled | FailureKind::TimedOut if !is_doomed => {
+                let text = "its worker was killed because of another task";
+                Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
+            }
+            _ => failure.clone(),
         }
     }
 
@@ -312,11 +325,14 @@ impl Node {
         }
         let Some((number, run)) = self.runs.iter().find(|(_, r)| r.task == task) else { return };
         let (client, first) =
-            (run.client, matches!(run.stage, Stage::Overdue | Stage::Sent { first_since: Some(_) }));
+            (run.client, matches!(run.stage, Stage::Doomed | Stage::Sent { first_since: Some(_) }));
         let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
         if run.stage == Stage::Staging {
             self.end_run(number, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
         } else if force && first {
+            if let Some(run) = self.runs.get_mut(number) {
+                run.stage = Stage::Doomed;
+            }
             out.push(Action::KillWorker { client, reason: failure });
         } else {
             out.push(Action::CancelRun { client, run: number });
@@ -328,7 +344,7 @@ impl Node {
         for number in self.runs_of.values().filter_map(|runs| runs.front().copied()) {
             let Some(run) = self.runs.get_mut(number) else { continue };
             if run.due().is_some_and(|due| due <= now) {
-                run.stage = Stage::Overdue;
+                run.stage = Stage::Doomed;
                 let text = format!("ran longer than its timeout of {} ms", run.timeout_ms);
                 let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
                 out.push(Action::KillWorker { client: run.client, reason });
@@ -391,10 +407,11 @@ impl Node {
     fn failed_argument(&self, number: u32) -> Option<Option<Arc<Failure>>> {
         let run = self.runs.get(number)?;
         let call = run.origin.call(&self.owner, run.lease.1)?;
-        let mut slots = call.dependencies.iter().map(|(_, slot)| *slot);
-        slots.find_map(|slot| match self.owner.entry(slot)? {
+        call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot)? {
             (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
-            (_, Some(Value::Failed(failure))) => Some(Some(failure.clone())),
+            (_, Some(Value::Failed(cause))) => {
+                Some(Some(Arc::new(dependency_failure(dependency.parameter, cause))))
+            }
             (_, None) => Some(None),
         })
     }
@@ -498,7 +515,7 @@ impl Node {
         }
     }
 
-    fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
+    pub(super) fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
         let Some(run) = self.take_run(number, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {

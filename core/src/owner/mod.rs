@@ -10,22 +10,27 @@
 //! | file | concern |
 //! |---|---|
 //! | `objects.rs` | values, references, loans, freeing |
+//! | `lineage.rs` | what ended tasks were, to make their outputs again |
 //! | `table.rs` | where an entry is, by id or by name |
 //! | `tasks.rs` | submission, arguments, ends and retries |
 //! | `schedule.rs` | queues by shape, leases, who gets the next task |
 
+mod lineage;
 mod objects;
 mod schedule;
 mod table;
 mod tasks;
 
+pub use lineage::LineageUsage;
 pub use schedule::Pending;
 pub use tasks::Ended;
+pub(crate) use tasks::dependency_failure;
 
 use crate::event::{Tokens, Value};
 use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use crate::{MS, Now};
+use lineage::Lineage;
 use schedule::{LeaseUse, Shape};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -152,6 +157,7 @@ pub struct Owner {
     grace: VecDeque<(Now, ObjectId)>,
     /// When to give back the memory of what is gone.
     trim_at: Option<Now>,
+    lineage: Lineage,
 }
 
 /// One entry of the ledger: an owned object, or a proxy of another node's.
@@ -192,6 +198,10 @@ struct Links {
     copies: Vec<NodeId>,
     /// We asked its owner what it is.
     asked: bool,
+    /// How often none of the copies that its owner named could be read (proxies).
+    losses: u8,
+    /// How the value came to be.
+    origin: lineage::Origin,
 }
 
 #[derive(Debug)]
@@ -201,6 +211,8 @@ struct Task {
     state: TaskState,
     attempt: Attempt,
     retries_left: i32,
+    /// Time in the function when it last ended, in nanoseconds.
+    run_ns: u32,
     /// Someone wants it stopped: it is not started again.
     cancelled: bool,
     payload: SmallBytes,
@@ -210,7 +222,7 @@ struct Task {
 }
 
 /// The references of a task; most tasks have none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Inputs {
     dependencies: Vec<(Dependency, u32)>,
     nested: Vec<u32>,
@@ -224,6 +236,10 @@ enum TaskState {
     Queued,
     Sent {
         lease: LeaseId,
+    },
+    /// Ended, and kept so that its outputs can be made again.
+    Kept {
+        since: u64,
     },
     /// Ended while it stood in a queue; forgotten when its turn comes.
     Cancelled,
@@ -270,7 +286,7 @@ pub struct StartView<'a> {
 impl Owner {
     /// The ledger of a new node.
     #[must_use]
-    pub fn new(me: NodeId) -> Self {
+    pub fn new(me: NodeId, lineage_bytes_max: usize) -> Self {
         Self {
             me,
             objects: Objects::default(),
@@ -289,6 +305,7 @@ impl Owner {
             gone: IdSet::default(),
             grace: VecDeque::new(),
             trim_at: None,
+            lineage: Lineage::new(lineage_bytes_max),
         }
     }
 
@@ -359,12 +376,18 @@ impl Owner {
         })
     }
 
-    /// A task as another node needs it; its references count as lent to that node.
+    /// A task as another node needs it; its references count as lent to that node. `None` if an argument is being made
+    /// again.
     pub fn push_view(&mut self, task: u32, to: NodeId) -> Option<crate::peer::PushedTask> {
         let entry = self.tasks.get(task)?;
         let class = self.classes.get(entry.class as usize)?.definition.clone();
         let (id, attempt, payload) = (entry.id, entry.attempt, entry.payload.clone());
         let inputs = entry.inputs.as_ref();
+        let is_made =
+            |(_, slot): &(Dependency, u32)| self.objects.get(*slot).is_some_and(|o| o.value.is_some());
+        if !inputs.is_none_or(|i| i.dependencies.iter().all(is_made)) {
+            return None;
+        }
         let needed: Vec<_> = inputs.map(|i| i.dependencies.clone()).unwrap_or_default();
         let inside: Vec<_> = inputs.map(|i| i.nested.clone()).unwrap_or_default();
         let nested = inside.iter().filter_map(|slot| self.lend(*slot, to)).collect();
@@ -383,7 +406,7 @@ impl Owner {
     /// Objects in the ledger, tasks that are not finished.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.objects.len(), self.tasks.len())
+        (self.objects.len(), self.tasks.len() - self.lineage.usage().task_count)
     }
 
     /// Every object in the ledger, with its owner.
@@ -417,7 +440,7 @@ impl Owner {
         self.objects.check();
         let mut uses: IdMap<u32, u32> = IdMap::default();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
-        for (_, task) in self.tasks.iter().filter(|(_, t)| t.state != TaskState::Cancelled) {
+        for (_, task) in self.tasks.iter().filter(|(_, t)| t.is_unfinished()) {
             let inputs =
                 task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
             inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);
@@ -427,9 +450,11 @@ impl Owner {
         }
         for (slot, object) in self.objects.iter() {
             assert_eq!(object.uses, uses.remove(&slot).unwrap_or(0), "{} uses miscounted", object.id);
-            assert!(object.is_used(), "{} lives without a reference", object.id);
+            let is_needed = object.is_used() || object.origin().needed_by > 0;
+            assert!(is_needed, "{} lives without a reference", object.id);
         }
         assert!(uses.is_empty(), "a freed object is needed");
+        self.check_lineage();
         self.check_schedule();
     }
 }

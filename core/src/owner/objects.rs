@@ -9,6 +9,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.
 const REBORROW_GRACE: Now = 2_000 * MS;
+/// How often a node asks the owner of an object anew when none of the copies can be read.
+const LOSSES_MAX: u8 = 3;
 
 impl Object {
     pub(super) fn new(id: ObjectId) -> Self {
@@ -177,7 +179,7 @@ impl Owner {
             Some(_) => out.push(Effect::Deliver { client, token, object: object.id }),
             None => {
                 object.links().fetchers.push((client, token));
-                self.ask_owner(slot, out);
+                slot.into_iter().for_each(|slot| self.ask_for(slot, out));
             }
         }
     }
@@ -190,8 +192,12 @@ impl Owner {
             return;
         };
         let Some(entry) = self.objects.get_mut(slot) else { return };
+        if entry.is_gone() {
+            entry.value = None;
+        }
         if entry.value.is_none() {
             entry.links().askers.insert(from);
+            self.ask_for(slot, out);
             return;
         }
         self.answer(slot, from, out);
@@ -255,18 +261,54 @@ impl Owner {
         }
     }
 
-    /// The local copy of a proxy could not be read from anywhere: forget what is known and fail its readers.
+    /// No copy of an object can be read: it is made again, or its owner asked, or its readers fail.
     pub fn lost(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
         let Some(slot) = self.objects.find(&object) else { return };
         let Some(entry) = self.objects.get_mut(slot) else { return };
-        let text = format!("no copy of object {object} is left");
-        entry.value = Some(Value::Failed(Arc::new(Failure::new(FailureKind::ObjectLost, text))));
-        let owned = entry.owner().is_none();
-        let copies = std::mem::take(&mut entry.links().copies);
-        if owned {
-            out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
+        let owner = entry.owner();
+        let is_answered = owner.is_some_and(|owner| !self.gone.contains(&owner));
+        entry.value = None;
+        let links = entry.links();
+        let copies = std::mem::take(&mut links.copies);
+        links.losses = links.losses.saturating_add(1);
+        match owner {
+            None => {
+                out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
+                self.remake(slot, out);
+            }
+            Some(_) if is_answered && links.losses <= LOSSES_MAX => {
+                links.asked = false;
+                self.ask_owner(Some(slot), out);
+            }
+            Some(_) => {
+                let text = format!("no copy of object {object} is left");
+                self.lose(slot, Failure::new(FailureKind::ObjectLost, text), out);
+            }
         }
-        self.tell(slot, out);
+    }
+
+    /// An object will have no value any more: everyone who waits for it hears why.
+    pub(super) fn lose(&mut self, slot: u32, failure: Failure, out: &mut Vec<Effect>) {
+        if let Some(entry) = self.objects.get_mut(slot) {
+            entry.value = Some(Value::Failed(Arc::new(failure)));
+            self.tell(slot, out);
+        }
+    }
+
+    /// Whether an object's value is still to come.
+    #[must_use]
+    pub fn is_awaited(&self, object: ObjectId) -> bool {
+        self.objects.by_id(&object).is_some_and(|o| o.value.is_none())
+    }
+
+    /// Somebody wants the value of an entry without one: it is made again if nobody makes it, or its owner is asked.
+    pub(super) fn ask_for(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let Some(object) = self.objects.get(slot) else { return };
+        if object.owner().is_some() {
+            self.ask_owner(Some(slot), out);
+        } else if object.producer.is_none() {
+            self.remake(slot, out);
+        }
     }
 
     /// Loans come back.
@@ -308,7 +350,9 @@ impl Owner {
             links.copies.retain(|c| *c != node);
             let lender_died = links.lenders.remove(&node).is_some();
             let (owner, copies_left) = (links.owner, links.copies.len());
-            let lost = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
+            // What can be made again is, when somebody wants it.
+            let is_last = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
+            let lost = is_last && !object.has_recipe();
             if lost || (owner == Some(node) && object.value.is_none()) {
                 self.lost(object_id(&self.objects, slot), out);
             } else if let Some(owner) = owner.filter(|o| lender_died && *o != node) {
@@ -441,9 +485,11 @@ impl Owner {
             inside.into_iter().for_each(|s| self.unuse(s, out));
         } else {
             object.value = Some(value);
-            if !inside.is_empty() {
-                object.links().nested = inside;
-            }
+            let is_linked = object.links.is_some() || !inside.is_empty();
+            // What an earlier value that is lost referred to, if this is not the first.
+            let outdated =
+                if is_linked { std::mem::replace(&mut object.links().nested, inside) } else { inside };
+            outdated.into_iter().for_each(|s| self.unuse(s, out));
         }
         let Some(object) = self.objects.get_mut(slot) else { return };
         if let Some(node) = copy.filter(|_| stored) {
@@ -462,12 +508,17 @@ impl Owner {
     pub(super) fn free_if_unused(&mut self, slot: u32, out: &mut Vec<Effect>) {
         let mut doomed: smallvec::SmallVec<[u32; 4]> = smallvec::smallvec![slot];
         while let Some(slot) = doomed.pop() {
-            if self.objects.get(slot).is_none_or(Object::is_used) {
+            let Some(object) = self.objects.get(slot).filter(|o| !o.is_used()) else { continue };
+            if object.origin().needed_by > 0 {
+                doomed.extend(self.release_bytes(slot, out));
                 continue;
             }
             let Some(object) = self.objects.remove(slot) else { continue };
             let Some(links) = object.links else { continue };
             let id = object.id;
+            if let Some(recipe) = links.origin.recipe() {
+                doomed.extend(self.output_gone(id, slot, recipe));
+            }
             if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
                 out.push(Effect::DropCopy { holder: self.me, object: id });
             }

@@ -261,6 +261,17 @@ impl Owner {
         }
     }
 
+    /// Puts a task first that waited for large arguments: the sooner it runs, the sooner they can go.
+    pub(super) fn enqueue_soon(&mut self, slot: u32) {
+        let near = self.near(slot);
+        let Some(shape) = self.set_queued(slot) else { return };
+        let queues = &mut self.shapes[shape as usize];
+        match near {
+            Some(node) => queues.near.entry(node).or_default().push_front(slot),
+            None => queues.queue.push_front(slot),
+        }
+    }
+
     pub(super) fn enqueue_first(&mut self, slot: u32) {
         if let Some(shape) = self.set_queued(slot) {
             self.shapes[shape as usize].queue.push_front(slot);
@@ -322,6 +333,9 @@ impl Owner {
                     assert!(place.is_none() && missing > 0, "task {} waits for nothing", task.id);
                 }
                 TaskState::Cancelled => assert_eq!(place, Some(TaskState::Queued)),
+                TaskState::Kept { .. } => {
+                    assert!(place.is_none(), "task {} has ended and is queued", task.id)
+                }
                 state => assert_eq!(place, Some(state), "task {} is not where it says", task.id),
             }
         }

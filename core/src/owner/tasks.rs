@@ -59,6 +59,7 @@ impl Owner {
             state,
             attempt: 0,
             retries_left,
+            run_ns: 0,
             cancelled,
             payload,
             inputs: None,
@@ -115,6 +116,9 @@ impl Owner {
         out: &mut Vec<Effect>,
     ) {
         self.lease_done(now, ended.lease, slot, ended.run_ns);
+        if let Some(task) = self.tasks.get_mut(slot) {
+            task.run_ns = ended.run_ns;
+        }
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
             DoneOutcome::Failed { failure, .. } if self.tasks.get(slot).is_some_and(|t| t.cancelled) => {
@@ -142,6 +146,14 @@ impl Owner {
                     self.fail(slot, &failure, out);
                 }
             }
+        }
+    }
+
+    /// A task that was to be sent stays here: an argument is being made again.
+    pub fn not_sent(&mut self, lease: LeaseId, slot: u32, out: &mut Vec<Effect>) {
+        if self.tasks.get(slot).is_some_and(|t| t.is_sent_under(lease)) {
+            self.lease_unsent(lease, slot);
+            self.restore(slot, out);
         }
     }
 
@@ -191,6 +203,7 @@ impl Owner {
                     out.push(Effect::Cancel { to, task: task.id, force: true, recursive: false });
                 }
                 TaskState::Cancelled => {}
+                TaskState::Kept { .. } => self.forget_task(slot, out),
             }
         }
     }
@@ -206,8 +219,16 @@ impl Owner {
         *missing = missing.saturating_sub(1);
         match failed {
             Some(cause) => self.fail_dependent(slot, &cause, out),
+            None if self.takes_stored(slot) => self.queue_soon_if_ready(slot),
             None => self.queue_if_ready(slot),
         }
+    }
+
+    /// Whether an argument of a task lies in an arena.
+    fn takes_stored(&self, slot: u32) -> bool {
+        let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return false };
+        let is_stored = |object: &Object| matches!(object.value, Some(Value::Stored { .. }));
+        inputs.dependencies.iter().any(|(_, slot)| self.objects.get(*slot).is_some_and(is_stored))
     }
 
     /// The failure of a task with its name, call site and attempt.
@@ -229,7 +250,7 @@ impl Owner {
 
     /// Ends a task with a failure under all its outputs.
     pub(super) fn fail(&mut self, slot: u32, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
-        let outputs = self.finish(slot, out);
+        let outputs = self.finish(slot, false, out);
         for output in outputs {
             self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
         }
@@ -342,7 +363,7 @@ impl Owner {
                 match object.value {
                     None => {
                         object.links().fetchers.push((client, *token));
-                        self.ask_owner(slot, out);
+                        slot.into_iter().for_each(|slot| self.ask_for(slot, out));
                     }
                     Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
                 }
@@ -373,7 +394,7 @@ impl Owner {
                 None => {
                     object.links().dependents.push(slot);
                     missing += 1;
-                    self.ask_owner(Some(object_slot), out);
+                    self.ask_for(object_slot, out);
                 }
             }
         }
@@ -403,7 +424,13 @@ impl Owner {
         }
     }
 
-    fn fail_dependent(&mut self, slot: u32, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
+    fn queue_soon_if_ready(&mut self, slot: u32) {
+        if self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Waiting { missing: 0 }) {
+            self.enqueue_soon(slot);
+        }
+    }
+
+    pub(super) fn fail_dependent(&mut self, slot: u32, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
         let failure = dependency_failure(0, cause);
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
@@ -422,7 +449,9 @@ impl Owner {
         // Adopt what the values refer to before the task lets go of its own references to the same objects.
         let inside: smallvec::SmallVec<[_; 1]> =
             returned.iter().map(|o| self.adopt_nested(&o.nested, lender, out)).collect();
-        let outputs = self.finish(slot, out);
+        let stored = returned.iter().any(|o| matches!(o.value, DoneValue::Stored { .. }));
+        let is_kept = stored && self.is_worth_keeping(slot);
+        let outputs = self.finish(slot, is_kept, out);
         for ((output, returned), inside) in outputs.into_iter().zip(returned).zip(inside) {
             let value = match returned.value {
                 DoneValue::Inline(bytes) => Value::Inline(bytes),
@@ -430,15 +459,23 @@ impl Owner {
             };
             self.fill(output, value, Some(node), inside, out);
         }
+        self.bound_lineage(out);
     }
 
-    /// Takes a task out of the ledger, drops its references and returns its outputs.
-    fn finish(&mut self, slot: u32, out: &mut Vec<Effect>) -> Outputs {
+    /// Takes a task out of the ledger or keeps it as lineage, drops its references and returns its outputs.
+    fn finish(&mut self, slot: u32, is_kept: bool, out: &mut Vec<Effect>) -> Outputs {
         let Some(task) = self.tasks.get_mut(slot) else { return Outputs::new() };
         let mut outputs: Outputs = smallvec::smallvec![task.first_output];
-        outputs.extend(task.more_outputs.take().into_iter().flat_map(<[u32]>::into_vec));
-        let inputs = task.inputs.take();
-        if task.state == TaskState::Queued {
+        outputs.extend(task.more_outputs.iter().flatten().copied());
+        let inputs = if is_kept { task.inputs.clone() } else { task.inputs.take() };
+        if !is_kept {
+            self.forget_recipe(slot, &outputs);
+        }
+        let Some(task) = self.tasks.get_mut(slot) else { return outputs };
+        if is_kept {
+            self.keep(slot, out);
+        } else if task.state == TaskState::Queued {
+            task.more_outputs = None;
             task.state = TaskState::Cancelled;
             self.add_husk(slot);
         } else {
@@ -500,13 +537,18 @@ impl Owner {
 }
 
 impl Task {
+    /// Whether its end is still to come.
+    pub(super) fn is_unfinished(&self) -> bool {
+        !matches!(self.state, TaskState::Cancelled | TaskState::Kept { .. })
+    }
+
     fn is_sent_under(&self, lease: LeaseId) -> bool {
         self.state == TaskState::Sent { lease }
     }
 }
 
 /// What a task gets whose argument failed: the same root, so that the first error keeps its type.
-fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
+pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
     if cause.kind == FailureKind::DependencyFailed {
         return cause.clone();
     }

@@ -4,12 +4,18 @@
 //! complete; until then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
 //! copy came from another node and may be evicted when nobody has it pinned. Pins belong to clients and go with
 //! them.
+//!
+//! A primary copy without pins may be written to disk, and is then evicted like a secondary one: it can be read back. A
+//! copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not complete), *evictable*,
+//! *spillable*, or *doomed* (freed, and gone with its last pin).
 
+mod disk;
 mod extents;
 
 pub use extents::{Extents, NotInUse, rounded};
 
 use crate::event::Extent;
+use disk::Disk;
 use std::collections::BTreeMap;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
@@ -21,8 +27,13 @@ pub struct Store {
     objects: IdMap<ObjectId, Stored>,
     regions: IdMap<ClientId, Vec<Region>>,
     pins: IdMap<ClientId, IdMap<ObjectId, u32>>,
-    /// Secondary copies without pins, oldest first.
+    /// Copies without pins that exist elsewhere or on disk, oldest first.
     evictable: BTreeMap<u64, ObjectId>,
+    evictable_bytes: u64,
+    /// Primary copies without pins that are only here, oldest first.
+    spillable: BTreeMap<u64, ObjectId>,
+    spillable_bytes: u64,
+    disk: Disk,
     /// Where copies are still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
     clock: u64,
@@ -37,7 +48,7 @@ struct Stored {
     /// Freed by its owner; goes with the last pin.
     doomed: bool,
     pins: u32,
-    /// Place in `evictable`; 0 if it may not go.
+    /// Place in `evictable` or `spillable`; 0 while it is held.
     age: u64,
 }
 
@@ -59,6 +70,12 @@ pub struct Usage {
     pub object_count: usize,
     /// Objects that are mapped by somebody.
     pub pinned_count: usize,
+    /// Objects with a copy on disk.
+    pub spilled_count: usize,
+    /// Bytes of these.
+    pub spilled_bytes: u64,
+    /// Bytes that are being written to disk.
+    pub writing_bytes: u64,
 }
 
 impl Store {
@@ -71,6 +88,10 @@ impl Store {
             regions: IdMap::default(),
             pins: IdMap::default(),
             evictable: BTreeMap::new(),
+            evictable_bytes: 0,
+            spillable: BTreeMap::new(),
+            spillable_bytes: 0,
+            disk: Disk::default(),
             superseded: IdMap::default(),
             clock: 0,
         }
@@ -103,7 +124,9 @@ impl Store {
         let receiving = match self.objects.get_mut(&object) {
             Some(stored) if stored.sealed && stored.doomed => {
                 (stored.doomed, stored.primary) = (false, true);
-                return Ok(stored.extent);
+                let extent = stored.extent;
+                self.rest(object);
+                return Ok(extent);
             }
             Some(stored) if !stored.sealed => Some(stored.extent),
             Some(_) => {
@@ -125,6 +148,8 @@ impl Store {
         self.give(gap);
         let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
         self.objects.insert(object, stored);
+        self.disk.discard(object);
+        self.rest(object);
         self.superseded.extend(receiving.map(|into| (object, into)));
         Ok(extent)
     }
@@ -153,12 +178,13 @@ impl Store {
     ) -> Result<Extent, Failure> {
         let taken = self.allocate(len, Extents::take, evicted)?;
         let extent = Extent { offset: taken.offset, len };
+        let primary = self.disk.is_there(object);
         self.objects
-            .insert(object, Stored { extent, primary: false, sealed: false, doomed: false, pins: 0, age: 0 });
+            .insert(object, Stored { extent, primary, sealed: false, doomed: false, pins: 0, age: 0 });
         Ok(extent)
     }
 
-    /// The copy has arrived (or has not).
+    /// The copy has arrived (or has not), from another node or from disk.
     pub fn received(&mut self, object: ObjectId, complete: bool) {
         if let Some(extent) = self.superseded.remove(&object) {
             self.give(Extent { offset: extent.offset, len: rounded(extent.len) });
@@ -167,12 +193,80 @@ impl Store {
         let Some(stored) = self.objects.get_mut(&object).filter(|s| !s.sealed) else { return };
         stored.sealed = true;
         if complete && !stored.doomed {
-            self.clock += 1;
-            stored.age = self.clock;
-            self.evictable.insert(self.clock, object);
+            self.rest(object);
         } else {
             self.drop_object(object);
         }
+    }
+
+    /// Whether a complete copy is in the arena; one that was freed and is still mapped counts again.
+    pub fn revive(&mut self, object: ObjectId) -> bool {
+        let Some(stored) = self.objects.get_mut(&object).filter(|s| s.sealed) else { return false };
+        if std::mem::take(&mut stored.doomed) {
+            self.rest(object);
+        }
+        true
+    }
+
+    /// Whether a copy is on disk.
+    #[must_use]
+    pub fn is_spilled(&self, object: ObjectId) -> bool {
+        self.disk.is_there(object)
+    }
+
+    /// Length of a copy on disk.
+    #[must_use]
+    pub fn spilled_len(&self, object: ObjectId) -> Option<u64> {
+        self.disk.len_of(object)
+    }
+
+    /// The copy that is next to make room, were it written to disk or dropped.
+    #[must_use]
+    pub fn victim(&self) -> Option<(ObjectId, u64)> {
+        let (_, object) = self.spillable.first_key_value()?;
+        Some((*object, self.objects.get(object)?.extent.len))
+    }
+
+    /// A copy is to be written to disk: it stays where it is until [`Store::spilled`].
+    pub fn begin_spill(&mut self, object: ObjectId) -> Option<Extent> {
+        let extent = self.objects.get(&object).filter(|s| s.primary && s.pins == 0 && s.sealed)?.extent;
+        self.hold(object);
+        self.disk.begin(object, extent.len);
+        Some(extent)
+    }
+
+    /// A copy was written to disk, or could not be.
+    pub fn spilled(&mut self, object: ObjectId, complete: bool) {
+        if !self.disk.written(object, complete) {
+            return;
+        }
+        match self.objects.get(&object) {
+            Some(stored) if stored.doomed && stored.pins == 0 => self.drop_object(object),
+            Some(stored) if !stored.doomed => return self.rest(object),
+            _ => {}
+        }
+        self.disk.discard(object);
+    }
+
+    /// The disk has lost a copy; false if there is another in the arena.
+    pub fn spill_lost(&mut self, object: ObjectId) -> bool {
+        let resident = self.objects.get(&object).is_some_and(|s| s.sealed);
+        if self.disk.forget(object) && resident {
+            self.rest(object);
+        }
+        !resident
+    }
+
+    /// Drops a primary copy that can be made again.
+    pub fn drop_primary(&mut self, object: ObjectId) {
+        if self.objects.get(&object).is_some_and(|s| s.pins == 0 && s.age > 0) {
+            self.drop_object(object);
+        }
+    }
+
+    /// Copies on disk that nobody needs any more.
+    pub fn take_discarded(&mut self) -> Vec<ObjectId> {
+        self.disk.take_discarded()
     }
 
     /// Where an object lies, if a copy is here and complete.
@@ -185,10 +279,10 @@ impl Store {
     pub fn pin(&mut self, client: ClientId, object: ObjectId) -> Option<Extent> {
         let stored = self.objects.get_mut(&object).filter(|s| s.sealed && !s.doomed)?;
         stored.pins += 1;
-        self.evictable.remove(&stored.age);
-        stored.age = 0;
+        let extent = stored.extent;
+        self.hold(object);
         *self.pins.entry(client).or_default().entry(object).or_default() += 1;
-        Some(stored.extent)
+        Some(extent)
     }
 
     /// Takes back one pin of a client; false if it had none.
@@ -208,9 +302,13 @@ impl Store {
 
     /// The owner freed the object: it goes now, or with its last pin.
     pub fn free(&mut self, object: ObjectId) {
+        self.disk.discard(object);
+        let is_writing = self.disk.is_writing(object);
         let Some(stored) = self.objects.get_mut(&object) else { return };
         stored.doomed = true;
-        if stored.pins == 0 && stored.sealed {
+        let is_held = stored.pins > 0 || !stored.sealed || is_writing;
+        self.hold(object);
+        if !is_held {
             self.drop_object(object);
         }
     }
@@ -233,6 +331,9 @@ impl Store {
             capacity_bytes: self.extents.capacity_bytes(),
             object_count: self.objects.len(),
             pinned_count: self.objects.values().filter(|s| s.pins > 0).count(),
+            spilled_count: self.disk.there_count(),
+            spilled_bytes: self.disk.there_bytes(),
+            writing_bytes: self.disk.writing_bytes(),
         }
     }
 
@@ -241,12 +342,24 @@ impl Store {
         self.extents.free()
     }
 
-    /// Bytes that could be received now, were everything evictable evicted.
+    /// Bytes that are free, or would be if everything that nobody has pinned were evicted.
     #[must_use]
     pub fn receivable_bytes(&self) -> u64 {
-        let evictable =
-            self.evictable.values().filter_map(|o| self.objects.get(o)).map(|s| rounded(s.extent.len));
-        self.extents.capacity_bytes() - self.extents.used_bytes() + evictable.sum::<u64>()
+        let free = self.extents.capacity_bytes() - self.extents.used_bytes();
+        free + self.evictable_bytes + self.spillable_bytes + self.disk.writing_bytes()
+    }
+
+    /// Bytes in use that cannot be evicted, once what is on its way to disk has arrived there.
+    #[must_use]
+    pub fn settled_bytes(&self) -> u64 {
+        self.extents.used_bytes().saturating_sub(self.evictable_bytes + self.disk.writing_bytes())
+    }
+
+    /// Whether a range of this size will be there when what is on its way to disk has arrived there, as far as anyone
+    /// can tell: evicted copies need not lie side by side.
+    #[must_use]
+    pub fn will_have_room(&self, bytes: u64) -> bool {
+        bytes <= self.extents.largest_free_bytes() + self.evictable_bytes + self.disk.writing_bytes()
     }
 
     /// Asserts that books and arena agree (invariant 5).
@@ -265,12 +378,29 @@ impl Store {
             self.objects.values().map(|s| s.pins).sum::<u32>(),
             "pins of clients and objects differ"
         );
-        for (age, object) in &self.evictable {
-            let stored = self.objects.get(object);
-            assert!(
-                stored.is_some_and(|s| s.age == *age && s.pins == 0 && !s.primary),
-                "{object} may not be evicted"
-            );
+        self.check_queues();
+        self.disk.check();
+        for object in self.disk.objects().filter(|o| self.disk.is_writing(*o)) {
+            assert!(self.objects.contains_key(&object), "{object} is written to disk and not there");
+        }
+    }
+
+    fn check_queues(&self) {
+        for (queue, bytes, may_go) in
+            [(&self.evictable, self.evictable_bytes, true), (&self.spillable, self.spillable_bytes, false)]
+        {
+            let mut sum = 0;
+            for (age, object) in queue {
+                let Some(stored) = self.objects.get(object) else {
+                    panic!("{object} is queued and not there")
+                };
+                let elsewhere = !stored.primary || self.disk.is_there(*object);
+                let is_free = stored.pins == 0 && stored.sealed && !stored.doomed;
+                assert!(stored.age == *age && is_free && !self.disk.is_writing(*object), "{object} is held");
+                assert_eq!(elsewhere, may_go, "{object} is in the wrong queue");
+                sum += rounded(stored.extent.len);
+            }
+            assert_eq!(sum, bytes, "bytes of a queue");
         }
     }
 
@@ -300,7 +430,9 @@ impl Store {
             };
             let oldest = *oldest;
             self.drop_object(oldest);
-            evicted.push(oldest);
+            if !self.disk.is_there(oldest) {
+                evicted.push(oldest);
+            }
         }
     }
 
@@ -310,18 +442,57 @@ impl Store {
         if stored.pins > 0 {
             return;
         }
-        if stored.doomed {
-            self.drop_object(object);
-        } else if !stored.primary {
-            self.clock += 1;
-            stored.age = self.clock;
+        match stored.doomed {
+            true if self.disk.is_writing(object) => {}
+            true => self.drop_object(object),
+            false => self.rest(object),
+        }
+    }
+
+    /// Lets a copy that nobody needs where it is wait to be evicted or spilled, as the youngest.
+    fn rest(&mut self, object: ObjectId) {
+        self.hold(object);
+        if self.disk.is_writing(object) {
+            return;
+        }
+        let elsewhere = self.disk.is_there(object);
+        let Some(stored) = self.objects.get_mut(&object).filter(|s| s.pins == 0 && s.sealed && !s.doomed)
+        else {
+            return;
+        };
+        self.clock += 1;
+        stored.age = self.clock;
+        let bytes = rounded(stored.extent.len);
+        if elsewhere || !stored.primary {
             self.evictable.insert(self.clock, object);
+            self.evictable_bytes += bytes;
+        } else {
+            self.spillable.insert(self.clock, object);
+            self.spillable_bytes += bytes;
+        }
+    }
+
+    /// Keeps a copy where it is.
+    fn hold(&mut self, object: ObjectId) {
+        let Some(stored) = self.objects.get_mut(&object) else { return };
+        let (age, bytes) = (std::mem::take(&mut stored.age), rounded(stored.extent.len));
+        self.leave_queue(age, bytes);
+    }
+
+    fn leave_queue(&mut self, age: u64, bytes: u64) {
+        if age == 0 {
+            return;
+        }
+        if self.evictable.remove(&age).is_some() {
+            self.evictable_bytes -= bytes;
+        } else if self.spillable.remove(&age).is_some() {
+            self.spillable_bytes -= bytes;
         }
     }
 
     fn drop_object(&mut self, object: ObjectId) {
         if let Some(stored) = self.objects.remove(&object) {
-            self.evictable.remove(&stored.age);
+            self.leave_queue(stored.age, rounded(stored.extent.len));
             self.give(Extent { offset: stored.extent.offset, len: rounded(stored.extent.len) });
         }
     }

@@ -7,6 +7,7 @@
 use super::code::Code;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
+use crate::spill::Spill;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tharsis_core::event::Extent;
+use tharsis_core::node::Place;
 use tharsis_object_store::transfer::{self, FileRange, MAGIC, ObjectKey, Source, SourceRange};
 use tharsis_object_store::{Arena, ArenaSlice};
 use tharsis_types::ObjectId;
@@ -110,11 +111,22 @@ impl Senders {
     ///
     /// # Errors
     /// If there is no descriptor left.
-    pub fn new(arena: &Arc<Arena>, inbox: Arc<Inbox>, code: Arc<Code>) -> io::Result<Self> {
+    pub fn new(
+        arena: &Arc<Arena>,
+        inbox: Arc<Inbox>,
+        code: Arc<Code>,
+        spill: Option<Arc<Spill>>,
+    ) -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let file = Arc::new(arena.fd().try_clone_to_owned()?);
-        let source =
-            NodeSource { arena: Arc::clone(arena), file, inbox, code, stopping: Arc::clone(&stopping) };
+        let source = NodeSource {
+            arena: Arc::clone(arena),
+            file,
+            inbox,
+            code,
+            spill,
+            stopping: Arc::clone(&stopping),
+        };
         let places = Arc::new(Semaphore::new(SERVED_MAX));
         Ok(Self { source: Arc::new(source), stopping, places, threads: Mutex::default() })
     }
@@ -149,12 +161,13 @@ impl Senders {
     }
 }
 
-/// Objects of the arena, pinned while they are sent, and programs.
+/// Objects of the arena, pinned while they are sent, those on disk, and programs.
 struct NodeSource {
     arena: Arc<Arena>,
     file: Arc<OwnedFd>,
     inbox: Arc<Inbox>,
     code: Arc<Code>,
+    spill: Option<Arc<Spill>>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -168,27 +181,32 @@ struct Pinned {
 impl Source for NodeSource {
     fn open(&self, key: &ObjectKey) -> Option<SourceRange> {
         if let Some(bytes) = self.code.open(key) {
-            return Some(SourceRange { bytes: Box::new(bytes), file: None });
+            return Some(SourceRange::Memory { bytes: Box::new(bytes), file: None });
         }
         let object = ObjectId::from_bytes(*key);
-        let extent = self.pin(object)?;
+        let extent = match self.pin(object)? {
+            Place::Arena(extent) => extent,
+            Place::Disk { len } => {
+                return Some(SourceRange::Stored(self.spill.as_ref()?.reader(object, len)));
+            }
+        };
         let Ok(slice) = self.arena.map().slice(extent.offset, extent.len) else {
             self.inbox.put(Input::CloseTransfer { object });
             return None;
         };
         let bytes = Box::new(Pinned { slice, object, inbox: Arc::clone(&self.inbox) });
         let file = Some(FileRange { fd: Arc::clone(&self.file), offset: extent.offset });
-        Some(SourceRange { bytes, file })
+        Some(SourceRange::Memory { bytes, file })
     }
 }
 
 impl NodeSource {
-    fn pin(&self, object: ObjectId) -> Option<Extent> {
+    fn pin(&self, object: ObjectId) -> Option<Place> {
         let (reply, answer) = sync_channel(1);
         self.inbox.put(Input::OpenForTransfer { object, reply });
         loop {
             match answer.recv_timeout(STOP_POLL) {
-                Ok(extent) => return extent,
+                Ok(place) => return place,
                 Err(RecvTimeoutError::Timeout) if !self.stopping.load(Ordering::Acquire) => {}
                 Err(_) => return None,
             }

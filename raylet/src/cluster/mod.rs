@@ -34,6 +34,7 @@ pub mod wire;
 use crate::inbox::Inbox;
 use crate::local::NewJob;
 use crate::registry::{Registry, lock};
+use crate::spill::Spill;
 use code::Code;
 use links::{Links, Peers};
 use listen::Senders;
@@ -134,6 +135,8 @@ pub(crate) struct Newcomer {
     pub(crate) member: Member,
     pub(crate) arena: Arc<Arena>,
     pub(crate) inbox: Arc<Inbox>,
+    /// Where it spills to.
+    pub(crate) spill: Option<Arc<Spill>>,
 }
 
 struct Started {
@@ -311,7 +314,7 @@ async fn join(
     listener: std::net::TcpListener,
     address: String,
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
-    let Newcomer { member, arena, inbox } = newcomer;
+    let Newcomer { member, arena, inbox, spill } = newcomer;
     let me = member.node;
     let folder = make_folder(&options.folder)?;
     let (control, head) = match &options.role {
@@ -325,8 +328,8 @@ async fn join(
     let pulls = Arc::new(Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers)));
     let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
     let code = Arc::new(code);
-    let senders =
-        Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code)).map_err(|e| internal(&e.to_string()))?;
+    let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill)
+        .map_err(|e| internal(&e.to_string()))?;
     let senders = Arc::new(senders);
     let links = Links { peers: Arc::clone(&peers), inbox: Arc::clone(&inbox) };
     let routes = peer::routes(Routes::default(), Arc::new(links));

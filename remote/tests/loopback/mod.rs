@@ -212,6 +212,8 @@ impl Node {
                 self.take_back(index, returned);
             }
             FromClient::GiveBack { returned } => self.take_back(index, returned),
+            // This node never asks for it.
+            FromClient::Unmapped { .. } => {}
             FromClient::Cancel { reference, .. } => self.cancel(reference),
             FromClient::DefineClass { class, definition } => {
                 self.classes.push(postcard_class(definition));

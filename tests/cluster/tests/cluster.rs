@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
-use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources};
+use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
 
 /// Bytes of each store.
@@ -40,7 +40,12 @@ fn main() -> ExitCode {
 }
 
 fn node(cpus: f64) -> LocalNode {
-    LocalNode { resources: Resources::cpus(cpus).unwrap(), labels: Vec::new(), store_bytes: STORE_BYTES }
+    LocalNode {
+        resources: Resources::cpus(cpus).unwrap(),
+        labels: Vec::new(),
+        store_bytes: STORE_BYTES,
+        spill: SpillChoice::default(),
+    }
 }
 
 fn cluster(nodes: Vec<LocalNode>) -> LocalCluster {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 use tharsis::process::BackendChoice;
-use tharsis::{LocalCluster, LocalNode, NodeId, Resources};
+use tharsis::{LocalCluster, LocalNode, NodeId, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
 use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
 
@@ -40,7 +40,12 @@ fn main() -> ExitCode {
 }
 
 fn node() -> LocalNode {
-    LocalNode { resources: Resources::cpus(1.0).unwrap(), labels: Vec::new(), store_bytes: STORE_BYTES }
+    LocalNode {
+        resources: Resources::cpus(1.0).unwrap(),
+        labels: Vec::new(),
+        store_bytes: STORE_BYTES,
+        spill: SpillChoice::default(),
+    }
 }
 
 /// No nodes yet, over an etcd.

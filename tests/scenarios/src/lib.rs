@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tharsis::{Init, Runtime, init};
+use tharsis::{Init, Runtime, SpillChoice, SpillFolder, init};
 use tharsis_protos::handshake::{Report, StoreRow};
 
 /// How long a trial may take.
@@ -30,6 +30,8 @@ pub const TRIAL_WAIT: Duration = Duration::from_secs(60);
 pub const SOON: Duration = Duration::from_secs(10);
 /// Bytes of a store unless the scenario says otherwise.
 const STORE_BYTES: u64 = 64 << 20;
+/// Bytes that a session may spill.
+const SPILL_BYTES: u64 = 4 << 30;
 
 /// A way to run a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +139,7 @@ impl Mode {
         let folder = scratch().join(format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(&folder).expect("a folder for the session");
         let init = init().num_cpus(cpus as f64).store_bytes(STORE_BYTES).scratch(&folder);
+        let init = init.spill(spill_to(&folder.join("spill")));
         let init = match self {
             Self::Embedded => init,
             Self::Processes => init.workers(cpus),
@@ -148,6 +151,13 @@ impl Mode {
         }
         session
     }
+}
+
+/// Spilling to one folder.
+#[must_use]
+pub fn spill_to(folder: &Path) -> SpillChoice {
+    let folder = SpillFolder { path: folder.to_owned(), quota_bytes: SPILL_BYTES };
+    SpillChoice { folders: vec![folder], ..SpillChoice::default() }
 }
 
 /// A runtime of one scenario.
@@ -225,6 +235,7 @@ impl Session {
     pub fn await_quiet(&self) {
         self.await_report("nothing is in use", |r| {
             (r.task_count, r.running_count, r.object_count, r.store.object_count) == (0, 0, 0, 0)
+                && r.store.spilled_count == 0
                 && r.nodes[0].free == r.nodes[0].total
         });
     }

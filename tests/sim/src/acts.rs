@@ -79,6 +79,7 @@ impl Cluster {
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "stopped"));
                 self.crash_client(host, id, failure);
             }
+            Told::Unmap(token) => self.unmap_told(host, id, token),
             Told::Value { token, value } => self.value_told(host, id, token, &value),
         }
     }
@@ -123,7 +124,7 @@ impl Cluster {
     }
 
     /// Bytes that are mapped never change.
-    fn still(&mut self, host: usize, extent: Extent, content: &Content) {
+    pub(crate) fn still(&mut self, host: usize, extent: Extent, content: &Content) {
         if self.read(host, extent) != Some(content) {
             let text = format!("{extent:?} on node {}", self.hosts[host].id);
             self.fail("mapped bytes never change", text);

@@ -59,6 +59,8 @@ impl Cluster {
                 ("stored objects", s.store.object_count as u64),
                 ("pinned objects", s.store.pinned_count as u64),
                 ("bytes in use", s.store.used_bytes),
+                ("spilled objects", s.store.spilled_count as u64),
+                ("copies on disk", at.disk.len() as u64),
                 ("CPU units of tasks", at.used_cpu),
             ];
             if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > 0) {

@@ -12,7 +12,7 @@ use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_core::event::{Extent, Member, Value};
-use tharsis_core::node::{ArgumentValue, Config};
+use tharsis_core::node::{ArgumentValue, Config, Place};
 use tharsis_core::peer::Packet;
 use tharsis_core::{Action, Event, MS, Node, Now};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Resources, SmallBytes};
@@ -40,6 +40,8 @@ pub(crate) struct Faults {
     pub(crate) node_crashes: u64,
     pub(crate) partitions: u64,
     pub(crate) driver_crash: u64,
+    pub(crate) spill_refusal: u64,
+    pub(crate) disk_loss: u64,
 }
 
 /// Something that will happen.
@@ -55,12 +57,15 @@ pub(crate) enum Happening {
     Partition,
     PullEnds { host: usize, transfer: Transfer },
     Record { host: usize, event: Event },
+    RestoreEnds { host: usize, object: ObjectId, into: Extent },
     Settle { host: usize },
+    SpillEnds { host: usize, object: ObjectId, extent: Extent, content: Content },
     Think { host: usize, client: ClientId },
     Tick { host: usize },
     ToClient { host: usize, client: ClientId, record: Told },
     ToldJoined { host: usize, about: usize },
     ToldLeft { host: usize, about: usize },
+    Unmap { host: usize, client: ClientId, token: u64 },
     WorkerStarts { host: usize, start: u64, job: JobId },
 }
 
@@ -69,8 +74,8 @@ pub(crate) enum Happening {
 pub(crate) struct Transfer {
     object: ObjectId,
     from: NodeId,
-    /// Where it lies at the source, pinned.
-    source: Option<Extent>,
+    /// Where it is at the source; pinned if that is the arena.
+    source: Option<Place>,
     into: Extent,
     pinner: ClientId,
 }
@@ -84,6 +89,7 @@ pub(crate) enum Told {
     Run(RunRecord),
     StealBack(u32),
     Stop,
+    Unmap(u64),
     Value { token: u64, value: Seen },
 }
 
@@ -106,6 +112,8 @@ pub(crate) struct Host {
     pub(crate) clients: BTreeMap<ClientId, Client>,
     /// What stands in the arena, by offset: (bytes, value).
     pub(crate) arena: BTreeMap<u64, (u64, Content)>,
+    /// What lies on its disk.
+    pub(crate) disk: BTreeMap<ObjectId, Content>,
     /// What tasks use right now: units of CPU and of the custom resource.
     pub(crate) used_cpu: u64,
     pub(crate) used_disk: u64,
@@ -135,6 +143,7 @@ pub(crate) struct Cluster {
     next_pinner: u32,
     next_job: u32,
     store_bytes: u64,
+    high_water_bytes: u64,
     at_once: u32,
     sabotage_at: u64,
 }
@@ -145,6 +154,9 @@ impl Cluster {
         let mut rng = Rng::new(options.seed);
         let small = rng.chance(300);
         let faults = faults(&mut rng);
+        let store_bytes: u64 = if small { 1 << 20 } else { 64 << 20 };
+        // A low mark spills all that nobody maps, whatever the size of the store.
+        let high_water_bytes = if rng.chance(500) { 64 << 10 } else { store_bytes / 5 * 4 };
         let node_count = options.nodes.unwrap_or_else(|| rng.range(1, 5) as usize).max(1);
         let mut cluster = Self {
             rng,
@@ -164,7 +176,8 @@ impl Cluster {
             pull_failures: BTreeMap::new(),
             next_pinner: PINNERS,
             next_job: 1,
-            store_bytes: if small { 1 << 20 } else { 64 << 20 },
+            store_bytes,
+            high_water_bytes,
             at_once: 0,
             sabotage_at: 0,
         };
@@ -363,7 +376,12 @@ impl Cluster {
             Happening::Partition => self.partition(),
             Happening::PullEnds { host, transfer } => self.pull_ends(host, &transfer),
             Happening::Record { host, event } => self.feed_record(host, event),
+            Happening::RestoreEnds { host, object, into } => self.restore_ends(host, object, into),
             Happening::Settle { host } => self.settle(host),
+            Happening::SpillEnds { host, object, extent, content } => {
+                self.spill_ends(host, object, extent, content)
+            }
+            Happening::Unmap { host, client, token } => self.unmap(host, client, token),
             Happening::Think { host, client } => self.think(host, client),
             Happening::Tick { host } => {
                 if self.hosts[host].tick_at == Some(self.now) {
@@ -406,7 +424,7 @@ impl Cluster {
     }
 
     /// One event for one node, and what follows.
-    fn feed(&mut self, host: usize, event: Event) {
+    pub(crate) fn feed(&mut self, host: usize, event: Event) {
         if !self.hosts[host].alive {
             return;
         }
@@ -472,6 +490,10 @@ impl Cluster {
             Action::StealBack { client, count } => self.tell(host, client, Told::StealBack(count)),
             Action::MemoryFreed => {}
             Action::StopWorker { client } => self.tell(host, client, Told::Stop),
+            Action::Spill { object, extent } => self.start_spill(host, object, extent),
+            Action::Restore { object, into } => self.start_restore(host, object, into),
+            Action::Discard(object) => self.discard(host, object),
+            Action::Unmap { client, token } => self.tell(host, client, Told::Unmap(token)),
         }
     }
 
@@ -560,7 +582,10 @@ impl Cluster {
     fn pull_ends(&mut self, host: usize, transfer: &Transfer) {
         let Transfer { object, from, into, pinner, .. } = *transfer;
         let source = self.hosts.iter().position(|h| h.id == from && h.alive);
-        let content = source.zip(transfer.source).and_then(|(s, extent)| self.read(s, extent).cloned());
+        let content = source.zip(transfer.source).and_then(|(s, place)| match place {
+            Place::Arena(extent) => self.read(s, extent).cloned(),
+            Place::Disk { .. } => self.hosts[s].disk.get(&object).cloned(),
+        });
         if let Some(source) = source {
             self.hosts[source].node.unpin_after_transfer(pinner, object);
             let when = self.now + self.rng.range(0, 20 * US);
@@ -619,8 +644,15 @@ impl Cluster {
         resources.custom.insert("disk".to_owned(), Resources::UNIT);
         let id = NodeId(self.rng.next() | 1);
         let member = Member { node: id, resources, labels: Vec::new() };
-        let config =
-            Config { member: member.clone(), store_bytes: self.store_bytes, create_timeout: 500 * MS };
+        let config = Config {
+            member: member.clone(),
+            store_bytes: self.store_bytes,
+            create_timeout: 500 * MS,
+            can_spill: true,
+            high_water_bytes: self.high_water_bytes,
+            low_water_bytes: self.high_water_bytes / 4 * 3,
+            lineage_bytes_max: 64 << 20,
+        };
         self.hosts.push(Host {
             node: Node::new(config),
             id,
@@ -628,6 +660,7 @@ impl Cluster {
             member,
             clients: BTreeMap::new(),
             arena: BTreeMap::new(),
+            disk: BTreeMap::new(),
             used_cpu: 0,
             used_disk: 0,
             next_client: 0,
@@ -756,6 +789,8 @@ fn faults(rng: &mut Rng) -> Faults {
         node_crashes: often(400, 2),
         partitions: often(300, 3),
         driver_crash: often(300, 1000),
+        spill_refusal: often(300, 150),
+        disk_loss: often(200, 20),
     }
 }
 
@@ -775,6 +810,10 @@ fn action_number(action: &Action) -> u64 {
         Action::StopWorker { client } => mix(12, u64::from(client.0)),
         Action::MemoryFreed => 13,
         Action::AnswerLocations { request, .. } => mix(14, u64::from(*request)),
+        Action::Spill { extent, .. } => mix(15, extent.offset),
+        Action::Restore { into, .. } => mix(16, into.offset),
+        Action::Discard(object) => mix(17, object.task.mixed()),
+        Action::Unmap { client, token } => mix(18, mix(*token, u64::from(client.0))),
     }
 }
 

@@ -40,6 +40,7 @@ mod acts;
 mod check;
 mod client;
 mod cluster;
+mod disk;
 mod oracle;
 mod program;
 mod rng;
@@ -98,6 +99,10 @@ pub struct Summary {
     pub crash_count: u32,
     /// Waits of tasks with their slot lent.
     pub block_count: u64,
+    /// Copies written to disk.
+    pub spill_count: u64,
+    /// Copies read back.
+    pub restore_count: u64,
     /// Gets.
     pub get_count: u64,
     /// Failures read.
@@ -167,6 +172,7 @@ impl fmt::Display for Summary {
             self.worker_count, self.crash_count, self.block_count
         )?;
         writeln!(f, "  gets     {}, {} failures read", self.get_count, self.failure_count)?;
+        writeln!(f, "  disks    {} copies written, {} read back", self.spill_count, self.restore_count)?;
         writeln!(
             f,
             "  network  {} messages in {} packets, {} transfers",

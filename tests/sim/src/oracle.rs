@@ -17,6 +17,8 @@ pub struct Oracle {
     pub node_deaths: u32,
     /// Worker starts that failed.
     pub start_failures: u32,
+    /// Objects of which a disk has lost a copy.
+    pub disk_losses: BTreeSet<ObjectId>,
     /// Stores are small enough to be full at times.
     pub small_store: bool,
 }
@@ -38,6 +40,8 @@ pub struct TaskFacts {
     pub raises: u32,
     /// Someone asked to cancel it.
     pub cancelled: bool,
+    /// An output goes to the store.
+    pub stores: bool,
 }
 
 impl Oracle {
@@ -67,6 +71,7 @@ impl Oracle {
         let facts = self.tasks.entry(task).or_default();
         (facts.kind, facts.depth) = (kind, depth);
         facts.submissions += 1;
+        facts.stores = program::script(task, kind, depth).outputs.iter().any(|o| o.stored.is_some());
         Ok(())
     }
 
@@ -89,10 +94,11 @@ impl Oracle {
                     && (retries as u32) < f.crashes + f.raises + self.start_failures + self.node_deaths
             }),
             FailureKind::WorkerStartFailed => self.start_failures > 0,
-            FailureKind::ObjectLost | FailureKind::ObjectFreed => faulty,
+            FailureKind::ObjectLost => faulty || !self.disk_losses.is_empty(),
+            FailureKind::ObjectFreed => faulty,
             FailureKind::NodeNotFound => faulty && kind == 9,
             FailureKind::Shutdown => self.ended_jobs.contains(&task.job()),
-            FailureKind::StoreFull => self.small_store,
+            FailureKind::StoreFull | FailureKind::OutOfDisk => self.small_store,
             FailureKind::TimedOut => kind == 12,
             _ => false,
         };
@@ -107,7 +113,8 @@ impl Oracle {
     #[must_use]
     pub fn starts_max(&self, facts: &TaskFacts, retries: i32) -> u32 {
         let each = (retries + 1).unsigned_abs() + self.node_deaths;
-        if retries < 0 { u32::MAX } else { each * facts.submissions }
+        // What was stored may be dropped to make room and made again, which takes no retry.
+        if retries < 0 || facts.stores { u32::MAX } else { each * facts.submissions }
     }
 }
 

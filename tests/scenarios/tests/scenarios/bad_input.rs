@@ -445,17 +445,19 @@ fn reference_of_another_session(mode: Mode) {
     assert_eq!(add::remote(1, 2).get().unwrap(), 3);
 }
 
-/// A store full of what is still referred to: an error in time, and room again afterwards.
+/// A store full of what somebody looks at: an error in time that says who, and room again afterwards.
 fn store_is_full(mode: Mode) {
     let session = mode.start_with(1, |init| init.store_bytes(16 << 20));
     let _entered = session.enter();
     let all: Vec<_> = (0..3).map(|n| put(&Blob::from(vec![n; 5 << 20])).unwrap()).collect();
+    let views: Vec<_> = all.iter().map(|blob| blob.get().unwrap()).collect();
     let started = Instant::now();
     let error = put(&Blob::from(vec![9; 5 << 20])).unwrap_err();
     assert_eq!(error.kind(), FailureKind::StoreFull);
+    assert!(error.to_string().contains("mapped by client"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-    assert!(all.iter().enumerate().all(|(n, blob)| blob.get().unwrap()[0] == n as u8));
-    drop(all);
+    assert!(views.iter().enumerate().all(|(n, blob)| blob[0] == n as u8));
+    drop((all, views));
     assert_eq!(put(&Blob::from(vec![9; 5 << 20])).unwrap().get().unwrap()[0], 9);
     session.await_quiet();
 }

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod ends;
+mod memory;
 mod references;
 mod scheduling;
 mod store_socket;
@@ -21,6 +22,14 @@ fn main() -> ExitCode {
     if let Some(outcome) = ends::run_as_driver() {
         return outcome;
     }
-    let all = [values::ALL, references::ALL, scheduling::ALL, bad_input::ALL, store_socket::ALL, ends::ALL];
+    let all = [
+        values::ALL,
+        references::ALL,
+        memory::ALL,
+        scheduling::ALL,
+        bad_input::ALL,
+        store_socket::ALL,
+        ends::ALL,
+    ];
     tharsis_scenarios::run(&all)
 }

@@ -1,0 +1,292 @@
+//! Room in the arena: who waits for it, and how it is made.
+//!
+//! Transfers and restores come before clients that want to write: they end waits, writers begin new ones. Clients are
+//! served in the order in which they asked. Room is made by evicting what exists elsewhere or on disk, then by
+//! dropping or writing to disk the oldest unpinned copies, whichever costs less time, then by asking clients to let go of
+//! values that they keep mapped and do not look at.
+//! What waits too long gets a typed failure that names the largest holders.
+
+use super::Node;
+use crate::event::{Action, Extent};
+use crate::peer::Message;
+use crate::pull::{Pulls, Purpose};
+use crate::{MS, Now, owner};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
+
+/// How long the disk is left alone after it refused a copy.
+const SPILL_PAUSE: Now = 500 * MS;
+/// How often clients are asked for mapped values while somebody waits.
+const UNMAP_EVERY: Now = 5 * MS;
+/// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
+const NS_PER_KB: u64 = 1_000;
+/// Holders that a refusal names.
+const HOLDERS_NAMED: usize = 5;
+
+/// A client that waits for a region to write to.
+#[derive(Debug)]
+pub(super) struct RoomWaiter {
+    pub(super) client: ClientId,
+    pub(super) request: u32,
+    pub(super) bytes: u64,
+    pub(super) until: Now,
+}
+
+/// A transfer or restore that waits for room.
+#[derive(Debug)]
+pub(super) struct StalledPull {
+    pub(super) object: ObjectId,
+    pub(super) len: u64,
+    pub(super) from: NodeId,
+    pub(super) until: Now,
+}
+
+/// How the disk takes what is spilled.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    /// Not to be tried again before.
+    paused_until: Now,
+    /// What it said when it last refused.
+    refusal: Option<String>,
+    /// When clients were last asked to let go of mapped values.
+    asked_at: Now,
+    /// When each write under way began.
+    begun: IdMap<ObjectId, (Now, u64)>,
+    /// Time that a thousand bytes take to the disk, in nanoseconds; 0 while unknown.
+    ns_per_kb: u64,
+}
+
+impl Disk {
+    fn begin(&mut self, now: Now, object: ObjectId, len: u64) {
+        self.begun.insert(object, (now, len));
+    }
+
+    /// A write ended: what it took says how fast the disk is.
+    fn ended(&mut self, now: Now, object: ObjectId) {
+        let Some((since, len)) = self.begun.remove(&object) else { return };
+        let ns_per_kb = now.saturating_sub(since) * 1000 / len.max(1);
+        self.ns_per_kb = if self.ns_per_kb == 0 { ns_per_kb } else { (self.ns_per_kb * 7 + ns_per_kb) / 8 };
+    }
+
+    /// Time to write so many bytes and to read them back.
+    fn round_trip_ns(&self, len: u64) -> u64 {
+        let ns_per_kb = if self.ns_per_kb == 0 { NS_PER_KB } else { self.ns_per_kb };
+        2 * ns_per_kb * len / 1000
+    }
+}
+
+impl Node {
+    /// A client asks for a region.
+    pub(super) fn region_wanted(
+        &mut self,
+        now: Now,
+        client: ClientId,
+        request: u32,
+        bytes: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let waiter = RoomWaiter { client, request, bytes, until: now + self.config.create_timeout };
+        if !self.room_waiters.is_empty() || !self.try_grant(now, &waiter, out) {
+            self.room_waiters.push_back(waiter);
+        }
+    }
+
+    /// Those who wait for room try again, in order; then room is made for whoever still waits.
+    pub(super) fn retry_for_room(&mut self, now: Now, out: &mut Vec<Action>) {
+        for pull in std::mem::take(&mut self.stalled_pulls) {
+            self.start_pull(pull, out);
+        }
+        while let Some(waiter) = self.room_waiters.pop_front() {
+            if !self.try_grant(now, &waiter, out) {
+                self.room_waiters.push_front(waiter);
+                break;
+            }
+        }
+        self.make_room(now, out);
+        out.extend(self.store.take_discarded().into_iter().map(Action::Discard));
+    }
+
+    /// When [`Node::retry_for_room`] has something to do.
+    pub(super) fn room_timeout(&self) -> Option<Now> {
+        let deadlines = self.room_waiters.iter().map(|w| w.until);
+        let deadline = deadlines.chain(self.stalled_pulls.iter().map(|p| p.until)).min()?;
+        let again = self.disk.paused_until.max(self.disk.asked_at + UNMAP_EVERY);
+        Some(if self.now < again { deadline.min(again) } else { deadline })
+    }
+
+    /// Starts a transfer or restore, or lets it wait for room until its time is over.
+    pub(super) fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
+        let StalledPull { object, len, from, until } = pull;
+        if self.store.revive(object) {
+            // Written here meanwhile, or never quite gone.
+            return self.pull_done(object, out);
+        }
+        let mut evicted = Vec::new();
+        let received = self.store.receive(object, len, &mut evicted);
+        self.evicted(&evicted);
+        match received {
+            Ok(into) if from == self.id => out.push(Action::Restore { object, into }),
+            Ok(into) => out.push(Action::Pull { object, from, into }),
+            Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => {
+                self.stalled_pulls.push(pull)
+            }
+            Err(failure) => {
+                let failure = self.explained(failure);
+                self.pull_refused(object, &Arc::new(failure), out);
+            }
+        }
+    }
+
+    /// A copy was written to disk, or could not be.
+    pub(super) fn spilled(&mut self, now: Now, object: ObjectId, refusal: Option<String>) {
+        self.store.spilled(object, refusal.is_none());
+        self.disk.ended(now, object);
+        if refusal.is_some() {
+            self.disk.paused_until = now + SPILL_PAUSE;
+        }
+        self.disk.refusal = refusal;
+    }
+
+    /// A client lets go of a value that it had mapped; its reference stays.
+    pub(super) fn unmapped(&mut self, client: ClientId, token: u64, object: ObjectId) {
+        self.unmap_asked.remove(&(client, token));
+        if self.mapped.remove(&(object, client, token)) {
+            self.store.unpin(client, object);
+        }
+    }
+
+    /// Maps a local object for a reference of a client.
+    pub(super) fn map(&mut self, client: ClientId, token: u64, object: ObjectId) -> Option<Extent> {
+        if self.mapped.contains(&(object, client, token)) {
+            return self.store.find(object);
+        }
+        let extent = self.store.pin(client, object)?;
+        self.mapped.insert((object, client, token));
+        Some(extent)
+    }
+
+    /// Copies that made room are not here any more.
+    pub(super) fn evicted(&mut self, objects: &[ObjectId]) {
+        for object in objects {
+            self.copy_gone(*object);
+        }
+    }
+
+    /// No copy of an object is here any more.
+    pub(super) fn copy_gone(&mut self, object: ObjectId) {
+        self.owner.copy_changed(self.id, object, false, &mut self.effects);
+        for to in self.copy_owners.remove(&object).unwrap_or_default() {
+            self.effects.push(owner::Effect::Send { to, message: Message::HolderRemoved { object } });
+        }
+    }
+
+    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is reached.
+    fn make_room(&mut self, now: Now, out: &mut Vec<Action>) {
+        let waiting = self.waiting_bytes();
+        let is_high = self.config.high_water_bytes < self.store.settled_bytes();
+        if waiting == 0 && !is_high {
+            return;
+        }
+        let low_water = if is_high { self.config.low_water_bytes } else { u64::MAX };
+        let can_spill = self.config.can_spill && self.disk.paused_until <= now;
+        while !self.store.will_have_room(waiting) || low_water < self.store.settled_bytes() {
+            let Some((object, len)) = self.store.victim() else { break };
+            if self.owner.remake_ns(object).is_some_and(|ns| ns < self.disk.round_trip_ns(len)) {
+                self.drop_copy(object);
+            } else if can_spill {
+                let Some(extent) = self.store.begin_spill(object) else { break };
+                self.disk.begin(now, object, len);
+                out.push(Action::Spill { object, extent });
+            } else {
+                break;
+            }
+        }
+        if !self.store.will_have_room(waiting) && self.disk.asked_at + UNMAP_EVERY <= now {
+            self.disk.asked_at = now;
+            self.ask_to_unmap(waiting, out);
+        }
+    }
+
+    /// Drops a copy that is cheaper to make again than to write and read back.
+    fn drop_copy(&mut self, object: ObjectId) {
+        self.store.drop_primary(object);
+        self.owner.dropped(object);
+        self.copy_gone(object);
+    }
+
+    /// Bytes that somebody waits for: all at once, as far as they fit together.
+    fn waiting_bytes(&self) -> u64 {
+        let pulls = self.stalled_pulls.iter().map(|p| p.len);
+        let all: u64 = pulls.chain(self.room_waiters.iter().map(|w| w.bytes)).sum();
+        let first = self.stalled_pulls.first().map(|p| p.len);
+        let first = first.or_else(|| self.room_waiters.front().map(|w| w.bytes)).unwrap_or(0);
+        all.min(self.config.store_bytes / 2).max(first.min(self.config.store_bytes))
+    }
+
+    /// Asks clients for values that they keep mapped: what only they keep in place, as much as is needed.
+    fn ask_to_unmap(&mut self, bytes: u64, out: &mut Vec<Action>) {
+        let mut asked_bytes = 0;
+        for &(object, client, token) in &self.mapped {
+            if bytes <= asked_bytes {
+                break;
+            }
+            if self.unmap_asked.insert((client, token)) {
+                out.push(Action::Unmap { client, token });
+                asked_bytes += self.store.find(object).map_or(0, |extent| extent.len);
+            }
+        }
+    }
+
+    /// Grants or refuses a region; false if the client should wait.
+    fn try_grant(&mut self, now: Now, waiter: &RoomWaiter, out: &mut Vec<Action>) -> bool {
+        let mut evicted = Vec::new();
+        let granted = self.store.grant(waiter.client, waiter.bytes, &mut evicted);
+        self.evicted(&evicted);
+        let wait = matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.until;
+        if !wait {
+            let region = granted.map_err(|failure| Arc::new(self.explained(failure)));
+            out.push(Action::GrantRegion { client: waiter.client, request: waiter.request, region });
+        }
+        !wait
+    }
+
+    /// A full store, with what the disk said and who has most of it.
+    fn explained(&self, mut failure: Failure) -> Failure {
+        if failure.kind != FailureKind::StoreFull {
+            return failure;
+        }
+        if let Some(refusal) = &self.disk.refusal {
+            failure.kind = FailureKind::OutOfDisk;
+            failure.message = format!("{}; spilling was refused: {refusal}", failure.message);
+        }
+        let mut bytes_of: BTreeMap<ClientId, u64> = BTreeMap::new();
+        for (object, client, _) in &self.mapped {
+            *bytes_of.entry(*client).or_default() += self.store.find(*object).map_or(0, |extent| extent.len);
+        }
+        let mut holders: Vec<_> = bytes_of.into_iter().map(|(client, bytes)| (bytes, client)).collect();
+        holders.sort_unstable_by(|a, b| b.cmp(a));
+        for (index, (bytes, client)) in holders.into_iter().take(HOLDERS_NAMED).enumerate() {
+            let lead = if index == 0 { "; mapped by" } else { "," };
+            failure.message += &format!("{lead} client {} {bytes} bytes", client.0);
+        }
+        failure
+    }
+
+    /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.
+    fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        for purpose in self.pulls.refused(object) {
+            match purpose {
+                Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
+                Purpose::Read(client, token) => {
+                    let client = ClientId(client);
+                    self.reads.remove(&(client, token));
+                    self.refusals.insert((client, token), crate::Value::Failed(failure.clone()));
+                    out.push(Action::Deliver { client, token, object, extent: None });
+                }
+            }
+        }
+        self.pull_change(out, Pulls::resume);
+    }
+}

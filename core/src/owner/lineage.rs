@@ -1,0 +1,425 @@
+//! Lineage: how stored objects were made, for as long as somebody may want them made again.
+//!
+//! The task of a stored output is *kept* when it has ended. Its arguments stay in the ledger for it, though not
+//! always in memory: an argument that can itself be made again, and that only lineage needs, lets go of its bytes; one that
+//! was put keeps them. An object whose bytes are gone is made again when somebody wants it, once however many do, and before it
+//! what it was made of, as far as that is gone too.
+//!
+//! What was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry. What was *lost* does.
+//! Kept tasks take memory: above the limit the oldest are forgotten, and what only they could make is lost for good if
+//! it is lost at all.
+
+use super::{Effect, Object, Owner, Task, TaskState};
+use crate::event::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, ObjectId};
+
+/// What an entry keeps in mind of how its value came to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The kept task that made it.
+    recipe: Option<u32>,
+    /// Kept tasks that take it as argument.
+    pub(super) needed_by: u32,
+    /// Its bytes were dropped to make room, and not made again since.
+    dropped: bool,
+    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop each
+    /// other's arguments for ever.
+    was_dropped: bool,
+    /// Its task was kept and has been forgotten.
+    forgotten: bool,
+}
+
+impl Origin {
+    /// The kept task that made the value.
+    pub(super) fn recipe(&self) -> Option<u32> {
+        self.recipe
+    }
+}
+
+/// Kept tasks.
+#[derive(Debug)]
+pub(super) struct Lineage {
+    /// By age.
+    kept: BTreeMap<u64, u32>,
+    clock: u64,
+    bytes: usize,
+    bytes_max: usize,
+    forgotten_count: u64,
+}
+
+/// How much the ledger remembers of finished tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineageUsage {
+    /// Tasks.
+    pub task_count: usize,
+    /// Bytes that they take.
+    pub bytes: usize,
+    /// Tasks that were forgotten because they took more than the limit.
+    pub forgotten_count: u64,
+}
+
+impl Lineage {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { kept: BTreeMap::new(), clock: 0, bytes: 0, bytes_max, forgotten_count: 0 }
+    }
+
+    pub(super) fn usage(&self) -> LineageUsage {
+        LineageUsage { task_count: self.kept.len(), bytes: self.bytes, forgotten_count: self.forgotten_count }
+    }
+}
+
+impl Task {
+    fn kept_bytes(&self) -> usize {
+        let inputs = self
+            .inputs
+            .as_ref()
+            .map_or(0, |i| size_of_val(i.dependencies.as_slice()) + size_of_val(i.nested.as_slice()));
+        size_of::<Self>() + self.payload.len() + inputs
+    }
+
+    fn input_slots(&self) -> Vec<u32> {
+        let inputs = self.inputs.as_deref();
+        inputs.map_or_else(Vec::new, |i| {
+            i.dependencies.iter().map(|(_, slot)| *slot).chain(i.nested.iter().copied()).collect()
+        })
+    }
+
+    fn dependency_slots(&self) -> Vec<u32> {
+        let inputs = self.inputs.as_deref();
+        inputs.map_or_else(Vec::new, |i| i.dependencies.iter().map(|(_, slot)| *slot).collect())
+    }
+
+    fn output_slots(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.first_output).chain(self.more_outputs.iter().flatten().copied())
+    }
+}
+
+impl Object {
+    /// Whether its value can be made again.
+    pub(super) fn has_recipe(&self) -> bool {
+        self.origin().recipe.is_some()
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        self.links.as_ref().map(|l| l.origin).unwrap_or_default()
+    }
+
+    /// Whether bytes of it are nowhere although it has a value.
+    pub(super) fn is_gone(&self) -> bool {
+        let copies = self.links.as_ref().map_or(0, |l| l.copies.len());
+        matches!(self.value, Some(Value::Stored { .. })) && copies == 0
+    }
+}
+
+impl Owner {
+    /// How much is remembered of finished tasks.
+    #[must_use]
+    pub fn lineage_usage(&self) -> LineageUsage {
+        self.lineage.usage()
+    }
+
+    /// Time it took to make an object of this node's ledger, if it can be made again from what is there and was never
+    /// dropped before.
+    #[must_use]
+    pub fn remake_ns(&self, object: ObjectId) -> Option<u64> {
+        let entry = self.objects.by_id(&object).filter(|o| !o.origin().was_dropped)?;
+        let task = self.tasks.get(entry.origin().recipe?)?;
+        let is_there =
+            |slot: &u32| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
+        (self.is_kept(task) && task.input_slots().iter().all(is_there)).then_some(u64::from(task.run_ns))
+    }
+
+    /// The last bytes of an object were dropped to make room.
+    pub fn dropped(&mut self, object: ObjectId) {
+        if let Some(entry) = self.objects.by_id_mut(&object) {
+            let origin = &mut entry.links().origin;
+            (origin.dropped, origin.was_dropped) = (true, true);
+        }
+    }
+
+    /// Keeps a task that has ended: its arguments stay for it.
+    pub(super) fn keep(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        self.lineage.clock += 1;
+        let since = self.lineage.clock;
+        let Some(task) = self.tasks.get_mut(slot) else { return };
+        task.state = TaskState::Kept { since };
+        self.lineage.bytes += task.kept_bytes();
+        let (inputs, outputs) = (task.input_slots(), task.output_slots().collect::<Vec<_>>());
+        self.lineage.kept.insert(since, slot);
+        for input in inputs {
+            if let Some(object) = self.objects.get_mut(input) {
+                object.links().origin.needed_by += 1;
+            }
+        }
+        for output in outputs {
+            let Some(object) = self.objects.get_mut(output) else { continue };
+            let id = object.id;
+            let origin = &mut object.links().origin;
+            let old = origin.recipe.replace(slot).filter(|old| *old != slot);
+            (origin.dropped, origin.forgotten) = (false, false);
+            // Its task was submitted anew while the ledger still kept it.
+            for input in old.map(|old| self.output_gone(id, output, old)).unwrap_or_default() {
+                self.free_if_unused(input, out);
+            }
+        }
+    }
+
+    /// Lets go of the bytes of an object that nothing but lineage needs, if it can be made again; returns what stood
+    /// inside it.
+    pub(super) fn release_bytes(&mut self, slot: u32, out: &mut Vec<Effect>) -> Vec<u32> {
+        let Some(object) = self.objects.get_mut(slot).filter(|o| o.has_recipe()) else { return Vec::new() };
+        if !matches!(object.value, Some(Value::Stored { .. })) {
+            return Vec::new();
+        }
+        let id = object.id;
+        object.value = None;
+        let links = object.links();
+        links.origin.dropped = true;
+        let copies = std::mem::take(&mut links.copies);
+        out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object: id }));
+        let nested = std::mem::take(&mut links.nested);
+        for inner in &nested {
+            if let Some(object) = self.objects.get_mut(*inner) {
+                object.uses -= 1;
+            }
+        }
+        nested
+    }
+
+    /// Whether a task's outputs are worth remembering how to make.
+    pub(super) fn is_worth_keeping(&self, slot: u32) -> bool {
+        let Some(task) = self.tasks.get(slot) else { return false };
+        let retried = self.class_of(slot).is_some_and(|class| class.max_retries != 0);
+        retried && !task.cancelled && !self.ended_jobs.contains(&task.id.job())
+    }
+
+    /// Forgets the oldest kept tasks until the others take no more than they may.
+    pub(super) fn bound_lineage(&mut self, out: &mut Vec<Effect>) {
+        while self.lineage.bytes_max < self.lineage.bytes {
+            let Some((_, slot)) = self.lineage.kept.first_key_value() else { return };
+            let slot = *slot;
+            self.lineage.forgotten_count += 1;
+            self.forget_task(slot, out);
+        }
+    }
+
+    /// Forgets a kept task: what it made cannot be made again.
+    pub(super) fn forget_task(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let Some(task) = self.tasks.get(slot).filter(|t| self.is_kept(t)) else { return };
+        for output in task.output_slots().collect::<Vec<_>>() {
+            if let Some(object) = self.objects.get_mut(output).filter(|o| o.origin().recipe == Some(slot)) {
+                let origin = &mut object.links().origin;
+                (origin.recipe, origin.forgotten) = (None, true);
+            }
+        }
+        for input in self.take_kept(slot) {
+            self.free_if_unused(input, out);
+        }
+    }
+
+    /// A task that ran again ends without values: it is not kept.
+    pub(super) fn forget_recipe(&mut self, slot: u32, outputs: &[u32]) {
+        for output in outputs {
+            if let Some(object) = self.objects.get_mut(*output).filter(|o| o.origin().recipe == Some(slot)) {
+                object.links().origin.recipe = None;
+            }
+        }
+    }
+
+    /// An entry with a recipe is gone: so is the recipe with its last output. Returns arguments to look at.
+    pub(super) fn output_gone(&mut self, object: ObjectId, place: u32, recipe: u32) -> Vec<u32> {
+        let Some(task) = self.tasks.get_mut(recipe) else { return Vec::new() };
+        if task.id != object.task {
+            return Vec::new();
+        }
+        if task.first_output == place {
+            task.first_output = GONE;
+        }
+        for output in task.more_outputs.iter_mut().flatten().filter(|output| **output == place) {
+            *output = GONE;
+        }
+        let is_last = task.output_slots().all(|output| output == GONE);
+        if is_last { self.take_kept(recipe) } else { Vec::new() }
+    }
+
+    /// Takes a kept task out of the ledger; returns its arguments, which it needs no more.
+    fn take_kept(&mut self, slot: u32) -> Vec<u32> {
+        if !self.tasks.get(slot).is_some_and(|t| self.is_kept(t)) {
+            return Vec::new();
+        }
+        let inputs = self.unkeep(slot);
+        self.tasks.remove(slot);
+        inputs
+    }
+
+    /// A kept task is kept no more; returns its arguments.
+    fn unkeep(&mut self, slot: u32) -> Vec<u32> {
+        let Some(task) = self.tasks.get(slot) else { return Vec::new() };
+        let TaskState::Kept { since } = task.state else { return Vec::new() };
+        self.lineage.kept.remove(&since);
+        self.lineage.bytes -= task.kept_bytes();
+        let inputs = task.input_slots();
+        for input in &inputs {
+            if let Some(object) = self.objects.get_mut(*input) {
+                object.links().origin.needed_by -= 1;
+            }
+        }
+        inputs
+    }
+
+    fn is_kept(&self, task: &Task) -> bool {
+        matches!(task.state, TaskState::Kept { .. })
+    }
+
+    /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made fails.
+    pub(super) fn remake(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let mut wanted = vec![slot];
+        while let Some(object) = wanted.pop() {
+            if self.objects.get(object).is_none_or(|o| o.producer.is_some()) {
+                continue;
+            }
+            match self.recipe_for(object) {
+                Ok(task) => self.run_again(task, &mut wanted, out),
+                Err(failure) => self.lose(object, failure, out),
+            }
+        }
+    }
+
+    /// The task that makes an object again, its retry taken.
+    fn recipe_for(&mut self, slot: u32) -> Result<u32, Failure> {
+        let Some(object) = self.objects.get(slot) else {
+            return Err(Failure::new(FailureKind::ObjectLost, "the object is gone"));
+        };
+        let (id, origin) = (object.id, object.origin());
+        let Some(recipe) = origin.recipe else { return Err(self.no_recipe(id, origin)) };
+        let Some(task) = self.tasks.get_mut(recipe) else { return Err(self.no_recipe(id, origin)) };
+        if self.ended_jobs.contains(&task.id.job()) {
+            return Err(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
+        }
+        if !origin.dropped {
+            if task.retries_left == 0 {
+                let text = format!("object {id} was lost, and its task has no retries left");
+                return Err(Failure::new(FailureKind::RetriesExhausted, text));
+            }
+            task.retries_left -= i32::from(task.retries_left > 0);
+        }
+        task.attempt += 1;
+        Ok(recipe)
+    }
+
+    fn no_recipe(&self, id: ObjectId, origin: Origin) -> Failure {
+        if origin.forgotten {
+            let bytes = self.lineage.bytes_max;
+            let text = format!(
+                "object {id} was lost, and how to make it was forgotten: lineage is limited to {bytes} bytes"
+            );
+            return Failure::new(FailureKind::LineageEvicted, text);
+        }
+        let how = if id.is_put() { ", and it was put, not computed" } else { "" };
+        Failure::new(FailureKind::ObjectLost, format!("no copy of object {id} is left{how}"))
+    }
+
+    /// A kept task runs again; arguments whose bytes are gone are appended to `wanted`.
+    fn run_again(&mut self, slot: u32, wanted: &mut Vec<u32>, out: &mut Vec<Effect>) {
+        let inputs = self.unkeep(slot);
+        self.expect_outputs(slot);
+        let mut missing = 0;
+        for input in inputs {
+            if let Some(object) = self.objects.get_mut(input) {
+                object.uses += 1;
+            }
+        }
+        // References inside arguments are asked for by the task itself, if it wants them.
+        for input in self.tasks.get(slot).map(Task::dependency_slots).unwrap_or_default() {
+            let Some(object) = self.objects.get_mut(input) else { continue };
+            if object.is_gone() {
+                object.value = None;
+            }
+            if object.value.is_none() {
+                missing += 1;
+                object.links().dependents.push(slot);
+                wanted.push(input);
+            }
+        }
+        if let Some(task) = self.tasks.get_mut(slot) {
+            task.state = TaskState::Waiting { missing };
+        }
+        let failed = self.failed_input(slot);
+        match failed {
+            Some(cause) => self.fail_dependent(slot, &cause, out),
+            None if missing == 0 => self.enqueue_first(slot),
+            None => {}
+        }
+    }
+
+    fn failed_input(&self, slot: u32) -> Option<Arc<Failure>> {
+        let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
+        let mut values = inputs.dependencies.iter().filter_map(|(_, s)| self.objects.get(*s)?.value.as_ref());
+        values.find_map(|value| match value {
+            Value::Failed(failure) => Some(failure.clone()),
+            _ => None,
+        })
+    }
+
+    /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when it ends.
+    fn expect_outputs(&mut self, slot: u32) {
+        let Some(task) = self.tasks.get(slot) else { return };
+        let (id, places) = (task.id, task.output_slots().collect::<Vec<_>>());
+        let mut outputs = Vec::with_capacity(places.len());
+        for (index, place) in places.into_iter().enumerate() {
+            let output = ObjectId::output(id, index as u32);
+            let known = if place == GONE { self.objects.find(&output) } else { Some(place) };
+            let place = known.unwrap_or_else(|| self.objects.insert(Object::new(output)));
+            if let Some(object) = self.objects.get_mut(place) {
+                object.producer = Some(slot);
+                if object.is_gone() {
+                    object.value = None;
+                }
+            }
+            outputs.push(place);
+        }
+        if let Some(task) = self.tasks.get_mut(slot)
+            && let Some((first, more)) = outputs.split_first()
+        {
+            task.first_output = *first;
+            task.more_outputs = (!more.is_empty()).then(|| more.into());
+        }
+    }
+
+    /// Asserts that kept tasks and what they need agree.
+    pub(super) fn check_lineage(&self) {
+        let mut needed: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut bytes = 0;
+        for (since, slot) in &self.lineage.kept {
+            let Some(task) = self.tasks.get(*slot) else { panic!("a kept task is gone") };
+            assert_eq!(task.state, TaskState::Kept { since: *since }, "task {} is not kept", task.id);
+            task.input_slots().into_iter().for_each(|input| *needed.entry(input).or_default() += 1);
+            bytes += task.kept_bytes();
+        }
+        assert_eq!(bytes, self.lineage.bytes, "bytes of kept tasks");
+        let count = self.tasks.iter().filter(|(_, t)| self.is_kept(t)).count();
+        assert_eq!(count, self.lineage.kept.len(), "kept tasks");
+        for (slot, object) in self.objects.iter() {
+            let origin = object.origin();
+            assert_eq!(
+                origin.needed_by,
+                needed.remove(&slot).unwrap_or(0),
+                "{} lineage miscounted",
+                object.id
+            );
+            if let Some(recipe) = origin.recipe {
+                assert!(
+                    self.tasks.get(recipe).is_some_and(|t| t.id == object.id.task),
+                    "{} has a wrong recipe",
+                    object.id
+                );
+            }
+        }
+        assert!(needed.is_empty(), "a freed object is needed by lineage");
+    }
+}
+
+/// Place of an output whose entry is gone.
+const GONE: u32 = u32::MAX;

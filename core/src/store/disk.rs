@@ -1,0 +1,111 @@
+//! Which objects have a copy on disk, and which are on their way there.
+//!
+//! A copy on disk belongs to the copy of the node: the ledgers of the cluster know that the node has the object, not
+//! where. What is being written stays where it is in the arena until the disk has it.
+
+use std::collections::hash_map::Entry;
+use tharsis_types::ObjectId;
+use tharsis_types::hash::IdMap;
+
+/// Copies on disk.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    copies: IdMap<ObjectId, OnDisk>,
+    there_bytes: u64,
+    writing_bytes: u64,
+    /// Copies that nobody needs any more and that the disk still has.
+    discarded: Vec<ObjectId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OnDisk {
+    len: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Writing,
+    There,
+}
+
+impl Disk {
+    /// A copy is being written.
+    pub(super) fn begin(&mut self, object: ObjectId, len: u64) {
+        if let Entry::Vacant(vacant) = self.copies.entry(object) {
+            vacant.insert(OnDisk { len, state: State::Writing });
+            self.writing_bytes += len;
+        }
+    }
+
+    /// A write ended; false if no such copy was being written.
+    pub(super) fn written(&mut self, object: ObjectId, complete: bool) -> bool {
+        let Entry::Occupied(mut entry) = self.copies.entry(object) else { return false };
+        if entry.get().state != State::Writing {
+            return false;
+        }
+        let len = entry.get().len;
+        self.writing_bytes -= len;
+        if complete {
+            entry.get_mut().state = State::There;
+            self.there_bytes += len;
+        } else {
+            entry.remove();
+        }
+        true
+    }
+
+    /// Nobody needs a copy that is there any more.
+    pub(super) fn discard(&mut self, object: ObjectId) {
+        if self.forget(object) {
+            self.discarded.push(object);
+        }
+    }
+
+    /// The disk has lost a copy that was there; false if it had none.
+    pub(super) fn forget(&mut self, object: ObjectId) -> bool {
+        let Some(len) = self.len_of(object) else { return false };
+        self.copies.remove(&object);
+        self.there_bytes -= len;
+        true
+    }
+
+    /// Length of a copy that is there.
+    pub(super) fn len_of(&self, object: ObjectId) -> Option<u64> {
+        self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.len)
+    }
+
+    pub(super) fn is_there(&self, object: ObjectId) -> bool {
+        self.len_of(object).is_some()
+    }
+
+    pub(super) fn is_writing(&self, object: ObjectId) -> bool {
+        self.copies.get(&object).is_some_and(|copy| copy.state == State::Writing)
+    }
+
+    pub(super) fn take_discarded(&mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.discarded)
+    }
+
+    pub(super) fn there_count(&self) -> usize {
+        self.copies.values().filter(|copy| copy.state == State::There).count()
+    }
+
+    pub(super) fn there_bytes(&self) -> u64 {
+        self.there_bytes
+    }
+
+    pub(super) fn writing_bytes(&self) -> u64 {
+        self.writing_bytes
+    }
+
+    pub(super) fn objects(&self) -> impl Iterator<Item = ObjectId> {
+        self.copies.keys().copied()
+    }
+
+    pub(super) fn check(&self) {
+        let sum = |state| self.copies.values().filter(|c| c.state == state).map(|c| c.len).sum::<u64>();
+        assert_eq!(sum(State::There), self.there_bytes, "bytes on disk");
+        assert_eq!(sum(State::Writing), self.writing_bytes, "bytes on their way to disk");
+    }
+}

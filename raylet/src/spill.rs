@@ -1,0 +1,327 @@
+//! The disk side of the store: objects are written to spill directories and read back, on threads of their own.
+//!
+//! The machine says what to write and what to read; outcomes come through the inbox. Reads come before writes, because
+//! somebody waits for each of them. What cannot be read back is reported lost; other copies or lineage repair it.
+
+use crate::inbox::{Inbox, Input};
+use crate::registry::lock;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tharsis_core::Event;
+use tharsis_core::event::Extent;
+use tharsis_object_store::Arena;
+use tharsis_object_store::spill::{SpillError, SpillOptions, SpillPlace, SpillSet};
+use tharsis_object_store::transfer::ReadAt;
+use tharsis_types::limits::MIB;
+use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
+
+/// Threads that write and read: enough to keep a fast disk's queue filled while one of them computes checksums.
+const THREADS_MAX: usize = 3;
+/// Threads without work end after this long.
+const IDLE_MAX: Duration = Duration::from_secs(2);
+/// A read that fails for another reason than bad bytes is tried this often.
+const READ_TRIES: u32 = 3;
+/// Bytes that one compaction moves at most, so that it never stands long before a read.
+const COMPACTED_BYTES_MAX: u64 = 64 * MIB as u64;
+
+/// A spill directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpillFolder {
+    /// Where it is; made if it is not there.
+    pub path: PathBuf,
+    /// Bytes that it may use.
+    pub quota_bytes: u64,
+}
+
+/// Where a node spills to, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpillChoice {
+    /// The directories; none means that nothing is spilled.
+    pub folders: Vec<SpillFolder>,
+    /// Percent of the store: above it copies are spilled,
+    pub high_water_percent: u8,
+    /// until no more than this are only in memory.
+    pub low_water_percent: u8,
+    /// Whether to compress where that pays.
+    pub may_compress: bool,
+    /// Bytes per second that each directory may move at most; none means as fast as its device.
+    pub bytes_per_s_max: Option<u64>,
+}
+
+impl Default for SpillChoice {
+    /// Nothing is spilled.
+    fn default() -> Self {
+        Self {
+            folders: Vec::new(),
+            high_water_percent: 80,
+            low_water_percent: 70,
+            may_compress: true,
+            bytes_per_s_max: None,
+        }
+    }
+}
+
+/// The spill directories of a node and the threads that work on them.
+pub struct Spill {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared {
+    set: SpillSet,
+    node: NodeId,
+    arena: Arc<Arena>,
+    inbox: Arc<Inbox>,
+    queue: Mutex<Queue>,
+    work: Condvar,
+    stopping: AtomicBool,
+    /// Space of removed objects may come back.
+    is_loose: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    reads: VecDeque<(ObjectId, Extent)>,
+    others: VecDeque<Job>,
+    thread_count: usize,
+    idle_count: usize,
+}
+
+enum Job {
+    Discard(ObjectId),
+    Read(ObjectId, Extent),
+    Write(ObjectId, Extent),
+}
+
+impl Spill {
+    /// Opens the directories of a node; `None` if there are none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the directory and what is wrong with it.
+    pub fn open(
+        choice: &SpillChoice,
+        node: NodeId,
+        arena: &Arc<Arena>,
+        inbox: &Arc<Inbox>,
+    ) -> Result<Option<Arc<Self>>, Failure> {
+        if choice.folders.is_empty() {
+            return Ok(None);
+        }
+        let place = |f: &SpillFolder| SpillPlace { path: f.path.clone(), quota_bytes: f.quota_bytes };
+        let places: Vec<_> = choice.folders.iter().map(place).collect();
+        let mut options = SpillOptions::default();
+        (options.may_compress, options.bytes_per_s_max) = (choice.may_compress, choice.bytes_per_s_max);
+        let set = SpillSet::open(&places, &options)
+            .map_err(|error| Failure::new(FailureKind::InvalidArgument, error.to_string()))?;
+        let shared = Shared {
+            set,
+            node,
+            arena: Arc::clone(arena),
+            inbox: Arc::clone(inbox),
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            stopping: AtomicBool::new(false),
+            is_loose: AtomicBool::new(false),
+        };
+        Ok(Some(Arc::new(Self { shared: Arc::new(shared), threads: Mutex::default() })))
+    }
+
+    /// Writes an object to disk.
+    pub fn write(&self, object: ObjectId, extent: Extent) {
+        self.put(Job::Write(object, extent));
+    }
+
+    /// Reads an object from disk into a range of the arena.
+    pub fn read(&self, object: ObjectId, into: Extent) {
+        self.put(Job::Read(object, into));
+    }
+
+    /// Removes an object from disk.
+    pub fn discard(&self, object: ObjectId) {
+        self.put(Job::Discard(object));
+    }
+
+    /// Reads an object piece by piece, for another node.
+    #[must_use]
+    pub fn reader(&self, object: ObjectId, len: u64) -> Box<dyn ReadAt> {
+        Box::new(Reader { shared: Arc::clone(&self.shared), object, len })
+    }
+
+    /// Ends the threads; what they have not begun is left.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.work.notify_all();
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            let _joined = thread.join();
+        }
+    }
+
+    fn put(&self, job: Job) {
+        let mut queue = lock(&self.shared.queue);
+        match job {
+            Job::Read(object, into) => queue.reads.push_back((object, into)),
+            other => queue.others.push_back(other),
+        }
+        let needs_thread = queue.idle_count < queue.len() && queue.thread_count < THREADS_MAX;
+        queue.thread_count += usize::from(needs_thread);
+        drop(queue);
+        self.shared.work.notify_one();
+        if needs_thread {
+            self.start_thread();
+        }
+    }
+
+    fn start_thread(&self) {
+        let shared = Arc::clone(&self.shared);
+        match std::thread::Builder::new().name("spill".into()).spawn(move || shared.run()) {
+            Ok(thread) => {
+                let mut threads = lock(&self.threads);
+                threads.retain(|t| !t.is_finished());
+                threads.push(thread);
+            }
+            Err(cause) => self.shared.thread_refused(&cause),
+        }
+    }
+}
+
+impl Queue {
+    fn len(&self) -> usize {
+        self.reads.len() + self.others.len()
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let read = self.reads.pop_front().map(|(object, into)| Job::Read(object, into));
+        read.or_else(|| self.others.pop_front())
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(job) = self.next_job() {
+            match job {
+                Job::Discard(object) => {
+                    self.set.remove(&object.to_bytes());
+                    self.is_loose.store(true, Ordering::Relaxed);
+                }
+                Job::Read(object, into) => self.read(object, into),
+                Job::Write(object, extent) => self.write(object, extent),
+            }
+        }
+    }
+
+    /// The next job; none after a while without any. Whoever finds nothing to do tidies up.
+    fn next_job(&self) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if self.stopping.load(Ordering::Acquire) {
+                break;
+            }
+            if let Some(job) = queue.pop() {
+                return Some(job);
+            }
+            if self.is_loose.swap(false, Ordering::Relaxed) {
+                drop(queue);
+                self.compact();
+                queue = lock(&self.queue);
+                continue;
+            }
+            queue.idle_count += 1;
+            let (back, waited) =
+                self.work.wait_timeout(queue, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
+            queue = back;
+            queue.idle_count -= 1;
+            if waited.timed_out() && queue.len() == 0 {
+                break;
+            }
+        }
+        queue.thread_count -= 1;
+        None
+    }
+
+    fn compact(&self) {
+        if let Err(error) = self.set.compact(COMPACTED_BYTES_MAX) {
+            tracing::warn!(%error, "a spill directory cannot be compacted");
+        }
+    }
+
+    fn write(&self, object: ObjectId, extent: Extent) {
+        let slice = self.arena.map().slice(extent.offset, extent.len).map_err(|e| e.to_string());
+        let written = slice.and_then(|bytes| {
+            self.set.write(&object.to_bytes(), &[&bytes]).map_err(|error| error.to_string())
+        });
+        let refusal = written.err();
+        if let Some(cause) = &refusal {
+            tracing::warn!(%object, cause, "an object cannot be spilled and stays in memory");
+        }
+        self.inbox.put(Input::Event(Event::Spilled { object, refusal }));
+    }
+
+    fn read(&self, object: ObjectId, into: Extent) {
+        let event = match self.read_into(object, into) {
+            Ok(()) => Event::PullDone { object },
+            Err(cause) => {
+                tracing::warn!(%object, cause, "a spilled object cannot be read back");
+                Event::PullFailed { object, from: self.node, cause }
+            }
+        };
+        self.inbox.put(Input::Event(event));
+    }
+
+    fn read_into(&self, object: ObjectId, into: Extent) -> Result<(), String> {
+        let map = self.arena.map();
+        map.make_pages(into.offset, into.len).map_err(|e| e.to_string())?;
+        let mut slot = map.write(into.offset, into.len).map_err(|e| e.to_string())?;
+        self.read_range(object, 0, &mut slot).map_err(|e| e.to_string())
+    }
+
+    fn read_range(&self, object: ObjectId, offset: u64, target: &mut [u8]) -> Result<(), SpillError> {
+        let mut tries = 1;
+        loop {
+            match self.set.read_into(&object.to_bytes(), offset, target) {
+                Err(error) if !error.is_lost() && tries < READ_TRIES => tries += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// There is no thread: unless others are there to do the work, it has failed.
+    fn thread_refused(&self, cause: &io::Error) {
+        let mut queue = lock(&self.queue);
+        queue.thread_count -= 1;
+        if queue.thread_count > 0 {
+            return;
+        }
+        let cause = format!("no thread for the disk: {cause}");
+        while let Some(job) = queue.pop() {
+            let event = match job {
+                Job::Discard(_) => continue,
+                Job::Read(object, _) => Event::PullFailed { object, from: self.node, cause: cause.clone() },
+                Job::Write(object, _) => Event::Spilled { object, refusal: Some(cause.clone()) },
+            };
+            self.inbox.put(Input::Event(event));
+        }
+    }
+}
+
+/// A spilled object that another node reads.
+struct Reader {
+    shared: Arc<Shared>,
+    object: ObjectId,
+    len: u64,
+}
+
+impl ReadAt for Reader {
+    fn total_bytes(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        self.shared.read_range(self.object, offset, target).map_err(io::Error::other)
+    }
+}
