@@ -60,6 +60,9 @@ pub mod transfer;
 
 pub mod spill;
 
+#[cfg(feature = "inputs")]
+pub mod inputs;
+
 pub use arena::Arena;
 pub use bell::{Bell, BellBoard, SpinPolicy};
 pub use channel::Channel;

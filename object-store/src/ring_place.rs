@@ -246,7 +246,27 @@ pub(crate) fn map_attach(bad: BadPosition) -> StoreError {
     StoreError::Mismatch { what: "the positions of a ring", found: bad.published, expected: bad.consumed }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(feature = "inputs")]
+impl RingPlace {
+    /// Writes over the ring from `offset` on, as a peer of ill will can; what does not fit is left out.
+    pub(crate) fn overwrite(&self, offset: usize, bytes: &[u8]) {
+        let room_bytes = RingPlace::bytes(self.capacity).saturating_sub(offset);
+        let Ok(base) = self.base() else { return };
+        // SAFETY: within the place, and nobody is attached yet.
+        unsafe { base.add(offset).as_ptr().copy_from(bytes.as_ptr(), bytes.len().min(room_bytes)) };
+    }
+
+    /// The bytes of the ring from `offset` on. Only while no other thread is attached.
+    pub(crate) fn contents(&self, offset: usize) -> Vec<u8> {
+        let len = RingPlace::bytes(self.capacity).saturating_sub(offset);
+        let Ok(base) = self.base() else { return Vec::new() };
+        // SAFETY: within the place, which no other thread changes meanwhile.
+        unsafe { std::slice::from_raw_parts(base.add(offset).as_ptr(), len) }.to_vec()
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
 impl RingPlace {
     /// The ring without a look at its header, for tests that play a hostile peer.
     pub(crate) fn mapped_for_tests(self) -> Mapped {

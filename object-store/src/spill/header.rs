@@ -122,6 +122,19 @@ impl Header {
         Some(stored_bytes)
     }
 
+    /// Makes the checksum right of whatever stands in `bytes`, if it is long enough for a header of its block count.
+    #[cfg(feature = "inputs")]
+    pub(crate) fn seal(bytes: &mut [u8]) {
+        let count =
+            bytes.get(36..40).and_then(|count| count.first_chunk()).map(|count| u32::from_le_bytes(*count));
+        let end = count.and_then(|count| usize::try_from(header_bytes(count.into())).ok());
+        if let Some(whole) = end.and_then(|end| bytes.get_mut(..end)) {
+            whole[CHECKSUM_AT..FIXED_BYTES].fill(0);
+            let checksum = xxh3_64(whole);
+            whole[CHECKSUM_AT..FIXED_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        }
+    }
+
     /// Reads a header off the front of `bytes`. Allocates no more than the block table that `bytes` holds.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
         let short = |needed_bytes| HeaderError::Short { needed_bytes, found_bytes: bytes.len() as u64 };

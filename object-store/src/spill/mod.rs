@@ -51,6 +51,9 @@ mod compact;
 
 mod set;
 
+#[cfg(feature = "inputs")]
+pub(crate) mod inputs;
+
 #[cfg(test)]
 mod tests;
 
