@@ -1,5 +1,6 @@
 //! What can happen to a node, and what it can want done. Both lists are closed.
 
+use crate::memory::MemoryReading;
 use crate::peer::{Message, Packet};
 use std::sync::Arc;
 use tharsis_types::{
@@ -169,6 +170,8 @@ pub enum Event {
         /// Which.
         node: NodeId,
     },
+    /// Somebody looked at the memory.
+    MemoryRead(MemoryReading),
     /// A packet came from another node.
     PacketReceived {
         /// The sender.
@@ -341,6 +344,11 @@ pub enum Action {
         from: NodeId,
         /// Where to write it.
         into: Extent,
+    },
+    /// Look at the memory of the workers after at most this long, and say so whatever it is.
+    ReadMemory {
+        /// Milliseconds; 0 for at once.
+        within_ms: u64,
     },
     /// The pages of a range can be given back to the system.
     Reclaim(Extent),

@@ -56,6 +56,8 @@ pub struct Leases {
     clock: u64,
     /// Jobs whose driver is gone.
     ended_jobs: IdSet<JobId>,
+    /// Whether requests wait although there may be room: the node is short of memory.
+    is_held: bool,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl Leases {
             resuming: VecDeque::new(),
             clock: 0,
             ended_jobs: IdSet::default(),
+            is_held: false,
         }
     }
 
@@ -169,7 +172,10 @@ impl Leases {
             }
             return;
         }
-        let room = self.waiting.is_empty() && self.resuming.is_empty() && self.free.fits(&class.resources);
+        let room = !self.is_held
+            && self.waiting.is_empty()
+            && self.resuming.is_empty()
+            && self.free.fits(&class.resources);
         if !room && !wait {
             out.push(Effect::Denied(key));
             return;
@@ -272,6 +278,17 @@ impl Leases {
         max_calls > 0 && worker.calls >= max_calls
     }
 
+    /// Lets requests wait; what runs goes on, and what was blocked may.
+    pub fn hold_placing(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Ends what [`Leases::hold_placing`] began.
+    pub fn resume_placing(&mut self, out: &mut Vec<Effect>) {
+        self.is_held = false;
+        self.place_waiting(out);
+    }
+
     /// Asks back one lease of another shape or job if anyone waits; called every so often.
     pub fn recall(&mut self, out: &mut Vec<Effect>) {
         let first = self.waiting.values().next().and_then(|key| self.leases.get(key));
@@ -360,6 +377,9 @@ impl Leases {
             }
             self.resuming.pop_front();
             out.push(Effect::Resume(client));
+        }
+        if self.is_held {
+            return;
         }
         let fitting: Vec<_> = self.waiting.iter().map(|(order, key)| (*order, *key)).collect();
         for (order, key) in fitting {

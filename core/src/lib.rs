@@ -11,6 +11,7 @@
 //! | [`place`] | on which node a task should run |
 //! | [`pull`] | which objects are fetched from other nodes, in what order |
 //! | [`store`] | where in the arena an object lies, who maps it, what can be evicted |
+//! | [`memory`] | when the memory of a node is looked at, and what is too much |
 //! | [`node`] | how the machines above act together |
 //!
 //! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time comes
@@ -29,6 +30,7 @@
 pub mod event;
 pub mod lease;
 pub mod link;
+pub mod memory;
 pub mod node;
 pub mod owner;
 pub mod peer;

@@ -6,8 +6,8 @@
 //!
 //! | command | event |
 //! |---|---|
-//! | `node a [cpu=2] [store=65536]` | a node, known to all before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [node=b]` | a class for later calls |
+//! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node, known to all before it |
+//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [node=b]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
 //! | `submit d t1 f [deps=t0,..] [nested=..]` | a call; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
@@ -17,6 +17,7 @@
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
 //! | `gone w1 [Kind]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
+//! | `memory a USED/LIMIT w1=MIB ..` | somebody looks at the memory of a node and its workers, in MiB |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `tick MS` | time passes |
 //! | `die b` | a node is gone and the others hear of it |
@@ -27,6 +28,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use tharsis_core::event::{Extent, Member, Output, OutputValue, TaskOutcome, Value};
+use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
 use tharsis_core::{Action, Event, MS, Message, Node, Now};
@@ -206,6 +208,7 @@ impl World {
                 let from = self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
                 self.feed(host, Event::PullFailed { object, from, cause: "broke off".into() });
             }
+            ("memory", [host, gauge]) => self.memory(host, gauge, &options),
             ("net", []) => self.deliver(),
             ("lose", []) => self.packets.clear(),
             ("tick", [ms]) => self.tick(ms.parse().unwrap()),
@@ -231,8 +234,11 @@ impl World {
 
     fn add_node(&mut self, name: &str, options: &BTreeMap<&str, &str>) {
         let node = node_id(name);
-        let member =
-            |node, cpus: f64| Member { node, resources: Resources::cpus(cpus).unwrap(), labels: Vec::new() };
+        let memory = number(options, "memory", 0) << 20;
+        let member = |node, cpus: f64| {
+            let resources = Resources { memory, ..Resources::cpus(cpus).unwrap() };
+            Member { node, resources, labels: Vec::new() }
+        };
         let cpus = options.get("cpu").map_or(2.0, |n| n.parse().unwrap());
         let config = Config {
             member: member(node, cpus),
@@ -265,7 +271,10 @@ impl World {
             function_name: name.to_owned(),
             name: name.to_owned(),
             call_site: String::new(),
-            resources: Resources::cpus(options.get("cpu").map_or(1.0, |n| n.parse().unwrap())).unwrap(),
+            resources: Resources {
+                memory: number(options, "memory", 0) << 20,
+                ..Resources::cpus(options.get("cpu").map_or(1.0, |n| n.parse().unwrap())).unwrap()
+            },
             priority: number(options, "priority", 0) as i32,
             returns: number(options, "returns", 1) as u32,
             max_retries: number(options, "retries", 0) as i32,
@@ -346,6 +355,18 @@ impl World {
             }
         };
         self.client_event(worker, |client| Event::Finished { client, run, run_ns, outcome });
+    }
+
+    fn memory(&mut self, host: &str, gauge: &str, workers: &BTreeMap<&str, &str>) {
+        let mib = |text: &str| text.parse::<u64>().unwrap() << 20;
+        let (used, limit) = gauge.split_once('/').unwrap();
+        let node = MemoryGauge { used_bytes: mib(used), limit_bytes: mib(limit) };
+        let worker = |(name, bytes): (&&str, &&str)| {
+            let client = self.clients[*name].id;
+            WorkerMemory { client, pid: 100 + client.0, bytes: mib(bytes) }
+        };
+        let workers = workers.iter().map(worker).collect();
+        self.feed(host, Event::MemoryRead(MemoryReading { node, workers, ..MemoryReading::default() }));
     }
 
     fn put(&mut self, name: &str, object_name: &str, what: &str, options: &BTreeMap<&str, &str>) {
@@ -470,7 +491,8 @@ impl World {
                 }
             }
             Action::KillWorker { client, reason } => {
-                format!("kill {}: {:?}", self.who(host, client), reason.kind)
+                let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };
+                format!("kill {}: {:?} {why}", self.who(host, client), reason.kind).trim_end().to_owned()
             }
             Action::Pull { object, from, .. } => {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
@@ -483,6 +505,7 @@ impl World {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
                 format!("restore {}", self.name(object))
             }
+            Action::ReadMemory { within_ms } => format!("look at the memory within {within_ms} ms"),
             Action::Resume { client } => format!("resume {}", self.who(host, client)),
             Action::Run { client, run } => self.say_run(host, client, run),
             Action::Send { to, packet } => return self.say_packet(host, to, packet),

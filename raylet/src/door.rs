@@ -123,6 +123,7 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
         | Action::MemoryFreed
         | Action::Discard(_)
         | Action::Pull { .. }
+        | Action::ReadMemory { .. }
         | Action::Reclaim(_)
         | Action::Restore { .. }
         | Action::Send { .. }

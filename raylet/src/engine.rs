@@ -250,6 +250,7 @@ impl Engine {
             Action::StartWorker { start, job } => self.rim.start_worker(*start, *job),
             Action::Pull { object, from, into } => self.rim.pull(*object, *from, *into),
             Action::MemoryFreed => self.rim.give_back_memory(),
+            Action::ReadMemory { within_ms } => self.rim.read_memory(*within_ms),
             Action::Reclaim(extent) => self.rim.reclaim(*extent),
             Action::Send { to, packet } => self.rim.send(*to, packet),
             Action::Spill { object, extent } => self.rim.spill(*object, *extent),

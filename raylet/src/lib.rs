@@ -11,6 +11,7 @@
 //! | [`engine`], [`door`], [`port`] | the loop and the rings of its clients |
 //! | [`rim`], [`workers`], [`local`] | what the actions do: processes, pages, sockets |
 //! | [`spill`] | what goes to disk and comes back |
+//! | [`pressure`] | looks at the memory of the node and its workers |
 //! | [`observe`] | traces of tasks |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
@@ -24,6 +25,7 @@ pub mod local;
 pub mod node;
 pub mod observe;
 pub mod port;
+pub mod pressure;
 pub mod registry;
 pub mod rim;
 pub mod spill;

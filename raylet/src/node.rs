@@ -6,6 +6,7 @@ use crate::inbox::{Inbox, Input};
 use crate::local::{LocalSocket, NewJob, Reception};
 use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
+use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
 use crate::rim::{Rim, Workforce};
 use crate::spill::{Spill, SpillChoice};
@@ -40,6 +41,9 @@ pub struct NodeOptions {
     pub store_bytes: u64,
     /// Where it spills to.
     pub spill: SpillChoice,
+    /// Bytes that it may use with its workers, the arena included; 0 for what the machine has. A worker is killed when
+    /// they are used up. Of no effect in a node inside a program, whose workers are threads.
+    pub memory_limit_bytes: u64,
     /// What its program brings along.
     pub program: Program,
 }
@@ -114,6 +118,8 @@ pub(crate) struct Parts {
     registry: Arc<Registry>,
     spill: Option<Arc<Spill>>,
     program: Program,
+    memory_limit_bytes: u64,
+    memory_watch: Option<MemoryWatch>,
 }
 
 impl Parts {
@@ -148,8 +154,32 @@ impl Parts {
             lineage_bytes_max: LINEAGE_BYTES_MAX,
         };
         let registry = Arc::new(Registry::new());
-        let program = options.program;
-        Ok(Self { id, node: Node::new(config), arena, board, board_segment, inbox, registry, spill, program })
+        let (program, memory_limit_bytes) = (options.program, options.memory_limit_bytes);
+        let (node, memory_watch) = (Node::new(config), None);
+        Ok(Self {
+            id,
+            node,
+            arena,
+            board,
+            board_segment,
+            inbox,
+            registry,
+            spill,
+            program,
+            memory_limit_bytes,
+            memory_watch,
+        })
+    }
+
+    /// Has the memory of worker processes looked at, and the node's own protected.
+    fn watch_memory(&mut self, roster: Roster) -> Result<(), Failure> {
+        protect_node();
+        let (limit_bytes, arena, inbox) =
+            (self.memory_limit_bytes, Arc::clone(&self.arena), Arc::clone(&self.inbox));
+        let watch = MemoryWatch::start(Watched { limit_bytes, arena, roster, inbox });
+        let no_thread = |cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}"));
+        self.memory_watch = Some(watch.map_err(no_thread)?);
+        Ok(())
     }
 
     fn shared(&self) -> Shared {
@@ -177,7 +207,8 @@ impl Parts {
             cluster,
             self.spill,
             self.program.give_back_memory,
-        );
+        )
+        .watching(self.memory_watch);
         let observation = (self.program.collector)().map(Observation::new);
         let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim, observation);
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
@@ -216,7 +247,7 @@ impl NodeHandle {
     /// # Errors
     /// If there is no memory for its store or the socket cannot be bound.
     pub fn alone(options: NodeOptions, socket: PathBuf) -> Result<Self, Failure> {
-        let parts = Parts::new(new_node_id()?, options, true)?;
+        let mut parts = Parts::new(new_node_id()?, options, true)?;
         let registry = Arc::clone(&parts.registry);
         let find_registry = Arc::clone(&registry);
         let find_program = Arc::new(move |job| {
@@ -239,6 +270,7 @@ impl NodeHandle {
             finish_job: Arc::new(|_job| {}),
             arrivals: Some(workforce.arrivals()),
         };
+        parts.watch_memory(workforce.roster())?;
         let listening = LocalSocket::start(&socket, reception)?;
         parts.run(Box::new(workforce), Some(listening), None)
     }
@@ -253,7 +285,7 @@ impl NodeHandle {
             resources: options.resources.clone(),
             labels: options.labels.clone(),
         };
-        let parts = Parts::new(member.node, options, true)?;
+        let mut parts = Parts::new(member.node, options, true)?;
         let socket = cluster.socket.clone();
         let newcomer = Newcomer {
             member,
@@ -278,6 +310,10 @@ impl NodeHandle {
             finish_job: Arc::new(move |job| finishing.finish_job(job)),
             arrivals: Some(workforce.arrivals()),
         };
+        if let Err(failure) = parts.watch_memory(workforce.roster()) {
+            cluster.stop();
+            return Err(failure);
+        }
         match LocalSocket::start(&socket, reception) {
             Ok(listening) => parts.run(Box::new(workforce), Some(listening), Some((cluster, desk))),
             Err(failure) => {

@@ -2,9 +2,11 @@
 
 use crate::cluster::Cluster;
 use crate::inbox::{Inbox, Input};
+use crate::pressure::MemoryWatch;
 use crate::registry::Registry;
 use crate::spill::Spill;
 use std::sync::Arc;
+use std::time::Duration;
 use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_core::peer::Packet;
@@ -30,6 +32,7 @@ pub struct Rim {
     cluster: Option<Cluster>,
     spill: Option<Arc<Spill>>,
     give_back_memory: fn(),
+    memory_watch: Option<MemoryWatch>,
 }
 
 impl Rim {
@@ -44,7 +47,14 @@ impl Rim {
         spill: Option<Arc<Spill>>,
         give_back_memory: fn(),
     ) -> Self {
-        Self { arena, inbox, registry, workforce, cluster, spill, give_back_memory }
+        Self { arena, inbox, registry, workforce, cluster, spill, give_back_memory, memory_watch: None }
+    }
+
+    /// The same, with somebody who looks at the memory.
+    #[must_use]
+    pub fn watching(mut self, memory_watch: Option<MemoryWatch>) -> Self {
+        self.memory_watch = memory_watch;
+        self
     }
 
     /// Bytes of the arena.
@@ -69,6 +79,13 @@ impl Rim {
     /// Memory of the machine was freed: the allocator need not keep it.
     pub fn give_back_memory(&self) {
         (self.give_back_memory)();
+    }
+
+    /// Has somebody look at the memory; nobody where the workers are threads.
+    pub fn read_memory(&self, within_ms: u64) {
+        if let Some(watch) = &self.memory_watch {
+            watch.look_within(Duration::from_millis(within_ms));
+        }
     }
 
     /// Starts a worker.

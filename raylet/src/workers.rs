@@ -5,6 +5,7 @@
 //! group is killed with it, so nothing that a task started is left behind.
 
 use crate::inbox::{Inbox, Input};
+use crate::pressure::{Roster, offer_worker};
 use crate::registry::lock;
 use crate::rim::Workforce;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -76,6 +77,13 @@ impl Processes {
     #[must_use]
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(Arc::clone(&self.shared))
+    }
+
+    /// Tells which workers there are.
+    #[must_use]
+    pub fn roster(&self) -> Roster {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move || lock(&shared.workers).values().filter_map(|w| Some((w.client?, w.pid))).collect())
     }
 }
 
@@ -202,6 +210,7 @@ fn spawn(
     })?;
     let tail = Arc::new(Tail::default());
     let pid = child.id();
+    offer_worker(pid);
     if let Some(pipe) = child.stdout.take() {
         read_output(shared, &tail, pipe, job, pid, false);
     }

@@ -46,7 +46,8 @@ impl Options {
         self
     }
 
-    /// Memory in bytes that the task is expected to need.
+    /// Memory in bytes that the task needs at most. It starts where so much is left of what the node offers; a worker process
+    /// that takes more for it is ended, and the task with it: `OutOfMemory`.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;

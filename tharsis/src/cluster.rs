@@ -116,6 +116,8 @@ impl LocalCluster {
             labels: node.labels,
             store_bytes: node.store_bytes,
             spill: node.spill.clone(),
+            // All of them share one machine, and none knows of the others.
+            memory_limit_bytes: 0,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }),
         })?;

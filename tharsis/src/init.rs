@@ -19,6 +19,7 @@ pub struct Init {
     pub(crate) custom: Vec<(String, u64)>,
     pub(crate) store_bytes: Option<u64>,
     pub(crate) spill: Option<SpillChoice>,
+    pub(crate) memory_limit_bytes: Option<u64>,
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
     pub(crate) worker_count: Option<usize>,
@@ -58,7 +59,7 @@ impl Init {
         self
     }
 
-    /// Memory in bytes that tasks may ask for; by default that of the machine.
+    /// Memory in bytes that tasks may ask for; by default what the memory limit leaves beside the store.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
         self
@@ -85,6 +86,16 @@ impl Init {
     #[must_use]
     pub fn spill(mut self, spill: SpillChoice) -> Self {
         self.spill = Some(spill);
+        self
+    }
+
+    /// Bytes that the node and its workers may use, the object store included; by default most of the machine's memory.
+    ///
+    /// Where they are used up, the node ends workers before the kernel ends anything: the newest task that has retries
+    /// first, which then runs again without using them up. Of effect with [`Init::workers`] only: tasks in threads of
+    /// the program cannot be ended without it.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit_bytes = Some(bytes);
         self
     }
 
@@ -147,7 +158,7 @@ impl Init {
         start::start(&self).map(|started| Runtime::new(started, false))
     }
 
-    /// What the embedded node has, where the machine has `cpus` and `memory_bytes`.
+    /// What the embedded node has, where the machine has `cpus` and tasks may ask for `memory_bytes`.
     pub(crate) fn resources(&self, cpus: usize, memory_bytes: u64) -> Resources {
         Resources {
             cpu: self.cpu_units.unwrap_or(cpus as u64 * Resources::UNIT),

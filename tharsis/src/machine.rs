@@ -8,6 +8,8 @@ use tharsis_remote::{Error, FailureKind, Result};
 pub const STORE_BYTES_MIN: u64 = 4 << 20;
 /// Share of the memory that a store may take if nothing is said, as a divisor.
 const STORE_SHARE: u64 = 3;
+/// Share of the memory that a node and its workers may use if nothing is said: the rest is for the system and others.
+const MEMORY_LIMIT_PERCENT: u64 = 90;
 
 /// CPUs this process may use.
 #[must_use]
@@ -18,10 +20,7 @@ pub fn cpu_count() -> usize {
 /// Memory of the machine or of the container, whichever is less, in bytes.
 #[must_use]
 pub fn memory_bytes() -> u64 {
-    let machine = meminfo("MemTotal:").unwrap_or(1 << 30);
-    let limit =
-        std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    limit.map_or(machine, |limit: u64| limit.min(machine))
+    tharsis_raylet::pressure::machine_bytes().unwrap_or(1 << 30)
 }
 
 /// The size of a store if nothing is said.
@@ -40,6 +39,31 @@ pub fn default_spill() -> SpillChoice {
         |free: u64| SpillFolder { path: scratch().join("spill"), quota_bytes: free / 100 * SPILL_PERCENT };
     let free = rustix::fs::statvfs(&std::env::temp_dir()).ok().map(|fs| fs.f_bavail * fs.f_frsize);
     SpillChoice { folders: free.map(folder).into_iter().collect(), ..SpillChoice::default() }
+}
+
+/// What a node and its workers may use if nothing is said.
+#[must_use]
+pub fn default_memory_limit_bytes(memory_bytes: u64) -> u64 {
+    (memory_bytes / 100 * MEMORY_LIMIT_PERCENT).max(STORE_BYTES_MIN)
+}
+
+/// Refuses a memory limit that the machine does not have, or that has no room for the store.
+///
+/// # Errors
+/// `InvalidArgument` with both numbers.
+pub fn check_memory_limit(limit_bytes: u64, store_bytes: u64, memory_bytes: u64) -> Result<()> {
+    let wrong = |text: String| Err(Error::new(FailureKind::InvalidArgument, text));
+    if memory_bytes < limit_bytes {
+        return wrong(format!(
+            "memory_limit: {limit_bytes} bytes are more than the memory, {memory_bytes} bytes"
+        ));
+    }
+    if limit_bytes < store_bytes {
+        return wrong(format!(
+            "memory_limit: {limit_bytes} bytes are less than the store, {store_bytes} bytes, which is part of it"
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses a store that the machine cannot hold.
@@ -95,13 +119,6 @@ pub fn find_socket(address: &str) -> Result<PathBuf> {
     }
 }
 
-fn meminfo(key: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with(key))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib << 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +133,17 @@ mod tests {
             assert!(error.to_string().contains(&bad.to_string()), "{error}");
         }
         assert!(memory_bytes() > 1 << 26);
+    }
+
+    #[test]
+    fn memory_limits_that_cannot_be_kept_are_refused_with_both_numbers() {
+        let (store, memory) = (1 << 28, 1 << 30);
+        for good in [store, default_memory_limit_bytes(memory), memory] {
+            assert!(check_memory_limit(good, store, memory).is_ok(), "{good}");
+        }
+        for (bad, other) in [(store - 1, store), (memory + 1, memory)] {
+            let text = check_memory_limit(bad, store, memory).unwrap_err().to_string();
+            assert!(text.contains(&bad.to_string()) && text.contains(&other.to_string()), "{text}");
+        }
     }
 }

@@ -52,6 +52,8 @@ pub struct NodeSpec {
     pub store_bytes: u64,
     /// Where it spills to.
     pub spill: SpillChoice,
+    /// Bytes that it may use with its workers, the store included; 0 for what the machine has.
+    pub memory_limit_bytes: u64,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
     pub ends_with_stdin: bool,
     /// Its part in a cluster; none for a node alone.
@@ -93,6 +95,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         labels: spec.labels,
         store_bytes: spec.store_bytes,
         spill: spec.spill,
+        memory_limit_bytes: spec.memory_limit_bytes,
         program,
     };
     let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
@@ -181,6 +184,7 @@ impl NodeProcess {
             labels: options.labels.clone(),
             store_bytes: options.store_bytes,
             spill: options.spill.clone(),
+            memory_limit_bytes: options.memory_limit_bytes,
             ends_with_stdin: true,
             cluster: None,
         };

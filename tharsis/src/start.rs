@@ -70,11 +70,17 @@ fn options(init: &Init) -> Result<NodeOptions> {
     let cpus = init.worker_count.unwrap_or_else(machine::cpu_count);
     let store_bytes = init.store_bytes.unwrap_or_else(|| machine::default_store_bytes(memory_bytes));
     machine::check_store_bytes(store_bytes, memory_bytes)?;
+    let memory_limit_bytes = init.memory_limit_bytes.unwrap_or_else(|| {
+        // A store that was asked for is not refused for a limit that was not.
+        machine::default_memory_limit_bytes(memory_bytes).max(store_bytes)
+    });
+    machine::check_memory_limit(memory_limit_bytes, store_bytes, memory_bytes)?;
     Ok(NodeOptions {
-        resources: init.resources(cpus, memory_bytes),
+        resources: init.resources(cpus, memory_limit_bytes - store_bytes),
         labels: Vec::new(),
         store_bytes,
         spill: init.spill.clone().unwrap_or_else(machine::default_spill),
+        memory_limit_bytes,
         program: Program::default(),
     })
 }

@@ -133,7 +133,9 @@ impl FailureKind {
             Self::OutOfDisk => {
                 "free space in the spill directories named, or start the node with more of them"
             }
-            Self::OutOfMemory => "lower the task's use of memory, or give it a memory request",
+            Self::OutOfMemory => {
+                "lower the task's use of memory, say what it needs with `memory`, or raise the memory limit of the node"
+            }
             Self::Panicked => "mend the function; the place of the panic is named above",
             Self::RetriesExhausted => "allow more retries, and find out why values are lost so often",
             Self::ReturnsMismatch => "make the function return as many values as `num_returns` says",
@@ -150,9 +152,12 @@ impl FailureKind {
     }
 
     /// Whether another attempt can succeed where this one failed through no fault of the function.
+    ///
+    /// Not [`Self::OutOfMemory`]: a node that is short of memory runs the task again by itself, without using up retries,
+    /// and says so only when it will not.
     #[must_use]
     pub fn is_crash(self) -> bool {
-        matches!(self, Self::NodeDied | Self::OutOfMemory | Self::WorkerCrashed | Self::WorkerStartFailed)
+        matches!(self, Self::NodeDied | Self::WorkerCrashed | Self::WorkerStartFailed)
     }
 }
 

@@ -5,7 +5,7 @@ use super::gcs;
 use crate::args::Part;
 use crate::reach;
 use crate::refusal::Refusal;
-use crate::settings::{Error, Flags, Key, Settings, key, parse};
+use crate::settings::{Error, Flags, Key, Origin, Settings, key, parse};
 use crate::telemetry;
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -53,14 +53,26 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let store_bytes = settings.get(Key::Store, parse::store_size)?.unwrap_or_default();
     machine::check_store_bytes(store_bytes, memory)
         .map_err(|bad| settings.bad(Key::Store, settings.text(Key::Store), bad.failure().message.clone()))?;
+    let memory_limit_bytes = memory_limit(settings, store_bytes, memory)?;
     Ok(NodeSpec {
         socket: settings.socket(),
-        resources: resources(settings, memory)?,
+        resources: resources(settings, memory_limit_bytes - store_bytes)?,
         labels: settings.get(Key::Labels, parse::labels)?.unwrap_or_default(),
         store_bytes,
         spill: machine::default_spill(),
+        memory_limit_bytes,
         ends_with_stdin: false,
         cluster: cluster(part, settings)?,
+    })
+}
+
+/// What the node and its workers may use: what was said, or what is usual and has room for the store.
+fn memory_limit(settings: &Settings, store_bytes: u64, memory: u64) -> Result<u64, Error> {
+    let said = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
+    let is_default = settings.value(Key::MemoryLimit).is_none_or(|value| value.origin == Origin::Default);
+    let limit_bytes = if is_default { said.max(store_bytes) } else { said };
+    machine::check_memory_limit(limit_bytes, store_bytes, memory).map(|()| limit_bytes).map_err(|bad| {
+        settings.bad(Key::MemoryLimit, settings.text(Key::MemoryLimit), bad.failure().message.clone())
     })
 }
 

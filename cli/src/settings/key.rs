@@ -33,6 +33,8 @@ pub enum Key {
     AllowFakeResources,
     /// Size of the object store.
     Store,
+    /// What a node and its workers may use.
+    MemoryLimit,
     /// Custom resources.
     Resources,
     /// Labels.
@@ -87,13 +89,14 @@ pub struct Row {
 
 impl Key {
     /// Every key, in the order of help.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Socket,
         Self::Port,
         Self::NumCpus,
         Self::NumGpus,
         Self::AllowFakeResources,
         Self::Store,
+        Self::MemoryLimit,
         Self::Resources,
         Self::Labels,
         Self::LogLevel,
@@ -161,6 +164,14 @@ impl Key {
                 Form::Size,
                 |text| parse::store_size(text).map(drop),
                 "Size of the object store, such as 512MiB or 4GB; by default a third of the memory",
+            ),
+            Self::MemoryLimit => row(
+                "memory_limit",
+                "SIZE",
+                NODE,
+                Form::Size,
+                |text| parse::store_size(text).map(drop),
+                "Memory that the node and its workers may use, the store included; by default nine tenths of what there is",
             ),
             Self::Resources => row(
                 "resources",
@@ -244,6 +255,7 @@ impl Key {
             Self::NumCpus => machine::cpu_count().to_string(),
             Self::AllowFakeResources => "false".to_owned(),
             Self::Store => machine::default_store_bytes(machine::memory_bytes()).to_string(),
+            Self::MemoryLimit => machine::default_memory_limit_bytes(machine::memory_bytes()).to_string(),
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),

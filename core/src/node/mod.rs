@@ -10,9 +10,11 @@
 //! | `runs.rs` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
+//! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
 
 mod clients;
 mod peers;
+mod pressure;
 mod room;
 mod runs;
 
@@ -29,6 +31,7 @@ use crate::slab::Slab;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
 use peers::Stranger;
+use pressure::Pressure;
 use room::{Disk, RoomWaiter, StalledPull};
 use runs::Run;
 use smallvec::SmallVec;
@@ -100,6 +103,7 @@ pub struct Node {
     stalled_pulls: Vec<StalledPull>,
     /// Reads that ended without a value although there is one.
     refusals: IdMap<(ClientId, u64), Value>,
+    pressure: Pressure,
     reported: Load,
     reported_at: Now,
     recalled_at: Now,
@@ -184,6 +188,7 @@ impl Node {
             room_waiters: VecDeque::new(),
             stalled_pulls: Vec::new(),
             refusals: IdMap::default(),
+            pressure: Pressure::default(),
             reported: load,
             reported_at: 0,
             recalled_at: 0,
@@ -255,6 +260,7 @@ impl Node {
             }
             Event::MemberJoined(member) => self.member_joined(member),
             Event::MemberLeft { node } => self.member_left(now, node, out),
+            Event::MemoryRead(reading) => self.memory_read(&reading, out),
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
             Event::PullDone { object } => self.pull_done(object, out),
             Event::PullFailed { object, from, cause } => self.pull_failed(object, from, &cause, out),
@@ -271,6 +277,7 @@ impl Node {
         self.owner.schedule(now, &mut self.view, &mut self.effects);
         self.apply(out);
         self.report(now);
+        out.extend(self.pressure.take_request());
         for (to, link) in &mut self.links {
             let mut packets = Vec::new();
             link.transmit(now, &mut packets);
@@ -294,6 +301,7 @@ impl Node {
             self.owner.next_timeout(),
             self.view.next_timeout(now),
             self.run_timeout(),
+            self.pressure.next_timeout(),
         ];
         all.into_iter().flatten().min()
     }
@@ -510,6 +518,7 @@ impl Node {
         self.owner.expire(now, &mut self.effects);
         self.give_up_strangers(now);
         self.kill_overdue(now, out);
+        self.end_hold(now, out);
         if self.leases.waiting_count() > 0 && now >= self.recalled_at + RECALL_EVERY {
             self.recalled_at = now;
             self.lease_change(out, |leases, effects| leases.recall(effects));

@@ -4,6 +4,7 @@
 //! is sent in order, so the first sent run of a worker is the one that has started, as far as anyone can know.
 
 use super::Node;
+use super::pressure::Running;
 use crate::event::{Action, Extent, OutputValue, TaskOutcome, Value};
 use crate::lease::LeaseKey;
 use crate::owner::{Ended, Owner, dependency_failure};
@@ -24,6 +25,8 @@ pub(super) struct Run {
     task: TaskId,
     attempt: Attempt,
     timeout_ms: u64,
+    /// What its task said it needs; 0 if nothing.
+    memory_bytes: u64,
     max_calls: u32,
     origin: Origin,
     stage: Stage,
@@ -131,6 +134,7 @@ impl Node {
             task: view.id,
             attempt: view.attempt,
             timeout_ms: view.class.timeout_ms,
+            memory_bytes: view.class.resources.memory,
             max_calls: view.class.max_calls,
             origin: Origin::Own(task),
             stage: Stage::Staging,
@@ -177,6 +181,7 @@ impl Node {
             task: pushed.task,
             attempt: pushed.attempt,
             timeout_ms: pushed.class.timeout_ms,
+            memory_bytes: pushed.class.resources.memory,
             max_calls: pushed.class.max_calls,
             origin: Origin::Lent(Box::new(Lent {
                 class: pushed.class,
@@ -290,7 +295,11 @@ impl Node {
         for run in runs.iter().copied().filter(|run| Some(*run) != first) {
             self.return_run(run, out);
         }
+        let runs_again = self.pressure.gone(client);
         if let Some(run) = first {
+            if runs_again && self.has_retries(run) {
+                return self.return_run(run, out);
+            }
             let failure = self.failure_of(run, failure);
             self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
         }
@@ -307,6 +316,28 @@ impl Node {
             }
             _ => failure.clone(),
         }
+    }
+
+    /// What runs in a worker, as far as anyone can know.
+    pub(super) fn running(&self, client: ClientId) -> Option<Running> {
+        let number = *self.runs_of.get(&client)?.front()?;
+        let run = self.runs.get(number)?;
+        let Stage::Sent { first_since: Some(since) } = run.stage else { return None };
+        let call = run.origin.call(&self.owner, run.lease.1)?;
+        Some(Running {
+            task: run.task,
+            attempt: run.attempt,
+            name: call.class.name.clone(),
+            since,
+            memory_bytes: run.memory_bytes,
+            has_retries: call.class.max_retries != 0,
+        })
+    }
+
+    /// Whether a run's task may run more than once.
+    fn has_retries(&self, number: u32) -> bool {
+        let call = self.runs.get(number).and_then(|run| run.origin.call(&self.owner, run.lease.1));
+        call.is_some_and(|call| call.class.max_retries != 0)
     }
 
     /// Notes which task submits another: the first run of a worker is the one that has started.
@@ -571,6 +602,9 @@ impl Node {
             && run.stage == (Stage::Sent { first_since: None })
         {
             run.stage = Stage::Sent { first_since: Some(self.now) };
+            if 0 < run.memory_bytes {
+                self.pressure.look_now();
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_core::event::{Extent, Member, Value};
+use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config, Place};
 use tharsis_core::peer::Packet;
 use tharsis_core::{Action, Event, MS, Node, Now};
@@ -42,6 +43,7 @@ pub(crate) struct Faults {
     pub(crate) driver_crash: u64,
     pub(crate) spill_refusal: u64,
     pub(crate) disk_loss: u64,
+    pub(crate) memory_ends: u64,
 }
 
 /// Something that will happen.
@@ -53,6 +55,7 @@ pub(crate) enum Happening {
     Drop { host: usize, client: ClientId, token: u64 },
     Gone { host: usize, client: ClientId, failure: Arc<Failure> },
     Join,
+    MemoryEnds { host: usize },
     Packet { from: usize, to: usize, packet: Packet },
     Partition,
     PullEnds { host: usize, transfer: Transfer },
@@ -269,13 +272,13 @@ impl Cluster {
         // Its node cannot know whether the first run that it sent has started, and takes it that it has.
         let next = gone.queue.front().map(|record| record.task).or(gone.announced.front().copied());
         if let Some(task) = next.filter(|_| gone.current.is_none()) {
-            self.oracle.tasks.entry(task).or_default().crashes += 1;
+            self.oracle.tasks.entry(task).or_default().ended_by(failure.kind);
         }
         if let Some(current) = &gone.current {
             let lent = matches!(gone.phase, Phase::Blocked | Phase::Resuming);
             self.stop_using(host, if lent { 0 } else { current.cpu }, current.disk);
             let facts = self.oracle.tasks.entry(current.record.task).or_default();
-            facts.crashes += 1;
+            facts.ended_by(failure.kind);
         }
         self.summary.crash_count += u32::from(failure.kind == FailureKind::WorkerCrashed);
         let when = gone.to_node_at.max(self.now) + self.rng.range(0, 3 * MS);
@@ -369,6 +372,7 @@ impl Cluster {
                 self.feed(host, Event::ClientGone { client, failure })
             }
             Happening::Join => self.join(),
+            Happening::MemoryEnds { host } => self.memory_ends(host),
             Happening::Packet { from, to, packet } => {
                 let from = self.hosts[from].id;
                 self.feed(to, Event::PacketReceived { from, packet });
@@ -479,7 +483,7 @@ impl Cluster {
             Action::GrantRegion { client, region, .. } => self.tell(host, client, Told::Region(region)),
             Action::KillWorker { client, reason } => self.crash_client(host, client, reason),
             Action::Pull { object, from, into } => self.start_pull(host, object, from, into),
-            Action::Reclaim(_) => {}
+            Action::ReadMemory { .. } | Action::Reclaim(_) => {}
             Action::Resume { client } => self.tell(host, client, Told::Resumed),
             Action::Run { client, run } => self.send_run(host, client, run),
             Action::Send { to, packet } => self.send_packet(host, to, packet),
@@ -703,6 +707,11 @@ impl Cluster {
             let when = self.now + self.rng.range(MS, 400 * MS);
             self.at(when, Happening::Partition);
         }
+        for _ in 0..self.faults.memory_ends {
+            let when = self.now + self.rng.range(MS, 400 * MS);
+            let host = self.rng.index(self.hosts.len());
+            self.at(when, Happening::MemoryEnds { host });
+        }
     }
 
     fn tell_joined(&mut self, host: usize, about: usize) {
@@ -740,6 +749,19 @@ impl Cluster {
                 self.at(when, Happening::ToldLeft { host: other, about: host });
             }
         }
+    }
+
+    /// A look at a node's memory finds its limit reached, and its workers as large as chance has it.
+    fn memory_ends(&mut self, host: usize) {
+        if !self.hosts[host].alive {
+            return;
+        }
+        let clients = self.hosts[host].clients.values().filter(|c| c.driver.is_none());
+        let clients: Vec<_> = clients.map(|c| c.id).collect();
+        let worker = |client: ClientId| WorkerMemory { client, pid: 0, bytes: self.rng.range(0, 64 << 20) };
+        let workers = clients.into_iter().map(worker).collect();
+        let node = MemoryGauge { used_bytes: 99, limit_bytes: 100 };
+        self.feed(host, Event::MemoryRead(MemoryReading { node, workers, ..MemoryReading::default() }));
     }
 
     fn partition(&mut self) {
@@ -791,6 +813,7 @@ fn faults(rng: &mut Rng) -> Faults {
         driver_crash: often(300, 1000),
         spill_refusal: often(300, 150),
         disk_loss: often(200, 20),
+        memory_ends: often(400, 12),
     }
 }
 
@@ -801,6 +824,7 @@ fn action_number(action: &Action) -> u64 {
         Action::GrantRegion { client, .. } => mix(3, u64::from(client.0)),
         Action::KillWorker { client, .. } => mix(4, u64::from(client.0)),
         Action::Pull { object, into, .. } => mix(5, mix(object.task.mixed(), into.offset)),
+        Action::ReadMemory { within_ms } => mix(15, *within_ms),
         Action::Reclaim(extent) => mix(6, extent.offset),
         Action::Resume { client } => mix(7, u64::from(client.0)),
         Action::Run { client, run } => mix(8, mix(u64::from(client.0), u64::from(*run))),

@@ -36,12 +36,24 @@ pub struct TaskFacts {
     pub started: BTreeMap<u32, u32>,
     /// Starts that ended with the death of the worker.
     pub crashes: u32,
+    /// Starts that ended because their node was short of memory.
+    pub memory_kills: u32,
     /// Starts that ended with an error value.
     pub raises: u32,
     /// Someone asked to cancel it.
     pub cancelled: bool,
     /// An output goes to the store.
     pub stores: bool,
+}
+
+impl TaskFacts {
+    /// Its worker died.
+    pub fn ended_by(&mut self, kind: FailureKind) {
+        match kind {
+            FailureKind::OutOfMemory => self.memory_kills += 1,
+            _ => self.crashes += 1,
+        }
+    }
 }
 
 impl Oracle {
@@ -80,7 +92,7 @@ impl Oracle {
     /// # Errors
     /// The reason.
     pub fn excuse(&self, object: ObjectId, failure: &Failure) -> Result<(), String> {
-        let root = failure.root();
+        let root = decisive(failure);
         let task = root.origin.as_ref().and_then(|o| o.task).unwrap_or(object.task);
         let facts = self.tasks.get(&task);
         let kind = facts.map_or(u32::MAX, |f| f.kind);
@@ -93,6 +105,7 @@ impl Oracle {
                 0 <= retries
                     && (retries as u32) < f.crashes + f.raises + self.start_failures + self.node_deaths
             }),
+            FailureKind::OutOfMemory => facts.is_some_and(|f| 0 < f.memory_kills),
             FailureKind::WorkerStartFailed => self.start_failures > 0,
             FailureKind::ObjectLost => faulty || !self.disk_losses.is_empty(),
             FailureKind::ObjectFreed => faulty,
@@ -112,10 +125,16 @@ impl Oracle {
     /// Side effects that a task may have had at most.
     #[must_use]
     pub fn starts_max(&self, facts: &TaskFacts, retries: i32) -> u32 {
-        let each = (retries + 1).unsigned_abs() + self.node_deaths;
+        let each = (retries + 1).unsigned_abs() + self.node_deaths + facts.memory_kills;
         // What was stored may be dropped to make room and made again, which takes no retry.
         if retries < 0 || facts.stores { u32::MAX } else { each * facts.submissions }
     }
+}
+
+/// The link of the chain that explains it: a task that was cancelled failed for that, whatever else befell it.
+fn decisive(failure: &Failure) -> &Failure {
+    let mut links = std::iter::successors(Some(failure), |link| link.cause.as_deref());
+    links.find(|link| link.kind == FailureKind::Cancelled).unwrap_or_else(|| failure.root())
 }
 
 fn raises(task: TaskId, facts: &TaskFacts) -> bool {

@@ -10,6 +10,7 @@
 mod bad_input;
 mod ends;
 mod memory;
+mod pressure;
 mod references;
 mod scheduling;
 mod store_socket;
@@ -22,6 +23,9 @@ fn main() -> ExitCode {
     if let Some(outcome) = ends::run_as_driver() {
         return outcome;
     }
+    if let Some(outcome) = pressure::run_as_driver() {
+        return outcome;
+    }
     let all = [
         values::ALL,
         references::ALL,
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
         bad_input::ALL,
         store_socket::ALL,
         ends::ALL,
+        pressure::ALL,
     ];
     tharsis_scenarios::run(&all)
 }

@@ -1,0 +1,154 @@
+//! What a look at the memory of a node says, and when to look again.
+//!
+//! Two limits count. The *node's* is what its user allows it: the pages of the store, once, and what its process and
+//! its workers have of their own. The *machine's* is what the machine or the container has: everybody's memory counts
+//! there, and where it ends the kernel kills whom it likes. The page cache counts in neither: the kernel takes it back
+//! before it kills anybody.
+
+use tharsis_types::ClientId;
+
+/// A limit is reached, for whoever decides here, at this part of it: the rest is for what happens until the next look.
+const THRESHOLD_PERCENT: u64 = 95;
+/// Memory that all workers together may fill in a second: looks are closer the nearer a limit is.
+const FILL_BYTES_PER_S: u64 = 2 << 30;
+/// Looks are never closer than this.
+const LOOK_MS_MIN: u64 = 20;
+/// Looks are never further apart than this.
+const LOOK_MS_MAX: u64 = 500;
+/// A change of a worker's memory of less than this is nothing to tell.
+const NEWS_BYTES: u64 = 4 << 20;
+
+/// A limit, and how much of it is used, page cache aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryGauge {
+    /// Used.
+    pub used_bytes: u64,
+    /// All there is; 0 where there is no limit.
+    pub limit_bytes: u64,
+}
+
+/// The memory of one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerMemory {
+    /// The worker.
+    pub client: ClientId,
+    /// Its process.
+    pub pid: u32,
+    /// What it has of its own: neither pages of the store nor of files.
+    pub bytes: u64,
+}
+
+/// A look at the memory of a node. Workers are looked at before the limits: one that is not listed is not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryReading {
+    /// What the node may use.
+    pub node: MemoryGauge,
+    /// What the machine or the container has.
+    pub machine: MemoryGauge,
+    /// The pages of the store.
+    pub store_bytes: u64,
+    /// What the node's own process has.
+    pub process_bytes: u64,
+    /// Its workers.
+    pub workers: Vec<WorkerMemory>,
+}
+
+impl MemoryGauge {
+    /// Where somebody has to go.
+    #[must_use]
+    pub fn threshold_bytes(self) -> u64 {
+        self.limit_bytes / 100 * THRESHOLD_PERCENT
+    }
+
+    /// Bytes that can be used until somebody has to go.
+    #[must_use]
+    pub fn headroom_bytes(self) -> u64 {
+        match self.limit_bytes {
+            0 => u64::MAX,
+            _ => self.threshold_bytes().saturating_sub(self.used_bytes),
+        }
+    }
+}
+
+impl MemoryReading {
+    /// The limit that is reached, and whose it is.
+    #[must_use]
+    pub fn reached(&self) -> Option<(MemoryGauge, &'static str)> {
+        let both = [(self.node, "the node's memory limit"), (self.machine, "the memory of the machine")];
+        both.into_iter().find(|(gauge, _)| gauge.headroom_bytes() == 0)
+    }
+
+    /// How long nothing bad can happen unseen, in milliseconds.
+    #[must_use]
+    pub fn next_look_ms(&self) -> u64 {
+        time_to_fill_ms(self.node.headroom_bytes().min(self.machine.headroom_bytes()))
+    }
+
+    /// Whether it says something that `last` did not.
+    #[must_use]
+    pub fn is_news(&self, last: &Self) -> bool {
+        let same = |a: &WorkerMemory, b: &WorkerMemory| {
+            a.client == b.client && a.bytes.abs_diff(b.bytes) < NEWS_BYTES
+        };
+        self.reached().is_some()
+            || self.workers.len() != last.workers.len()
+            || !self.workers.iter().zip(&last.workers).all(|(a, b)| same(a, b))
+    }
+}
+
+/// The time in which these many bytes can be filled, as the time until the next look.
+pub(crate) fn time_to_fill_ms(bytes: u64) -> u64 {
+    (bytes / (FILL_BYTES_PER_S / 1_000)).clamp(LOOK_MS_MIN, LOOK_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn gauge(used_bytes: u64, limit_bytes: u64) -> MemoryGauge {
+        MemoryGauge { used_bytes, limit_bytes }
+    }
+
+    #[test]
+    fn looks_are_closer_the_nearer_a_limit_is() {
+        let at = |used| {
+            let node = gauge(used, 100 * GIB);
+            MemoryReading { node, ..MemoryReading::default() }.next_look_ms()
+        };
+        assert_eq!(at(0), LOOK_MS_MAX);
+        assert_eq!(at(95 * GIB - GIB / 4), 125);
+        assert_eq!(at(99 * GIB), LOOK_MS_MIN);
+    }
+
+    #[test]
+    fn no_limit_is_never_reached() {
+        let node = gauge(1 << 60, 0);
+        let reading = MemoryReading { node, ..MemoryReading::default() };
+        assert_eq!((reading.reached(), reading.next_look_ms()), (None, LOOK_MS_MAX));
+    }
+
+    #[test]
+    fn either_limit_counts() {
+        let (calm, full) = (gauge(GIB, 10 * GIB), gauge(96 * GIB, 100 * GIB));
+        let whose = |node, machine| {
+            MemoryReading { node, machine, ..MemoryReading::default() }.reached().map(|(_, whose)| whose)
+        };
+        assert_eq!(whose(calm, calm), None);
+        assert_eq!(whose(full, calm), Some("the node's memory limit"));
+        assert_eq!(whose(calm, full), Some("the memory of the machine"));
+    }
+
+    #[test]
+    fn an_idle_node_has_nothing_to_tell() {
+        let worker = |bytes| WorkerMemory { client: ClientId(1), pid: 2, bytes };
+        let reading = |workers| MemoryReading { workers, ..MemoryReading::default() };
+        let last = reading(vec![worker(GIB)]);
+        assert!(!reading(vec![worker(GIB + NEWS_BYTES - 1)]).is_news(&last));
+        assert!(reading(vec![worker(GIB - NEWS_BYTES)]).is_news(&last));
+        assert!(reading(vec![]).is_news(&last));
+        let node = gauge(96 * GIB, 100 * GIB);
+        assert!(MemoryReading { node, ..last.clone() }.is_news(&last));
+    }
+}

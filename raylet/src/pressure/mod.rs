@@ -1,0 +1,167 @@
+//! Looks at the memory of the node and its workers, and tells the loop when there is something to decide.
+//!
+//! A thread of its own reads a handful of small files in `/proc` and of control groups, every half second while there
+//! is room and up to fifty times a second near a limit. The loop hears of a look only if it says something new: an
+//! idle node stays idle. What follows from a look is decided in `core`.
+//!
+//! Only workers that are processes can be looked at and killed; a node inside a program has no watch.
+
+mod gauges;
+mod processes;
+
+use crate::inbox::{Inbox, Input};
+use crate::registry::lock;
+use gauges::Machine;
+use rustix::fs::fstat;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tharsis_core::Event;
+use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
+use tharsis_object_store::Arena;
+use tharsis_types::ClientId;
+
+/// What a worker is to the kernel when memory ends: to be killed before anything else of the user.
+const WORKER_OOM_SCORE: i32 = 800;
+/// What a node is: to be killed last, as all objects go with it.
+const NODE_OOM_SCORE: i32 = -500;
+/// Unit of the size of a file on disk or in memory, as the system counts it.
+const FILE_BLOCK_BYTES: u64 = 512;
+
+/// The workers there are, with their processes.
+pub type Roster = Arc<dyn Fn() -> Vec<(ClientId, u32)> + Send + Sync>;
+
+/// The thread that looks.
+pub struct MemoryWatch {
+    wishes: Arc<Wishes>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread looks at.
+pub struct Watched {
+    /// Bytes that the node and its workers may use; 0 for no limit but the machine's.
+    pub limit_bytes: u64,
+    /// The store: its pages are shared, so they count once.
+    pub arena: Arc<Arena>,
+    /// The workers.
+    pub roster: Roster,
+    /// Where to tell.
+    pub inbox: Arc<Inbox>,
+}
+
+#[derive(Default)]
+struct Wishes {
+    state: Mutex<Wish>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Wish {
+    /// A look is wanted by then, whatever it says.
+    by: Option<Instant>,
+    stops: bool,
+}
+
+/// Memory of the machine, or of the container if that is less, in bytes; none if the system does not say.
+#[must_use]
+pub fn machine_bytes() -> Option<u64> {
+    Machine::find().bytes()
+}
+
+/// Makes this process the last of this user's that the kernel kills for memory, if it may.
+pub fn protect_node() {
+    match processes::set_oom_score("self", NODE_OOM_SCORE) {
+        Ok(()) => {}
+        Err(error) => tracing::debug!(%error, "the node is protected like any process"),
+    }
+}
+
+/// Makes a worker the first that the kernel kills for memory.
+pub fn offer_worker(pid: u32) {
+    if let Err(error) = processes::set_oom_score(&pid.to_string(), WORKER_OOM_SCORE) {
+        tracing::debug!(%error, pid, "the worker is protected like any process");
+    }
+}
+
+impl MemoryWatch {
+    /// Starts to look.
+    ///
+    /// # Errors
+    /// If there is no thread for it.
+    pub fn start(watched: Watched) -> std::io::Result<MemoryWatch> {
+        let wishes = Arc::new(Wishes::default());
+        let told = Arc::clone(&wishes);
+        let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 << 10);
+        let thread = Some(thread.spawn(move || watch(&watched, &told))?);
+        Ok(MemoryWatch { wishes, thread })
+    }
+
+    /// Has it look within this time.
+    pub fn look_within(&self, within: Duration) {
+        let by = Instant::now() + within;
+        let mut wish = lock(&self.wishes.state);
+        wish.by = Some(wish.by.map_or(by, |earlier| earlier.min(by)));
+        self.wishes.changed.notify_one();
+    }
+}
+
+impl Drop for MemoryWatch {
+    fn drop(&mut self) {
+        lock(&self.wishes.state).stops = true;
+        self.wishes.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ended = thread.join();
+        }
+    }
+}
+
+fn watch(watched: &Watched, wishes: &Wishes) {
+    let machine = Machine::find();
+    let mut told = MemoryReading::default();
+    let mut is_wanted = false;
+    loop {
+        let reading = look(watched, &machine);
+        let next = Instant::now() + Duration::from_millis(reading.next_look_ms());
+        if is_wanted || reading.is_news(&told) {
+            told.clone_from(&reading);
+            watched.inbox.put(Input::Event(Event::MemoryRead(reading)));
+        }
+        match wishes.wait_until(next) {
+            Some(wanted) => is_wanted = wanted,
+            None => return,
+        }
+    }
+}
+
+/// The workers come first: one that is not listed any more is not in what the limits count either.
+fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
+    let own_bytes = |(client, pid)| {
+        processes::own_bytes(&format!("{pid}")).map(|bytes| WorkerMemory { client, pid, bytes })
+    };
+    let mut workers: Vec<_> = (watched.roster)().into_iter().filter_map(own_bytes).collect();
+    workers.sort_by_key(|worker| worker.client);
+    let process_bytes = processes::own_bytes("self").unwrap_or(0);
+    let store_bytes = fstat(watched.arena.fd())
+        .map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0) * FILE_BLOCK_BYTES);
+    let of_workers: u64 = workers.iter().map(|worker| worker.bytes).sum();
+    let used_bytes = store_bytes + process_bytes + of_workers;
+    let node = MemoryGauge { used_bytes, limit_bytes: watched.limit_bytes };
+    MemoryReading { node, machine: machine.gauge(), store_bytes, process_bytes, workers }
+}
+
+impl Wishes {
+    /// Waits for a wish or a time; whether it was a wish, or nothing if the watch ends.
+    fn wait_until(&self, next: Instant) -> Option<bool> {
+        let mut wish = lock(&self.state);
+        loop {
+            if wish.stops {
+                return None;
+            }
+            let at = wish.by.map_or(next, |by| by.min(next));
+            let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+                return Some(wish.by.take_if(|by| *by <= at).is_some());
+            };
+            wish = self.changed.wait_timeout(wish, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
