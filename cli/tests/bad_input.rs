@@ -9,6 +9,7 @@ mod home;
 use home::{Home, SMALL, await_that};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,48 @@ fn a_size_with_an_unknown_suffix_lists_the_known_ones() {
 #[test]
 fn a_store_below_the_smallest_names_the_smallest() {
     assert_wrong(&["start", "--head", "--store", "1KiB"], &["--store", "1KiB", "4194304"]);
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_refused_with_both_numbers() {
+    assert_wrong(&["start", "--head", "--memory-limit", "4x"], &["--memory-limit", "4x", "KiB", "--help"]);
+    assert_wrong(&["start", "--head", "--memory-limit", "1KiB"], &["--memory-limit", "1KiB", "4194304"]);
+    let parts = ["--memory-limit", "900TiB", "989560464998400", "more than the memory"];
+    assert_wrong(&["start", "--head", "--memory-limit", "900TiB"], &parts);
+    let words = ["start", "--head", "--store", "64MiB", "--memory-limit", "32MiB"];
+    assert_wrong(&words, &["--store is 64MiB", "--memory-limit is 32MiB"]);
+}
+
+#[test]
+fn spill_directories_that_cannot_be_are_refused() {
+    let refused = |dirs: &str, parts: &[&str]| {
+        assert_wrong(&["start", "--head", "--spill-dirs", dirs], &[parts, &["--spill-dirs"]].concat());
+    };
+    refused("/tmp:4x", &["KiB", "MiB", "GB"]);
+    refused("/tmp:1KiB", &["smallest quota", "67108864"]);
+    refused("/tmp:900PiB", &["suffixes"]);
+    refused("/tmp:900000TiB", &["989560464998400000", "file system"]);
+    refused("/proc/version", &["NotADirectory"]);
+    refused("", &["PATH:QUOTA"]);
+}
+
+#[test]
+fn a_spill_directory_that_others_may_write_to_is_refused() {
+    let home = Home::new();
+    let open = home.path("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let ended = home.run(["start", "--head", "--spill-dirs", &home.text("open")]);
+    ended.assert_refused(2, &["InsecureDirectory", &home.text("open"), "--spill-dirs"]);
+    assert!(home.processes().is_empty());
+    assert_eq!(std::fs::read_dir(open).unwrap().count(), 0, "nothing is written");
+}
+
+#[test]
+fn water_marks_in_the_wrong_order_are_refused() {
+    let words = ["start", "--head", "--spill-high-water", "50%", "--spill-low-water", "60"];
+    assert_wrong(&words, &["--spill-low-water is 60", "--spill-high-water is 50%"]);
+    assert_wrong(&["start", "--head", "--spill-high-water", "101"], &["--spill-high-water", "1 to 100"]);
 }
 
 #[test]

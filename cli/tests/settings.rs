@@ -85,6 +85,35 @@ fn a_lease_that_would_make_every_node_dead_is_refused() {
 }
 
 #[test]
+fn limits_in_the_wrong_order_name_both_values_and_lines() {
+    let parts = ["line 1: store is 67108864", "line 2: memory_limit is 32MiB"];
+    assert_wrong("store = 67108864\nmemory_limit = \"32MiB\"", &parts);
+    let parts = ["line 1: spill_low_water is 80", "line 2: spill_high_water is 60"];
+    assert_wrong("spill_low_water = 80\nspill_high_water = 60", &parts);
+    assert_wrong("spill_dirs = [\"/tmp:1x\"]", &["line 1: spill_dirs", "KiB"]);
+}
+
+#[test]
+fn memory_and_spilling_are_shown_with_what_follows_from_each_other() {
+    let home = Home::new();
+    let path = home.text("t.toml");
+    std::fs::write(&path, "memory_limit = \"96MiB\"\nspill_dirs = [\"/tmp:64MiB\", \"/var/tmp\"]\n").unwrap();
+    let ended =
+        show(&home, &["--config", &path, "--spill-low-water", "5%"], &[("THARSIS_SPILL_HIGH_WATER", "6")]);
+    for (key, value, source) in [
+        ("store", (32 << 20).to_string(), "default"),
+        ("memory_limit", "96MiB".to_owned(), "t.toml, line 1"),
+        ("spill_dirs", "/tmp:64MiB,/var/tmp".to_owned(), "t.toml, line 2"),
+        ("spill_high_water", "6".to_owned(), "environment"),
+        ("spill_low_water", "5%".to_owned(), "flag"),
+    ] {
+        let (shown_value, shown_source) = shown(&ended, key);
+        assert_eq!(shown_value, value, "{key}");
+        assert!(shown_source.contains(source), "{key}: {shown_source}");
+    }
+}
+
+#[test]
 fn two_places_for_the_tables_are_named_both() {
     let parts = ["line 1: state", "line 2: etcd", "one place"];
     assert_wrong("state = \"f\"\netcd = [\"http://127.0.0.1:1\"]", &parts);

@@ -52,6 +52,7 @@ pub mod machine;
 pub mod observe;
 pub mod process;
 mod runtime;
+pub mod spill_dirs;
 mod start;
 
 pub use cluster::{LocalCluster, LocalNode};

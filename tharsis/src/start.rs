@@ -68,7 +68,11 @@ fn connect_driver(init: &Init, socket: &Path) -> Result<Client> {
 fn options(init: &Init) -> Result<NodeOptions> {
     let memory_bytes = machine::memory_bytes();
     let cpus = init.worker_count.unwrap_or_else(machine::cpu_count);
-    let store_bytes = init.store_bytes.unwrap_or_else(|| machine::default_store_bytes(memory_bytes));
+    let store_bytes = init.store_bytes.unwrap_or_else(|| {
+        // Of the memory that may be used.
+        let usable_bytes = init.memory_limit_bytes.map_or(memory_bytes, |limit| limit.min(memory_bytes));
+        machine::default_store_bytes(usable_bytes)
+    });
     machine::check_store_bytes(store_bytes, memory_bytes)?;
     let memory_limit_bytes = init.memory_limit_bytes.unwrap_or_else(|| {
         // A store that was asked for is not refused for a limit that was not.

@@ -5,12 +5,12 @@ use super::gcs;
 use crate::args::Part;
 use crate::reach;
 use crate::refusal::Refusal;
-use crate::settings::{Error, Flags, Key, Origin, Settings, key, parse};
+use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
 use crate::telemetry;
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
 use tharsis::process::{ClusterRole, ClusterSpec, NodeSpec, run_node};
-use tharsis::{machine, observe};
+use tharsis::{machine, observe, spill_dirs};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 
@@ -51,9 +51,14 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
 fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let memory = machine::memory_bytes();
     let store_bytes = settings.get(Key::Store, parse::store_size)?.unwrap_or_default();
-    machine::check_store_bytes(store_bytes, memory)
-        .map_err(|bad| settings.bad(Key::Store, settings.text(Key::Store), bad.failure().message.clone()))?;
-    let memory_limit_bytes = memory_limit(settings, store_bytes, memory)?;
+    machine::check_store_bytes(store_bytes, memory).map_err(|bad| wrong(settings, Key::Store, &bad))?;
+    let memory_limit_bytes = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
+    machine::check_memory_limit(memory_limit_bytes, store_bytes, memory)
+        .map_err(|bad| wrong(settings, Key::MemoryLimit, &bad))?;
+    for dir in settings.get(Key::SpillDirs, spill::dirs)?.unwrap_or_default() {
+        spill_dirs::quota_bytes(&dir.path, dir.quota_bytes)
+            .map_err(|bad| wrong(settings, Key::SpillDirs, &bad))?;
+    }
     Ok(NodeSpec {
         socket: settings.socket(),
         resources: resources(settings, memory_limit_bytes - store_bytes)?,
@@ -66,14 +71,9 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     })
 }
 
-/// What the node and its workers may use: what was said, or what is usual and has room for the store.
-fn memory_limit(settings: &Settings, store_bytes: u64, memory: u64) -> Result<u64, Error> {
-    let said = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
-    let is_default = settings.value(Key::MemoryLimit).is_none_or(|value| value.origin == Origin::Default);
-    let limit_bytes = if is_default { said.max(store_bytes) } else { said };
-    machine::check_memory_limit(limit_bytes, store_bytes, memory).map(|()| limit_bytes).map_err(|bad| {
-        settings.bad(Key::MemoryLimit, settings.text(Key::MemoryLimit), bad.failure().message.clone())
-    })
+/// What is wrong with a value, once the machine is looked at.
+fn wrong(settings: &Settings, key: Key, bad: &tharsis::Error) -> Error {
+    settings.bad(key, settings.text(key), bad.failure().message.clone())
 }
 
 fn resources(settings: &Settings, memory: u64) -> Result<Resources> {

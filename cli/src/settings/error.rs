@@ -46,6 +46,20 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// Two numbers of which one must be less.
+    #[error("{less} is {less_value} and {more} is {more_value}: {reason}")]
+    Order {
+        /// Who said the one that must be less.
+        less: String,
+        /// What was said.
+        less_value: String,
+        /// Who said the other.
+        more: String,
+        /// What was said.
+        more_value: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// The file is not TOML.
     #[error("{}, line {line}: {problem}", path.display())]
     Syntax {

@@ -3,8 +3,8 @@
 //! One row serves a flag (`--num-cpus`), a variable (`THARSIS_NUM_CPUS`) and a key of the file (`num_cpus`), and the
 //! same check stands in front of all three.
 
-use super::parse;
-use tharsis::machine;
+use super::{parse, spill};
+use tharsis::{machine, spill_dirs};
 
 /// Settings of nodes: `start`, `node`.
 pub const NODE: u8 = 1;
@@ -35,6 +35,12 @@ pub enum Key {
     Store,
     /// What a node and its workers may use.
     MemoryLimit,
+    /// Where objects are spilled to.
+    SpillDirs,
+    /// Part of the store above which objects are spilled.
+    SpillHighWater,
+    /// Part of the store down to which they are spilled.
+    SpillLowWater,
     /// Custom resources.
     Resources,
     /// Labels.
@@ -89,7 +95,7 @@ pub struct Row {
 
 impl Key {
     /// Every key, in the order of help.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Socket,
         Self::Port,
         Self::NumCpus,
@@ -97,6 +103,9 @@ impl Key {
         Self::AllowFakeResources,
         Self::Store,
         Self::MemoryLimit,
+        Self::SpillDirs,
+        Self::SpillHighWater,
+        Self::SpillLowWater,
         Self::Resources,
         Self::Labels,
         Self::LogLevel,
@@ -172,6 +181,31 @@ impl Key {
                 Form::Size,
                 |text| parse::store_size(text).map(drop),
                 "Memory that the node and its workers may use, the store included; by default nine tenths of what there is",
+            ),
+            Self::SpillDirs => row(
+                "spill_dirs",
+                "DIRS",
+                NODE,
+                Form::List,
+                |text| spill::dirs(text).map(drop),
+                "Directories for objects that the store has no room for: PATH or PATH:QUOTA, several with commas, or none; \
+                 by default the user's own folder, and 80 % of what is free there",
+            ),
+            Self::SpillHighWater => row(
+                "spill_high_water",
+                "PERCENT",
+                NODE,
+                Form::Number,
+                |text| parse::percent(text).map(drop),
+                "Part of the store that is in use when objects begin to be spilled",
+            ),
+            Self::SpillLowWater => row(
+                "spill_low_water",
+                "PERCENT",
+                NODE,
+                Form::Number,
+                |text| parse::percent(text).map(drop),
+                "Part of the store that is in use when they no longer are; less than the high one",
             ),
             Self::Resources => row(
                 "resources",
@@ -256,6 +290,11 @@ impl Key {
             Self::AllowFakeResources => "false".to_owned(),
             Self::Store => machine::default_store_bytes(machine::memory_bytes()).to_string(),
             Self::MemoryLimit => machine::default_memory_limit_bytes(machine::memory_bytes()).to_string(),
+            Self::SpillDirs => {
+                spill_dirs::default_dir().map_or_else(|| "none".to_owned(), |dir| dir.display().to_string())
+            }
+            Self::SpillHighWater => "80".to_owned(),
+            Self::SpillLowWater => "70".to_owned(),
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),

@@ -3,13 +3,14 @@
 //! A flag wins over a variable (`THARSIS_<KEY>`), that over a file (`--config`), that over the default. Each value
 //! remembers who said it, so that `tharsis config show` and every error can.
 //!
-//! [`key`] has the settings as data, [`parse`] their texts, [`file`] the file, [`flags`] the command line.
+//! [`key`] has the settings as data, [`parse`] and [`spill`] their texts, [`file`] the file, [`flags`] the command line.
 
 pub mod error;
 pub mod file;
 pub mod flags;
 pub mod key;
 pub mod parse;
+pub mod spill;
 
 pub use error::Error;
 pub use flags::Flags;
@@ -20,6 +21,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+use tharsis::machine;
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
@@ -81,13 +83,45 @@ impl Settings {
             let value = of_flag.or(of_variable).or_else(|| of_file.get(&key).cloned()).or_else(default);
             values.extend(value.map(|value| (key, value)));
         }
-        let settings = Self { values };
+        let mut settings = Self { values };
+        settings.follow()?;
         settings.check()?;
         Ok(settings)
     }
 
+    /// Of the store and the memory that it is part of, one may be said without the other: that one then makes room.
+    fn follow(&mut self) -> Result<(), Error> {
+        let (store, limit) = (self.bytes(Key::Store)?, self.bytes(Key::MemoryLimit)?);
+        if limit < store && self.is_default(Key::Store) {
+            self.set_default(Key::Store, machine::default_store_bytes(limit).min(limit));
+        } else if limit < store && self.is_default(Key::MemoryLimit) {
+            self.set_default(Key::MemoryLimit, store);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, key: Key) -> Result<u64, Error> {
+        Ok(self.get(key, parse::store_size)?.unwrap_or_default())
+    }
+
+    fn is_default(&self, key: Key) -> bool {
+        self.value(key).is_none_or(|value| value.origin == Origin::Default)
+    }
+
+    fn set_default(&mut self, key: Key, bytes: u64) {
+        self.values.insert(key, Value { text: bytes.to_string(), origin: Origin::Default });
+    }
+
     /// What single values do not show.
     fn check(&self) -> Result<(), Error> {
+        if self.bytes(Key::MemoryLimit)? < self.bytes(Key::Store)? {
+            return Err(self.order(Key::Store, Key::MemoryLimit, "the store is a part of the memory"));
+        }
+        let percent = |key| Ok::<_, Error>(self.get(key, parse::percent)?.unwrap_or_default());
+        if percent(Key::SpillHighWater)? <= percent(Key::SpillLowWater)? {
+            let reason = "the low water mark must be less than the high one";
+            return Err(self.order(Key::SpillLowWater, Key::SpillHighWater, reason));
+        }
         if self.values.contains_key(&Key::State) && self.values.contains_key(&Key::Etcd) {
             return Err(Error::Conflict {
                 first: self.who(Key::State),
@@ -120,6 +154,17 @@ impl Settings {
     /// An error about a value, with who said it.
     pub fn bad(&self, key: Key, value: &str, problem: String) -> Error {
         Error::BadValue { origin: self.who(key), value: error::shown(value), problem }
+    }
+
+    /// An error about two values that are in the wrong order.
+    fn order(&self, less: Key, more: Key, reason: &'static str) -> Error {
+        Error::Order {
+            less: self.who(less),
+            less_value: self.text(less).to_owned(),
+            more: self.who(more),
+            more_value: self.text(more).to_owned(),
+            reason,
+        }
     }
 
     /// Who said the value of a key, for people.
@@ -209,6 +254,33 @@ mod tests {
     fn a_bad_variable_is_named_also_when_a_flag_wins() {
         let error = resolve(&[(Key::NumCpus, "1")], &[("THARSIS_NUM_CPUS", "x")], "").unwrap_err();
         assert_eq!(error.to_string(), "THARSIS_NUM_CPUS: x: expected a number");
+    }
+
+    #[test]
+    fn the_store_and_the_memory_limit_make_room_for_each_other() {
+        let text = |settings: &Settings, key| settings.text(key).parse::<u64>().unwrap();
+        let limited = resolve(&[(Key::MemoryLimit, "12MiB")], &[], "").unwrap();
+        assert_eq!(text(&limited, Key::Store), 4 << 20);
+        let large = (1_u64 << 60).to_string();
+        let stored = resolve(&[(Key::Store, &large)], &[], "").unwrap();
+        assert_eq!(text(&stored, Key::MemoryLimit), 1 << 60);
+        let both = resolve(&[(Key::Store, "8MiB")], &[("THARSIS_MEMORY_LIMIT", "6MiB")], "");
+        let text = both.unwrap_err().to_string();
+        for part in ["--store is 8MiB", "THARSIS_MEMORY_LIMIT is 6MiB"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn water_marks_in_the_wrong_order_name_both() {
+        for low in ["80", "90"] {
+            let text = resolve(&[(Key::SpillLowWater, low)], &[], "").unwrap_err().to_string();
+            assert!(
+                text.contains("--spill-low-water is") && text.contains("--spill-high-water is 80"),
+                "{text}"
+            );
+        }
+        assert!(resolve(&[], &[], "spill_low_water = 10\nspill_high_water = 11").is_ok());
     }
 
     #[test]

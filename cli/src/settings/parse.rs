@@ -66,6 +66,14 @@ pub fn store_size(text: &str) -> Result<u64, String> {
     if bytes < min { Err(format!("the smallest store is {min} bytes")) } else { Ok(bytes) }
 }
 
+/// A part of the store in percent, with or without the sign.
+pub fn percent(text: &str) -> Result<u8, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number
+        .filter(|percent| (1..=100).contains(percent))
+        .ok_or_else(|| "expected a percentage from 1 to 100".into())
+}
+
 /// A duration: a whole number with a unit.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a duration with a unit, such as 10s; units are ms, s, m, h".to_owned();
@@ -147,6 +155,14 @@ mod tests {
             assert!(size(bad).is_err(), "{bad}");
         }
         assert!(store_size("1KiB").unwrap_err().contains("smallest"));
+    }
+
+    #[test]
+    fn percentages_are_parts_of_a_whole() {
+        assert_eq!((percent("80"), percent("100%")), (Ok(80), Ok(100)));
+        for bad in ["", "%", "0", "101", "-1", "0.8", "300", "80%%"] {
+            assert!(percent(bad).unwrap_err().contains("1 to 100"), "{bad}");
+        }
     }
 
     #[test]

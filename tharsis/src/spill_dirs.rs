@@ -1,0 +1,145 @@
+//! Directories that objects are spilled to: which one if nothing is said, and what may not be one.
+
+use crate::machine;
+use rustix::fs::{FsWord, Stat, StatVfs, stat, statfs, statvfs};
+use std::path::{Path, PathBuf};
+use tharsis_remote::{Error, FailureKind, Result};
+
+/// Smallest quota: a segment file.
+pub const QUOTA_BYTES_MIN: u64 = 64 << 20;
+/// Share of the free space that a directory may use if nothing is said.
+const FREE_SPACE_PERCENT: u64 = 80;
+/// Folder of programs that keep much for long, on a disk by convention.
+const LARGE_TEMPORARY: &str = "/var/tmp";
+/// File systems that are memory: what is spilled there stays where it was.
+const MEMORY_FILE_SYSTEMS: [FsWord; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The directory if nothing is said: one of the user's own on a disk; none if there is no disk.
+#[must_use]
+pub fn default_dir() -> Option<PathBuf> {
+    let own = machine::scratch();
+    let large = own.file_name().map(|name| Path::new(LARGE_TEMPORARY).join(name));
+    let on_disk = |folder: &PathBuf| existing(folder).is_some_and(|there| !is_memory(there));
+    [Some(own), large].into_iter().flatten().map(|folder| folder.join("spill")).find(on_disk)
+}
+
+/// How much a directory may hold: what was said, or a share of what is free.
+///
+/// # Errors
+/// `InvalidArgument` if others could put their files there, if it is no directory, or with both numbers if the quota is
+/// too small or larger than the file system.
+pub fn quota_bytes(directory: &Path, said: Option<u64>) -> Result<u64> {
+    let wrong = |text: String| Error::new(FailureKind::InvalidArgument, text);
+    let shown = directory.display();
+    let there = existing(directory).ok_or_else(|| wrong(format!("{shown}: there is no such place")))?;
+    let failed = |cause: rustix::io::Errno| wrong(format!("{}: {cause}", there.display()));
+    if let Some(problem) = problem(&stat(there).map_err(failed)?, there == directory) {
+        return Err(wrong(format!("{problem}: {}", there.display())));
+    }
+    let system = statvfs(there).map_err(failed)?;
+    let total_bytes = system.f_blocks.saturating_mul(system.f_frsize);
+    let quota = said.unwrap_or_else(|| default_quota(&system));
+    if total_bytes < quota {
+        return Err(wrong(format!(
+            "the quota of {quota} bytes is more than the file system of {shown} has, {total_bytes} bytes"
+        )));
+    }
+    if said.is_some() && quota < QUOTA_BYTES_MIN {
+        return Err(wrong(format!(
+            "the quota of {quota} bytes is less than the smallest, {QUOTA_BYTES_MIN} bytes"
+        )));
+    }
+    Ok(quota)
+}
+
+/// The directory, or what is there of the way to it.
+fn existing(directory: &Path) -> Option<&Path> {
+    let mut way = directory.ancestors().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
+    way.find(|folder| folder.exists())
+}
+
+fn default_quota(system: &StatVfs) -> u64 {
+    system.f_bavail.saturating_mul(system.f_frsize) / 100 * FREE_SPACE_PERCENT
+}
+
+/// Whether what is there is memory; what cannot be told is not.
+fn is_memory(there: &Path) -> bool {
+    statfs(there).is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&system.f_type))
+}
+
+/// Why nothing should be kept in or made in a folder; `is_it` says whether it is the directory itself.
+fn problem(folder: &Stat, is_it: bool) -> Option<&'static str> {
+    const KIND: u32 = 0o170_000;
+    const DIRECTORY: u32 = 0o040_000;
+    const STICKY_AND_OPEN: u32 = 0o1002;
+    let own = rustix::process::geteuid().as_raw();
+    if folder.st_mode & KIND != DIRECTORY {
+        return Some("NotADirectory, files are spilled to directories");
+    }
+    if folder.st_mode & STICKY_AND_OPEN == 0o0002 {
+        return Some("InsecureDirectory, everybody may write to it and it has no sticky bit");
+    }
+    // The system's own folders, such as /tmp, are nobody's who means harm.
+    (is_it && folder.st_uid != own && folder.st_uid != 0)
+        .then_some("InsecureDirectory, it belongs to another user")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    fn text(directory: &Path, said: Option<u64>) -> String {
+        let error = quota_bytes(directory, said).unwrap_err();
+        assert_eq!(error.kind(), FailureKind::InvalidArgument);
+        error.to_string()
+    }
+
+    #[test]
+    fn a_folder_that_is_to_be_made_has_the_space_of_where_it_will_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("a/b");
+        assert_eq!(quota_bytes(&below, Some(QUOTA_BYTES_MIN)).unwrap(), QUOTA_BYTES_MIN);
+        let free = statvfs(folder.path()).unwrap();
+        let quota = quota_bytes(&below, None).unwrap();
+        assert!(0 < quota && quota <= free.f_blocks * free.f_frsize / 10 * 8);
+        assert!(!below.exists(), "nothing is made before a node starts");
+    }
+
+    #[test]
+    fn quotas_that_cannot_be_are_refused_with_both_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let system = statvfs(folder.path()).unwrap();
+        let total = (system.f_blocks * system.f_frsize).to_string();
+        let said = text(folder.path(), Some(1 << 60));
+        assert!(said.contains(&(1_u64 << 60).to_string()) && said.contains(&total), "{said}");
+        let said = text(folder.path(), Some(5));
+        assert!(said.contains('5') && said.contains(&QUOTA_BYTES_MIN.to_string()), "{said}");
+    }
+
+    #[test]
+    fn insecure_folders_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        set(0o777);
+        for path in [folder.path().to_owned(), folder.path().join("below")] {
+            assert!(text(&path, None).contains("InsecureDirectory"), "{}", path.display());
+        }
+        set(0o1777);
+        assert!(quota_bytes(folder.path(), None).is_ok());
+        set(0o700);
+        // Only root can give a folder away; another user cannot even look into one of theirs.
+        if chown(folder.path(), Some(12_345), None).is_ok() {
+            assert!(text(folder.path(), None).contains("another user"));
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(text(file.path(), None).contains("NotADirectory"));
+    }
+
+    #[test]
+    fn what_is_in_memory_is_no_place_to_spill_to() {
+        assert!(default_dir().is_none_or(|folder| !is_memory(existing(&folder).unwrap())));
+        assert!(!is_memory(Path::new("/proc")));
+    }
+}
