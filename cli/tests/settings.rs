@@ -159,6 +159,20 @@ fn a_flag_wins_over_a_variable_over_a_file_and_the_source_is_shown() {
 }
 
 #[test]
+fn a_node_spills_where_its_settings_say_and_leaves_nothing_there() {
+    let home = Home::new();
+    let (spill, socket) = (home.path("spill"), home.text("s/node.sock"));
+    let dirs = format!("{}:64MiB", spill.display());
+    let words = ["start", "--head", "--store", "16MiB", "--socket", &socket, "--spill-dirs", &dirs];
+    let started = home.run(words);
+    assert_eq!(started.status, 0, "{}", started.err);
+    let names = || std::fs::read_dir(&spill).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    assert!(names().any(|name| name.starts_with("tharsis-spill-")), "{:?}", names().collect::<Vec<_>>());
+    assert_eq!(home.run(["stop", "--socket", &socket]).status, 0);
+    home::await_that("the folder is empty", || names().count() == 0);
+}
+
+#[test]
 fn a_bad_variable_is_named() {
     let home = Home::new();
     show(&home, &[], &[("THARSIS_STORE", "4x")]).assert_refused(2, &["THARSIS_STORE", "4x", "MiB"]);

@@ -1,7 +1,7 @@
 //! Several nodes on one machine, each a process of this program: for tests, benchmarks and trying things out.
 
 use crate::process::{BackendChoice, ClusterRole, ClusterSpec, NodeProcess, NodeSpec, fresh_folder};
-use crate::{machine, observe};
+use crate::{machine, observe, spill_dirs};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -46,7 +46,8 @@ impl LocalCluster {
     pub fn start(node_count: usize, cpus_each: f64, store_bytes: u64) -> Result<Self> {
         let resources = Resources::cpus(cpus_each);
         let resources = resources.map_err(|bad| Error::new(FailureKind::InvalidArgument, bad.to_string()))?;
-        let node = LocalNode { resources, labels: Vec::new(), store_bytes, spill: machine::default_spill() };
+        let node =
+            LocalNode { resources, labels: Vec::new(), store_bytes, spill: spill_dirs::default_choice() };
         Self::start_nodes(vec![node; node_count])
     }
 

@@ -19,6 +19,7 @@ pub struct Init {
     pub(crate) custom: Vec<(String, u64)>,
     pub(crate) store_bytes: Option<u64>,
     pub(crate) spill: Option<SpillChoice>,
+    pub(crate) spill_dirs: Vec<PathBuf>,
     pub(crate) memory_limit_bytes: Option<u64>,
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
@@ -86,6 +87,13 @@ impl Init {
     #[must_use]
     pub fn spill(mut self, spill: SpillChoice) -> Self {
         self.spill = Some(spill);
+        self
+    }
+
+    /// A directory that the node spills objects to when its store has no room for them: up to four fifths of what is free
+    /// there. Call it once for each; [`Init::spill`] says more.
+    pub fn spill_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.spill_dirs.push(directory.into());
         self
     }
 

@@ -1,7 +1,6 @@
 //! What this machine has, and where its nodes are found.
 
 use std::path::{Path, PathBuf};
-use tharsis_raylet::{SpillChoice, SpillFolder};
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// Smallest object store.
@@ -27,18 +26,6 @@ pub fn memory_bytes() -> u64 {
 #[must_use]
 pub fn default_store_bytes(memory_bytes: u64) -> u64 {
     (memory_bytes / STORE_SHARE).max(STORE_BYTES_MIN)
-}
-
-/// Share of a file system's free space that spilled objects may take if nothing is said, in percent.
-const SPILL_PERCENT: u64 = 80;
-
-/// Where a node spills to if nothing is said: nowhere if the free space of the user's folder cannot be told.
-#[must_use]
-pub fn default_spill() -> SpillChoice {
-    let folder =
-        |free: u64| SpillFolder { path: scratch().join("spill"), quota_bytes: free / 100 * SPILL_PERCENT };
-    let free = rustix::fs::statvfs(&std::env::temp_dir()).ok().map(|fs| fs.f_bavail * fs.f_frsize);
-    SpillChoice { folders: free.map(folder).into_iter().collect(), ..SpillChoice::default() }
 }
 
 /// What a node and its workers may use if nothing is said.

@@ -3,6 +3,7 @@
 use crate::machine;
 use rustix::fs::{FsWord, Stat, StatVfs, stat, statfs, statvfs};
 use std::path::{Path, PathBuf};
+use tharsis_raylet::{SpillChoice, SpillFolder};
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// Smallest quota: a segment file.
@@ -21,6 +22,39 @@ pub fn default_dir() -> Option<PathBuf> {
     let large = own.file_name().map(|name| Path::new(LARGE_TEMPORARY).join(name));
     let on_disk = |folder: &PathBuf| existing(folder).is_some_and(|there| !is_memory(there));
     [Some(own), large].into_iter().flatten().map(|folder| folder.join("spill")).find(on_disk)
+}
+
+/// Where a node spills to if nothing is said: nowhere if there is no disk for it.
+#[must_use]
+pub fn default_choice() -> SpillChoice {
+    let folder = default_dir().and_then(|path| folder(&path, None).ok());
+    SpillChoice { folders: folder.into_iter().collect(), ..SpillChoice::default() }
+}
+
+/// A directory with what it may hold, after a look at both.
+///
+/// # Errors
+/// As [`quota_bytes`].
+pub fn folder(path: &Path, quota: Option<u64>) -> Result<SpillFolder> {
+    let quota_bytes = quota_bytes(path, quota)?;
+    // A node does not work where the command was typed.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Ok(SpillFolder { path, quota_bytes })
+}
+
+/// Refuses water marks in the wrong order.
+///
+/// # Errors
+/// `InvalidArgument` with both numbers.
+pub fn check_water(choice: &SpillChoice) -> Result<()> {
+    let (low, high) = (choice.low_water_percent, choice.high_water_percent);
+    if low < high && high <= 100 {
+        return Ok(());
+    }
+    let text = format!(
+        "the low water mark of {low} % must be less than the high one of {high} %, and that at most 100 %"
+    );
+    Err(Error::new(FailureKind::InvalidArgument, text))
 }
 
 /// How much a directory may hold: what was said, or a share of what is free.

@@ -3,11 +3,11 @@
 use crate::init::Init;
 use crate::process::NodeProcess;
 use crate::runtime::Started;
-use crate::{embedded, machine, observe};
+use crate::{embedded, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
-use tharsis_raylet::{NodeOptions, Program};
+use tharsis_raylet::{NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::CodeUnitId;
 
@@ -83,8 +83,21 @@ fn options(init: &Init) -> Result<NodeOptions> {
         resources: init.resources(cpus, memory_limit_bytes - store_bytes),
         labels: Vec::new(),
         store_bytes,
-        spill: init.spill.clone().unwrap_or_else(machine::default_spill),
+        spill: spill(init)?,
         memory_limit_bytes,
         program: Program::default(),
     })
+}
+
+/// Where the node spills to: what was said, or what is usual.
+fn spill(init: &Init) -> Result<SpillChoice> {
+    let mut choice = match &init.spill {
+        Some(said) => said.clone(),
+        None if init.spill_dirs.is_empty() => spill_dirs::default_choice(),
+        None => SpillChoice::default(),
+    };
+    for directory in &init.spill_dirs {
+        choice.folders.push(spill_dirs::folder(directory, None)?);
+    }
+    spill_dirs::check_water(&choice).map(|()| choice)
 }

@@ -10,7 +10,7 @@ use crate::telemetry;
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
 use tharsis::process::{ClusterRole, ClusterSpec, NodeSpec, run_node};
-use tharsis::{machine, observe, spill_dirs};
+use tharsis::{SpillChoice, machine, observe, spill_dirs};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 
@@ -55,16 +55,12 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let memory_limit_bytes = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
     machine::check_memory_limit(memory_limit_bytes, store_bytes, memory)
         .map_err(|bad| wrong(settings, Key::MemoryLimit, &bad))?;
-    for dir in settings.get(Key::SpillDirs, spill::dirs)?.unwrap_or_default() {
-        spill_dirs::quota_bytes(&dir.path, dir.quota_bytes)
-            .map_err(|bad| wrong(settings, Key::SpillDirs, &bad))?;
-    }
     Ok(NodeSpec {
         socket: settings.socket(),
         resources: resources(settings, memory_limit_bytes - store_bytes)?,
         labels: settings.get(Key::Labels, parse::labels)?.unwrap_or_default(),
         store_bytes,
-        spill: machine::default_spill(),
+        spill: spill_choice(settings)?,
         memory_limit_bytes,
         ends_with_stdin: false,
         cluster: cluster(part, settings)?,
@@ -74,6 +70,20 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
 /// What is wrong with a value, once the machine is looked at.
 fn wrong(settings: &Settings, key: Key, bad: &tharsis::Error) -> Error {
     settings.bad(key, settings.text(key), bad.failure().message.clone())
+}
+
+/// Where the node spills to, and when.
+fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
+    let dirs = settings.get(Key::SpillDirs, spill::dirs)?.unwrap_or_default();
+    let folder = |dir: spill::SpillDir| spill_dirs::folder(&dir.path, dir.quota_bytes);
+    let folders = dirs.into_iter().map(folder).collect::<Result<_, _>>();
+    let percent = |key| Ok::<_, Error>(settings.get(key, parse::percent)?.unwrap_or_default());
+    Ok(SpillChoice {
+        folders: folders.map_err(|bad| wrong(settings, Key::SpillDirs, &bad))?,
+        high_water_percent: percent(Key::SpillHighWater)?,
+        low_water_percent: percent(Key::SpillLowWater)?,
+        ..SpillChoice::default()
+    })
 }
 
 fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
