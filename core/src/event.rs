@@ -111,6 +111,11 @@ pub enum Event {
         /// Why, with the tail of its log.
         failure: Arc<Failure>,
     },
+    /// A copy on disk turned out to be unreadable.
+    CopyLost {
+        /// The object.
+        object: ObjectId,
+    },
     /// A driver connected.
     DriverJoined {
         /// The driver.

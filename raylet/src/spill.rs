@@ -6,7 +6,7 @@
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,8 @@ struct Shared {
 struct Queue {
     reads: VecDeque<(ObjectId, Extent)>,
     others: VecDeque<Job>,
+    /// Objects that are to be removed or just are: what is made again under the same id is written after that.
+    discarding: HashSet<ObjectId>,
     thread_count: usize,
     idle_count: usize,
 }
@@ -166,7 +168,11 @@ impl Spill {
         let mut queue = lock(&self.shared.queue);
         match job {
             Job::Read(object, into) => queue.reads.push_back((object, into)),
-            other => queue.others.push_back(other),
+            Job::Discard(object) => {
+                queue.discarding.insert(object);
+                queue.others.push_back(job);
+            }
+            Job::Write(..) => queue.others.push_back(job),
         }
         let needs_thread = queue.idle_count < queue.len() && queue.thread_count < THREADS_MAX;
         queue.thread_count += usize::from(needs_thread);
@@ -196,8 +202,12 @@ impl Queue {
     }
 
     fn pop(&mut self) -> Option<Job> {
-        let read = self.reads.pop_front().map(|(object, into)| Job::Read(object, into));
-        read.or_else(|| self.others.pop_front())
+        if let Some((object, into)) = self.reads.pop_front() {
+            return Some(Job::Read(object, into));
+        }
+        let waits = |job: &Job| matches!(job, Job::Write(object, _) if self.discarding.contains(object));
+        let at = self.others.iter().position(|job| !waits(job))?;
+        self.others.remove(at)
     }
 }
 
@@ -205,10 +215,7 @@ impl Shared {
     fn run(&self) {
         while let Some(job) = self.next_job() {
             match job {
-                Job::Discard(object) => {
-                    self.set.remove(&object.to_bytes());
-                    self.is_loose.store(true, Ordering::Relaxed);
-                }
+                Job::Discard(object) => self.discard(object),
                 Job::Read(object, into) => self.read(object, into),
                 Job::Write(object, extent) => self.write(object, extent),
             }
@@ -242,6 +249,12 @@ impl Shared {
         }
         queue.thread_count -= 1;
         None
+    }
+
+    fn discard(&self, object: ObjectId) {
+        self.set.remove(&object.to_bytes());
+        self.is_loose.store(true, Ordering::Relaxed);
+        lock(&self.queue).discarding.remove(&object);
     }
 
     fn compact(&self) {
@@ -322,6 +335,10 @@ impl ReadAt for Reader {
     }
 
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
-        self.shared.read_range(self.object, offset, target).map_err(io::Error::other)
+        let read = self.shared.read_range(self.object, offset, target);
+        if read.as_ref().is_err_and(SpillError::is_lost) {
+            self.shared.inbox.put(Input::Event(Event::CopyLost { object: self.object }));
+        }
+        read.map_err(io::Error::other)
     }
 }

@@ -243,6 +243,7 @@ impl Node {
             }
             Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
             Event::ClientGone { client, failure } => self.client_gone(client, &failure, out),
+            Event::CopyLost { object } => self.copy_lost(object, out),
             Event::DriverJoined { client, job } => {
                 self.drivers.insert(client, job);
                 self.lease_change(out, |leases, effects| leases.prestart(job, effects));

@@ -170,6 +170,18 @@ impl Node {
         self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
     }
 
+    /// The disk has lost a copy.
+    pub(super) fn copy_lost(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        if !self.store.is_spilled(object) {
+            return;
+        }
+        out.push(Action::Discard(object));
+        self.pulls.copy_gone(object, self.id);
+        if self.store.spill_lost(object) {
+            self.copy_gone(object);
+        }
+    }
+
     /// A copy of an object is here that was not here before.
     fn copy_arrived(&mut self, object: ObjectId) {
         self.owner.copy_changed(self.id, object, true, &mut self.effects);
@@ -196,10 +208,8 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         self.store.received(object, false);
-        if from == self.id && self.store.spill_lost(object) {
-            self.copy_gone(object);
-            self.pulls.copy_gone(object, from);
-            out.push(Action::Discard(object));
+        if from == self.id {
+            self.copy_lost(object, out);
         }
         self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
     }

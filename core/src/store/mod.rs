@@ -419,7 +419,9 @@ impl Store {
             if let Some(extent) = take(&mut self.extents, bytes) {
                 return Ok(extent);
             }
-            let Some((_, oldest)) = self.evictable.first_key_value() else {
+            let free = capacity - self.extents.used_bytes();
+            let oldest = self.evictable.first_key_value().filter(|_| bytes <= free + self.evictable_bytes);
+            let Some((_, oldest)) = oldest else {
                 let used = self.extents.used_bytes();
                 let largest = self.extents.largest_free_bytes();
                 let text = format!(
