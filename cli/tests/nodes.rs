@@ -106,7 +106,10 @@ fn a_control_store_with_a_file_is_the_same_cluster_after_a_restart() {
     let home = Home::new();
     let file = home.text("tables");
     let (first, cluster, _) = control_store(&home, &["--state", &file]);
-    home.run(["gcs", "--state", &file]).assert_refused(5, &["in use by another process", "tables"]);
+    let parts = ["in use by another process", "tables"];
+    home.run(["gcs", "--state", &file]).assert_refused(5, &parts);
+    home.run([&["start", "--head", "--state", &file], &SMALL[..]].concat()).assert_refused(5, &parts);
+    home.run([&["node", "--head", "--state", &file], &SMALL[..]].concat()).assert_refused(5, &parts);
     kill(first.id(), "KILL");
     drop(first.wait_with_output());
     let (second, again, _) = control_store(&home, &["--state", &file]);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::Event;
-use tharsis_object_store::local_socket::{bind, check_peer, recv_frame, send_frame};
+use tharsis_object_store::local_socket::{SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role, Welcome,
@@ -80,10 +80,12 @@ impl LocalSocket {
     /// # Errors
     /// Why it cannot be bound.
     pub fn start(path: &Path, reception: Reception) -> Result<Self, Failure> {
-        let cannot = |cause: String| {
-            Failure::new(FailureKind::InvalidArgument, format!("socket {}: {cause}", path.display()))
-        };
-        let listener = bind(path).map_err(|cause| cannot(cause.to_string()))?;
+        let refuse = |kind, cause: String| Failure::new(kind, format!("socket {}: {cause}", path.display()));
+        let cannot = |cause: String| refuse(FailureKind::InvalidArgument, cause);
+        let listener = bind(path).map_err(|cause| match cause {
+            SocketError::InUse => refuse(FailureKind::InUse, cause.to_string()),
+            _ => cannot(cause.to_string()),
+        })?;
         let own = listener.try_clone().map_err(|cause| cannot(cause.to_string()))?;
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopping);

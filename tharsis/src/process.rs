@@ -122,12 +122,14 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     }
 }
 
-/// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours answers.
+/// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours answers,
+/// 5 for what somebody else has.
 #[must_use]
 pub fn status_of(kind: FailureKind) -> u8 {
     match kind {
         FailureKind::InvalidArgument => 2,
         FailureKind::Disconnected | FailureKind::VersionMismatch => 4,
+        FailureKind::InUse => 5,
         _ => FAILED,
     }
 }

@@ -27,6 +27,8 @@ pub enum FailureKind {
     Infeasible,
     /// A defect of Tharsis itself.
     Internal,
+    /// An address, a socket or a file belongs to another process.
+    InUse,
     /// An argument or option is outside its bounds.
     InvalidArgument,
     /// A reference of another cluster or session, or one that was made outside the task protocol.
@@ -71,7 +73,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Cancelled,
         Self::DataCorrupt,
         Self::DependencyFailed,
@@ -80,6 +82,7 @@ impl FailureKind {
         Self::GetTimeout,
         Self::Infeasible,
         Self::Internal,
+        Self::InUse,
         Self::InvalidArgument,
         Self::InvalidReference,
         Self::LineageEvicted,
@@ -120,6 +123,7 @@ impl FailureKind {
             Self::GetTimeout => "wait longer, or ask `tharsis status` what the task waits for",
             Self::Infeasible => "lower the request, or add a node that has the resource named",
             Self::Internal => "this is a defect of Tharsis: please report it with the text above",
+            Self::InUse => "choose another one, or stop the process that has it",
             Self::InvalidArgument => "correct the argument or option named",
             Self::InvalidReference => "use references only in the session that made them",
             Self::LineageEvicted => {

@@ -42,6 +42,7 @@ use members::Membership;
 use pulls::Pulls;
 use runtime::Tasks;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::event::{Extent, Member};
 use tharsis_core::peer::Packet;
-use tharsis_gcs::{Control, ControlClient, ControlOptions};
+use tharsis_gcs::{Control, ControlClient, ControlOptions, StoreError};
 use tharsis_object_store::Arena;
 use tharsis_protos::control::{JobRequest, NodeInfo, Stub};
 use tharsis_protos::{CallError, RefusalCode, peer};
@@ -257,13 +258,17 @@ impl Desk {
 }
 
 fn listen_on(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
-    let refuse =
-        |cause: String| Failure::new(FailureKind::InvalidArgument, format!("listen: {address}: {cause}"));
+    let refuse = |kind, cause: String| Failure::new(kind, format!("listen: {address}: {cause}"));
     if !address.ip().is_loopback() {
-        return Err(refuse("nodes listen on loopback addresses only".to_owned()));
+        let cause = "nodes listen on loopback addresses only".to_owned();
+        return Err(refuse(FailureKind::InvalidArgument, cause));
     }
-    let listener = std::net::TcpListener::bind(address).map_err(|e| refuse(e.to_string()))?;
-    listener.set_nonblocking(true).map_err(|e| refuse(e.to_string()))?;
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AddrInUse => refuse(FailureKind::InUse, error.to_string()),
+        _ => refuse(FailureKind::InvalidArgument, error.to_string()),
+    };
+    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
 }
 
@@ -366,10 +371,16 @@ async fn join(
 
 /// A control store in this process.
 async fn begin(store: &BackendChoice, lease_ttl_ms: u64) -> Result<Control, Failure> {
-    let failed = |cause: String| Failure::new(FailureKind::Disconnected, format!("control store: {cause}"));
-    let backend = store.open().await.map_err(|e| failed(e.to_string()))?;
+    let failed = |error: StoreError| {
+        let kind = match error {
+            StoreError::InUse { .. } => FailureKind::InUse,
+            _ => FailureKind::Disconnected,
+        };
+        Failure::new(kind, format!("control store: {error}"))
+    };
+    let backend = store.open().await.map_err(failed)?;
     let options = ControlOptions { lease_ttl: Duration::from_millis(lease_ttl_ms), cluster: None };
-    Control::start(backend, options).await.map_err(|e| failed(e.to_string()))
+    Control::start(backend, options).await.map_err(failed)
 }
 
 /// Starts to accept connections for the gRPC services and for transfers.
