@@ -1,7 +1,8 @@
 //! Tests of the records.
 
 use super::*;
-use tharsis_types::JobId;
+use tharsis_types::task::Dependency;
+use tharsis_types::{JobId, NodeId, RefId, TaskId};
 
 fn reference(n: u64) -> RefId {
     RefId { object: ObjectId::output(TaskId::root(JobId(1)).child(n), n as u32), owner: NodeId(n + 1) }

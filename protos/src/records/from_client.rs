@@ -1,0 +1,290 @@
+//! What a driver or worker tells its node.
+
+use super::bytes::{Reader, put_bytes, put_extent, put_token_ref, put_u32, put_u64, put_value};
+use super::{
+    BadRecord, DependenciesView, Extent, OutputsView, RefsView, SlotsView, Token, TokensView, ValueView, pack,
+};
+use tharsis_types::{ObjectId, RefId, TaskId};
+
+/// From a client to its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FromClient<'a> {
+    /// The client's current task waits for values; `returned` are tasks sent ahead that it will not start.
+    Blocked {
+        /// Slots of tasks handed back.
+        returned: SlotsView<'a>,
+    },
+    /// Cancel the task behind an output.
+    Cancel {
+        /// Any output of the task.
+        reference: RefId,
+        /// Kill the worker if the task does not stop.
+        force: bool,
+        /// Cancel its children as well.
+        recursive: bool,
+    },
+    /// Names a task class for later submissions: an encoded `TaskClass`.
+    DefineClass {
+        /// Number chosen by the client, counting up from 0.
+        class: u32,
+        /// Encoded `TaskClass`.
+        definition: &'a [u8],
+    },
+    /// A started task ended.
+    Done {
+        /// Slot given by [`ToClient::Run`](super::ToClient::Run).
+        slot: u32,
+        /// Time in the function, in nanoseconds, saturating.
+        run_ns: u32,
+        /// What came out.
+        outcome: OutcomeView<'a>,
+    },
+    /// Make a value readable here and send it.
+    Fetch {
+        /// The reference.
+        token: Token,
+        /// What it refers to.
+        reference: RefId,
+    },
+    /// Hands back tasks that were sent ahead and not started.
+    GiveBack {
+        /// Their slots.
+        returned: SlotsView<'a>,
+    },
+    /// The client now has a reference that it found inside a value. It is told of the value once it sends Fetch.
+    Hold {
+        /// The reference.
+        token: Token,
+        /// What it refers to.
+        reference: RefId,
+    },
+    /// Asks where a value lies; answered by [`ToClient::Locations`](super::ToClient::Locations).
+    Locate {
+        /// Echoed in the answer.
+        request: u32,
+        /// The value.
+        reference: RefId,
+    },
+    /// A value was written (or is sent along) and is complete.
+    Put {
+        /// The reference to it.
+        token: Token,
+        /// Its id.
+        object: ObjectId,
+        /// `Inline` or `Local`.
+        value: ValueView<'a>,
+        /// References inside it.
+        nested: RefsView<'a>,
+    },
+    /// Asks for a writable region of the arena.
+    RegionWanted {
+        /// Echoed in the answer.
+        request: u32,
+        /// Bytes wanted.
+        bytes: u64,
+    },
+    /// A region will not be written any more; what was not sealed in it is free again.
+    RegionRetired {
+        /// The region as it was granted.
+        region: Extent,
+    },
+    /// A reference is gone.
+    Release {
+        /// The reference.
+        token: Token,
+        /// What it referred to.
+        reference: RefId,
+    },
+    /// Calls a remote function.
+    Submit {
+        /// Class defined before.
+        class: u32,
+        /// Id of the task.
+        task: TaskId,
+        /// One per output.
+        tokens: TokensView<'a>,
+        /// Arguments by value.
+        payload: &'a [u8],
+        /// Arguments by reference.
+        dependencies: DependenciesView<'a>,
+        /// References inside `payload`.
+        nested: RefsView<'a>,
+    },
+    /// The client's current task has its values and wants its slot back; answered by [`ToClient::Resumed`](super::ToClient::Resumed).
+    Unblock,
+    /// Nothing looks at a mapped value any more, as [`ToClient::Unmap`](super::ToClient::Unmap) asked; the reference stays.
+    Unmapped {
+        /// The reference.
+        token: Token,
+        /// What it refers to.
+        reference: RefId,
+    },
+}
+
+/// How a task ended in its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutcomeView<'a> {
+    /// Its outputs.
+    Returned(OutputsView<'a>),
+    /// It failed: an encoded `Failure`, and the type name of a user's error (else empty) for the retry decision.
+    Failed {
+        /// Type name of the user's error.
+        error_type: &'a str,
+        /// Encoded `Failure`.
+        failure: &'a [u8],
+    },
+}
+
+impl<'a> FromClient<'a> {
+    const BLOCKED: u8 = 1;
+    const CANCEL: u8 = 2;
+    const DEFINE_CLASS: u8 = 3;
+    const DONE: u8 = 4;
+    const DONE_FAILED: u8 = 5;
+    const FETCH: u8 = 6;
+    const GIVE_BACK: u8 = 7;
+    const HOLD: u8 = 8;
+    const PUT: u8 = 9;
+    const REGION_WANTED: u8 = 10;
+    const REGION_RETIRED: u8 = 11;
+    const RELEASE: u8 = 12;
+    const SUBMIT: u8 = 13;
+    const UNBLOCK: u8 = 14;
+    const LOCATE: u8 = 15;
+    const UNMAPPED: u8 = 16;
+
+    /// Appends the record to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Blocked { returned } => {
+                out.push(Self::BLOCKED);
+                put_bytes(out, returned.0);
+            }
+            Self::Cancel { reference, force, recursive } => {
+                out.push(Self::CANCEL);
+                pack::reference(out, reference);
+                out.push(u8::from(*force) | u8::from(*recursive) << 1);
+            }
+            Self::DefineClass { class, definition } => {
+                out.push(Self::DEFINE_CLASS);
+                put_u32(out, *class);
+                put_bytes(out, definition);
+            }
+            Self::Done { slot, run_ns, outcome } => put_done(out, *slot, *run_ns, outcome),
+            Self::Fetch { token, reference } => put_token_ref(out, Self::FETCH, *token, reference),
+            Self::GiveBack { returned } => {
+                out.push(Self::GIVE_BACK);
+                put_bytes(out, returned.0);
+            }
+            Self::Hold { token, reference } => put_token_ref(out, Self::HOLD, *token, reference),
+            Self::Locate { request, reference } => {
+                out.push(Self::LOCATE);
+                put_u32(out, *request);
+                pack::reference(out, reference);
+            }
+            Self::Put { token, object, value, nested } => {
+                out.push(Self::PUT);
+                put_u64(out, *token);
+                out.extend_from_slice(&object.to_bytes());
+                put_value(out, value);
+                put_bytes(out, nested.0);
+            }
+            Self::RegionWanted { request, bytes } => {
+                out.push(Self::REGION_WANTED);
+                put_u32(out, *request);
+                put_u64(out, *bytes);
+            }
+            Self::RegionRetired { region } => {
+                out.push(Self::REGION_RETIRED);
+                put_extent(out, region);
+            }
+            Self::Release { token, reference } => put_token_ref(out, Self::RELEASE, *token, reference),
+            Self::Submit { class, task, tokens, payload, dependencies, nested } => {
+                out.push(Self::SUBMIT);
+                put_u32(out, *class);
+                out.extend_from_slice(&task.to_bytes());
+                put_bytes(out, tokens.0);
+                put_bytes(out, payload);
+                put_bytes(out, dependencies.0);
+                put_bytes(out, nested.0);
+            }
+            Self::Unblock => out.push(Self::UNBLOCK),
+            Self::Unmapped { token, reference } => put_token_ref(out, Self::UNMAPPED, *token, reference),
+        }
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`BadRecord`] for an unknown kind or lengths that do not fit.
+    pub fn decode(record: &'a [u8]) -> Result<Self, BadRecord> {
+        let mut r = Reader::new(record);
+        let kind = r.u8()?;
+        let decoded = match kind {
+            Self::BLOCKED => Self::Blocked { returned: SlotsView::new(r.bytes()?)? },
+            Self::CANCEL => {
+                let reference = r.reference()?;
+                let flags = r.u8()?;
+                Self::Cancel { reference, force: flags & 1 != 0, recursive: flags & 2 != 0 }
+            }
+            Self::DEFINE_CLASS => Self::DefineClass { class: r.u32()?, definition: r.bytes()? },
+            Self::DONE => Self::Done { slot: r.u32()?, run_ns: r.u32()?, outcome: returned(&mut r)? },
+            Self::DONE_FAILED => Self::Done { slot: r.u32()?, run_ns: r.u32()?, outcome: failed(&mut r)? },
+            Self::FETCH => Self::Fetch { token: r.u64()?, reference: r.reference()? },
+            Self::GIVE_BACK => Self::GiveBack { returned: SlotsView::new(r.bytes()?)? },
+            Self::HOLD => Self::Hold { token: r.u64()?, reference: r.reference()? },
+            Self::LOCATE => Self::Locate { request: r.u32()?, reference: r.reference()? },
+            Self::PUT => Self::Put {
+                token: r.u64()?,
+                object: r.object()?,
+                value: r.value()?,
+                nested: RefsView::new(r.bytes()?)?,
+            },
+            Self::REGION_WANTED => Self::RegionWanted { request: r.u32()?, bytes: r.u64()? },
+            Self::REGION_RETIRED => Self::RegionRetired { region: r.extent()? },
+            Self::RELEASE => Self::Release { token: r.u64()?, reference: r.reference()? },
+            Self::SUBMIT => Self::Submit {
+                class: r.u32()?,
+                task: r.task()?,
+                tokens: TokensView::new(r.bytes()?)?,
+                payload: r.bytes()?,
+                dependencies: DependenciesView::new(r.bytes()?)?,
+                nested: RefsView::new(r.bytes()?)?,
+            },
+            Self::UNBLOCK => Self::Unblock,
+            Self::UNMAPPED => Self::Unmapped { token: r.u64()?, reference: r.reference()? },
+            _ => return Err(r.bad("unknown kind")),
+        };
+        r.finish(decoded)
+    }
+}
+
+fn put_done(out: &mut Vec<u8>, slot: u32, run_ns: u32, outcome: &OutcomeView<'_>) {
+    let kind = match outcome {
+        OutcomeView::Returned(_) => FromClient::DONE,
+        OutcomeView::Failed { .. } => FromClient::DONE_FAILED,
+    };
+    out.push(kind);
+    put_u32(out, slot);
+    put_u32(out, run_ns);
+    match outcome {
+        OutcomeView::Returned(outputs) => {
+            put_u32(out, outputs.count);
+            put_bytes(out, outputs.bytes);
+        }
+        OutcomeView::Failed { error_type, failure } => {
+            put_bytes(out, error_type.as_bytes());
+            put_bytes(out, failure);
+        }
+    }
+}
+
+/// Reads the outputs of a task.
+fn returned<'a>(r: &mut Reader<'a>) -> Result<OutcomeView<'a>, BadRecord> {
+    Ok(OutcomeView::Returned(OutputsView { count: r.u32()?, bytes: r.bytes()? }))
+}
+
+/// Reads why a task has none.
+fn failed<'a>(r: &mut Reader<'a>) -> Result<OutcomeView<'a>, BadRecord> {
+    Ok(OutcomeView::Failed { error_type: r.text()?, failure: r.bytes()? })
+}

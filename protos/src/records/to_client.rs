@@ -1,0 +1,191 @@
+//! What a node tells its drivers and workers.
+
+use super::bytes::{Reader, put_bytes, put_extent, put_u32, put_u64, put_value};
+use super::{ArgumentsView, BadRecord, Extent, NodesView, Token, ValueView};
+use tharsis_types::TaskId;
+
+/// From a node to one of its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToClient<'a> {
+    /// Stop a task at its next check, or now.
+    CancelRun {
+        /// Its slot.
+        slot: u32,
+    },
+    /// A class used by later [`ToClient::Run`] records: an encoded `TaskClass`.
+    DefineClass {
+        /// Number chosen by the node.
+        class: u32,
+        /// Encoded `TaskClass`.
+        definition: &'a [u8],
+    },
+    /// Where a value lies, as far as the node knows.
+    Locations {
+        /// As asked.
+        request: u32,
+        /// The nodes.
+        nodes: NodesView<'a>,
+    },
+    /// Output of a worker of the client's job.
+    Log {
+        /// Its process.
+        pid: u32,
+        /// Whether it was written to stderr.
+        stderr: bool,
+        /// Complete lines.
+        text: &'a [u8],
+    },
+    /// A granted region, or an empty one with an encoded `Failure`.
+    Region {
+        /// As asked.
+        request: u32,
+        /// The region; length 0 if refused.
+        region: Extent,
+        /// Encoded `Failure` if refused.
+        failure: &'a [u8],
+    },
+    /// Let go of a mapped value as soon as nothing looks at it: the node needs the room.
+    Unmap {
+        /// The reference.
+        token: Token,
+    },
+    /// The blocked task has its slot again.
+    Resumed,
+    /// Start a task.
+    Run {
+        /// Names the start until its end is reported.
+        slot: u32,
+        /// Defined before.
+        class: u32,
+        /// Which attempt.
+        attempt: u32,
+        /// Id of the task.
+        task: TaskId,
+        /// Arguments by value.
+        payload: &'a [u8],
+        /// Arguments by reference, all readable.
+        arguments: ArgumentsView<'a>,
+    },
+    /// The node goes away, or this client must.
+    Shutdown {
+        /// Why, for people.
+        reason: &'a str,
+    },
+    /// Hand back tasks that are not started yet.
+    StealBack {
+        /// How many are wanted at most.
+        count: u32,
+    },
+    /// The state of a reference.
+    Value {
+        /// The reference.
+        token: Token,
+        /// Its value.
+        value: ValueView<'a>,
+    },
+}
+
+impl<'a> ToClient<'a> {
+    const CANCEL_RUN: u8 = 64;
+    const DEFINE_CLASS: u8 = 65;
+    const LOG: u8 = 66;
+    const REGION: u8 = 67;
+    const RESUMED: u8 = 68;
+    const RUN: u8 = 69;
+    const SHUTDOWN: u8 = 70;
+    const STEAL_BACK: u8 = 71;
+    const VALUE: u8 = 72;
+    const LOCATIONS: u8 = 73;
+    const UNMAP: u8 = 74;
+
+    /// Appends the record to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::CancelRun { slot } => {
+                out.push(Self::CANCEL_RUN);
+                put_u32(out, *slot);
+            }
+            Self::DefineClass { class, definition } => {
+                out.push(Self::DEFINE_CLASS);
+                put_u32(out, *class);
+                put_bytes(out, definition);
+            }
+            Self::Locations { request, nodes } => {
+                out.push(Self::LOCATIONS);
+                put_u32(out, *request);
+                put_bytes(out, nodes.0);
+            }
+            Self::Log { pid, stderr, text } => {
+                out.push(Self::LOG);
+                put_u32(out, *pid);
+                out.push(u8::from(*stderr));
+                put_bytes(out, text);
+            }
+            Self::Region { request, region, failure } => {
+                out.push(Self::REGION);
+                put_u32(out, *request);
+                put_extent(out, region);
+                put_bytes(out, failure);
+            }
+            Self::Resumed => out.push(Self::RESUMED),
+            Self::Unmap { token } => {
+                out.push(Self::UNMAP);
+                put_u64(out, *token);
+            }
+            Self::Run { slot, class, attempt, task, payload, arguments } => {
+                out.push(Self::RUN);
+                put_u32(out, *slot);
+                put_u32(out, *class);
+                put_u32(out, *attempt);
+                out.extend_from_slice(&task.to_bytes());
+                put_bytes(out, payload);
+                put_u32(out, arguments.count);
+                put_bytes(out, arguments.bytes);
+            }
+            Self::Shutdown { reason } => {
+                out.push(Self::SHUTDOWN);
+                put_bytes(out, reason.as_bytes());
+            }
+            Self::StealBack { count } => {
+                out.push(Self::STEAL_BACK);
+                put_u32(out, *count);
+            }
+            Self::Value { token, value } => {
+                out.push(Self::VALUE);
+                put_u64(out, *token);
+                put_value(out, value);
+            }
+        }
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`BadRecord`] for an unknown kind or lengths that do not fit.
+    pub fn decode(record: &'a [u8]) -> Result<Self, BadRecord> {
+        let mut r = Reader::new(record);
+        let kind = r.u8()?;
+        let decoded = match kind {
+            Self::CANCEL_RUN => Self::CancelRun { slot: r.u32()? },
+            Self::DEFINE_CLASS => Self::DefineClass { class: r.u32()?, definition: r.bytes()? },
+            Self::LOCATIONS => Self::Locations { request: r.u32()?, nodes: NodesView::new(r.bytes()?)? },
+            Self::LOG => Self::Log { pid: r.u32()?, stderr: r.u8()? != 0, text: r.bytes()? },
+            Self::REGION => Self::Region { request: r.u32()?, region: r.extent()?, failure: r.bytes()? },
+            Self::RESUMED => Self::Resumed,
+            Self::UNMAP => Self::Unmap { token: r.u64()? },
+            Self::RUN => Self::Run {
+                slot: r.u32()?,
+                class: r.u32()?,
+                attempt: r.u32()?,
+                task: r.task()?,
+                payload: r.bytes()?,
+                arguments: ArgumentsView::new(r.u32()?, r.bytes()?),
+            },
+            Self::SHUTDOWN => Self::Shutdown { reason: r.text()? },
+            Self::STEAL_BACK => Self::StealBack { count: r.u32()? },
+            Self::VALUE => Self::Value { token: r.u64()?, value: r.value()? },
+            _ => return Err(r.bad("unknown kind")),
+        };
+        r.finish(decoded)
+    }
+}
