@@ -1,5 +1,7 @@
 //! What the graph refuses, in NumPy's vocabulary.
 
+use std::fmt;
+use std::sync::Arc;
 use tharsis_kernels::KernelError;
 
 /// Why an expression cannot be built, planned or run. Variants carry the facts; [`Error::class`] names the exception
@@ -51,12 +53,52 @@ pub enum Error {
     /// The time allowed is over.
     #[error("the program did not end within the time allowed")]
     Timeout,
+    /// What runs the tasks failed, not what they compute.
+    #[error(transparent)]
+    Engine(EngineFailure),
     /// The operation or option does not exist yet.
     #[error("{0} is not implemented")]
     NotImplemented(String),
     /// A defect of this library.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// A failure of the engine behind an executor, with that engine's own error.
+#[derive(Clone, Debug)]
+pub struct EngineFailure {
+    class: &'static str,
+    cause: Arc<dyn std::error::Error + Send + Sync>,
+}
+
+impl EngineFailure {
+    /// A failure that a NumPy user would know as `class`.
+    pub fn new(class: &'static str, cause: impl std::error::Error + Send + Sync + 'static) -> EngineFailure {
+        EngineFailure { class, cause: Arc::new(cause) }
+    }
+
+    /// The engine's own error, to be downcast.
+    pub fn cause(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        &*self.cause
+    }
+}
+
+impl PartialEq for EngineFailure {
+    fn eq(&self, other: &EngineFailure) -> bool {
+        self.class == other.class && self.cause.to_string() == other.cause.to_string()
+    }
+}
+
+impl fmt::Display for EngineFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl std::error::Error for EngineFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.cause)
+    }
 }
 
 impl Error {
@@ -75,6 +117,7 @@ impl Error {
             Error::File { .. } => "OSError",
             Error::Corrupt { .. } => "DataCorrupt",
             Error::Timeout => "Timeout",
+            Error::Engine(failure) => failure.class,
             Error::NotImplemented(_) => "NotImplemented",
             Error::Internal(_) => "Internal",
             Error::Kernel(kernel) => match kernel {

@@ -8,6 +8,7 @@ use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
 use crate::task::Runnable;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tharsis_kernels::{Chunk, Scratch};
@@ -21,6 +22,24 @@ pub struct Job {
     pub schedule: Schedule,
     /// The chunks of each resident tensor, in the order of `plan.resident`.
     pub resident: Vec<Arc<Vec<Arc<Chunk>>>>,
+    /// Where the executor notes how far it is.
+    pub progress: Progress,
+}
+
+/// How far a job is, for whoever watches it from another thread. Clones watch the same job.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Tasks that have run.
+    pub fn done(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// So many more tasks have run.
+    pub fn add(&self, tasks: u64) {
+        self.0.fetch_add(tasks, Ordering::Relaxed);
+    }
 }
 
 /// What came of a job.
@@ -43,6 +62,8 @@ pub struct Metrics {
     pub peak_bytes: u64,
     /// Time from plan to results.
     pub elapsed: Duration,
+    /// Attempts beyond the first of each task, or of each batch of them.
+    pub retries: u64,
     /// Time and tasks per stage of the plan.
     pub stages: Vec<StageMetrics>,
 }
@@ -110,7 +131,7 @@ fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let Lowered { plan, resident } = lower(roots, &limits)?;
     let runnable = Arc::new(Runnable::new(plan)?);
     let schedule = schedule(&runnable, limits.threads)?;
-    Ok(Job { runnable, schedule, resident })
+    Ok(Job { runnable, schedule, resident, progress: Progress::default() })
 }
 
 /// Bytes of the results that are not at hand yet.
@@ -290,16 +311,15 @@ impl<'a> Shared<'a> {
 
     /// Bytes that a task takes while it runs, beside chunks that exist.
     fn running_bytes(&self, task: TaskId) -> u64 {
-        let plan = self.job.runnable.plan();
-        let outputs = plan.stages[task.stage as usize].outputs.iter();
-        let made: u64 = outputs.map(|output| plan.tensors[output.tensor].chunk_bytes_max()).sum();
-        made + self.job.runnable.scratch_bytes(task.stage as usize)
+        let (runnable, stage) = (&self.job.runnable, task.stage as usize);
+        runnable.output_bytes(stage) + runnable.scratch_bytes(stage)
     }
 
     fn done(&self, state: &mut State, ready: Ready, result: Result<Vec<Chunk>, Error>, busy: Duration) {
         state.running -= 1;
         state.live_bytes -= self.running_bytes(ready.task);
         state.metrics.tasks += 1;
+        self.job.progress.add(1);
         let stage = &mut state.metrics.stages[ready.task.stage as usize];
         stage.tasks += 1;
         stage.busy += busy;

@@ -12,6 +12,7 @@
 //! - [`Runnable`] answers what a task reads and makes, and runs it: pure functions of plan, task and chunks. So a
 //!   plan may be run by anything that can call a function on chunks.
 //! - [`schedule`](schedule::schedule) orders tasks depth-first and bounds the memory before anything runs.
+//! - [`Batches`](batch::Batches) puts small tasks together, for executors to which handing one out costs something.
 //! - An [`Executor`] runs jobs. [`LocalExecutor`] does so on threads of this process; the task engine brings its own.
 //!
 //! Results for a given chunking are the same to the bit on any number of threads: what a task computes depends on the plan
@@ -20,10 +21,11 @@
 //! # Adding an operator
 //! Implement [`Operator`] in one file of [`ops`]: `infer` and `lower`. Fusion, tiling, order, bound and `explain` follow.
 //!
-//! Read [`node`], [`ops`], then [`mod@lower`], [`mod@plan`], [`task`], [`mod@schedule`], [`execute`].
+//! Read [`node`], [`ops`], then [`mod@lower`], [`mod@plan`], [`task`], [`mod@schedule`], [`execute`], [`batch`].
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod error;
 pub mod execute;
 pub mod explain;
@@ -36,8 +38,9 @@ pub mod shape;
 pub mod task;
 pub mod tiling;
 
-pub use error::Error;
-pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, plan, run};
+pub use batch::{BatchLimits, Batches};
+pub use error::{EngineFailure, Error};
+pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, Progress, plan, run};
 pub use explain::Explanation;
 pub use lower::Limits;
 pub use node::{Meta, Node, NodeRef, Operator};

@@ -7,12 +7,23 @@ use crate::layout::{Layout, c_strides};
 use crate::scalar::Scalar;
 use crate::with_element;
 use bytemuck::Zeroable;
+use std::fmt;
 use std::sync::Arc;
 
-/// Bytes on a boundary of 64, which is that of a cache line and of the widest vector.
-#[derive(Clone, Debug, Default)]
+/// Bytes on a boundary of 64, which is that of a cache line and of the widest vector. They are this buffer's own, or lie
+/// in memory that somebody else keeps and that is only read.
+#[derive(Clone)]
 pub struct Buffer {
-    lines: Vec<Line>,
+    storage: Storage,
+}
+
+/// Memory that somebody else keeps: an object of a store, a mapped file.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+#[derive(Clone)]
+enum Storage {
+    Own(Vec<Line>),
+    Shared(SharedBytes),
 }
 
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
@@ -24,32 +35,84 @@ const LINE_BYTES: usize = 64;
 impl Buffer {
     /// A buffer of at least `bytes` zero bytes.
     pub fn zeroed(bytes: usize) -> Buffer {
-        Buffer { lines: bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES)) }
+        Buffer { storage: Storage::Own(bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES))) }
     }
 
-    /// How many bytes there are; a multiple of 64.
+    /// A buffer over memory that somebody else keeps; copies it only if it does not lie on a boundary of 64 bytes.
+    pub fn shared(bytes: SharedBytes) -> Buffer {
+        let memory = (*bytes).as_ref();
+        if memory.as_ptr().addr().is_multiple_of(LINE_BYTES) {
+            return Buffer { storage: Storage::Shared(bytes) };
+        }
+        let mut copy = Buffer::zeroed(memory.len());
+        copy.elements_mut::<u8>()[..memory.len()].copy_from_slice(memory);
+        copy
+    }
+
+    /// How many bytes there are; a multiple of 64 unless the memory is somebody else's.
     pub fn len_bytes(&self) -> usize {
-        self.lines.len() * LINE_BYTES
+        self.bytes().len()
+    }
+
+    /// All bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.storage {
+            Storage::Own(lines) => bytemuck::cast_slice(lines),
+            Storage::Shared(bytes) => (**bytes).as_ref(),
+        }
     }
 
     /// Makes room for at least `bytes`; what is new is zero.
     pub fn grow(&mut self, bytes: usize) {
         let lines = bytes.div_ceil(LINE_BYTES);
-        if self.lines.len() < lines {
-            self.lines.resize(lines, Line::zeroed());
+        if self.len_bytes() < bytes {
+            self.own().resize(lines, Line::zeroed());
         }
     }
 
-    /// All bytes as elements of `T`.
+    /// All bytes as elements of `T`; what is left over at the end of shared memory is left out.
     #[inline]
     pub fn elements<T: Element>(&self) -> &[T] {
-        bytemuck::cast_slice(&self.lines)
+        match &self.storage {
+            Storage::Own(lines) => bytemuck::cast_slice(lines),
+            Storage::Shared(bytes) => {
+                let bytes = (**bytes).as_ref();
+                bytemuck::cast_slice(&bytes[..bytes.len() - bytes.len() % std::mem::size_of::<T>()])
+            }
+        }
     }
 
-    /// All bytes as elements of `T`, to write.
+    /// All bytes as elements of `T`, to write; a copy of its own if the memory is somebody else's.
     #[inline]
     pub fn elements_mut<T: Element>(&mut self) -> &mut [T] {
-        bytemuck::cast_slice_mut(&mut self.lines)
+        bytemuck::cast_slice_mut(self.own())
+    }
+
+    #[inline]
+    fn own(&mut self) -> &mut Vec<Line> {
+        if let Storage::Shared(bytes) = &self.storage {
+            let bytes = (**bytes).as_ref();
+            let mut lines: Vec<Line> = bytemuck::zeroed_vec(bytes.len().div_ceil(LINE_BYTES));
+            bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bytes.len()].copy_from_slice(bytes);
+            self.storage = Storage::Own(lines);
+        }
+        match &mut self.storage {
+            Storage::Own(lines) => lines,
+            Storage::Shared(_) => unreachable!("it was copied above"),
+        }
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer { storage: Storage::Own(Vec::new()) }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len_bytes())
     }
 }
 
@@ -223,5 +286,62 @@ impl Chunk {
     /// How the elements lie, counted in elements of the buffer.
     pub fn layout(&self) -> Layout {
         Layout::new(&self.shape, &self.strides, self.offset as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    /// Bytes at a chosen distance from a boundary.
+    struct At(Buffer, usize);
+
+    impl AsRef<[u8]> for At {
+        fn as_ref(&self) -> &[u8] {
+            &self.0.bytes()[self.1..]
+        }
+    }
+
+    fn numbers() -> Buffer {
+        let mut buffer = Buffer::zeroed(128);
+        buffer.elements_mut::<u8>().iter_mut().zip(0..).for_each(|(byte, i)| *byte = i);
+        buffer
+    }
+
+    #[test]
+    fn memory_of_others_is_read_in_place_and_never_written() {
+        let shared: SharedBytes = Arc::new(At(numbers(), 0));
+        let mut buffer = Buffer::shared(shared.clone());
+        assert_eq!(buffer.bytes().as_ptr(), (*shared).as_ref().as_ptr());
+        buffer.elements_mut::<u8>()[0] = 99;
+        assert_eq!((buffer.bytes()[0], (*shared).as_ref()[0]), (99, 0));
+    }
+
+    #[test]
+    fn memory_off_the_boundary_is_copied() {
+        let shared: SharedBytes = Arc::new(At(numbers(), 3));
+        let buffer = Buffer::shared(shared);
+        assert!(buffer.bytes().as_ptr().addr().is_multiple_of(LINE_BYTES));
+        assert_eq!(buffer.bytes()[..2], [3, 4]);
+    }
+
+    #[test]
+    fn an_odd_length_holds_whole_elements_only() {
+        let shared: SharedBytes = Arc::new(bytes_of_len(20));
+        let buffer = Buffer::shared(shared);
+        assert!(Chunk::contiguous(DType::F64, &[3], buffer.clone()).is_err());
+        assert_eq!(Chunk::contiguous(DType::F64, &[2], buffer).unwrap().len(), 2);
+    }
+
+    /// So many bytes on a boundary.
+    fn bytes_of_len(len: usize) -> impl AsRef<[u8]> + Send + Sync {
+        struct Cut(Buffer, usize);
+        impl AsRef<[u8]> for Cut {
+            fn as_ref(&self) -> &[u8] {
+                &self.0.bytes()[..self.1]
+            }
+        }
+        Cut(numbers(), len)
     }
 }

@@ -53,7 +53,7 @@ pub mod random;
 pub mod scalar;
 pub mod ufunc;
 
-pub use chunk::{Buffer, Chunk};
+pub use chunk::{Buffer, Chunk, SharedBytes};
 pub use dtype::{DType, Kind, can_cast_same_kind, promote, to_complex};
 pub use element::{Bool, Element};
 pub use error::KernelError;

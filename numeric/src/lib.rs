@@ -44,7 +44,7 @@ pub use index::Index;
 pub use manipulate::{concatenate, stack};
 pub use operand::Operand;
 pub use reduction::Axes;
-pub use run::{default_executor, execute, explain};
+pub use run::{default_executor, execute, explain, offer_executor};
 pub use tensor::Tensor;
 pub use tharsis_graph::{Chunks, LocalExecutor};
 pub use tharsis_kernels::{DType, Scalar};

@@ -180,7 +180,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npy");
         let x = crate::arange(24).unwrap().reshape(&[2, 3, 4]).unwrap();
-        save(&path, &x, default_executor()).unwrap();
+        save(&path, &x, &*default_executor()).unwrap();
         let y = load(&path).unwrap();
         assert_eq!(y.shape(), [2, 3, 4]);
         assert_eq!(y.fetch::<i64>().unwrap(), x.fetch::<i64>().unwrap());

@@ -9,13 +9,28 @@ use tharsis_graph::{Error as GraphError, Executor, Explanation, LocalExecutor, M
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
 
-/// The executor of programs that name none: all cores of this machine and half of its memory.
-pub fn default_executor() -> &'static dyn Executor {
-    static DEFAULT: OnceLock<LocalExecutor> = OnceLock::new();
-    DEFAULT.get_or_init(|| {
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
-        LocalExecutor::sized(threads, memory_bytes() / 2)
+/// The executor of programs that name none: what the task engine offers if it runs, else all cores of this machine and
+/// half of its memory.
+pub fn default_executor() -> Arc<dyn Executor> {
+    static LOCAL: OnceLock<Arc<LocalExecutor>> = OnceLock::new();
+    let offered = OFFER.get().and_then(|offer| offer());
+    offered.unwrap_or_else(|| {
+        let local = LOCAL.get_or_init(|| {
+            let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+            Arc::new(LocalExecutor::sized(threads, memory_bytes() / 2))
+        });
+        local.clone()
     })
+}
+
+/// What offers an executor for the current thread.
+pub type Offer = fn() -> Option<Arc<dyn Executor>>;
+
+static OFFER: OnceLock<Offer> = OnceLock::new();
+
+/// Says where [`default_executor`] looks first. The task engine does so once; later offers are not heard.
+pub fn offer_executor(offer: Offer) {
+    let _first_wins = OFFER.set(offer);
 }
 
 /// Bytes of memory of this machine; 4 GiB where it does not say.
@@ -91,7 +106,7 @@ impl Tensor {
     /// As [`execute`].
     #[track_caller]
     pub fn execute(&self) -> Result<Tensor> {
-        let (mut tensors, _) = execute(&[self], default_executor())?;
+        let (mut tensors, _) = execute(&[self], &*default_executor())?;
         tensors.pop().ok_or_else(|| Error::here(GraphError::Internal("no result".to_owned())))
     }
 
@@ -118,7 +133,7 @@ impl Tensor {
     /// As [`execute`]; `TypeError` if `T` is not the type of the elements.
     #[track_caller]
     pub fn fetch<T: Element>(&self) -> Result<ArrayD<T>> {
-        self.fetch_on(default_executor())
+        self.fetch_on(&*default_executor())
     }
 
     /// As [`Tensor::fetch`], on an executor of your choice.
@@ -143,7 +158,7 @@ impl Tensor {
             let message = "only tensors with one element can be converted to a number";
             return Err(Error::here(GraphError::Value(message.to_owned())));
         }
-        let chunk = self.to_chunk(default_executor())?;
+        let chunk = self.to_chunk(&*default_executor())?;
         chunk.scalar().ok_or_else(|| Error::here(GraphError::Internal("no element".to_owned())))
     }
 }

@@ -54,6 +54,8 @@ pub mod process;
 mod runtime;
 pub mod spill_dirs;
 mod start;
+#[cfg(feature = "tensor")]
+pub mod tensor;
 
 pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};

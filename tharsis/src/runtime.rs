@@ -1,7 +1,11 @@
 //! A runtime that was started, and how threads use it.
 
+use std::sync::Arc;
 use tharsis_protos::handshake::Report;
 use tharsis_remote::{Client, JobId, NodeId, Result, current};
+
+/// Asks a node how it is.
+pub(crate) type Reporter = Arc<dyn Fn() -> Result<Report> + Send + Sync>;
 
 /// What start-up gives: the driver's client, and how to end everything behind it.
 pub(crate) struct Started {
@@ -9,7 +13,7 @@ pub(crate) struct Started {
     /// The node's socket, if it is another process.
     pub(crate) socket: Option<std::path::PathBuf>,
     /// Asks the node how it is.
-    pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
+    pub(crate) report: Reporter,
     /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is closed.
     pub(crate) stop: Box<dyn FnOnce() + Send>,
 }
@@ -19,7 +23,7 @@ pub(crate) struct Started {
 pub struct Runtime {
     client: Client,
     socket: Option<std::path::PathBuf>,
-    report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
+    report: Reporter,
     stop: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -34,12 +38,15 @@ impl Runtime {
         if is_global {
             current::set_global(Some(started.client.clone()));
         }
-        Self {
+        let runtime = Self {
             client: started.client,
             socket: started.socket,
             report: started.report,
             stop: Some(started.stop),
-        }
+        };
+        #[cfg(feature = "tensor")]
+        crate::tensor::enter(&runtime);
+        runtime
     }
 
     /// Makes this the runtime of the current thread until the answer is dropped.
@@ -66,6 +73,16 @@ impl Runtime {
         self.socket.as_deref()
     }
 
+    #[cfg(feature = "tensor")]
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    #[cfg(feature = "tensor")]
+    pub(crate) fn reporter(&self) -> Reporter {
+        Arc::clone(&self.report)
+    }
+
     /// How the node is: what it has, what is in use, what waits and why.
     ///
     /// # Errors
@@ -80,6 +97,8 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
+        #[cfg(feature = "tensor")]
+        crate::tensor::leave(&self.client);
         current::unset_global(&self.client);
         self.client.close();
         if let Some(stop) = self.stop.take() {

@@ -71,6 +71,28 @@ impl Runnable {
         bytes
     }
 
+    /// Bytes of the chunks that a task of this stage makes, at most.
+    pub fn output_bytes(&self, stage: usize) -> u64 {
+        let outputs = self.plan.stages[stage].outputs.iter();
+        outputs.map(|output| self.plan.tensors[output.tensor].chunk_bytes_max()).sum()
+    }
+
+    /// What a task of this stage costs, estimated for the largest one, in units of about a fifth of a nanosecond.
+    pub fn task_cost(&self, stage: usize) -> f64 {
+        let Stage { kernel, grid, operands, .. } = &self.plan.stages[stage];
+        let elements = grid.largest() as f64;
+        let computed: f64 = operands.iter().map(|operand| operand.program.cost().max(1.0)).sum();
+        match kernel {
+            Kernel::Fused => elements * computed,
+            Kernel::Reshape { .. } => elements * RESHAPE_COST,
+            Kernel::Product(product) => {
+                let depth = if product.split { product.depth.longest() } else { product.depth.len() };
+                elements * depth as f64 * MULTIPLY_ADD_COST
+            }
+            Kernel::Whole(_) => elements * (computed + WHOLE_COST),
+        }
+    }
+
     /// Appends the chunks that a task reads, in the order in which [`Runnable::run`] wants them, each once.
     pub fn inputs(&self, task: TaskId, chunks: &mut Vec<ChunkId>) {
         let stage = &self.plan.stages[task.stage as usize];
@@ -200,6 +222,12 @@ impl Runnable {
         Ok(sum.finish()?)
     }
 }
+
+/// Costs of one element, in units of about a fifth of a nanosecond: moved, multiplied and added, and in functions of whole
+/// chunks, of which factorisations take the longest.
+const RESHAPE_COST: f64 = 4.0;
+const MULTIPLY_ADD_COST: f64 = 0.2;
+const WHOLE_COST: f64 = 50.0;
 
 fn program_element_bytes(operand: &Operand) -> u64 {
     operand.program.steps.iter().map(|step| step.dtype.size_bytes() as u64).max().unwrap_or(0)

@@ -1,0 +1,232 @@
+//! T: tensors on the task engine. What they compute is what threads of one process compute, to the bit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tharsis::FailureKind;
+use tharsis::tensor::random::default_rng;
+use tharsis::tensor::{
+    Chunks, Executor, LocalExecutor, Metrics, RemoteExecutor, Tensor, concatenate, execute,
+};
+use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
+
+pub const ALL: &[Scenario] = scenarios![
+    Both:
+        t1_results_are_those_of_threads_to_the_bit,
+        t1_batches_do_not_change_results,
+        t2_results_are_inputs_again,
+        t2_tensors_find_the_runtime_of_their_thread,
+        t3_the_store_stays_below_the_bound,
+        t3_a_program_too_large_is_refused_with_the_number_needed,
+        t4_errors_of_kernels_keep_their_type,
+        t4_no_task_starts_after_the_deadline;
+    Processes:
+        t5_killed_workers_change_nothing;
+];
+
+type Made = tharsis::tensor::Result<Tensor>;
+
+/// Programs over a matrix, each with another shape of plan.
+const PROGRAMS: &[fn(&Tensor) -> Made] = &[
+    |x| (x * 3.0)?.exp()?.sum(0),
+    |x| (x - &x.mean(1)?.expand_dims(1)?)?.std(()),
+    |x| x.matmul(&x.t()?),
+    |x| x.cumsum(0)?.max(1),
+    |x| concatenate(&[x, &(x + 1.0)?, x], 1)?.sum(1),
+    |x| x.t()?.reshape(&[-1])?.cumsum(0),
+    |x| x.t()?.matmul(x)? * 2.0,
+];
+
+fn bits(results: &[Tensor]) -> Vec<Vec<u64>> {
+    let local = LocalExecutor::sized(1, 1 << 30);
+    let of = |tensor: &Tensor| tensor.to_chunk(&local).unwrap().to_vec::<f64>().unwrap();
+    results.iter().map(|tensor| of(tensor).into_iter().map(f64::to_bits).collect()).collect()
+}
+
+fn run(tensors: &[Tensor], executor: &dyn Executor) -> (Vec<Vec<u64>>, Metrics) {
+    let tensors: Vec<&Tensor> = tensors.iter().collect();
+    let (results, metrics) = execute(&tensors, executor).unwrap();
+    assert!(metrics.peak_bytes <= metrics.bound_bytes, "{metrics:?}");
+    (bits(&results), metrics)
+}
+
+fn matrix(rows: usize, columns: usize, chunk: [usize; 2]) -> Tensor {
+    let x = default_rng(11).random(&[rows, columns]).unwrap();
+    x.rechunk(Chunks::PerAxis(chunk.to_vec())).unwrap()
+}
+
+fn all_programs(x: &Tensor) -> Vec<Tensor> {
+    PROGRAMS.iter().map(|program| program(x).unwrap()).collect()
+}
+
+/// The same chunks on threads, on one worker and on several: the same bits.
+fn t1_results_are_those_of_threads_to_the_bit(mode: Mode) {
+    for workers in [1, 3] {
+        let session = mode.start(workers);
+        let remote = RemoteExecutor::new(session.runtime()).memory(32 << 20);
+        for chunk in [[90, 70], [17, 70], [30, 11]] {
+            let programs = all_programs(&matrix(90, 70, chunk));
+            let (expected, _) = run(&programs, &LocalExecutor::sized(2, 32 << 20));
+            let (found, metrics) = run(&programs, &remote);
+            assert!(expected == found, "{workers} workers, chunks {chunk:?}");
+            assert_eq!(metrics.retries, 0);
+        }
+        session.await_quiet();
+    }
+}
+
+fn t1_batches_do_not_change_results(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).memory(32 << 20);
+    // Chunks on both sides of what travels alone.
+    for chunk in [[20, 33], [90, 700]] {
+        let programs = all_programs(&matrix(180, 700, chunk));
+        let (expected, _) = run(&programs, &LocalExecutor::sized(2, 32 << 20));
+        for tasks in [1, 7, 256] {
+            let (found, _) = run(&programs, &remote.clone().batch_tasks(tasks));
+            assert!(expected == found, "{tasks} tasks a batch, chunks {chunk:?}");
+        }
+    }
+    session.await_quiet();
+}
+
+/// What a job made is read by the next where it lies, and freed when nobody has it.
+fn t2_results_are_inputs_again(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime());
+    let x = matrix(300, 300, [100, 300]);
+    let (stored, _) = execute(&[&x], &remote).unwrap();
+    let (found, _) = run(&all_programs(&stored[0]), &remote);
+    let (local, _) = execute(&[&x], &LocalExecutor::sized(1, 1 << 30)).unwrap();
+    let (expected, _) = run(&all_programs(&local[0]), &LocalExecutor::sized(1, 1 << 30));
+    assert!(expected == found);
+    let elements = tharsis::tensor::create::arange(1000).unwrap();
+    assert_eq!(bits(&execute(&[&elements, &stored[0]], &remote).unwrap().0[1..]), bits(&stored));
+    drop((stored, x));
+    session.await_quiet();
+}
+
+fn t2_tensors_find_the_runtime_of_their_thread(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let x = matrix(200, 200, [50, 200]);
+    let before = session.report().nodes[0].total.clone();
+    let kept = x.execute().unwrap();
+    assert!(0 < session.store().object_count, "its chunks lie in the store of {before}");
+    assert_eq!(kept.fetch::<f64>().unwrap(), x.fetch_on::<f64>(&LocalExecutor::sized(1, 1 << 30)).unwrap());
+    drop(kept);
+    session.await_quiet();
+}
+
+/// The most bytes that the session's store had while `f` ran.
+fn most_stored<T: Send>(session: &Session, f: impl FnOnce() -> T + Send) -> (T, u64) {
+    std::thread::scope(|scope| {
+        let running = scope.spawn(f);
+        let mut most = 0;
+        while !running.is_finished() {
+            most = session.store().used_bytes.max(most);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        (running.join().unwrap(), most)
+    })
+}
+
+/// Many times the data that is allowed at a time. Its chunks are so large that each gets a region of the store that is as
+/// large as it is, so that the store tells what there is.
+fn t3_the_store_stays_below_the_bound(mode: Mode) {
+    const MEMORY_BYTES: u64 = 128 << 20;
+    let session = mode.start_with(2, |init| init.store_bytes(256 << 20));
+    let remote = RemoteExecutor::new(session.runtime()).memory(MEMORY_BYTES);
+    let x = default_rng(1).random(&[40, 1 << 20]).unwrap();
+    let x = x.rechunk(Chunks::PerAxis(vec![1, 1 << 20])).unwrap();
+    let y = [(x.cumsum(1).unwrap() + x.flip(Some(&[1])).unwrap()).unwrap().max(1).unwrap()];
+    let ((found, metrics), most) = most_stored(&session, || run(&y, &remote));
+    // What clients hold for small values: the first regions, and those asked for ahead.
+    let regions = 3 * (2 << 20);
+    assert!(most <= metrics.bound_bytes + regions, "{most} bytes, {metrics:?}");
+    assert!(metrics.bound_bytes <= MEMORY_BYTES);
+    assert_eq!(found, run(&y, &LocalExecutor::sized(2, MEMORY_BYTES)).0);
+    session.await_quiet();
+}
+
+fn t3_a_program_too_large_is_refused_with_the_number_needed(mode: Mode) {
+    let session = mode.start(1);
+    let remote = RemoteExecutor::new(session.runtime()).memory(1 << 20);
+    let x = default_rng(1).random(&[1000, 1000]).unwrap();
+    let error = execute(&[&x], &remote).unwrap_err();
+    assert_eq!(error.class(), "MemoryError");
+    let text = error.to_string();
+    let needed: u64 =
+        text.split("allow at least ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(execute(&[&x], &remote.memory(2 * needed)).is_ok(), "{text}");
+    session.await_quiet();
+}
+
+fn t4_errors_of_kernels_keep_their_type(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime());
+    let indefinite = (tharsis::tensor::zeros(&[4, 4]).unwrap() - 1.0).unwrap();
+    let factor = indefinite.cholesky().unwrap();
+    let here = execute(&[&factor], &LocalExecutor::sized(1, 1 << 20)).unwrap_err();
+    let there = execute(&[&factor], &remote).unwrap_err();
+    assert_eq!((there.class(), there.cause()), ("LinAlgError", here.cause()));
+    let options = tharsis::Options::default().num_cpus(-1.0);
+    let refused = execute(&[&matrix(4, 4, [2, 2])], &remote.options(options)).unwrap_err();
+    assert_eq!(refused.class(), "ValueError");
+    let tharsis::tensor::GraphError::Engine(failure) = refused.cause() else { panic!("{refused}") };
+    let cause = failure.cause().downcast_ref::<tharsis::Error>().unwrap();
+    assert_eq!(cause.kind(), FailureKind::InvalidArgument);
+    session.await_quiet();
+}
+
+fn t4_no_task_starts_after_the_deadline(mode: Mode) {
+    let session = mode.start(1);
+    let remote = RemoteExecutor::new(session.runtime());
+    let x = default_rng(1).standard_normal(&[1_000_000_000]).unwrap().sum(()).unwrap();
+    let started = Instant::now();
+    let error = execute(&[&x], &remote.until(started + Duration::from_millis(50))).unwrap_err();
+    assert_eq!(error.class(), "Timeout");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    session.await_quiet();
+}
+
+/// Workers that are killed at any time: their tasks run again, and the bits are the same.
+fn t5_killed_workers_change_nothing(mode: Mode) {
+    const MEMORY_BYTES: u64 = 32 << 20;
+    let session = mode.start(2);
+    let options = tharsis::Options::default().max_retries(20);
+    let remote = RemoteExecutor::new(session.runtime()).memory(MEMORY_BYTES).options(options);
+    let x = matrix(600, 600, [60, 600]);
+    let program = [x.matmul(&x.t().unwrap()).unwrap().sin().unwrap().matmul(&x).unwrap()];
+    let (expected, _) = run(&program, &LocalExecutor::sized(2, MEMORY_BYTES));
+    let node = session.report().pid;
+    let is_done = AtomicBool::new(false);
+    let runs = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| kill_workers(node, &is_done));
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut runs: Vec<_> = Vec::new();
+        while runs.iter().all(|(_, metrics): &(_, Metrics)| metrics.retries == 0) && Instant::now() < until {
+            match execute(&[&program[0]], &remote) {
+                Ok((results, metrics)) => runs.push((bits(&results), metrics)),
+                Err(error) => {
+                    is_done.store(true, Ordering::Relaxed);
+                    panic!("{error}");
+                }
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        killer.join().unwrap();
+        runs
+    });
+    assert!(runs.iter().all(|(found, _)| *found == expected));
+    assert!(runs.iter().any(|(_, metrics)| 0 < metrics.retries), "no batch ran twice: {}", runs.len());
+    session.await_quiet();
+}
+
+fn kill_workers(node: u32, is_done: &AtomicBool) {
+    while !is_done.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(40));
+        if let Some(worker) = processes::children(node).first() {
+            processes::signal(*worker, rustix::process::Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Driving a job: submit its batches in order, as many as the memory bound has room for; free what was read last.
+//!
+//! What may exist at a time is counted before it does. A batch in flight counts with what it makes (twice: in the
+//! worker, and in the store), what its tasks need, and the chunks that it is the last to read; chunks that later batches
+//! read count until the last of these is submitted. A batch is submitted only if all of it together stays below the bound;
+//! with nothing in flight there is always room for one, since the bound was computed along the same order.
+
+use super::executor::RemoteExecutor;
+use super::fault::from_engine;
+use super::plans;
+use super::stored::Stored;
+use super::task::{self, Batch, Fate, Given, Report};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tharsis_graph::batch::Batches;
+use tharsis_graph::execute::StageMetrics;
+use tharsis_graph::plan::{ChunkId, TensorId};
+use tharsis_graph::{Error, Job, Limits, Metrics, Outcome, Resident};
+use tharsis_kernels::Chunk;
+use tharsis_remote::{Blob, FailureKind, ObjectRef, Options, cancel, put};
+
+/// Chunks up to this many bytes travel in bundles.
+const BUNDLED_BYTES_MAX: u64 = 64 << 10;
+/// Batches in flight, per thread: enough that no worker waits for the driver.
+const FLIGHTS_PER_THREAD: usize = 32;
+/// Large batches in flight, per thread, that the bound leaves room for where the limit does.
+const LARGE_FLIGHTS_PER_THREAD: u64 = 4;
+
+/// A job that runs.
+pub(super) struct Drive<'a> {
+    executor: &'a RemoteExecutor,
+    job: &'a Job,
+    batches: &'a Batches,
+    plan: ObjectRef<Blob>,
+    objects: HashMap<Key, Held>,
+    flights: VecDeque<Flight>,
+    flights_max: usize,
+    held_bytes: u64,
+    flying_bytes: u64,
+    metrics: Metrics,
+}
+
+/// What an object in the store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// The small chunks of a batch.
+    Bundle(usize),
+    Chunk(ChunkId),
+}
+
+/// An object that batches to come will read.
+struct Held {
+    object: ObjectRef<Given>,
+    /// How often its chunks will be read.
+    reads_left: u32,
+    bytes: u64,
+}
+
+/// A batch that was submitted.
+struct Flight {
+    report: ObjectRef<Given>,
+    tasks: u64,
+    bytes: u64,
+}
+
+impl<'a> Drive<'a> {
+    /// Puts the plan into the store.
+    pub(super) fn new(
+        executor: &'a RemoteExecutor,
+        job: &'a Job,
+        batches: &'a Batches,
+        limits: Limits,
+    ) -> Result<Drive<'a>, Error> {
+        let plan = postcard::to_allocvec(&**job.runnable.plan())
+            .map_err(|error| Error::Internal(format!("a plan cannot be encoded: {error}")))?;
+        let plan = put(&Blob::from(plan)).map_err(from_engine)?;
+        // Workers that are threads of this process need not compile it again.
+        plans::remember(plan.id(), job.runnable.clone());
+        let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
+        let metrics = Metrics {
+            bound_bytes: (batches.live_bytes + room).min(limits.memory_bytes),
+            stages: vec![StageMetrics::default(); job.runnable.plan().stages.len()],
+            ..Metrics::default()
+        };
+        Ok(Drive {
+            executor,
+            job,
+            batches,
+            plan,
+            objects: HashMap::new(),
+            flights: VecDeque::new(),
+            flights_max: FLIGHTS_PER_THREAD * limits.threads,
+            held_bytes: 0,
+            flying_bytes: 0,
+            metrics,
+        })
+    }
+
+    /// Runs all of it.
+    pub(super) fn run(mut self) -> Result<Outcome, Error> {
+        let mut inputs = Vec::new();
+        for batch in 0..self.batches.len() {
+            inputs.clear();
+            self.batches.inputs(&self.job.runnable, batch, &mut inputs);
+            let bytes = self.batches.bytes(&self.job.runnable, batch);
+            let stored = self.batches.resident_bytes(&self.job.runnable, &inputs);
+            while !self.has_room(bytes + stored) {
+                self.land()?;
+            }
+            self.submit(batch, &inputs, bytes)?;
+        }
+        while !self.flights.is_empty() {
+            self.land()?;
+        }
+        let results = self.job.runnable.plan().results.iter().map(|&tensor| self.gather(tensor));
+        let results = results.collect::<Result<_, Error>>()?;
+        Ok(Outcome { results, metrics: std::mem::take(&mut self.metrics) })
+    }
+
+    fn has_room(&self, bytes: u64) -> bool {
+        self.flights.is_empty()
+            || (self.flights.len() < self.flights_max
+                && self.held_bytes + self.flying_bytes + bytes <= self.metrics.bound_bytes)
+    }
+
+    fn submit(&mut self, batch: usize, inputs: &[ChunkId], bytes: u64) -> Result<(), Error> {
+        self.time_left()?;
+        let runnable = &self.job.runnable;
+        let tasks = self.batches.tasks(batch);
+        let arguments = self.arguments(inputs)?;
+        let outputs: Vec<ChunkId> = tasks.iter().flat_map(|&task| runnable.outputs(task)).collect();
+        let fates: Vec<Fate> = outputs.iter().map(|&id| self.fate(id)).collect();
+        let apart = fates.iter().filter(|fate| **fate == Fate::Apart).count();
+        let bundles = usize::from(fates.contains(&Fate::Bundled));
+        let options = self.options(1 + bundles + apart, bytes);
+        let work = Batch::new(tasks, fates.clone());
+        let given = task::call(options, &self.plan, &work, &arguments);
+        let held_before = self.held_bytes;
+        let report = self.enter(batch, &outputs, &fates, given)?;
+        let kept = self.held_bytes - held_before;
+        // What is kept counts as held from now on; what is read last, until the batch has ended.
+        let bytes = bytes - kept + self.release(inputs);
+        self.flying_bytes += bytes;
+        self.flights.push_back(Flight { report, tasks: tasks.len() as u64, bytes });
+        let now = self.held_bytes + self.flying_bytes;
+        self.metrics.peak_bytes = self.metrics.peak_bytes.max(now);
+        Ok(())
+    }
+
+    fn options(&self, returns: usize, bytes: u64) -> Options {
+        let options = self.executor.options.clone().num_returns(returns as u32);
+        // Small tasks say nothing, so that they all are of one kind; others are told apart by powers of two.
+        if bytes < MEMORY_HINT_MIN { options } else { options.memory(bytes.next_power_of_two() / 2) }
+    }
+
+    /// The objects that hold these chunks, each once.
+    fn arguments(&mut self, inputs: &[ChunkId]) -> Result<Vec<ObjectRef<Given>>, Error> {
+        let mut seen = HashSet::new();
+        let mut arguments = Vec::new();
+        for &id in inputs {
+            let key = self.key(id);
+            if seen.insert(key) {
+                arguments.push(self.object(key, id)?);
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn key(&self, id: ChunkId) -> Key {
+        match self.batches.maker(id) {
+            Some(batch) if self.is_small(id) => Key::Bundle(batch),
+            _ => Key::Chunk(id),
+        }
+    }
+
+    fn is_small(&self, id: ChunkId) -> bool {
+        self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max() <= BUNDLED_BYTES_MAX
+    }
+
+    fn fate(&self, id: ChunkId) -> Fate {
+        match self.batches.readers(id) {
+            0 => Fate::Dropped,
+            _ if self.is_small(id) => Fate::Bundled,
+            _ => Fate::Apart,
+        }
+    }
+
+    /// The object under a key; a resident chunk is put when it is first read.
+    fn object(&mut self, key: Key, id: ChunkId) -> Result<ObjectRef<Given>, Error> {
+        if let Some(held) = self.objects.get(&key) {
+            return Ok(held.object.clone());
+        }
+        let chunk = self.resident(id)?;
+        let stored = Stored::new(&chunk)?;
+        let object = put(&Given::Chunks(vec![(id, stored)])).map_err(from_engine)?;
+        let reads_left = self.batches.readers(id);
+        let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
+        self.held_bytes += bytes;
+        self.objects.insert(key, Held { object: object.clone(), reads_left, bytes });
+        Ok(object)
+    }
+
+    /// A chunk that was handed over with the plan.
+    fn resident(&self, id: ChunkId) -> Result<Arc<Chunk>, Error> {
+        let tensors = &self.job.runnable.plan().resident;
+        let found = tensors.iter().position(|&tensor| tensor == id.tensor as usize);
+        let chunk = found.and_then(|at| self.job.resident[at].get(id.index as usize));
+        chunk.cloned().ok_or_else(|| Error::Internal(format!("{id:?} is not at hand")))
+    }
+
+    /// Notes the objects that a batch makes; gives its report.
+    fn enter(
+        &mut self,
+        batch: usize,
+        outputs: &[ChunkId],
+        fates: &[Fate],
+        given: Vec<ObjectRef<Given>>,
+    ) -> Result<ObjectRef<Given>, Error> {
+        let missing = || Error::Internal("a call gave fewer objects than it was asked for".to_owned());
+        let mut given = given.into_iter();
+        let report = given.next().ok_or_else(missing)?;
+        if fates.contains(&Fate::Bundled) {
+            let object = given.next().ok_or_else(missing)?;
+            self.objects.insert(Key::Bundle(batch), Held { object, reads_left: 0, bytes: 0 });
+        }
+        for (&id, fate) in outputs.iter().zip(fates) {
+            let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
+            let reads = self.batches.readers(id);
+            match fate {
+                Fate::Dropped => continue,
+                Fate::Bundled => {
+                    if let Some(held) = self.objects.get_mut(&Key::Bundle(batch)) {
+                        held.reads_left += reads;
+                        held.bytes += bytes;
+                    }
+                }
+                Fate::Apart => {
+                    let object = given.next().ok_or_else(missing)?;
+                    self.objects.insert(Key::Chunk(id), Held { object, reads_left: reads, bytes });
+                }
+            }
+            self.held_bytes += bytes;
+        }
+        Ok(report)
+    }
+
+    /// Counts one read of each chunk, lets go of objects that were read last, and says how many bytes these have.
+    fn release(&mut self, inputs: &[ChunkId]) -> u64 {
+        let mut released = 0;
+        for &id in inputs {
+            let key = self.key(id);
+            let Entry::Occupied(mut entry) = self.objects.entry(key) else { continue };
+            entry.get_mut().reads_left -= 1;
+            if entry.get().reads_left == 0 {
+                released += entry.remove().bytes;
+            }
+        }
+        self.held_bytes -= released;
+        released
+    }
+
+    /// Waits for the batch that was submitted first.
+    fn land(&mut self) -> Result<(), Error> {
+        let left = self.time_left()?;
+        let Some(flight) = self.flights.front() else { return Ok(()) };
+        let Given::Report(report) = read(&flight.report, left)? else {
+            return Err(Error::Internal("a batch gave no report".to_owned()));
+        };
+        if let Some(flight) = self.flights.pop_front() {
+            self.flying_bytes -= flight.bytes;
+            self.note(flight.tasks, &report);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, tasks: u64, report: &Report) {
+        self.metrics.tasks += tasks;
+        self.metrics.retries += u64::from(report.attempt);
+        self.job.progress.add(tasks);
+        for stage in &report.stages {
+            let Some(metrics) = self.metrics.stages.get_mut(stage.stage as usize) else { continue };
+            metrics.tasks += u64::from(stage.tasks);
+            metrics.busy += Duration::from_nanos(stage.busy_ns);
+            metrics.slowest = metrics.slowest.max(Duration::from_nanos(stage.slowest_ns));
+        }
+    }
+
+    /// The time until the deadline, if there is one.
+    fn time_left(&self) -> Result<Option<Duration>, Error> {
+        let Some(deadline) = self.executor.deadline else { return Ok(None) };
+        match deadline.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => Ok(Some(left)),
+            _ => Err(Error::Timeout),
+        }
+    }
+
+    /// The chunks of a result, mapped where they lie.
+    fn gather(&self, tensor: TensorId) -> Result<Resident, Error> {
+        let spec = &self.job.runnable.plan().tensors[tensor];
+        let mut bundles: HashMap<Key, HashMap<ChunkId, Arc<Chunk>>> = HashMap::new();
+        let mut chunks = Vec::with_capacity(spec.tiling.count());
+        for index in 0..spec.tiling.count() {
+            let id = ChunkId { tensor: tensor as u32, index: index as u32 };
+            if self.batches.maker(id).is_none() {
+                chunks.push(self.resident(id)?);
+                continue;
+            }
+            let bundle = match bundles.entry(self.key(id)) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let bundle = self.fetch(*entry.key())?;
+                    entry.insert(bundle)
+                }
+            };
+            let chunk = bundle.get(&id).cloned();
+            chunks.push(chunk.ok_or_else(|| Error::Internal(format!("{id:?} of a result was not made")))?);
+        }
+        Ok(Resident { dtype: spec.dtype, tiling: spec.tiling.clone(), chunks: Arc::new(chunks) })
+    }
+
+    /// Maps an object of the store.
+    fn fetch(&self, key: Key) -> Result<HashMap<ChunkId, Arc<Chunk>>, Error> {
+        let held = self.objects.get(&key).ok_or_else(|| Error::Internal(format!("{key:?} was let go")))?;
+        let Given::Chunks(bundle) = read(&held.object, self.time_left()?)? else {
+            return Err(Error::Internal("a report was given for a result".to_owned()));
+        };
+        bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()
+    }
+}
+
+/// Waits for a value until the time is over.
+fn read(object: &ObjectRef<Given>, left: Option<Duration>) -> Result<Given, Error> {
+    let given = match left {
+        None => object.get(),
+        Some(left) => object.get_timeout(left),
+    };
+    given.map_err(|error| match error.kind() {
+        FailureKind::GetTimeout => Error::Timeout,
+        _ => from_engine(error),
+    })
+}
+
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        plans::forget(self.plan.id());
+        for flight in &self.flights {
+            // Left only by a failure; what cannot be stopped ends by itself and is freed.
+            let _ignored = cancel(&flight.report, false, false);
+        }
+    }
+}
+
+/// Tasks that need less say nothing of memory.
+const MEMORY_HINT_MIN: u64 = 16 << 20;

@@ -1,0 +1,157 @@
+//! The executor whose tasks are remote calls.
+
+use super::drive::Drive;
+use crate::runtime::Runtime;
+use std::sync::Arc;
+use std::time::Instant;
+use tharsis_graph::batch::{BatchLimits, Batches};
+use tharsis_graph::{Error, Executor, Job, Limits, Outcome};
+use tharsis_protos::handshake::Report;
+use tharsis_remote::{Client, Options, Result, current};
+
+/// Runs plans as remote tasks: on the threads of an embedded runtime, on worker processes, on the nodes of a cluster.
+///
+/// A plan is put into the store once. Its tasks are submitted in the order of the plan, small ones in batches, and
+/// their chunks stay in the store; a chunk is freed when the last task that reads it has ended. Never more is submitted
+/// than the memory bound has room for.
+///
+/// # Memory
+/// Chunks and registers never take more than the bound that [`explain`](super::explain) tells, which is never above
+/// [`RemoteExecutor::memory`].
+///
+/// # Distributed
+/// A task runs where the engine places it: near the driver while there is room, then on the least used node, or
+/// where its chunks lie. Results are fetched to the driver's node.
+#[derive(Clone)]
+pub struct RemoteExecutor {
+    pub(super) client: Client,
+    report: Arc<dyn Fn() -> Result<Report> + Send + Sync>,
+    memory_bytes: Option<u64>,
+    pub(super) batch_tasks: usize,
+    pub(super) deadline: Option<Instant>,
+    pub(super) options: Options,
+}
+
+impl RemoteExecutor {
+    /// An executor on a runtime, with all its CPUs and half of its node's store.
+    #[must_use]
+    pub fn new(runtime: &Runtime) -> RemoteExecutor {
+        RemoteExecutor {
+            client: runtime.client().clone(),
+            report: runtime.reporter(),
+            memory_bytes: None,
+            batch_tasks: BATCH_TASKS_MAX,
+            deadline: None,
+            options: Options::default(),
+        }
+    }
+
+    /// Bytes that chunks and registers may take, all workers together.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> RemoteExecutor {
+        self.memory_bytes = Some(bytes.max(1));
+        self
+    }
+
+    /// Starts no task after this time; what has not ended then fails with `Timeout`.
+    #[must_use]
+    pub fn until(mut self, deadline: Instant) -> RemoteExecutor {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Options of each remote call: its CPUs, retries, place. The number of its results is not to be set.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> RemoteExecutor {
+        self.options = options;
+        self
+    }
+
+    /// Puts at most so many tasks into one remote call; 1 makes each task a call.
+    #[must_use]
+    pub fn batch_tasks(mut self, count: usize) -> RemoteExecutor {
+        self.batch_tasks = count.clamp(1, BATCH_TASKS_MAX);
+        self
+    }
+
+    /// The tasks of a job in batches, within the limits of this executor.
+    fn batches(&self, job: &Job, limits: Limits) -> std::result::Result<Batches, Error> {
+        let cost: f64 =
+            job.schedule.order.iter().map(|task| job.runnable.task_cost(task.stage as usize)).sum();
+        let share = cost / (BATCHES_PER_THREAD * limits.threads) as f64;
+        let limits_of = |tasks| BatchLimits { cost: share.min(BATCH_COST), tasks, bytes: BATCH_BYTES_MAX };
+        let batches = Batches::new(&job.runnable, &job.schedule, limits_of(self.batch_tasks))?;
+        let needed_bytes = batches.live_bytes + batches.largest_bytes;
+        if needed_bytes <= limits.memory_bytes {
+            return Ok(batches);
+        }
+        // Single tasks need the least.
+        let batches = Batches::new(&job.runnable, &job.schedule, limits_of(1))?;
+        let needed_bytes = batches.live_bytes + batches.largest_bytes;
+        match needed_bytes <= limits.memory_bytes {
+            true => Ok(batches),
+            false => Err(Error::Memory { needed_bytes, limit_bytes: limits.memory_bytes }),
+        }
+    }
+}
+
+impl Executor for RemoteExecutor {
+    fn limits(&self) -> Limits {
+        // A node that does not answer fails the first call with its own words.
+        let report = (self.report)().unwrap_or_default();
+        let cpus: f64 = report.nodes.iter().map(|node| cpus_of(&node.total)).sum();
+        let store_bytes = report.store.capacity_bytes / STORE_SHARE;
+        Limits {
+            threads: (cpus as usize).max(1),
+            memory_bytes: self.memory_bytes.unwrap_or(store_bytes).max(1),
+            shrink: 1,
+        }
+    }
+
+    fn execute(&self, job: Job) -> std::result::Result<Outcome, Error> {
+        let _binding = current::bind(self.client.clone());
+        let started = Instant::now();
+        let limits = self.limits();
+        let batches = self.batches(&job, limits)?;
+        let mut outcome = Drive::new(self, &job, &batches, limits)?.run()?;
+        outcome.metrics.elapsed = started.elapsed();
+        Ok(outcome)
+    }
+}
+
+impl std::fmt::Debug for RemoteExecutor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RemoteExecutor({:?})", self.client)
+    }
+}
+
+/// The CPUs in a node's resources as a report prints them: `2 CPU, 512 MiB memory`.
+fn cpus_of(total: &str) -> f64 {
+    let amount = |part: &str| part.trim().strip_suffix(" CPU").and_then(|amount| amount.parse().ok());
+    total.split(',').find_map(amount).unwrap_or(0.0)
+}
+
+/// Chunks may take this part of the store; regions that clients write ahead, and copies on their way, take of the rest.
+const STORE_SHARE: u64 = 2;
+/// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what handing it out
+/// takes.
+const BATCH_COST: f64 = 1e6;
+/// Enough batches per thread to even out their ends.
+const BATCHES_PER_THREAD: usize = 8;
+const BATCH_TASKS_MAX: usize = 256;
+const BATCH_BYTES_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_remote::Resources;
+
+    #[test]
+    fn cpus_are_found_in_what_nodes_report() {
+        for cpus in [0.5, 2.0, 96.0] {
+            let resources = Resources { memory: 5 << 30, ..Resources::cpus(cpus).unwrap() };
+            assert_eq!(cpus_of(&resources.to_string()), cpus);
+        }
+        assert_eq!(cpus_of("nothing"), 0.0);
+    }
+}

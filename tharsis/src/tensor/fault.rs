@@ -1,0 +1,80 @@
+//! Errors between the two halves: what a task refuses travels as a [`Fault`], what the engine reports becomes an
+//! [`EngineFailure`] that keeps the engine's own error.
+
+use serde::{Deserialize, Serialize};
+use tharsis_graph::{EngineFailure, Error};
+use tharsis_kernels::KernelError;
+use tharsis_remote::FailureKind;
+
+/// Why a task gave up, as it travels. What can only be a defect keeps its text alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Value(String),
+    #[error("{0}")]
+    Singular(String),
+    #[error("{needed_bytes} bytes could not be allocated")]
+    NoMemory { needed_bytes: usize },
+    #[error("{what} is corrupt: {reason}")]
+    Corrupt { what: String, reason: String },
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        match error {
+            Error::Kernel(kernel) => kernel.into(),
+            Error::Value(text) => Fault::Value(text),
+            Error::Corrupt { what, reason } => Fault::Corrupt { what, reason },
+            other => Fault::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<KernelError> for Fault {
+    fn from(error: KernelError) -> Fault {
+        match error {
+            KernelError::Value(text) => Fault::Value(text),
+            KernelError::Singular(text) => Fault::Singular(text),
+            KernelError::NoMemory { needed_bytes } => Fault::NoMemory { needed_bytes },
+            other => Fault::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::Value(text) => Error::Kernel(KernelError::Value(text)),
+            Fault::Singular(text) => Error::Kernel(KernelError::Singular(text)),
+            Fault::NoMemory { needed_bytes } => Error::Kernel(KernelError::NoMemory { needed_bytes }),
+            Fault::Corrupt { what, reason } => Error::Corrupt { what, reason },
+            Fault::Internal(text) => Error::Internal(text),
+        }
+    }
+}
+
+/// The graph's error for one of the engine: what a task refused if it was that, else the engine's failure.
+pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
+    match error.downcast::<Fault>() {
+        Some(fault) => fault.into(),
+        None => Error::Engine(EngineFailure::new(class_of(error.failure().root().kind), error)),
+    }
+}
+
+/// The exception that a NumPy user would know a failure as.
+fn class_of(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::ObjectTooLarge | FailureKind::OutOfMemory | FailureKind::StoreFull => "MemoryError",
+        FailureKind::GetTimeout | FailureKind::TimedOut => "Timeout",
+        FailureKind::InvalidArgument => "ValueError",
+        FailureKind::DataCorrupt => "DataCorrupt",
+        FailureKind::Internal => "Internal",
+        FailureKind::NodeDied
+        | FailureKind::ObjectLost
+        | FailureKind::Panicked
+        | FailureKind::WorkerCrashed => "Crash",
+        _ => "RuntimeError",
+    }
+}

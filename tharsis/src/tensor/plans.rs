@@ -1,0 +1,42 @@
+//! The plans that this process has compiled, by the objects that hold them.
+
+use super::fault::Fault;
+use std::sync::{Arc, Mutex, PoisonError};
+use tharsis_graph::{Plan, Runnable};
+use tharsis_remote::{Blob, RefId};
+
+/// The plans used last, the latest at the end. A worker serves one or two programs at a time.
+static KNOWN: Mutex<Vec<(RefId, Arc<Runnable>)>> = Mutex::new(Vec::new());
+const KNOWN_MAX: usize = 8;
+
+/// The compiled plan of an object; its bytes are looked at only the first time.
+pub(super) fn find_or_compile(object: RefId, bytes: &Blob) -> Result<Arc<Runnable>, Fault> {
+    if let Some(known) = find(object) {
+        return Ok(known);
+    }
+    let plan: Plan = postcard::from_bytes(bytes)
+        .map_err(|error| Fault::Corrupt { what: "a plan".to_owned(), reason: error.to_string() })?;
+    let runnable = Arc::new(Runnable::new(Arc::new(plan))?);
+    remember(object, runnable.clone());
+    Ok(runnable)
+}
+
+/// Keeps a compiled plan.
+pub(super) fn remember(object: RefId, runnable: Arc<Runnable>) {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|(of, _)| *of != object);
+    if known.len() == KNOWN_MAX {
+        known.remove(0);
+    }
+    known.push((object, runnable));
+}
+
+/// Lets go of a compiled plan that nobody will ask for again.
+pub(super) fn forget(object: RefId) {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _)| *of != object);
+}
+
+fn find(object: RefId) -> Option<Arc<Runnable>> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.iter().rev().find(|(of, _)| *of == object).map(|(_, runnable)| runnable.clone())
+}

@@ -1,0 +1,222 @@
+//! What a worker runs: a batch of tasks of a plan, on chunks out of the store.
+
+use super::fault::Fault;
+use super::plans;
+use super::stored::{Bundle, Stored};
+use crate::remote;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Instant;
+use tharsis_graph::Runnable;
+use tharsis_graph::plan::{ChunkId, TaskId};
+use tharsis_kernels::{Chunk, Scratch};
+use tharsis_remote::generated::{Call, Remote};
+use tharsis_remote::{Blob, ObjectRef, Options, RefId, Returns, Values, context};
+
+/// The part of a plan that one call does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Batch {
+    /// Runs of neighbouring tasks: the first of each, and how many.
+    pub(super) runs: Vec<(TaskId, u32)>,
+    /// What becomes of each chunk that the tasks make, in their order.
+    pub(super) fates: Vec<Fate>,
+}
+
+/// What becomes of a chunk that a batch makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Fate {
+    /// No other batch reads it.
+    Dropped,
+    /// It is small and travels with others.
+    Bundled,
+    /// It is an object of its own.
+    Apart,
+}
+
+/// What a call gives: first the report, then the bundle if there is one, then the chunks apart.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Given {
+    Chunks(Bundle),
+    Report(Report),
+}
+
+/// What a batch took.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// Which attempt this was; the first is 0.
+    pub(super) attempt: u32,
+    pub(super) stages: Vec<StageReport>,
+}
+
+/// What the tasks of one stage took.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct StageReport {
+    pub(super) stage: u32,
+    pub(super) tasks: u32,
+    pub(super) busy_ns: u64,
+    pub(super) slowest_ns: u64,
+}
+
+impl Batch {
+    /// The batch of these tasks.
+    pub(super) fn new(tasks: &[TaskId], fates: Vec<Fate>) -> Batch {
+        let mut runs: Vec<(TaskId, u32)> = Vec::new();
+        for &task in tasks {
+            match runs.last_mut() {
+                Some((first, count)) if first.stage == task.stage && first.index + *count == task.index => {
+                    *count += 1;
+                }
+                _ => runs.push((task, 1)),
+            }
+        }
+        Batch { runs, fates }
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
+        let of_run = |&(first, count): &(TaskId, u32)| {
+            (0..count).map(move |i| TaskId { stage: first.stage, index: first.index.saturating_add(i) })
+        };
+        self.runs.iter().flat_map(of_run)
+    }
+}
+
+impl Report {
+    fn add(&mut self, stage: u32, busy_ns: u64) {
+        match self.stages.last_mut() {
+            Some(last) if last.stage == stage => {
+                last.tasks += 1;
+                last.busy_ns += busy_ns;
+                last.slowest_ns = last.slowest_ns.max(busy_ns);
+            }
+            _ => self.stages.push(StageReport { stage, tasks: 1, busy_ns, slowest_ns: busy_ns }),
+        }
+    }
+}
+
+thread_local! {
+    /// Registers of programs, kept from batch to batch.
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
+}
+
+/// Submits a batch with these options, which say how many objects it gives.
+pub(super) fn call(
+    options: Options,
+    plan: &ObjectRef<Blob>,
+    batch: &Batch,
+    inputs: &[ObjectRef<Given>],
+) -> Vec<ObjectRef<Given>> {
+    let call = Call {
+        definition: <run_batch as Remote>::DEFINITION,
+        options: Some(options),
+        site: Location::caller(),
+        arguments: &mut |arguments| {
+            arguments.push::<RefId, _>(0, plan.id())?;
+            arguments.push::<Blob, _>(1, plan)?;
+            arguments.push::<Batch, _>(2, batch.clone())?;
+            arguments.push::<Values<Given>, _>(3, inputs)
+        },
+    };
+    call.many()
+}
+
+/// Runs a batch. `object` names what `plan` is the value of.
+#[remote]
+pub(super) fn run_batch(
+    object: RefId,
+    plan: Blob,
+    batch: Batch,
+    inputs: Values<Given>,
+) -> Result<Returns<Given>, Fault> {
+    let runnable = plans::find_or_compile(object, &plan)?;
+    let mut scratch = SCRATCH.take();
+    let made = Made::of(inputs).and_then(|made| made.run(&runnable, &batch, &mut scratch));
+    SCRATCH.set(scratch);
+    made
+}
+
+/// The chunks that a batch has read or made.
+struct Made {
+    chunks: HashMap<ChunkId, Arc<Chunk>>,
+    bundle: Bundle,
+    apart: Vec<Given>,
+    report: Report,
+}
+
+impl Made {
+    fn of(inputs: Values<Given>) -> Result<Made, Fault> {
+        let mut chunks = HashMap::new();
+        for input in inputs {
+            let Given::Chunks(bundle) = input else {
+                return Err(Fault::Internal("a report was given for a chunk".to_owned()));
+            };
+            for (id, stored) in bundle {
+                chunks.insert(id, Arc::new(stored.into_chunk()?));
+            }
+        }
+        let attempt = context().map_or(0, |context| context.attempt());
+        let report = Report { attempt, stages: Vec::new() };
+        Ok(Made { chunks, bundle: Vec::new(), apart: Vec::new(), report })
+    }
+
+    fn run(
+        mut self,
+        runnable: &Runnable,
+        batch: &Batch,
+        scratch: &mut Scratch,
+    ) -> Result<Returns<Given>, Fault> {
+        let mut fates = batch.fates.iter().copied();
+        let mut ids = Vec::new();
+        for task in batch.tasks() {
+            ids.clear();
+            runnable.inputs(task, &mut ids);
+            let inputs =
+                ids.iter().map(|id| Ok((*id, self.find(*id)?))).collect::<Result<Vec<_>, Fault>>()?;
+            let started = Instant::now();
+            let made = runnable.run(task, &inputs, scratch)?;
+            self.report.add(task.stage, started.elapsed().as_nanos() as u64);
+            for (id, chunk) in runnable.outputs(task).zip(made) {
+                let fate =
+                    fates.next().ok_or_else(|| Fault::Internal("a chunk without a fate".to_owned()))?;
+                self.keep(id, chunk, fate)?;
+            }
+        }
+        let mut given = vec![Given::Report(self.report)];
+        if !self.bundle.is_empty() {
+            given.push(Given::Chunks(self.bundle));
+        }
+        given.append(&mut self.apart);
+        Ok(Returns(given))
+    }
+
+    fn find(&self, id: ChunkId) -> Result<Arc<Chunk>, Fault> {
+        let found = self.chunks.get(&id).cloned();
+        found.ok_or_else(|| Fault::Internal(format!("{id:?} was not given")))
+    }
+
+    fn keep(&mut self, id: ChunkId, chunk: Chunk, fate: Fate) -> Result<(), Fault> {
+        match fate {
+            Fate::Dropped => {}
+            Fate::Bundled => self.bundle.push((id, Stored::new(&chunk)?)),
+            Fate::Apart => self.apart.push(Given::Chunks(vec![(id, Stored::new(&chunk)?)])),
+        }
+        self.chunks.insert(id, Arc::new(chunk));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_travel_as_one_run() {
+        let task = |stage, index| TaskId { stage, index };
+        let tasks = [task(0, 3), task(0, 4), task(0, 5), task(1, 6), task(0, 7), task(0, 9)];
+        let batch = Batch::new(&tasks, Vec::new());
+        assert_eq!(batch.runs.len(), 4);
+        assert_eq!(batch.tasks().collect::<Vec<_>>(), tasks);
+    }
+}
