@@ -1,5 +1,7 @@
 //! Factorizations multiply back to what they came from.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{LocalExecutor, Tensor, execute, eye};
 

@@ -1,5 +1,7 @@
 //! Products of a matrix with itself, which are computed in a way of their own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use tharsis_numeric::random::default_rng;
 
 #[test]

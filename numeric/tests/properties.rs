@@ -1,5 +1,7 @@
 //! Properties of results: independent of threads to the bit, of chunks where promised, and within the memory bound.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use proptest::prelude::*;
 use tharsis_graph::Executor;
 use tharsis_numeric::index::slice;

@@ -1,0 +1,76 @@
+//! Batches: every task once, none before what it reads, and none that wait for each other in a row.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use tharsis_graph::batch::{BatchLimits, Batches};
+use tharsis_graph::lower::Limits;
+use tharsis_graph::{Job, plan};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{Chunks, Tensor};
+
+fn job(tensor: &Tensor) -> Job {
+    plan(&[tensor.node().clone()], Limits { threads: 2, memory_bytes: 1 << 30, shrink: 1 }).unwrap()
+}
+
+fn batches(job: &Job, tasks: usize) -> Batches {
+    let limits = BatchLimits { cost: f64::INFINITY, tasks, bytes: u64::MAX };
+    Batches::new(&job.runnable, &job.schedule, limits).unwrap()
+}
+
+fn inputs(job: &Job, batches: &Batches, batch: usize) -> Vec<usize> {
+    let mut chunks = Vec::new();
+    batches.inputs(&job.runnable, batch, &mut chunks);
+    chunks.into_iter().filter_map(|chunk| batches.maker(chunk)).collect()
+}
+
+fn programs() -> Vec<Tensor> {
+    let x = default_rng(1).random(&[64, 60]).unwrap().rechunk(Chunks::PerAxis(vec![3, 7])).unwrap();
+    let row_means = x.mean(1).unwrap().expand_dims(1).unwrap();
+    vec![
+        x.sum(()).unwrap(),
+        (&x - &row_means).unwrap().std(()).unwrap(),
+        x.matmul(&x.t().unwrap()).unwrap().cumsum(0).unwrap(),
+    ]
+}
+
+#[test]
+fn every_task_is_in_one_batch_after_those_it_reads_from() {
+    for program in programs() {
+        let job = job(&program);
+        for tasks in [1, 5, 1000] {
+            let batches = batches(&job, tasks);
+            let all: Vec<_> = (0..batches.len()).flat_map(|batch| batches.tasks(batch)).collect();
+            let distinct: HashSet<_> = all.iter().collect();
+            assert_eq!((all.len(), distinct.len()), (job.schedule.order.len(), job.schedule.order.len()));
+            for batch in 0..batches.len() {
+                assert!(inputs(&job, &batches, batch).iter().all(|&maker| maker < batch));
+            }
+        }
+    }
+}
+
+#[test]
+fn single_tasks_keep_the_order_of_the_schedule() {
+    for program in programs() {
+        let job = job(&program);
+        let batches = batches(&job, 1);
+        let order: Vec<_> = (0..batches.len()).flat_map(|batch| batches.tasks(batch).to_vec()).collect();
+        assert_eq!(order, job.schedule.order);
+    }
+}
+
+#[test]
+fn the_batches_of_a_sum_do_not_wait_for_one_another() {
+    let x = default_rng(1).random(&[10_000]).unwrap().rechunk(Chunks::Each(2)).unwrap();
+    let y = default_rng(2).random(&[10_000]).unwrap().rechunk(Chunks::Each(2)).unwrap();
+    let job = job(&(&x + &y).unwrap().sum(()).unwrap());
+    let batches = batches(&job, 50);
+    let mut depths: Vec<usize> = Vec::new();
+    for batch in 0..batches.len() {
+        let below = inputs(&job, &batches, batch).into_iter().map(|maker| depths[maker] + 1);
+        depths.push(below.max().unwrap_or(0));
+    }
+    let deepest = depths.iter().max().unwrap();
+    assert!(100 < batches.len() && *deepest < 8, "{} batches, {deepest} in a row", batches.len());
+}

@@ -1,0 +1,80 @@
+//! Tensors on several nodes: the same source, the same bits, whatever node a chunk is on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tharsis::tensor::random::default_rng;
+use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute};
+use tharsis::{LocalCluster, LocalNode, Options, Resources};
+use tharsis_cluster_tests::{Scenario, driver, run};
+
+const STORE_BYTES: u64 = 256 << 20;
+const MEMORY_BYTES: u64 = 64 << 20;
+/// Long enough for a busy machine, short enough to wait for in a test.
+const LEASE_TTL: Duration = Duration::from_secs(3);
+
+const ALL: &[Scenario] = &[
+    (
+        "results_of_two_nodes_are_those_of_threads_to_the_bit",
+        results_of_two_nodes_are_those_of_threads_to_the_bit,
+    ),
+    ("all_cpus_of_the_cluster_are_counted", all_cpus_of_the_cluster_are_counted),
+];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    run(ALL)
+}
+
+fn two_nodes() -> LocalCluster {
+    let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL);
+    for _ in 0..2 {
+        let resources = Resources::cpus(1.0).unwrap();
+        cluster.add(LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES }).unwrap();
+    }
+    cluster
+}
+
+fn bits(tensor: &Tensor, executor: &dyn Executor) -> Vec<u64> {
+    let (results, metrics) = execute(&[tensor], executor).unwrap();
+    assert!(metrics.peak_bytes <= metrics.bound_bytes, "{metrics:?}");
+    let chunk = results[0].to_chunk(&LocalExecutor::sized(1, 1 << 30)).unwrap();
+    chunk.to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+/// Tasks are spread, so that chunks have to travel whatever the load is.
+fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
+    let cluster = two_nodes();
+    let runtime = driver(&cluster, 0);
+    let remote = RemoteExecutor::new(&runtime)
+        .memory(MEMORY_BYTES)
+        .options(Options::default().spread())
+        .batch_tasks(3);
+    for chunk in [[50, 400], [130, 170]] {
+        let x = default_rng(5).random(&[400, 400]).unwrap();
+        let x = x.rechunk(Chunks::PerAxis(chunk.to_vec())).unwrap();
+        for program in [
+            x.matmul(&x.t().unwrap()).unwrap().sin().unwrap(),
+            (&x - &x.mean(1).unwrap().expand_dims(1).unwrap()).unwrap().std(0).unwrap(),
+            x.t().unwrap().reshape(&[-1]).unwrap().cumsum(0).unwrap(),
+        ] {
+            let expected = bits(&program, &LocalExecutor::sized(2, MEMORY_BYTES));
+            assert!(expected == bits(&program, &remote), "chunks {chunk:?}");
+        }
+    }
+    for index in 0..2 {
+        let until = Instant::now() + Duration::from_secs(10);
+        while cluster.report(index).unwrap().store.object_count != 0 {
+            assert!(Instant::now() < until, "something is left on node {index}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn all_cpus_of_the_cluster_are_counted() {
+    let cluster = two_nodes();
+    let runtime = driver(&cluster, 1);
+    let limits = RemoteExecutor::new(&runtime).limits();
+    assert_eq!((limits.threads, limits.memory_bytes), (2, STORE_BYTES / 2));
+}
