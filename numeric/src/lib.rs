@@ -20,6 +20,8 @@
 
 #![forbid(unsafe_code)]
 
+mod bar;
+pub mod computation;
 pub mod create;
 pub mod elementwise;
 pub mod error;
@@ -35,6 +37,7 @@ pub mod reduction;
 pub mod run;
 pub mod tensor;
 
+pub use computation::{Computation, Computed};
 pub use create::{
     arange, arange_step, eye, fromfunction, full, linspace, linspace_endpoint, ones, position_along, zeros,
 };

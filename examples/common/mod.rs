@@ -1,0 +1,134 @@
+//! What the tensor examples share: where they run, and how much memory that takes.
+//!
+//! Options: `--size N`, `--workers N` (worker processes instead of threads), `--nodes N` (so many nodes on this machine, a
+//! CPU each), `--address auto` (the node that runs on this machine), `--memory BYTES`, `--explain` (print the plan
+//! before and after).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis::tensor::{Computation, Computed, RemoteExecutor, Tensor};
+use tharsis::{LocalCluster, LocalNode, Resources, Runtime, init};
+
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// What was asked for on the command line.
+pub struct Options {
+    pub size: usize,
+    pub memory_bytes: Option<u64>,
+    pub explain: bool,
+    workers: Option<usize>,
+    nodes: usize,
+    address: Option<String>,
+}
+
+/// Where tensors are computed, for as long as it lives.
+pub struct Place {
+    pub executor: RemoteExecutor,
+    // Dropped first: the driver before the nodes.
+    _runtime: Runtime,
+    _cluster: Option<LocalCluster>,
+}
+
+/// Bytes of the store of each node of `--nodes`.
+const STORE_BYTES: u64 = 1 << 30;
+
+impl Options {
+    pub fn from_args(size: usize) -> Outcome<Options> {
+        let mut options =
+            Options { size, memory_bytes: None, explain: false, workers: None, nodes: 0, address: None };
+        let mut args = std::env::args().skip(1);
+        while let Some(flag) = args.next() {
+            if flag == "--explain" {
+                options.explain = true;
+                continue;
+            }
+            let value = args.next().ok_or_else(|| format!("{flag} needs a value"))?;
+            match flag.as_str() {
+                "--size" => options.size = value.parse::<f64>()? as usize,
+                "--memory" => options.memory_bytes = Some(value.parse::<f64>()? as u64),
+                "--workers" => options.workers = Some(value.parse()?),
+                "--nodes" => options.nodes = value.parse()?,
+                "--address" => options.address = Some(value),
+                _ => return Err(format!("unknown option {flag}").into()),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Starts what was asked for; the rest of an example is the same everywhere.
+    pub fn start(&self) -> Outcome<Place> {
+        let cluster = self.cluster()?;
+        let address = match &cluster {
+            Some(cluster) => cluster.socket(0).map(|socket| socket.display().to_string()),
+            None => self.address.clone(),
+        };
+        let init = match self.workers {
+            Some(count) => init().workers(count),
+            None => init(),
+        };
+        let runtime = match address {
+            Some(address) => init.address(address).start()?,
+            None => init.start()?,
+        };
+        let executor = RemoteExecutor::new(&runtime);
+        let executor = match self.memory_bytes {
+            Some(bytes) => executor.memory(bytes),
+            None => executor,
+        };
+        Ok(Place { executor, _runtime: runtime, _cluster: cluster })
+    }
+
+    fn cluster(&self) -> Outcome<Option<LocalCluster>> {
+        if self.nodes == 0 {
+            return Ok(None);
+        }
+        let mut cluster = LocalCluster::empty();
+        for _ in 0..self.nodes {
+            let resources = Resources::cpus(1.0)?;
+            cluster.add(LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES })?;
+        }
+        Ok(Some(cluster))
+    }
+
+    /// Computes a tensor of one element with a progress bar; prints plan, time and memory beside it.
+    pub fn compute(&self, place: &Place, tensor: &Tensor, label: &str) -> Outcome<f64> {
+        let memory = AtomicU64::new(0);
+        let sample = |_, _| {
+            memory.fetch_max(memory_bytes(), Ordering::Relaxed);
+        };
+        let tensors = [tensor];
+        let computation = Computation::of(&tensors).on(&place.executor).bar(label).watched(sample);
+        let Computed { tensors, metrics, explanation, .. } = computation.run()?;
+        if self.explain {
+            println!("{explanation}\n");
+        }
+        let mib = memory.into_inner() >> 20;
+        println!("seconds       {:.3}", metrics.elapsed.as_secs_f64());
+        println!(
+            "peak memory   {mib} MiB in all processes; chunks at most {} MiB",
+            metrics.bound_bytes >> 20
+        );
+        let value = tensors.first().ok_or("no result")?.item()?;
+        Ok(value.to_f64())
+    }
+}
+
+/// Memory of this process and of all that it started: their own pages, and their shares of those they share.
+fn memory_bytes() -> u64 {
+    let mut family = vec![std::process::id()];
+    let mut at = 0;
+    while let Some(pid) = family.get(at).copied() {
+        at += 1;
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+    }
+    family.into_iter().filter_map(pss_bytes).sum()
+}
+
+fn pss_bytes(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("Pss:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+}

@@ -1,0 +1,177 @@
+//! Computing tensors with someone watching: how far it is while it runs, and what it took afterwards.
+
+use crate::bar::Bar;
+use crate::error::{Blame, Result};
+use crate::run::default_executor;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use tharsis_graph::{Executor, Explanation, Metrics, Progress};
+
+/// A computation that is about to run.
+///
+/// ```
+/// use tharsis_numeric::{Computation, random::default_rng};
+///
+/// let total = default_rng(1).random(&[1000, 1000])?.sum(())?;
+/// let computed = Computation::of(&[&total]).bar("total").run()?;
+/// println!("{}", computed.explanation);
+/// assert!((computed.tensors[0].item()?.to_f64() - 5e5).abs() < 1e4);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+pub struct Computation<'a> {
+    tensors: &'a [&'a Tensor],
+    executor: Option<&'a dyn Executor>,
+    watchers: Vec<Watcher<'a>>,
+}
+
+/// Called now and then with the tasks that have run, and with all there are.
+type Watcher<'a> = Box<dyn FnMut(u64, u64) + Send + 'a>;
+
+/// What came of a computation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Computed {
+    /// The results, in the order asked for; their values are at hand.
+    pub tensors: Vec<Tensor>,
+    /// What it took.
+    pub metrics: Metrics,
+    /// The plan, with what happened when it ran.
+    pub explanation: Explanation,
+}
+
+/// How often watchers are called.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
+
+impl<'a> Computation<'a> {
+    /// Several tensors, which share work.
+    #[must_use]
+    pub fn of(tensors: &'a [&'a Tensor]) -> Computation<'a> {
+        Computation { tensors, executor: None, watchers: Vec::new() }
+    }
+
+    /// On this executor instead of the default one.
+    #[must_use]
+    pub fn on(mut self, executor: &'a dyn Executor) -> Computation<'a> {
+        self.executor = Some(executor);
+        self
+    }
+
+    /// Calls `watch` on a thread of its own, some twenty times a second and at the end, with the tasks that have run and
+    /// with all there are.
+    #[must_use]
+    pub fn watched(mut self, watch: impl FnMut(u64, u64) + Send + 'a) -> Computation<'a> {
+        self.watchers.push(Box::new(watch));
+        self
+    }
+
+    /// Draws a progress bar on standard error if that is a terminal.
+    #[must_use]
+    pub fn bar(self, label: &str) -> Computation<'a> {
+        match Bar::on_terminal(label) {
+            Some(mut bar) => self.watched(move |done, total| bar.draw(done, total)),
+            None => self,
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// As [`execute`](crate::execute).
+    #[track_caller]
+    pub fn run(self) -> Result<Computed> {
+        let default;
+        let executor = match self.executor {
+            Some(executor) => executor,
+            None => {
+                default = default_executor();
+                &*default as &dyn Executor
+            }
+        };
+        let nodes: Vec<_> = self.tensors.iter().map(|tensor| tensor.node().clone()).collect();
+        let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
+        let explanation = Explanation::new(&nodes, &job);
+        let (progress, total) = (job.progress.clone(), explanation.tasks);
+        let outcome = watch(self.watchers, progress, total, || executor.execute(job)).blame()?;
+        let explanation = explanation.with_metrics(&outcome.metrics);
+        let tensors = outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[]));
+        Ok(Computed { tensors: tensors.collect::<Result<_>>()?, metrics: outcome.metrics, explanation })
+    }
+}
+
+impl std::fmt::Debug for Computation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Computation({:?}, {} watchers)", self.tensors, self.watchers.len())
+    }
+}
+
+/// Runs `f` while the watchers are told how far it is.
+fn watch<T>(mut watchers: Vec<Watcher<'_>>, progress: Progress, total: u64, f: impl FnOnce() -> T) -> T {
+    if watchers.is_empty() {
+        return f();
+    }
+    let (end, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let is_over = ended.recv_timeout(WATCH_EVERY) != Err(RecvTimeoutError::Timeout);
+                watchers.iter_mut().for_each(|watch| watch(progress.done(), total));
+                if is_over {
+                    return;
+                }
+            }
+        });
+        // Dropped by a panic as well, so that the watching ends.
+        let _end = end;
+        f()
+    })
+}
+
+impl Tensor {
+    /// This tensor with its values at hand: what is built on it does not compute it again. The same as
+    /// [`Tensor::execute`].
+    ///
+    /// # Errors
+    /// As [`execute`](crate::execute).
+    #[track_caller]
+    pub fn persist(&self) -> Result<Tensor> {
+        self.execute()
+    }
+
+    /// What computing this tensor on the default executor would do. Nothing runs.
+    ///
+    /// # Errors
+    /// `MemoryError` if no plan fits.
+    #[track_caller]
+    pub fn explain(&self) -> Result<Explanation> {
+        let executor: Arc<dyn Executor> = default_executor();
+        crate::run::explain(&[self], &*executor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::default_rng;
+    use crate::{Chunks, LocalExecutor};
+    use std::sync::Mutex;
+
+    #[test]
+    fn watchers_see_the_end_and_the_explanation_tells_what_happened() {
+        let x = default_rng(1).random(&[100, 100]).unwrap().rechunk(Chunks::Each(10)).unwrap();
+        let total = x.sum(()).unwrap();
+        let seen = Mutex::new(Vec::new());
+        let executor = LocalExecutor::sized(2, 1 << 30);
+        let computed = Computation::of(&[&total])
+            .on(&executor)
+            .watched(|done, total| seen.lock().unwrap().push((done, total)))
+            .run()
+            .unwrap();
+        let tasks = computed.explanation.tasks;
+        assert_eq!(seen.into_inner().unwrap().last(), Some(&(tasks, tasks)));
+        assert_eq!(computed.metrics.tasks, tasks);
+        assert!(computed.explanation.elapsed_seconds.is_some());
+        assert!(computed.explanation.stages.iter().all(|stage| stage.busy_seconds.is_some()));
+    }
+}
