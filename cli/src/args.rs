@@ -1,5 +1,6 @@
 //! What can be typed. The settings among it are made from their table, `settings/key.rs`.
 
+use crate::bench::Place;
 use crate::settings::flags::FlagsOf;
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -31,6 +32,12 @@ pub enum Command {
         /// A tenth of the work.
         #[arg(long)]
         quick: bool,
+        /// What runs the tasks of a bench over tensors.
+        #[arg(long, value_enum, default_value_t)]
+        on: Place,
+        /// With axpb: keep the result instead of its sum.
+        #[arg(long)]
+        store: bool,
         /// How much work a bench over tensors does: points, elements, chunks, or rows.
         #[arg(long, value_name = "COUNT")]
         size: Option<usize>,

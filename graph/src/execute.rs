@@ -83,6 +83,14 @@ pub trait Executor: Send + Sync {
     /// What plans for this executor may use.
     fn limits(&self) -> Limits;
 
+    /// Bytes of chunks and registers that running this job never exceeds.
+    ///
+    /// # Errors
+    /// `Memory` if the limits do not do for it.
+    fn bound_bytes(&self, job: &Job) -> Result<u64, Error> {
+        Ok(job.schedule.bound_bytes)
+    }
+
     /// Runs all tasks of a job and hands back the chunks of its results.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ impl<'a> Computation<'a> {
         };
         let nodes: Vec<_> = self.tensors.iter().map(|tensor| tensor.node().clone()).collect();
         let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
-        let explanation = Explanation::new(&nodes, &job);
+        let explanation = Explanation::new(&nodes, &job, executor).blame()?;
         let (progress, total) = (job.progress.clone(), explanation.tasks);
         let outcome = watch(self.watchers, progress, total, || executor.execute(job)).blame()?;
         let explanation = explanation.with_metrics(&outcome.metrics);

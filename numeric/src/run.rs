@@ -63,7 +63,7 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
 pub fn explain(tensors: &[&Tensor], executor: &dyn Executor) -> Result<Explanation> {
     let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
     let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
-    Ok(Explanation::new(&nodes, &job))
+    Explanation::new(&nodes, &job, executor).blame()
 }
 
 impl Tensor {

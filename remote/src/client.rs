@@ -186,9 +186,7 @@ impl Client {
         Arc::downgrade(&self.0)
     }
 
-    /// Whether both are the same connection.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

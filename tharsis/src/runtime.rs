@@ -13,7 +13,7 @@ pub(crate) struct Started {
     /// The node's socket, if it is another process.
     pub(crate) socket: Option<std::path::PathBuf>,
     /// Asks the node how it is.
-    pub(crate) report: Reporter,
+    pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
     /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is closed.
     pub(crate) stop: Box<dyn FnOnce() + Send>,
 }
@@ -41,7 +41,7 @@ impl Runtime {
         let runtime = Self {
             client: started.client,
             socket: started.socket,
-            report: started.report,
+            report: Arc::from(started.report),
             stop: Some(started.stop),
         };
         #[cfg(feature = "tensor")]

@@ -24,7 +24,7 @@ fn start_embedded(init: &Init) -> Result<Started> {
     let (client, node) = embedded::start(options(init)?)?;
     let node = Arc::new(node);
     let asked = Arc::clone(&node);
-    let report = Arc::new(move || Ok(asked.report()?));
+    let report = Box::new(move || Ok(asked.report()?));
     Ok(Started { client, socket: None, report, stop: Box::new(move || node.stop()) })
 }
 
@@ -46,7 +46,7 @@ fn start_at(init: &Init, address: &str) -> Result<Started> {
 /// A runtime whose node is another process.
 fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send>) -> Started {
     let asked = socket.clone();
-    let report = Arc::new(move || observe::ask(&asked, Question::Status));
+    let report = Box::new(move || observe::ask(&asked, Question::Status));
     Started { client, socket: Some(socket), report, stop }
 }
 

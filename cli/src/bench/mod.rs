@@ -6,6 +6,7 @@
 mod floors;
 mod memory;
 mod objects;
+mod places;
 mod statistics;
 mod system;
 mod tasks;
@@ -13,6 +14,7 @@ mod tensor_floors;
 mod tensors;
 
 pub use floors::serve as serve_floor;
+pub use places::Place;
 pub use system::first_result;
 
 use crate::refusal::Refusal;
@@ -27,6 +29,8 @@ pub struct Options {
     pub embedded: bool,
     /// A tenth of the work, for a quick look.
     pub quick: bool,
+    /// What runs the tasks of tensors.
+    pub on: Place,
     /// The size of a bench that has one.
     pub size: usize,
 }
@@ -82,6 +86,7 @@ const BENCHES: &[Entry] = &[
     row("idle", system::idle, "<= 30", "<= 15"),
     row("pi", tensors::pi, "ratio >= 0.25", ">= 0.7").sized(1_000_000_000, 100_000_000),
     row("axpb", tensors::axpb, "ratio >= 0.7", ">= 0.95").sized(1_000_000_000, 100_000_000),
+    row("axpb-store", tensors::axpb_store, "ratio >= 0.7", ">= 0.9").sized(500_000_000, 50_000_000).apart(),
     row("small-chunks", tensors::small_chunks, ">= 100 000", ">= 500 000").sized(100_000, 10_000),
     row("plan", tensors::plan, "<= 3, <= 500 B/chunk", "<= 1").sized(1_000_000, 100_000),
     row("gemm-std", tensors::gemm_std, "ratio >= 0.7", ">= 0.95").sized(10_000, 3_000).apart(),
@@ -167,6 +172,7 @@ pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Res
         if options.embedded {
             measured.name.push_str(" --embedded");
         }
+        measured.name.push_str(options.on.suffix());
         if json {
             crate::output::line(&serde_json::to_string(&measured)?)?;
         } else {

@@ -32,7 +32,7 @@ pub fn coldstart(options: &Options) -> Result<Measurement> {
 /// # Errors
 /// Whatever went wrong.
 pub fn first_result(mode: &str) -> Result<()> {
-    let options = Options { embedded: mode == "embedded", quick: true, size: 0 };
+    let options = Options { embedded: mode == "embedded", quick: true, ..Options::default() };
     if mode != "nothing" {
         let runtime = tasks::runtime(&options, 2)?;
         if answer::remote().get()? != 42 {

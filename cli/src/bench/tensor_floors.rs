@@ -124,6 +124,22 @@ pub fn axpb_arange(n: u64, threads: usize) -> f64 {
     on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
 }
 
+/// Seconds to fill so many bytes, in memory that was written before.
+pub fn fill(bytes: usize, threads: usize) -> f64 {
+    let mut memory = vec![1u8; bytes];
+    let mut best = f64::INFINITY;
+    for round in 0..4 {
+        let started = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            for part in memory.chunks_mut(bytes.div_ceil(threads).max(1)) {
+                scope.spawn(move || std::hint::black_box(part).fill(round));
+            }
+        });
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    best
+}
+
 /// GFLOP/s of products of n x n matrices, one per thread at a time, and seconds for one.
 pub fn gemm(n: usize, threads: usize) -> (f64, f64) {
     let elements: Vec<f64> = (0..n * n).map(|i| (i % 17) as f64).collect();

@@ -1,15 +1,15 @@
 //! Tensors: the headline jobs beside the same work by hand, on the same number of threads, in turn.
 //!
-//! They run on threads of this process with or without `--embedded`: the tensor engine has no other place yet. Every job
+//! They run on threads of this process, or as remote tasks (`--on`); memory is that of all processes together. Every job
 //! checks its result, so that no figure stands for wrong numbers.
 
 use super::statistics::median;
 use super::{Measurement, Options, memory, tensor_floors as floors};
 use anyhow::{Result, bail};
 use std::time::Instant;
-use tharsis_graph::{Executor, Metrics};
+use tharsis_graph::Metrics;
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Chunks, LocalExecutor, Tensor, arange, execute};
+use tharsis_numeric::{Chunks, Tensor, arange, execute};
 
 /// Threads of job and floor: as many as the reference machine has cores.
 const THREADS: usize = 2;
@@ -28,7 +28,7 @@ const TALL_ERROR_MAX: f64 = 1e-12;
 /// Random points in a square, and how many of them are in the circle.
 pub fn pi(options: &Options) -> Result<Measurement> {
     let n = options.size;
-    let side = compare(PI_MEMORY_BYTES, || count_inside(n), || floors::pi(n as u64, THREADS))?;
+    let side = compare(options, PI_MEMORY_BYTES, || count_inside(n), || floors::pi(n as u64, THREADS))?;
     // Six deviations of the number of hits.
     let found = 4.0 * side.value / n as f64;
     expect(found, std::f64::consts::PI, 10.0 / (n as f64).sqrt())?;
@@ -39,86 +39,124 @@ pub fn pi(options: &Options) -> Result<Measurement> {
 pub fn axpb(options: &Options) -> Result<Measurement> {
     let n = options.size;
     let random = || scaled_sum(&default_rng(1).random(&[n])?);
-    let side = compare(MEMORY_BYTES, random, || floors::axpb(n as u64, THREADS))?;
+    let side = compare(options, MEMORY_BYTES, random, || floors::axpb(n as u64, THREADS))?;
     expect(side.value / n as f64, 3.0, 4.0 / (n as f64).sqrt())?;
-    let range = compare(MEMORY_BYTES, || scaled_sum(&arange(n)?), || floors::axpb_arange(n as u64, THREADS))?;
+    let ramp = || scaled_sum(&arange(n)?);
+    let range = compare(options, MEMORY_BYTES, ramp, || floors::axpb_arange(n as u64, THREADS))?;
     expect(range.value / n as f64, n as f64 + 1.0, 1e-12 * n as f64)?;
     let measured = side.measurement("axpb", n as f64 / 1e6, "Melements/s");
     Ok(measured.with("range_ratio", range.floor_s / range.ours_s).with("range_peak_mb", range.peak_mb))
 }
 
+/// `(x + 1) * 2` of random numbers, kept; the floor fills as many bytes that have been written before.
+pub fn axpb_store(options: &Options) -> Result<Measurement> {
+    let n = options.size;
+    let bytes = (n * size_of::<f64>()) as u64;
+    let started = options.on.start(THREADS, 2 * bytes + MEMORY_BYTES)?;
+    let (mut ours, mut metrics) = (Vec::new(), Metrics::default());
+    // The first round makes the pages.
+    for round in 0..=ROUNDS {
+        let x = default_rng(1).random(&[n])?;
+        let begun = Instant::now();
+        let (results, took) = execute(&[&((&x + 1.0)? * 2.0)?], &*started.executor)?;
+        if 0 < round {
+            ours.push(begun.elapsed().as_secs_f64());
+        }
+        let resident = results[0].node().op().resident();
+        let last =
+            resident.and_then(|resident| resident.chunks.last()?.to_vec::<f64>().ok()?.last().copied());
+        expect(last.unwrap_or(f64::NAN), 3.0, 1.0)?;
+        metrics = took;
+    }
+    let written = bytes as f64 / 1e9;
+    let floor_s = floors::fill(bytes as usize, THREADS);
+    let ours_s = median(&mut ours);
+    Ok(Measurement::new("axpb-store", written / ours_s, "GB/s", written / floor_s)
+        .with("seconds", ours_s)
+        .with("tasks", metrics.tasks as f64))
+}
+
 /// Sums of small chunks, added in pairs first.
 pub fn small_chunks(options: &Options) -> Result<Measurement> {
     let chunks = options.size;
-    let executor = LocalExecutor::sized(THREADS, 4 * MEMORY_BYTES);
+    let started = options.on.start(THREADS, MEMORY_BYTES)?;
     let operand =
         |seed| default_rng(seed).random(&[chunks * SMALL_ELEMENTS])?.rechunk(Chunks::Each(SMALL_ELEMENTS));
     let (x, y) = (operand(1)?, operand(2)?);
     let mut rates = Vec::new();
-    let mut tasks = 0;
-    memory::reset_peak()?;
-    for _ in 0..ROUNDS {
-        let started = Instant::now();
-        let (results, metrics) = execute(&[&(&x + &y)?.sum(())?], &executor)?;
-        rates.push(chunks as f64 / started.elapsed().as_secs_f64());
-        let n = (chunks * SMALL_ELEMENTS) as f64;
-        expect(results[0].item()?.to_f64() / n, 1.0, 4.0 / n.sqrt())?;
-        tasks = metrics.tasks;
-    }
+    let mut metrics = Metrics::default();
+    let ((), peak_bytes) = started.peak_bytes(|| {
+        for _ in 0..ROUNDS {
+            let begun = Instant::now();
+            let (results, took) = execute(&[&(&x + &y)?.sum(())?], &*started.executor)?;
+            rates.push(chunks as f64 / begun.elapsed().as_secs_f64());
+            let n = (chunks * SMALL_ELEMENTS) as f64;
+            expect(value_of(&results[0])? / n, 1.0, 4.0 / n.sqrt())?;
+            metrics = took;
+        }
+        Ok(())
+    })?;
     Ok(Measurement::new("small-chunks", median(&mut rates), "chunks/s", 0.0)
-        .with("tasks", tasks as f64)
-        .with("peak_mb", memory::peak_bytes()? as f64 / 1e6))
+        .with("tasks", metrics.tasks as f64)
+        .with("peak_mb", peak_bytes as f64 / 1e6))
 }
 
-/// A graph of many chunks, planned and not run.
+/// A graph of many chunks, planned, and run as a whole.
 pub fn plan(options: &Options) -> Result<Measurement> {
     let chunks = options.size;
-    let executor = LocalExecutor::sized(THREADS, 16 * MEMORY_BYTES);
-    let x = default_rng(1).random(&[chunks, 1000])?.rechunk(Chunks::PerAxis(vec![1, 1000]))?;
+    let started = options.on.start(THREADS, 4 * MEMORY_BYTES)?;
+    let x = default_rng(1).random(&[chunks, SMALL_ELEMENTS])?;
+    let x = x.rechunk(Chunks::PerAxis(vec![1, SMALL_ELEMENTS]))?;
     let y = (&x + &x.mean(1)?.expand_dims(1)?)?.sum(())?;
     let (mut seconds, mut per_chunk, mut tasks) = (Vec::new(), 0.0, 0);
     for _ in 0..ROUNDS {
         crate::allocator::give_back();
         let before = memory::pss_bytes(std::process::id())?;
         memory::reset_peak()?;
-        let started = Instant::now();
-        let job = tharsis_graph::plan(&[y.node().clone()], executor.limits())?;
-        seconds.push(started.elapsed().as_secs_f64());
+        let begun = Instant::now();
+        let job = tharsis_graph::plan(&[y.node().clone()], started.executor.limits())?;
+        seconds.push(begun.elapsed().as_secs_f64());
         tasks = job.schedule.order.len();
         per_chunk = memory::peak_bytes()?.saturating_sub(before) as f64 / chunks as f64;
     }
+    let begun = Instant::now();
+    let ((results, _), run_bytes) = started.peak_bytes(|| Ok(execute(&[&y], &*started.executor)?))?;
+    let run_s = begun.elapsed().as_secs_f64();
+    let n = (chunks * SMALL_ELEMENTS) as f64;
+    expect(value_of(&results[0])? / n, 1.0, 6.0 / n.sqrt())?;
     Ok(Measurement::new("plan", median(&mut seconds), "s", 0.0)
         .with("tasks", tasks as f64)
-        .with("peak_bytes_per_chunk", per_chunk))
+        .with("peak_bytes_per_chunk", per_chunk)
+        .with("run_s", run_s)
+        .with("run_peak_mb", run_bytes as f64 / 1e6))
 }
 
 /// `(a.dot(a.T) - a).std()` of a random matrix; the floor is one product on each thread.
 pub fn gemm_std(options: &Options) -> Result<Measurement> {
     let n = options.size;
     let (floor, _) = floors::gemm(GEMM_FLOOR_N, THREADS);
-    let executor = LocalExecutor::sized(THREADS, MEMORY_BYTES);
+    let started = options.on.start(THREADS, MEMORY_BYTES)?;
     let a = default_rng(7).random(&[n, n])?;
-    crate::allocator::give_back();
-    memory::reset_peak()?;
-    let started = Instant::now();
+    let begun = Instant::now();
     let spread = (a.dot(&a.t()?)? - &a)?.std(())?;
-    let (results, metrics) = execute(&[&spread], &executor)?;
-    let rate = 2.0 * (n as f64).powi(3) / started.elapsed().as_secs_f64() / 1e9;
-    let found = results[0].item()?.to_f64();
+    let ((results, metrics), peak_bytes) =
+        started.peak_bytes(|| Ok(execute(&[&spread], &*started.executor)?))?;
+    let rate = 2.0 * (n as f64).powi(3) / begun.elapsed().as_secs_f64() / 1e9;
+    let found = value_of(&results[0])?;
     // Variance n * 7/144 off the diagonal; the n entries on it are larger by n/12, which adds n * 1/144.
     let expected = (n as f64 / 18.0).sqrt();
     expect(found, expected, 0.1 * expected)?;
     Ok(Measurement::new("gemm-std", rate, "GFLOP/s", floor)
         .with("n", n as f64)
         .with("bound_mb", metrics.bound_bytes as f64 / 1e6)
-        .with("peak_mb", memory::peak_bytes()? as f64 / 1e6))
+        .with("peak_mb", peak_bytes as f64 / 1e6))
 }
 
 /// Singular vectors and values of a tall matrix, multiplied and compared with it.
 pub fn svd(options: &Options) -> Result<Measurement> {
     let rows = options.size;
     let job = || largest_difference(rows);
-    let side = compare(MEMORY_BYTES, job, || floors::svd(rows, THREADS).unwrap_or(f64::NAN))?;
+    let side = compare(options, MEMORY_BYTES, job, || floors::svd(rows, THREADS).unwrap_or(f64::NAN))?;
     expect(side.value, 0.0, TALL_ERROR_MAX)?;
     let error = side.value;
     Ok(side.measurement("svd", rows as f64 / 1e6, "Mrows/s").with("error", error))
@@ -162,29 +200,35 @@ impl SideBySide {
 
 /// Runs job and floor in turn and takes the median of each.
 fn compare(
+    options: &Options,
     memory_bytes: u64,
     job: impl Fn() -> tharsis_numeric::Result<Tensor>,
     floor: impl Fn() -> f64,
 ) -> Result<SideBySide> {
-    let executor = LocalExecutor::sized(THREADS, memory_bytes);
+    let place = options.on.start(THREADS, memory_bytes)?;
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
     let (mut value, mut peak_bytes, mut metrics) = (f64::NAN, 0, Metrics::default());
     for _ in 0..ROUNDS {
-        // What the floor left with the allocator is not the job's.
-        crate::allocator::give_back();
-        memory::reset_peak()?;
-        let started = Instant::now();
-        let (results, took) = execute(&[&job()?], &executor)?;
-        ours.push(started.elapsed().as_secs_f64());
-        peak_bytes = memory::peak_bytes()?.max(peak_bytes);
-        value = results[0].item()?.to_f64();
-        metrics = took;
+        let (seconds, bytes) = place.peak_bytes(|| {
+            let started = Instant::now();
+            let (results, took) = execute(&[&job()?], &*place.executor)?;
+            metrics = took;
+            value = value_of(&results[0])?;
+            Ok(started.elapsed().as_secs_f64())
+        })?;
+        ours.push(seconds);
+        peak_bytes = bytes.max(peak_bytes);
         let started = Instant::now();
         std::hint::black_box(floor());
         floors.push(started.elapsed().as_secs_f64());
     }
     let (ours_s, floor_s) = (median(&mut ours), median(&mut floors));
     Ok(SideBySide { value, ours_s, floor_s, peak_mb: peak_bytes as f64 / 1e6, metrics })
+}
+
+/// The one element of a result that is at hand.
+fn value_of(result: &Tensor) -> Result<f64> {
+    Ok(result.item()?.to_f64())
 }
 
 fn expect(found: f64, expected: f64, tolerance: f64) -> Result<()> {

@@ -26,8 +26,9 @@ pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
 /// Whatever went wrong; see [`crate::refusal::status_of`].
 pub fn run(args: Args) -> Result<()> {
     match args.command {
-        Command::Bench { name, json, embedded, quick, size } => {
-            bench::run(&name, bench::Options { embedded, quick, size: 0 }, size, json)
+        Command::Bench { name, json, embedded, quick, on, store, size } => {
+            let name = if store { format!("{name}-store") } else { name };
+            bench::run(&name, bench::Options { embedded, quick, on, size: 0 }, size, json)
         }
         Command::BenchFirst { mode } => bench::first_result(&mode),
         Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),

@@ -5,7 +5,7 @@
 //! read count until the last of these is submitted. A batch is submitted only if all of it together stays below the bound;
 //! with nothing in flight there is always room for one, since the bound was computed along the same order.
 
-use super::executor::RemoteExecutor;
+use super::executor::{self, RemoteExecutor};
 use super::fault::from_engine;
 use super::plans;
 use super::stored::Stored;
@@ -25,8 +25,6 @@ use tharsis_remote::{Blob, FailureKind, ObjectRef, Options, cancel, put};
 const BUNDLED_BYTES_MAX: u64 = 64 << 10;
 /// Batches in flight, per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
-/// Large batches in flight, per thread, that the bound leaves room for where the limit does.
-const LARGE_FLIGHTS_PER_THREAD: u64 = 4;
 
 /// A job that runs.
 pub(super) struct Drive<'a> {
@@ -78,9 +76,8 @@ impl<'a> Drive<'a> {
         let plan = put(&Blob::from(plan)).map_err(from_engine)?;
         // Workers that are threads of this process need not compile it again.
         plans::remember(plan.id(), job.runnable.clone());
-        let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
         let metrics = Metrics {
-            bound_bytes: (batches.live_bytes + room).min(limits.memory_bytes),
+            bound_bytes: executor::bound(batches, limits),
             stages: vec![StageMetrics::default(); job.runnable.plan().stages.len()],
             ..Metrics::default()
         };

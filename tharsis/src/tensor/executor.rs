@@ -108,6 +108,11 @@ impl Executor for RemoteExecutor {
         }
     }
 
+    fn bound_bytes(&self, job: &Job) -> std::result::Result<u64, Error> {
+        let limits = self.limits();
+        Ok(bound(&self.batches(job, limits)?, limits))
+    }
+
     fn execute(&self, job: Job) -> std::result::Result<Outcome, Error> {
         let _binding = current::bind(self.client.clone());
         let started = Instant::now();
@@ -125,6 +130,12 @@ impl std::fmt::Debug for RemoteExecutor {
     }
 }
 
+/// Bytes that driving these batches never exceeds: chunks that live between them, and those in flight.
+pub(super) fn bound(batches: &Batches, limits: Limits) -> u64 {
+    let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
+    (batches.live_bytes + room).min(limits.memory_bytes)
+}
+
 /// The CPUs in a node's resources as a report prints them: `2 CPU, 512 MiB memory`.
 fn cpus_of(total: &str) -> f64 {
     let amount = |part: &str| part.trim().strip_suffix(" CPU").and_then(|amount| amount.parse().ok());
@@ -136,6 +147,8 @@ const STORE_SHARE: u64 = 2;
 /// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what handing it out
 /// takes.
 const BATCH_COST: f64 = 1e6;
+/// Large batches in flight, per thread, that the bound leaves room for where the limit does.
+const LARGE_FLIGHTS_PER_THREAD: u64 = 4;
 /// Enough batches per thread to even out their ends.
 const BATCHES_PER_THREAD: usize = 8;
 const BATCH_TASKS_MAX: usize = 256;

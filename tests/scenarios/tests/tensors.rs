@@ -1,5 +1,10 @@
 //! T: tensors on the task engine. What they compute is what threads of one process compute, to the bit.
 
+#![forbid(unsafe_code)]
+// All of it is test code.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tharsis::FailureKind;
@@ -9,7 +14,7 @@ use tharsis::tensor::{
 };
 use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
 
-pub const ALL: &[Scenario] = scenarios![
+const ALL: &[Scenario] = scenarios![
     Both:
         t1_results_are_those_of_threads_to_the_bit,
         t1_batches_do_not_change_results,
@@ -22,6 +27,11 @@ pub const ALL: &[Scenario] = scenarios![
     Processes:
         t5_killed_workers_change_nothing;
 ];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    tharsis_scenarios::run(&[ALL])
+}
 
 type Made = tharsis::tensor::Result<Tensor>;
 

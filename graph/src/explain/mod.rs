@@ -1,6 +1,7 @@
 //! What a plan will do, and what it did: as a text tree and as data.
 
-use crate::execute::{Job, Metrics};
+use crate::error::Error;
+use crate::execute::{Executor, Job, Metrics};
 use crate::node::{NodeRef, distinct_nodes};
 use crate::plan::{Kernel, Stage};
 use serde::Serialize;
@@ -57,8 +58,12 @@ pub struct StageLine {
 }
 
 impl Explanation {
-    /// Explains a job before it runs.
-    pub fn new(roots: &[NodeRef], job: &Job) -> Explanation {
+    /// Explains a job before it runs, with the bound of the executor that it is for.
+    ///
+    /// # Errors
+    /// As [`Executor::bound_bytes`].
+    pub fn new(roots: &[NodeRef], job: &Job, executor: &dyn Executor) -> Result<Explanation, Error> {
+        let bound_bytes = executor.bound_bytes(job)?;
         let (nodes, inputs, _) = distinct_nodes(roots);
         let operator = |(node, inputs): (&NodeRef, &Vec<usize>)| OperatorLine {
             name: node.op().name(),
@@ -82,15 +87,15 @@ impl Explanation {
             }
         };
         let stages: Vec<StageLine> = plan.stages.iter().map(stage).collect();
-        Explanation {
+        Ok(Explanation {
             operators: nodes.iter().zip(&inputs).map(operator).collect(),
             tasks: job.schedule.order.len() as u64,
             flops: stages.iter().map(|stage| stage.flops).sum(),
             stages,
-            bound_bytes: job.schedule.bound_bytes,
+            bound_bytes,
             peak_bytes: None,
             elapsed_seconds: None,
-        }
+        })
     }
 
     /// Adds what happened when the job ran.

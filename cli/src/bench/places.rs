@@ -1,0 +1,89 @@
+//! Where a bench over tensors runs: on threads, or as remote tasks; and the memory that all its processes take.
+
+use super::memory;
+use anyhow::Result;
+use clap::ValueEnum;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tharsis::Runtime;
+use tharsis::tensor::{Executor, LocalExecutor, RemoteExecutor};
+
+/// What runs the tasks of a tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Place {
+    /// Threads of this process.
+    #[default]
+    Threads,
+    /// Remote tasks on an embedded runtime.
+    Embedded,
+    /// Remote tasks on worker processes.
+    Workers,
+}
+
+/// An executor with what it runs on.
+pub struct Started {
+    pub executor: Box<dyn Executor>,
+    place: Place,
+    _runtime: Option<Runtime>,
+}
+
+/// How often memory is looked at where the system keeps no maximum.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Place {
+    /// What is added to the name of a bench.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Place::Threads => "",
+            Place::Embedded => " --on embedded",
+            Place::Workers => " --on workers",
+        }
+    }
+
+    /// Starts it with so many threads or workers, and so much memory for chunks.
+    pub fn start(self, threads: usize, memory_bytes: u64) -> Result<Started> {
+        let init = || tharsis::init().num_cpus(threads as f64).store_bytes(2 * memory_bytes);
+        let runtime = match self {
+            Place::Threads => None,
+            Place::Embedded => Some(init().start_local()?),
+            Place::Workers => Some(init().workers(threads).start_local()?),
+        };
+        let executor: Box<dyn Executor> = match &runtime {
+            None => Box::new(LocalExecutor::sized(threads, memory_bytes)),
+            Some(runtime) => Box::new(RemoteExecutor::new(runtime).memory(memory_bytes)),
+        };
+        Ok(Started { executor, place: self, _runtime: runtime })
+    }
+}
+
+impl Started {
+    /// Runs `f` and says how many bytes of memory all processes took at most.
+    pub fn peak_bytes<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
+        crate::allocator::give_back();
+        if self.place == Place::Threads {
+            memory::reset_peak()?;
+            let value = f()?;
+            return Ok((value, memory::peak_bytes()?));
+        }
+        let (most, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let value = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    most.fetch_max(family_bytes(), Ordering::Relaxed);
+                    std::thread::sleep(LOOK_EVERY);
+                }
+            });
+            let value = f();
+            is_done.store(true, Ordering::Relaxed);
+            value
+        })?;
+        Ok((value, most.into_inner()))
+    }
+}
+
+/// Memory of this process and of those it started, shared pages counted once.
+fn family_bytes() -> u64 {
+    let all = memory::family(std::process::id());
+    // One that has ended meanwhile has no memory.
+    all.into_iter().filter_map(|pid| memory::pss_bytes(pid).ok()).sum()
+}
