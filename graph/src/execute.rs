@@ -175,10 +175,12 @@ impl LocalExecutor {
 
     /// As [`LocalExecutor::new`], with at least one thread and at least one byte.
     pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
-        LocalExecutor {
-            limits: Limits { threads: threads.max(1), memory_bytes: memory_bytes.max(1), shrink: 1 },
-            deadline: None,
-        }
+        LocalExecutor { limits: Limits::new(threads.max(1), memory_bytes.max(1)), deadline: None }
+    }
+
+    /// An executor for the plans of another one: within these limits it makes the same plans, and so the same bits.
+    pub fn within(limits: Limits) -> LocalExecutor {
+        LocalExecutor { limits, deadline: None }
     }
 
     /// The same executor, which starts no task after this time and fails with `Timeout` instead.

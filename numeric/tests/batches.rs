@@ -10,7 +10,7 @@ use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, Tensor};
 
 fn job(tensor: &Tensor) -> Job {
-    plan(&[tensor.node().clone()], Limits { threads: 2, memory_bytes: 1 << 30, shrink: 1 }).unwrap()
+    plan(&[tensor.node().clone()], Limits::new(2, 1 << 30)).unwrap()
 }
 
 fn batches(job: &Job, tasks: usize) -> Batches {

@@ -1,14 +1,16 @@
-//! What a plan will do, and what it did: as a text tree and as data.
+//! What a plan will do, and what it did: as a text tree, as data, and as a picture.
+
+mod picture;
+mod text;
 
 use crate::error::Error;
 use crate::execute::{Executor, Job, Metrics};
 use crate::node::{NodeRef, distinct_nodes};
 use crate::plan::{Kernel, Stage};
 use serde::Serialize;
-use std::fmt;
 use tharsis_kernels::program::{Output, Program, StepOp};
 
-/// A plan in words and numbers; `Display` is the text tree, `serde` the data.
+/// A plan in words and numbers; `Display` is the text tree, `serde` the data, [`Explanation::to_svg`] the picture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The logical graph after equal expressions were merged, inputs first.
@@ -160,54 +162,4 @@ fn flops_of(stage: &Stage) -> f64 {
             + program.outputs.iter().filter(|output| matches!(output, Output::Fold { .. })).count() as f64
     };
     elements * stage.operands.iter().map(|operand| of_program(&operand.program)).sum::<f64>()
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "operators")?;
-        for (i, line) in self.operators.iter().enumerate() {
-            let inputs: Vec<String> = line.inputs.iter().map(|input| format!("#{input}")).collect();
-            let shape = crate::error::shape_text(&line.shape);
-            writeln!(f, "  #{i} {}({}) -> {} {shape}", line.name, inputs.join(", "), line.dtype)?;
-        }
-        writeln!(f, "stages")?;
-        for line in &self.stages {
-            writeln!(
-                f,
-                "  {}: {} tasks {:?} of up to {} elements",
-                line.label, line.tasks, line.grid, line.task_elements
-            )?;
-            writeln!(f, "    {}", line.work)?;
-            write!(f, "    makes {}, {:.3e} flops", bytes_text(line.output_bytes), line.flops)?;
-            match (line.busy_seconds, line.slowest_seconds) {
-                (Some(busy), Some(slowest)) => {
-                    writeln!(f, "; took {busy:.6} s of thread time, slowest task {slowest:.6} s")?
-                }
-                _ => writeln!(f)?,
-            }
-        }
-        write!(
-            f,
-            "{} tasks, {:.3e} flops, never more than {}",
-            self.tasks,
-            self.flops,
-            bytes_text(self.bound_bytes)
-        )?;
-        if let (Some(peak), Some(elapsed)) = (self.peak_bytes, self.elapsed_seconds) {
-            write!(f, "; was {} at most, {elapsed:.6} s", bytes_text(peak))?;
-        }
-        Ok(())
-    }
-}
-
-/// Bytes in the largest unit that keeps a whole digit.
-fn bytes_text(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while 1024.0 <= value && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
 }

@@ -13,6 +13,15 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Divides the chunk sizes that are chosen here; raised when a plan does not fit.
     pub shrink: u64,
+    /// Bytes of a chunk that is kept, where nobody asks for another size.
+    pub chunk_bytes_max: u64,
+}
+
+impl Limits {
+    /// So many threads and bytes, and chunks as large as suits threads of one process.
+    pub fn new(threads: usize, memory_bytes: u64) -> Limits {
+        Limits { threads, memory_bytes, shrink: 1, chunk_bytes_max: CHUNK_BYTES_MAX }
+    }
 }
 
 impl Lowering<'_> {
@@ -105,8 +114,8 @@ impl Lowering<'_> {
             (self.exprs[id].dtype.size_bytes() * width) as u64
         };
         let bytes_per_element: u64 = kept.map(element_bytes).sum();
-        let bytes =
-            (self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64)).min(CHUNK_BYTES_MAX);
+        let share = self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64);
+        let bytes = share.min(self.limits.chunk_bytes_max);
         let by_memory = bytes.checked_div(bytes_per_element * self.limits.shrink).unwrap_or(u64::MAX);
         let by_share =
             element_count(shape).div_ceil(TASKS_PER_THREAD * self.limits.threads as u64).max(ELEMENTS_MIN);

@@ -59,7 +59,7 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
             (&x - &x.mean(1).unwrap().expand_dims(1).unwrap()).unwrap().std(0).unwrap(),
             x.t().unwrap().reshape(&[-1]).unwrap().cumsum(0).unwrap(),
         ] {
-            let expected = bits(&program, &LocalExecutor::sized(2, MEMORY_BYTES));
+            let expected = bits(&program, &LocalExecutor::within(remote.limits()));
             assert!(expected == bits(&program, &remote), "chunks {chunk:?}");
         }
     }

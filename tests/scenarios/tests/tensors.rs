@@ -75,7 +75,7 @@ fn t1_results_are_those_of_threads_to_the_bit(mode: Mode) {
         let remote = RemoteExecutor::new(session.runtime()).memory(32 << 20);
         for chunk in [[90, 70], [17, 70], [30, 11]] {
             let programs = all_programs(&matrix(90, 70, chunk));
-            let (expected, _) = run(&programs, &LocalExecutor::sized(2, 32 << 20));
+            let (expected, _) = run(&programs, &LocalExecutor::within(remote.limits()));
             let (found, metrics) = run(&programs, &remote);
             assert!(expected == found, "{workers} workers, chunks {chunk:?}");
             assert_eq!(metrics.retries, 0);
@@ -90,7 +90,7 @@ fn t1_batches_do_not_change_results(mode: Mode) {
     // Chunks on both sides of what travels alone.
     for chunk in [[20, 33], [90, 700]] {
         let programs = all_programs(&matrix(180, 700, chunk));
-        let (expected, _) = run(&programs, &LocalExecutor::sized(2, 32 << 20));
+        let (expected, _) = run(&programs, &LocalExecutor::within(remote.limits()));
         for tasks in [1, 7, 256] {
             let (found, _) = run(&programs, &remote.clone().batch_tasks(tasks));
             assert!(expected == found, "{tasks} tasks a batch, chunks {chunk:?}");
@@ -106,8 +106,9 @@ fn t2_results_are_inputs_again(mode: Mode) {
     let x = matrix(300, 300, [100, 300]);
     let (stored, _) = execute(&[&x], &remote).unwrap();
     let (found, _) = run(&all_programs(&stored[0]), &remote);
-    let (local, _) = execute(&[&x], &LocalExecutor::sized(1, 1 << 30)).unwrap();
-    let (expected, _) = run(&all_programs(&local[0]), &LocalExecutor::sized(1, 1 << 30));
+    let local = LocalExecutor::within(remote.limits());
+    let (made, _) = execute(&[&x], &local).unwrap();
+    let (expected, _) = run(&all_programs(&made[0]), &local);
     assert!(expected == found);
     let elements = tharsis::tensor::create::arange(1000).unwrap();
     assert_eq!(bits(&execute(&[&elements, &stored[0]], &remote).unwrap().0[1..]), bits(&stored));
@@ -154,7 +155,7 @@ fn t3_the_store_stays_below_the_bound(mode: Mode) {
     let regions = 3 * (2 << 20);
     assert!(most <= metrics.bound_bytes + regions, "{most} bytes, {metrics:?}");
     assert!(metrics.bound_bytes <= MEMORY_BYTES);
-    assert_eq!(found, run(&y, &LocalExecutor::sized(2, MEMORY_BYTES)).0);
+    assert_eq!(found, run(&y, &LocalExecutor::within(remote.limits())).0);
     session.await_quiet();
 }
 
@@ -207,7 +208,7 @@ fn t5_killed_workers_change_nothing(mode: Mode) {
     let remote = RemoteExecutor::new(session.runtime()).memory(MEMORY_BYTES).options(options);
     let x = matrix(600, 600, [60, 600]);
     let program = [x.matmul(&x.t().unwrap()).unwrap().sin().unwrap().matmul(&x).unwrap()];
-    let (expected, _) = run(&program, &LocalExecutor::sized(2, MEMORY_BYTES));
+    let (expected, _) = run(&program, &LocalExecutor::within(remote.limits()));
     let node = session.report().pid;
     let is_done = AtomicBool::new(false);
     let runs = std::thread::scope(|scope| {

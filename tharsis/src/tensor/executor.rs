@@ -101,11 +101,8 @@ impl Executor for RemoteExecutor {
         let report = (self.report)().unwrap_or_default();
         let cpus: f64 = report.nodes.iter().map(|node| cpus_of(&node.total)).sum();
         let store_bytes = report.store.capacity_bytes / STORE_SHARE;
-        Limits {
-            threads: (cpus as usize).max(1),
-            memory_bytes: self.memory_bytes.unwrap_or(store_bytes).max(1),
-            shrink: 1,
-        }
+        let limits = Limits::new((cpus as usize).max(1), self.memory_bytes.unwrap_or(store_bytes).max(1));
+        Limits { chunk_bytes_max: CHUNK_BYTES_MAX, ..limits }
     }
 
     fn bound_bytes(&self, job: &Job) -> std::result::Result<u64, Error> {
@@ -144,6 +141,9 @@ fn cpus_of(total: &str) -> f64 {
 
 /// Chunks may take this part of the store; regions that clients write ahead, and copies on their way, take of the rest.
 const STORE_SHARE: u64 = 2;
+/// A chunk of this size is still in the second-level cache when it is copied into the store, so that its bytes go to
+/// memory once; larger ones take three times the traffic.
+const CHUNK_BYTES_MAX: u64 = 1 << 20;
 /// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what handing it out
 /// takes.
 const BATCH_COST: f64 = 1e6;

@@ -1,0 +1,59 @@
+//! A plan as a text tree.
+
+use super::Explanation;
+use std::fmt;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "operators")?;
+        for (i, line) in self.operators.iter().enumerate() {
+            let inputs: Vec<String> = line.inputs.iter().map(|input| format!("#{input}")).collect();
+            let shape = crate::error::shape_text(&line.shape);
+            writeln!(f, "  #{i} {}({}) -> {} {shape}", line.name, inputs.join(", "), line.dtype)?;
+        }
+        writeln!(f, "stages")?;
+        for line in &self.stages {
+            writeln!(
+                f,
+                "  {}: {} tasks {:?} of up to {} elements",
+                line.label, line.tasks, line.grid, line.task_elements
+            )?;
+            writeln!(f, "    {}", line.work)?;
+            write!(f, "    makes {}, {:.3e} flops", bytes_text(line.output_bytes), line.flops)?;
+            match (line.busy_seconds, line.slowest_seconds) {
+                (Some(busy), Some(slowest)) => {
+                    writeln!(f, "; took {busy:.6} s of thread time, slowest task {slowest:.6} s")?
+                }
+                _ => writeln!(f)?,
+            }
+        }
+        f.write_str(&self.summary())
+    }
+}
+
+impl Explanation {
+    /// The last line: what all of it comes to.
+    pub(super) fn summary(&self) -> String {
+        let Explanation { tasks, flops, bound_bytes, .. } = self;
+        let planned =
+            format!("{tasks} tasks, {flops:.3e} flops, never more than {}", bytes_text(*bound_bytes));
+        match (self.peak_bytes, self.elapsed_seconds) {
+            (Some(peak), Some(elapsed)) => {
+                format!("{planned}; was {} at most, {elapsed:.6} s", bytes_text(peak))
+            }
+            _ => planned,
+        }
+    }
+}
+
+/// Bytes in the largest unit that keeps a whole digit.
+pub(super) fn bytes_text(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while 1024.0 <= value && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+}
