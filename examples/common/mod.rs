@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis::tensor::{Computation, Computed, RemoteExecutor, Tensor};
-use tharsis::{LocalCluster, LocalNode, Resources, Runtime, init};
+use tharsis::{LocalCluster, Runtime, init};
 
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -81,12 +81,7 @@ impl Options {
         if self.nodes == 0 {
             return Ok(None);
         }
-        let mut cluster = LocalCluster::empty();
-        for _ in 0..self.nodes {
-            let resources = Resources::cpus(1.0)?;
-            cluster.add(LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES })?;
-        }
-        Ok(Some(cluster))
+        Ok(Some(LocalCluster::start(self.nodes, 1.0, STORE_BYTES)?))
     }
 
     /// Computes a tensor of one element with a progress bar; prints plan, time and memory beside it.

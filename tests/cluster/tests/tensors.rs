@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::tensor::random::default_rng;
 use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute};
-use tharsis::{LocalCluster, LocalNode, Options, Resources};
+use tharsis::{LocalCluster, LocalNode, Options, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
 
 const STORE_BYTES: u64 = 256 << 20;
@@ -31,7 +31,8 @@ fn two_nodes() -> LocalCluster {
     let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL);
     for _ in 0..2 {
         let resources = Resources::cpus(1.0).unwrap();
-        cluster.add(LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES }).unwrap();
+        let spill = SpillChoice::default();
+        cluster.add(LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES, spill }).unwrap();
     }
     cluster
 }
