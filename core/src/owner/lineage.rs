@@ -393,8 +393,10 @@ impl Owner {
         let mut needed: BTreeMap<u32, u32> = BTreeMap::new();
         let mut bytes = 0;
         for (since, slot) in &self.lineage.kept {
-            let Some(task) = self.tasks.get(*slot) else { panic!("a kept task is gone") };
-            assert_eq!(task.state, TaskState::Kept { since: *since }, "task {} is not kept", task.id);
+            let task = self.tasks.get(*slot);
+            let is_kept = task.is_some_and(|t| t.state == TaskState::Kept { since: *since });
+            assert!(is_kept, "place {slot} is not that of a kept task: {task:?}");
+            let Some(task) = task else { continue };
             task.input_slots().into_iter().for_each(|input| *needed.entry(input).or_default() += 1);
             bytes += task.kept_bytes();
         }

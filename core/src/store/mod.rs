@@ -391,9 +391,9 @@ impl Store {
         {
             let mut sum = 0;
             for (age, object) in queue {
-                let Some(stored) = self.objects.get(object) else {
-                    panic!("{object} is queued and not there")
-                };
+                let stored = self.objects.get(object);
+                assert!(stored.is_some(), "{object} is queued and not there");
+                let Some(stored) = stored else { continue };
                 let elsewhere = !stored.primary || self.disk.is_there(*object);
                 let is_free = stored.pins == 0 && stored.sealed && !stored.doomed;
                 assert!(stored.age == *age && is_free && !self.disk.is_writing(*object), "{object} is held");

@@ -135,16 +135,25 @@ impl Mode {
     /// If it does not start.
     #[must_use]
     pub fn start_with(self, cpus: usize, change: impl FnOnce(Init) -> Init) -> Session {
+        self.start_spilling(cpus, |init, spill| change(init.spill(spill)))
+    }
+
+    /// The same, also with other settings for the spill folder that a session has.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn start_spilling(self, cpus: usize, change: impl FnOnce(Init, SpillChoice) -> Init) -> Session {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let folder = scratch().join(format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(&folder).expect("a folder for the session");
         let init = init().num_cpus(cpus as f64).store_bytes(STORE_BYTES).scratch(&folder);
-        let init = init.spill(spill_to(&folder.join("spill")));
         let init = match self {
             Self::Embedded => init,
             Self::Processes => init.workers(cpus),
         };
-        let runtime = change(init).start_local().expect("the session starts");
+        let runtime =
+            change(init, spill_to(&folder.join("spill"))).start_local().expect("the session starts");
         let session = Session { runtime: Some(runtime), folder };
         if self == Self::Processes {
             node_pids().push(session.report().pid);
@@ -184,6 +193,12 @@ impl Session {
     #[must_use]
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
+    }
+
+    /// Files with spilled values.
+    #[must_use]
+    pub fn spill_files(&self) -> Vec<PathBuf> {
+        files_below(&self.folder.join("spill"))
     }
 
     /// How its node is.
@@ -246,6 +261,21 @@ impl Drop for Session {
         drop(self.runtime.take());
         let _removed = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Files in a folder and in those below it.
+#[must_use]
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(files_below(&entry.path())),
+            Ok(_) => files.push(entry.path()),
+            // It went meanwhile.
+            Err(_) => {}
+        }
+    }
+    files
 }
 
 /// Waits until something is so.

@@ -9,10 +9,12 @@
 
 mod bad_input;
 mod ends;
+mod losses;
 mod memory;
 mod pressure;
 mod references;
 mod scheduling;
+mod spill;
 mod store_socket;
 mod values;
 
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         values::ALL,
         references::ALL,
         memory::ALL,
+        spill::ALL,
+        losses::ALL,
         scheduling::ALL,
         bad_input::ALL,
         store_socket::ALL,

@@ -11,10 +11,10 @@ pub const ALL: &[Scenario] = scenarios![
         d3_what_is_mapped_does_not_move;
 ];
 
-const MIB: usize = 1 << 20;
+pub const MIB: usize = 1 << 20;
 
 /// Bytes that no other seed has, and that do not compress.
-fn noise(len: usize, seed: u64) -> Blob {
+pub fn noise(len: usize, seed: u64) -> Blob {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len);
     while bytes.len() < len {
@@ -28,12 +28,12 @@ fn noise(len: usize, seed: u64) -> Blob {
 }
 
 #[remote]
-fn make_noise(len: usize, seed: u64) -> Blob {
+pub fn make_noise(len: usize, seed: u64) -> Blob {
     noise(len, seed)
 }
 
 #[remote]
-fn len_of(blob: Blob) -> usize {
+pub fn len_of(blob: Blob) -> usize {
     blob.len()
 }
 

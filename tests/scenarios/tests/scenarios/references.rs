@@ -356,6 +356,7 @@ fn b10_flat_store_in_a_loop(mode: Mode) {
         assert_eq!(read.get().unwrap(), wanted);
         if round % 20 == 0 {
             peak = peak.max(session.store().used_bytes);
+            assert!(session.spill_files().is_empty(), "something was spilled");
         }
     }
     // One page more for each: an object begins with its head.

@@ -1,0 +1,208 @@
+//! D: files with spilled values, slow ones, and clients that wait for room.
+
+use crate::memory::{MIB, make_noise, noise};
+use std::time::{Duration, Instant};
+use tharsis::SpillChoice;
+use tharsis::prelude::*;
+use tharsis_scenarios::{
+    Mode, SOON, Scenario, Session, await_file, await_within, mark, marks, open_gate, processes, scenarios,
+};
+
+pub const ALL: &[Scenario] = scenarios![
+    Both:
+        d2_a_file_goes_with_its_last_value,
+        d2_dropped_while_written,
+        d5_slow_disk,
+        d6_larger_than_the_store,
+        d12_first_come_first_served,
+        nothing_is_left_when_all_is_dropped;
+    Processes:
+        d12_a_queued_client_dies;
+];
+
+/// How long a file may outlive the last value in it.
+const FILE_WAIT: Duration = Duration::from_secs(2);
+/// How long a node may take to be empty after the last reference was dropped.
+const EMPTY_WAIT: Duration = Duration::from_secs(5);
+
+/// A session whose disk is slow.
+fn start_slow(mode: Mode, store_bytes: usize, bytes_per_s: u64) -> Session {
+    mode.start_spilling(2, |init, spill| {
+        let spill = SpillChoice { bytes_per_s_max: Some(bytes_per_s), ..spill };
+        init.store_bytes(store_bytes as u64).spill(spill)
+    })
+}
+
+/// The file stays for one value of many, and goes with the last.
+fn d2_a_file_goes_with_its_last_value(mode: Mode) {
+    let session = mode.start_with(1, |init| init.store_bytes(16 << 20));
+    let _entered = session.enter();
+    let mut values: Vec<_> = (0..32).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
+    let spilled = session.await_report("values are spilled", |r| r.store.spilled_count > 12).store;
+    let files = session.spill_files().len();
+    assert!(0 < files && files < spilled.spilled_count, "{files} files: values share them");
+    // The oldest is on disk for certain.
+    let kept = values.swap_remove(0);
+    drop(values);
+    session.await_report("the others are gone", |r| r.store.spilled_count == 1 && r.object_count == 1);
+    await_within(FILE_WAIT, "one file is left", || session.spill_files().len() == 1);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(session.spill_files().len(), 1, "the file of a living value is gone");
+    assert!(kept.get_timeout(10.0).unwrap() == noise(MIB, 0));
+    drop(kept);
+    await_within(FILE_WAIT, "the file is gone", || session.spill_files().is_empty());
+    session.await_quiet();
+}
+
+/// A value that is dropped while it is written leaves neither a file nor memory.
+fn d2_dropped_while_written(mode: Mode) {
+    let session = start_slow(mode, 16 << 20, 4 << 20);
+    let _entered = session.enter();
+    // Results: what the driver puts stays mapped until somebody needs the room.
+    let values: Vec<_> = (0..15).map(|seed| make_noise::remote(MIB, seed)).collect();
+    session.await_report("a write is under way", |_| !session.spill_files().is_empty());
+    let before = session.store();
+    drop(values);
+    await_within(EMPTY_WAIT, "no file is left", || session.spill_files().is_empty());
+    session.await_quiet();
+    assert!(before.spilled_count < 3, "the write had not ended: {before:?}");
+    await_within(EMPTY_WAIT, "no byte is left", || free_of_objects(&session));
+}
+
+/// Nothing but what clients were granted is in use: at most one region each.
+fn free_of_objects(session: &Session) -> bool {
+    session.store().object_count == 0 && session.store().used_bytes <= 2 << 20
+}
+
+/// A disk that is much too slow costs time, no value, and nobody else anything.
+fn d5_slow_disk(mode: Mode) {
+    let session = start_slow(mode, 16 << 20, 6 << 20);
+    let _entered = session.enter();
+    let writer = put_many::remote(24);
+    let (mut longest, mut during) = (Duration::ZERO, 0);
+    while !writer.is_ready() {
+        let asked = Instant::now();
+        assert_eq!(add_one::remote(1).get_timeout(10.0).unwrap(), 2);
+        longest = longest.max(asked.elapsed());
+        during += 1;
+    }
+    assert!(during > 10, "{during} calls while values were put");
+    assert!(longest < Duration::from_secs(1), "a call took {longest:?}");
+    let values = writer.get_timeout(20.0).unwrap();
+    for (seed, value) in values.iter().enumerate() {
+        assert!(value.get_timeout(20.0).unwrap() == noise(MIB, seed as u64), "value {seed} differs");
+    }
+    drop((writer, values));
+    session.await_quiet();
+}
+
+#[remote]
+fn put_many(count: u64) -> Vec<ObjectRef<Blob>> {
+    (0..count).map(|seed| put(&noise(MIB, seed)).unwrap()).collect()
+}
+
+#[remote]
+fn add_one(n: u64) -> u64 {
+    n + 1
+}
+
+/// A value that can never fit is refused at once, with its size and the store's.
+fn d6_larger_than_the_store(mode: Mode) {
+    let store = 16 * MIB;
+    let session = mode.start_with(1, |init| init.store_bytes(store as u64));
+    let _entered = session.enter();
+    let len = store / 5 * 6;
+    let asked = Instant::now();
+    let here = put(&noise(len, 1)).map(drop).unwrap_err();
+    let there = make_noise::remote(len, 2).get_timeout(20.0).unwrap_err();
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+    for error in [here, there] {
+        assert_eq!(error.kind(), FailureKind::ObjectTooLarge, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&store.to_string()), "no size of the store: {text}");
+        let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<usize>().ok());
+        assert!(numbers.into_iter().any(|n| (len..len + 8192).contains(&n)), "no size of the value: {text}");
+    }
+    session.await_quiet();
+}
+
+#[remote(max_retries = 0)]
+fn puts(len: usize, began: String, done: String, gate: String) -> usize {
+    std::fs::write(began, format!("{}\n", std::process::id())).unwrap();
+    let value = put(&noise(len, 1)).unwrap();
+    mark(&done);
+    await_file(&gate);
+    value.get().unwrap().len()
+}
+
+/// A session without a disk and with so many mebibytes free; the values keep the rest.
+fn start_almost_full(mode: Mode, free: usize) -> (Session, Vec<ObjectRef<Blob>>) {
+    let session = mode.start_with(2, |init| init.store_bytes(32 << 20).spill(SpillChoice::default()));
+    let entered = session.enter();
+    // Objects of a mebibyte get exactly their room, and a page.
+    let values = (0..31 - free as u64).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
+    drop(entered);
+    (session, values)
+}
+
+/// Who asked first is served first, also if somebody behind would fit.
+fn d12_first_come_first_served(mode: Mode) {
+    let (session, mut values) = start_almost_full(mode, 6);
+    let _entered = session.enter();
+    let path = |name: &str| session.path(name);
+    let large = puts::remote(10 * MIB, path("began large"), path("large"), path("gate"));
+    await_within(SOON, "the first asks", || marks(&path("began large")) == 1);
+    std::thread::sleep(Duration::from_millis(300));
+    let small = puts::remote(2 * MIB, path("began small"), path("small"), path("gate"));
+    await_within(SOON, "the second asks", || marks(&path("began small")) == 1);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!((marks(&path("large")), marks(&path("small"))), (0, 0), "the second overtook the first");
+    values.truncate(values.len() - 8);
+    await_within(SOON, "both have room", || marks(&path("large")) + marks(&path("small")) == 2);
+    open_gate(&path("gate"));
+    assert_eq!((large.get().unwrap(), small.get().unwrap()), (10 * MIB, 2 * MIB));
+    drop((values, large, small));
+    session.await_quiet();
+}
+
+/// A client that dies in the queue stands in nobody's way.
+fn d12_a_queued_client_dies(mode: Mode) {
+    let (session, values) = start_almost_full(mode, 6);
+    let _entered = session.enter();
+    let path = |name: &str| session.path(name);
+    let large = puts::remote(10 * MIB, path("began large"), path("large"), path("gate"));
+    await_within(SOON, "the first asks", || marks(&path("began large")) == 1);
+    std::thread::sleep(Duration::from_millis(300));
+    let small = puts::remote(2 * MIB, path("began small"), path("small"), path("gate"));
+    await_within(SOON, "the second asks", || marks(&path("began small")) == 1);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(marks(&path("small")), 0, "the second overtook the first");
+    let pid = std::fs::read_to_string(path("began large")).unwrap();
+    processes::signal(pid.trim().parse().unwrap(), rustix::process::Signal::KILL);
+    assert_eq!(large.get_timeout(10.0).unwrap_err().kind(), FailureKind::WorkerCrashed);
+    open_gate(&path("gate"));
+    assert_eq!(small.get_timeout(10.0).unwrap(), 2 * MIB);
+    drop((values, large, small));
+    session.await_quiet();
+}
+
+/// With the last reference goes everything: objects, pins and files.
+fn nothing_is_left_when_all_is_dropped(mode: Mode) {
+    let session = mode.start_with(2, |init| init.store_bytes(16 << 20));
+    let _entered = session.enter();
+    let mut values: Vec<_> = (0..20).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
+    values.extend((20..40).map(|seed| make_noise::remote(MIB, seed)));
+    // Some are looked at, some stand inside another, some are on disk alone.
+    let views: Vec<_> = values.iter().step_by(7).map(|v| v.get_timeout(20.0).unwrap()).collect();
+    let nested = put(&values[..5].to_vec()).unwrap();
+    let full = session.store();
+    assert!(full.pinned_count > 0 && full.spilled_count > 0, "{full:?}");
+    assert!(!session.spill_files().is_empty());
+    drop((values, views, nested));
+    await_within(EMPTY_WAIT, "objects, pins and files are gone", || {
+        let store = session.store();
+        (store.object_count, store.pinned_count, store.spilled_count) == (0, 0, 0)
+            && session.spill_files().is_empty()
+    });
+    session.await_quiet();
+}
