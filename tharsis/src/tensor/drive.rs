@@ -131,7 +131,7 @@ impl<'a> Drive<'a> {
         let fates: Vec<Fate> = outputs.iter().map(|&id| self.fate(id)).collect();
         let apart = fates.iter().filter(|fate| **fate == Fate::Apart).count();
         let bundles = usize::from(fates.contains(&Fate::Bundled));
-        let options = self.options(1 + bundles + apart, bytes);
+        let options = self.options(1 + bundles + apart);
         let work = Batch::new(tasks, fates.clone());
         let given = task::call(options, &self.plan, &work, &arguments);
         let held_before = self.held_bytes;
@@ -146,10 +146,10 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    fn options(&self, returns: usize, bytes: u64) -> Options {
-        let options = self.executor.options.clone().num_returns(returns as u32);
-        // Small tasks say nothing, so that they all are of one kind; others are told apart by powers of two.
-        if bytes < MEMORY_HINT_MIN { options } else { options.memory(bytes.next_power_of_two() / 2) }
+    /// They say nothing of memory: the window bounds what is under way, and as an option it would be a limit that ends the
+    /// worker, whatever a kernel needs beside its chunks.
+    fn options(&self, returns: usize) -> Options {
+        self.executor.options.clone().num_returns(returns as u32)
     }
 
     /// The objects that hold these chunks, each once.
@@ -348,6 +348,3 @@ impl Drop for Drive<'_> {
         }
     }
 }
-
-/// Tasks that need less say nothing of memory.
-const MEMORY_HINT_MIN: u64 = 16 << 20;
