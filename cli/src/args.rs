@@ -19,29 +19,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure: each figure beside a floor from the same run.
-    Bench {
-        /// Which bench; `all` for those that take less than 20 seconds each (not gemm-std, svd).
-        #[arg(default_value = "all")]
-        name: String,
-        /// One line of JSON each.
-        #[arg(long)]
-        json: bool,
-        /// Workers as threads of this process.
-        #[arg(long)]
-        embedded: bool,
-        /// A tenth of the work.
-        #[arg(long)]
-        quick: bool,
-        /// What runs the tasks of a bench over tensors.
-        #[arg(long, value_enum, default_value_t)]
-        on: Place,
-        /// With axpb: keep the result instead of its sum.
-        #[arg(long)]
-        store: bool,
-        /// How much work a bench over tensors does: points, elements, chunks, or rows.
-        #[arg(long, value_name = "COUNT")]
-        size: Option<usize>,
-    },
+    Bench(BenchArgs),
     /// The process that `bench coldstart` starts.
     #[command(hide = true)]
     BenchFirst {
@@ -113,6 +91,41 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to measure, and how much of it.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct BenchArgs {
+    /// Which bench; `all` for those that take less than 20 seconds each (not gemm-std, svd).
+    #[arg(default_value = "all")]
+    pub name: String,
+    /// One line of JSON each.
+    #[arg(long)]
+    pub json: bool,
+    /// Workers as threads of this process.
+    #[arg(long)]
+    pub embedded: bool,
+    /// A tenth of the work.
+    #[arg(long)]
+    pub quick: bool,
+    /// What runs the tasks of a bench over tensors.
+    #[arg(long, value_enum, default_value_t)]
+    pub on: Place,
+    /// How much work a bench does: points, elements, chunks, rows, or megabytes of values.
+    #[arg(long, value_name = "COUNT")]
+    pub size: Option<usize>,
+    /// Read spilled values back in random order.
+    #[arg(long)]
+    pub random: bool,
+    /// Spill values that compress well, and compare with the same uncompressed.
+    #[arg(long)]
+    pub compressible: bool,
+    /// Bytes per second that the disk is to move at most, such as 200MB/s.
+    #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+    pub disk_limit: Option<u64>,
+    /// With axpb: keep the result instead of its sum. With spill and shuffle: bytes of the store.
+    #[arg(long, value_name = "SIZE", value_parser = parse::store_size)]
+    pub store: Option<Option<u64>>,
 }
 
 /// What to do with the settings.

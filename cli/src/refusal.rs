@@ -34,6 +34,14 @@ pub enum Refusal {
         /// Its socket.
         socket: PathBuf,
     },
+    /// A bench has no such flag.
+    #[error("{flag}: the bench {bench} has no such flag")]
+    BenchFlag {
+        /// The flag.
+        flag: &'static str,
+        /// The bench.
+        bench: &'static str,
+    },
     /// A bench has no such size.
     #[error("--size: {problem}")]
     BenchSize {
@@ -114,7 +122,8 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
         return match refusal {
             Refusal::AddressInUse { .. } | Refusal::AlreadyRunning { .. } => TAKEN,
-            Refusal::BenchSize { .. }
+            Refusal::BenchFlag { .. }
+            | Refusal::BenchSize { .. }
             | Refusal::FakeGpus { .. }
             | Refusal::NoPrograms { .. }
             | Refusal::NoSuchBench { .. }

@@ -115,6 +115,8 @@ pub struct Report {
     pub nodes: Vec<NodeRow>,
     /// Its arena: bytes in use and in all, objects, pinned objects.
     pub store: StoreRow,
+    /// Bytes of objects that it has sent to other nodes.
+    pub sent_bytes: u64,
     /// Entries of its ledger: objects and unfinished tasks.
     pub object_count: usize,
     /// Unfinished tasks.

@@ -308,6 +308,7 @@ impl Engine {
                 spilled_count: snapshot.store.spilled_count,
                 spilled_bytes: snapshot.store.spilled_bytes,
             },
+            sent_bytes: self.rim.sent_bytes(),
             object_count: snapshot.object_count,
             task_count: snapshot.task_count,
             running_count: snapshot.running_count,

@@ -69,6 +69,12 @@ impl Rim {
         self.cluster.as_ref().map(|c| c.address().to_owned())
     }
 
+    /// Bytes of objects that other nodes were sent so far.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.cluster.as_ref().map_or(0, Cluster::sent_bytes)
+    }
+
     /// Pages of a free range go back to the system.
     pub fn reclaim(&self, extent: Extent) {
         if let Err(error) = self.arena.punch(extent.offset, extent.len) {

@@ -3,10 +3,20 @@
 //! Absolute times on shared machines mean little; a ratio to a bare loop of the same kind travels. Every bench is a
 //! function from [`Options`] to a [`Measurement`]; this module names them, runs them and prints them.
 
+mod bounded;
+mod broadcast;
+mod churn;
+mod disk_floor;
 mod floors;
 mod memory;
+mod noise;
 mod objects;
 mod places;
+mod recompute;
+mod refs;
+mod resident;
+mod shuffle;
+mod spill;
 mod statistics;
 mod system;
 mod tasks;
@@ -33,6 +43,27 @@ pub struct Options {
     pub on: Place,
     /// The size of a bench that has one.
     pub size: usize,
+    /// Read back in random order.
+    pub random: bool,
+    /// Values that compress well.
+    pub compressible: bool,
+    /// Bytes per second that the disk is to move at most.
+    pub disk_limit: Option<u64>,
+    /// Bytes of the store.
+    pub store: Option<u64>,
+}
+
+impl Options {
+    /// Those that were given of the flags that only some benches have.
+    fn flags(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("--random", self.random),
+            ("--compressible", self.compressible),
+            ("--disk-limit", self.disk_limit.is_some()),
+            ("--store", self.store.is_some()),
+        ];
+        given.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag))
+    }
 }
 
 /// One figure.
@@ -64,6 +95,8 @@ struct Entry {
     in_all: bool,
     /// How much work, where that can be chosen.
     size: Option<Size>,
+    /// Flags that only some benches have.
+    flags: &'static [&'static str],
 }
 
 /// How much work a bench does if nobody says.
@@ -90,11 +123,28 @@ const BENCHES: &[Entry] = &[
     row("small-chunks", tensors::small_chunks, ">= 100 000", ">= 500 000").sized(100_000, 10_000),
     row("plan", tensors::plan, "<= 3, <= 500 B/chunk", "<= 1").sized(1_000_000, 100_000),
     row("gemm-std", tensors::gemm_std, "ratio >= 0.7", ">= 0.95").sized(10_000, 3_000).apart(),
+    row("spill", spill::spill, SPILL_MUST, ">= 0.95, 0.9")
+        .sized(12_000, 2_000)
+        .with_flags(&["--random", "--compressible", "--disk-limit", "--store"])
+        .apart(),
+    row("put-loop", churn::put_loop, "ratio >= 0.85, small 0.7", ">= 0.95"),
+    row("shuffle", shuffle::shuffle, "ratio >= 0.5, --store 0.6", ">= 0.8, 0.9")
+        .sized(4_000, 1_000)
+        .with_flags(&["--store"])
+        .apart(),
+    row("refs", refs::refs, "<= 2", "<= 0.5"),
+    row("recompute", recompute::recompute, "<= 1.15, spilled 0", "<= 1.05")
+        .sized(20_000, 4_000)
+        .with_flags(&["--store"])
+        .apart(),
+    row("broadcast", broadcast::broadcast, "<= 2", "").sized(1_000, 100).apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
+const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
+
 const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {
-    Entry { name, bench, must, aim, in_all: true, size: None }
+    Entry { name, bench, must, aim, in_all: true, size: None, flags: &[] }
 }
 
 impl Entry {
@@ -105,6 +155,18 @@ impl Entry {
     /// Not part of `all`: it takes longer than 20 seconds.
     const fn apart(self) -> Entry {
         Entry { in_all: false, ..self }
+    }
+
+    const fn with_flags(self, flags: &'static [&'static str]) -> Entry {
+        Entry { flags, ..self }
+    }
+
+    /// Refuses flags that this bench does not have.
+    fn check_flags(&self, options: &Options) -> Result<(), Refusal> {
+        match options.flags().find(|flag| !self.flags.contains(flag)) {
+            Some(flag) => Err(Refusal::BenchFlag { flag, bench: self.name }),
+            None => Ok(()),
+        }
     }
 
     /// The options with a size that this bench can do.
@@ -151,6 +213,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Result<()> {
     let mut rows: Vec<(&Entry, Options)> = Vec::new();
     for entry in BENCHES.iter().filter(|e| (name == "all" && e.in_all) || e.name == name) {
+        entry.check_flags(&options)?;
         let options = entry.options(options, size)?;
         rows.push((entry, options));
         if name == "all" && entry.name == "task-throughput" {

@@ -8,7 +8,7 @@ mod start;
 mod status;
 mod stop;
 
-use crate::args::{Args, Command, ConfigCommand};
+use crate::args::{Args, BenchArgs, Command, ConfigCommand};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{bench, output};
@@ -26,10 +26,7 @@ pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
 /// Whatever went wrong; see [`crate::refusal::status_of`].
 pub fn run(args: Args) -> Result<()> {
     match args.command {
-        Command::Bench { name, json, embedded, quick, on, store, size } => {
-            let name = if store { format!("{name}-store") } else { name };
-            bench::run(&name, bench::Options { embedded, quick, on, size: 0 }, size, json)
-        }
+        Command::Bench(asked) => run_bench(asked),
         Command::BenchFirst { mode } => bench::first_result(&mode),
         Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),
         Command::Config(ConfigCommand::Show { json, settings }) => {
@@ -44,6 +41,14 @@ pub fn run(args: Args) -> Result<()> {
         Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Version { json } => version(json),
     }
+}
+
+fn run_bench(asked: BenchArgs) -> Result<()> {
+    let BenchArgs { name, json, embedded, quick, on, size, random, compressible, disk_limit, store } = asked;
+    let name = if store == Some(None) { format!("{name}-store") } else { name };
+    let store = store.flatten();
+    let options = bench::Options { embedded, quick, on, size: 0, random, compressible, disk_limit, store };
+    bench::run(&name, options, size, json)
 }
 
 /// Asks the node at a socket.

@@ -38,6 +38,9 @@ fn describe(report: &Report) -> Vec<String> {
         store.object_count,
         store.pinned_count
     ));
+    if 0 < report.sent_bytes {
+        lines.push(format!("sent      {} MiB of objects to other nodes", mib(report.sent_bytes)));
+    }
     lines.push(format!(
         "work      {} drivers, {} workers, {} tasks running, {} unfinished, {} objects referred to",
         report.driver_count,

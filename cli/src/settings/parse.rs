@@ -74,6 +74,14 @@ pub fn percent(text: &str) -> Result<u8, String> {
         .ok_or_else(|| "expected a percentage from 1 to 100".into())
 }
 
+/// Bytes per second: a size, with or without `/s`.
+pub fn rate(text: &str) -> Result<u64, String> {
+    match size(text.strip_suffix("/s").unwrap_or(text))? {
+        0 => Err("nothing moves at 0 bytes per second".into()),
+        rate => Ok(rate),
+    }
+}
+
 /// A duration: a whole number with a unit.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a duration with a unit, such as 10s; units are ms, s, m, h".to_owned();

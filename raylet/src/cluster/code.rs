@@ -132,6 +132,12 @@ impl Code {
         });
     }
 
+    /// Whether a key of the transfer port stands for a program.
+    #[must_use]
+    pub fn has(&self, key: &ObjectKey) -> bool {
+        lock(&self.state).programs.contains_key(key)
+    }
+
     /// The bytes behind a key of the transfer port.
     #[must_use]
     pub fn open(&self, key: &ObjectKey) -> Option<ProgramBytes> {

@@ -10,7 +10,7 @@ use crate::registry::lock;
 use crate::spill::Spill;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -126,6 +126,7 @@ impl Senders {
             code,
             spill,
             stopping: Arc::clone(&stopping),
+            sent_bytes: AtomicU64::new(0),
         };
         let places = Arc::new(Semaphore::new(SERVED_MAX));
         Ok(Self { source: Arc::new(source), stopping, places, threads: Mutex::default() })
@@ -152,6 +153,12 @@ impl Senders {
         }
     }
 
+    /// Bytes of objects that other nodes were sent so far, again if they asked again.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.source.sent_bytes.load(Ordering::Relaxed)
+    }
+
     /// Breaks everything off and waits for the threads.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
@@ -169,6 +176,7 @@ struct NodeSource {
     code: Arc<Code>,
     spill: Option<Arc<Spill>>,
     stopping: Arc<AtomicBool>,
+    sent_bytes: AtomicU64,
 }
 
 /// Bytes that stay where they are until this is dropped.
@@ -197,6 +205,12 @@ impl Source for NodeSource {
         let bytes = Box::new(Pinned { slice, object, inbox: Arc::clone(&self.inbox) });
         let file = Some(FileRange { fd: Arc::clone(&self.file), offset: extent.offset });
         Some(SourceRange::Memory { bytes, file })
+    }
+
+    fn sent(&self, key: &ObjectKey, bytes: u64) {
+        if !self.code.has(key) {
+            self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }
 

@@ -182,6 +182,12 @@ impl Cluster {
         &self.address
     }
 
+    /// Bytes of objects that other nodes were sent so far.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.senders.sent_bytes()
+    }
+
     /// Reads an object from another node.
     pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent) {
         self.pulls.start(object, from, into);

@@ -1,0 +1,129 @@
+//! Where benches of the object memory run: a store of a given size, a folder to spill to, and a watch on the memory.
+
+use super::resident::{Peak, Watch};
+use super::{Measurement, Options};
+use anyhow::{Result, ensure};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tharsis::{Runtime, SpillChoice, SpillFolder, observe};
+use tharsis_protos::handshake::Question;
+
+/// Workers: as many as the reference machine has cores.
+pub const WORKERS: usize = 2;
+/// Free space that a bench leaves on the disk.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+/// Between two looks at what is spilled.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A folder of this process, gone when dropped.
+pub struct Folder(PathBuf);
+
+/// A store of a bound size with its workers.
+pub struct Bounded {
+    runtime: Runtime,
+    watch: Watch,
+}
+
+impl Folder {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// If the disk has not as much room as is wanted.
+    pub fn new(wanted_bytes: u64) -> Result<Folder> {
+        let path = std::env::temp_dir().join(format!("tharsis-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        let folder = Folder(path);
+        let disk = rustix::fs::statvfs(&folder.0)?;
+        let free = disk.f_bavail * disk.f_frsize;
+        ensure!(
+            wanted_bytes + FREE_BYTES_MIN <= free,
+            "{} has {free} bytes free, the bench needs {wanted_bytes} and {FREE_BYTES_MIN} to spare",
+            folder.0.display()
+        );
+        Ok(folder)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// To spill here, as fast as the device goes.
+    #[must_use]
+    pub fn spill(&self) -> SpillChoice {
+        let folder = SpillFolder { path: self.0.join("spill"), quota_bytes: u64::MAX };
+        SpillChoice { folders: vec![folder], ..SpillChoice::default() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A node that was killed may still write here; what it leaves is swept when the next one starts.
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Bounded {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Why the node does not start.
+    pub fn start(options: &Options, store_bytes: u64, spill: SpillChoice) -> Result<Bounded> {
+        let watch = Watch::begin(store_bytes);
+        let init = match options.embedded {
+            true => tharsis::init().num_cpus(WORKERS as f64),
+            false => tharsis::init().workers(WORKERS),
+        };
+        Ok(Bounded { runtime: init.store_bytes(store_bytes).spill(spill).start()?, watch })
+    }
+
+    /// Runs something, and tells the most bytes that were on disk while it did.
+    ///
+    /// # Errors
+    /// Those of what runs, and a node that does not answer.
+    pub fn spilled_during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
+        let (most, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let Some(socket) = self.runtime.socket().map(Path::to_path_buf) else {
+            let done = work()?;
+            return Ok((done, self.runtime.report()?.store.spilled_bytes));
+        };
+        let looking = std::thread::spawn({
+            let (most, is_over) = (Arc::clone(&most), Arc::clone(&is_over));
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    if let Ok(report) = observe::ask(&socket, Question::Status) {
+                        most.fetch_max(report.store.spilled_bytes, Ordering::Relaxed);
+                    }
+                    std::thread::sleep(LOOK_EVERY);
+                }
+            }
+        });
+        let done = work();
+        is_over.store(true, Ordering::Relaxed);
+        ensure!(looking.join().is_ok(), "the thread that looks at the store panicked");
+        Ok((done?, most.load(Ordering::Relaxed)))
+    }
+
+    /// Ends it, and tells how much memory it had.
+    ///
+    /// # Errors
+    /// If the watch did not live.
+    pub fn end(self) -> Result<Peak> {
+        let peak = self.watch.end();
+        self.runtime.shutdown();
+        peak
+    }
+}
+
+impl Measurement {
+    /// Adds the most memory that was in use, and by how much it was more than stores and processes may have.
+    #[must_use]
+    pub fn with_peak(self, peak: Peak) -> Measurement {
+        self.with("peak_mb", peak.bytes as f64 / 1e6)
+            .with("over_limit_mb", peak.over_bytes as f64 / 1e6)
+            .with("processes", peak.processes as f64)
+    }
+}
