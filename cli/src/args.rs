@@ -51,6 +51,15 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::STORE }>,
     },
+    /// Show what lies in a node's store, who keeps it, and what made it.
+    Memory {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+        /// Which node.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::ASK }>,
+    },
     /// Run a node in the foreground: alone, as a head, or as a member of a cluster.
     Node {
         /// Its part in a cluster.

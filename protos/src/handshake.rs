@@ -4,11 +4,12 @@
 //! descriptor of the arena along; the client then says with an empty frame that it has mapped everything. Afterwards the socket carries nothing; its end tells each side that the
 //! other one is gone.
 
+use crate::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 use tharsis_types::{ClientId, CodeUnitId, Failure, FunctionId, JobId, NodeId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -72,6 +73,9 @@ pub enum Answer {
     Report(Box<Report>),
     /// Go away, and why.
     Refused(Failure),
+    // Behind the others: a client of another version must be able to read why it is refused.
+    /// What lies in the store.
+    Inventory(Box<Inventory>),
 }
 
 /// What a client needs to work with its node.
@@ -93,9 +97,11 @@ pub struct Welcome {
     pub arena_bytes: u64,
 }
 
-/// What an observer asks of a node; answered by [`Answer::Report`].
+/// What an observer asks of a node; answered by [`Answer::Report`] if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
+    /// What lies in your store? Answered by [`Answer::Inventory`].
+    Memory,
     /// How are you?
     Status,
     /// End yourself, and your workers.

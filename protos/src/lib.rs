@@ -15,6 +15,7 @@
 pub mod call;
 pub mod control;
 pub mod handshake;
+pub mod inventory;
 pub mod message;
 pub mod peer;
 pub mod records;

@@ -8,6 +8,7 @@
 
 use crate::door;
 use crate::inbox::{Inbox, Input};
+use crate::inventory;
 use crate::observe::Observation;
 use crate::port::Port;
 use crate::rim::Rim;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::{Action, Event, Node, Now};
 use tharsis_object_store::{BellBoard, SpinPolicy};
-use tharsis_protos::handshake::{NodeRow, PendingRow, Report, StoreRow};
+use tharsis_protos::handshake::{NodeRow, PendingRow, Report};
 use tharsis_protos::records::FromClient;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind};
@@ -171,6 +172,10 @@ impl Engine {
                 let _gone = reply.send(place);
             }
             Input::CloseTransfer { object } => self.node.unpin_after_transfer(crate::TRANSFER_CLIENT, object),
+            Input::Inventory { reply } => {
+                let clients = self.ports.iter().flatten();
+                let _gone = reply.send(inventory::of(&self.node, clients));
+            }
             Input::Report { reply } => {
                 // What came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
@@ -300,14 +305,7 @@ impl Engine {
             pid: std::process::id(),
             address: self.rim.address().unwrap_or_default(),
             nodes: std::iter::once(mine).chain(others).collect(),
-            store: StoreRow {
-                used_bytes: snapshot.store.used_bytes,
-                capacity_bytes: snapshot.store.capacity_bytes,
-                object_count: snapshot.store.object_count,
-                pinned_count: snapshot.store.pinned_count,
-                spilled_count: snapshot.store.spilled_count,
-                spilled_bytes: snapshot.store.spilled_bytes,
-            },
+            store: inventory::store_row(&snapshot.store),
             sent_bytes: self.rim.sent_bytes(),
             object_count: snapshot.object_count,
             task_count: snapshot.task_count,

@@ -9,6 +9,7 @@ use tharsis_core::Event;
 use tharsis_core::node::Place;
 use tharsis_object_store::BellBoard;
 use tharsis_protos::handshake::Report;
+use tharsis_protos::inventory::Inventory;
 use tharsis_types::{JobId, ObjectId};
 
 /// One thing the loop should know or do.
@@ -29,6 +30,11 @@ pub enum Input {
     },
     /// Something for the machine.
     Event(Event),
+    /// Somebody asks what lies in the store.
+    Inventory {
+        /// Takes the answer.
+        reply: SyncSender<Inventory>,
+    },
     /// Output of a worker.
     Log {
         /// The worker's job.

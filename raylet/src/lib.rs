@@ -21,6 +21,7 @@ pub mod cluster;
 pub mod door;
 pub mod engine;
 pub mod inbox;
+mod inventory;
 pub mod local;
 pub mod node;
 pub mod observe;

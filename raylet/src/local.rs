@@ -18,6 +18,7 @@ use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role, Welcome,
 };
+use tharsis_protos::inventory::Inventory;
 use tharsis_types::{ClientId, CodeUnitId, Failure, FailureKind, JobId, NodeId};
 
 /// How long a client may take for its part of the handshake.
@@ -162,6 +163,7 @@ impl Reception {
 
     fn answer(&self, stream: &UnixStream, question: Question) -> Result<(), String> {
         let report = match question {
+            Question::Memory => return self.answer_inventory(stream),
             Question::Status => self.report()?,
             Question::Stop => {
                 let report = self.report()?;
@@ -170,6 +172,18 @@ impl Reception {
             }
         };
         send(stream, &Answer::Report(Box::new(report)), None)
+    }
+
+    fn answer_inventory(&self, stream: &UnixStream) -> Result<(), String> {
+        let (reply, answer) = sync_channel(1);
+        self.inbox.put(Input::Inventory { reply });
+        let late = |_| "the node is too busy to answer".to_owned();
+        let mut inventory = answer.recv_timeout(REPORT_WAIT).map_err(late)?;
+        let encode = |inventory: &Inventory| {
+            postcard::to_stdvec(&Answer::Inventory(Box::new(inventory.clone()))).unwrap_or_default()
+        };
+        let frame = inventory.fit(HELLO_BYTES_MAX, encode);
+        send_frame(stream, &frame, HELLO_BYTES_MAX, None).map_err(|e| e.to_string())
     }
 
     fn report(&self) -> Result<Report, String> {
@@ -205,7 +219,7 @@ impl Reception {
                 let job = (self.register_job)(&new)?;
                 let functions = function_table(&hello.functions);
                 self.registry.add_job(job, Job { code_unit, executable, functions: hello.functions });
-                Ok((job, Facts { job, functions }, Event::DriverJoined { client, job }, true))
+                Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job }, true))
             }
             Role::Worker { start } => {
                 let job =
@@ -214,7 +228,7 @@ impl Reception {
                         Failure::new(FailureKind::InvalidArgument, text)
                     })?;
                 let functions = function_table(&hello.functions);
-                Ok((job, Facts { job, functions }, Event::WorkerReady { start, client }, false))
+                Ok((job, Facts { job, functions, pid }, Event::WorkerReady { start, client }, false))
             }
             Role::Observer(_) => Err(Failure::new(FailureKind::Internal, "an observer is no client")),
         }

@@ -442,7 +442,7 @@ pub fn connect_embedded(
     let channel = Channel::client_side(&segment).map_err(|e| no_memory(e.to_string()))?;
     let full = || Failure::new(FailureKind::InvalidArgument, "the node has as many clients as it can");
     let index = shared.registry.take_index().ok_or_else(full)?;
-    let facts = Facts { job, functions: function_table(functions) };
+    let facts = Facts { job, functions: function_table(functions), pid: std::process::id() };
     let (event, is_driver) = match start {
         Some(start) => (Event::WorkerReady { start, client }, false),
         None => (Event::DriverJoined { client, job }, true),

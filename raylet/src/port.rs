@@ -39,6 +39,8 @@ pub struct Facts {
     pub job: JobId,
     /// Functions that the job's workers have, by id: signature and name.
     pub functions: Arc<HashMap<FunctionId, (u64, String)>>,
+    /// Its process.
+    pub pid: u32,
 }
 
 /// A table of functions as they are looked up.

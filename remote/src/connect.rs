@@ -72,7 +72,7 @@ fn greet(stream: &UnixStream, role: Role) -> std::result::Result<(Welcome, Owned
     stream.set_read_timeout(None).map_err(|cause| broken(&cause))?;
     match postcard::from_bytes(&answer).map_err(|cause| broken(&cause))? {
         Answer::Refused(failure) => Err(Greeting::Refused(failure)),
-        Answer::Report(_) => {
+        Answer::Inventory(_) | Answer::Report(_) => {
             Err(Greeting::Broken("the node answered a question that was not asked".to_owned()))
         }
         Answer::Welcome(welcome) => match arena {

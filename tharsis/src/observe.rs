@@ -7,6 +7,7 @@ use tharsis_object_store::local_socket::{check_peer, recv_frame, send_frame};
 use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role,
 };
+use tharsis_protos::inventory::Inventory;
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// How long a node may take to answer.
@@ -17,6 +18,32 @@ const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// # Errors
 /// `Disconnected` if no node answers there, what it refuses with otherwise.
 pub fn ask(socket: &Path, question: Question) -> Result<Report> {
+    match answer(socket, question)? {
+        Answer::Report(report) => Ok(*report),
+        other => Err(unasked(other)),
+    }
+}
+
+/// Asks the node that listens at `socket` what lies in its store and who keeps it.
+///
+/// # Errors
+/// As [`ask`].
+pub fn memory(socket: &Path) -> Result<Inventory> {
+    match answer(socket, Question::Memory)? {
+        Answer::Inventory(inventory) => Ok(*inventory),
+        other => Err(unasked(other)),
+    }
+}
+
+/// What a node refuses with, or that it is no node of ours.
+fn unasked(answer: Answer) -> Error {
+    match answer {
+        Answer::Refused(failure) => failure.into(),
+        _ => Error::new(FailureKind::Internal, "the node answered something else"),
+    }
+}
+
+fn answer(socket: &Path, question: Question) -> Result<Answer> {
     let unreachable = |cause: &dyn std::fmt::Display| {
         let text = format!("no node answers at {}: {cause}", socket.display());
         Error::new(FailureKind::Disconnected, text)
@@ -34,9 +61,5 @@ pub fn ask(socket: &Path, question: Question) -> Result<Report> {
     let hello = postcard::to_stdvec(&hello).map_err(|cause| unreachable(&cause))?;
     send_frame(&stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| unreachable(&cause))?;
     let (answer, _descriptor) = recv_frame(&stream, HELLO_BYTES_MAX).map_err(|cause| unreachable(&cause))?;
-    match postcard::from_bytes(&answer).map_err(|cause| unreachable(&cause))? {
-        Answer::Report(report) => Ok(*report),
-        Answer::Refused(failure) => Err(failure.into()),
-        Answer::Welcome(_) => Err(Error::new(FailureKind::Internal, "the node answered something else")),
-    }
+    postcard::from_bytes(&answer).map_err(|cause| unreachable(&cause))
 }

@@ -3,6 +3,7 @@
 mod config;
 mod eval;
 mod gcs;
+mod memory;
 mod node;
 mod start;
 mod status;
@@ -14,7 +15,7 @@ use crate::settings::Settings;
 use crate::{bench, output};
 use anyhow::Result;
 use std::path::Path;
-use tharsis::{FailureKind, observe};
+use tharsis::{Error, FailureKind, observe};
 use tharsis_protos::handshake::{Question, Report};
 
 /// What `bench idle` adds to the command line of its node.
@@ -35,6 +36,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Eval { list: true, .. } => eval::list(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
+        Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),
         Command::Node { part, settings } => node::run(&part, &settings),
         Command::Start { part, settings } => start::run(&part, &settings),
         Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
@@ -53,10 +55,15 @@ fn run_bench(asked: BenchArgs) -> Result<()> {
 
 /// Asks the node at a socket.
 fn ask(socket: &Path, question: Question) -> Result<Report> {
-    observe::ask(socket, question).map_err(|error| match error.kind() {
+    observe::ask(socket, question).map_err(unanswered)
+}
+
+/// Why a node did not answer.
+fn unanswered(error: Error) -> anyhow::Error {
+    match error.kind() {
         FailureKind::Disconnected => Refusal::NoNode { cause: error.failure().message.to_string() }.into(),
         _ => error.into(),
-    })
+    }
 }
 
 fn version(json: bool) -> Result<()> {

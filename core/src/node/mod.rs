@@ -7,17 +7,20 @@
 //! |---|---|
 //! | `mod.rs` | the machines, events in, effects passed on |
 //! | `clients.rs` | what drivers and workers ask for: references, values, regions |
+//! | `inventory.rs` | what lies in the store and who keeps it, for people |
 //! | `runs.rs` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
 //! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
 
 mod clients;
+mod inventory;
 mod peers;
 mod pressure;
 mod room;
 mod runs;
 
+pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
@@ -397,6 +400,7 @@ impl Node {
         self.leases.check();
         self.pulls.check();
         self.store.check();
+        self.check_inventory();
         self.check_runs();
     }
 

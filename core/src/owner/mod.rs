@@ -10,17 +10,20 @@
 //! | file | concern |
 //! |---|---|
 //! | `objects.rs` | values, references, loans, freeing |
+//! | `holders.rs` | who refers to an object, for people |
 //! | `lineage.rs` | what ended tasks were, to make their outputs again |
 //! | `table.rs` | where an entry is, by id or by name |
 //! | `tasks.rs` | submission, arguments, ends and retries |
 //! | `schedule.rs` | queues by shape, leases, who gets the next task |
 
+mod holders;
 mod lineage;
 mod objects;
 mod schedule;
 mod table;
 mod tasks;
 
+pub use holders::{Holders, MadeBy};
 pub use lineage::LineageUsage;
 pub use schedule::Pending;
 pub use tasks::Ended;

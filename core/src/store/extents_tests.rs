@@ -18,7 +18,7 @@ proptest! {
                     prop_assert!(taken.iter().all(|t| t.offset + t.len <= new.offset || new.offset + new.len <= t.offset));
                     taken.push(new);
                 } else {
-                    let needed = if choice % 3 == 1 { rounded(len) } else { len.next_multiple_of(PAGE) + PAGE };
+                    let needed = if choice % 3 == 1 { rounded(len) } else { len.max(1).next_multiple_of(PAGE) + PAGE };
                     prop_assert!(extents.largest_free_bytes() < needed, "there is a hole for it");
                 }
             } else if !taken.is_empty() {

@@ -9,9 +9,11 @@
 //! copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not complete), *evictable*,
 //! *spillable*, or *doomed* (freed, and gone with its last pin).
 
+mod contents;
 mod disk;
 mod extents;
 
+pub use contents::{Content, Phase, Unowned};
 pub use extents::{Extents, NotInUse, rounded};
 
 use crate::event::Extent;

@@ -23,6 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tharsis::{Init, Runtime, SpillChoice, SpillFolder, init};
 use tharsis_protos::handshake::{Report, StoreRow};
+use tharsis_protos::inventory::Inventory;
 
 /// How long a trial may take.
 pub const TRIAL_WAIT: Duration = Duration::from_secs(60);
@@ -208,6 +209,16 @@ impl Session {
     #[must_use]
     pub fn report(&self) -> Report {
         self.runtime().report().expect("the node answers")
+    }
+
+    /// What lies in its store, and who keeps it.
+    ///
+    /// # Panics
+    /// If the node is no process, or does not answer.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        let socket = self.runtime().socket().expect("a node process");
+        tharsis::observe::memory(socket).expect("the node answers")
     }
 
     /// How full its store is.

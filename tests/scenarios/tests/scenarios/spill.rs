@@ -4,6 +4,7 @@ use crate::memory::{MIB, make_noise, noise};
 use std::time::{Duration, Instant};
 use tharsis::SpillChoice;
 use tharsis::prelude::*;
+use tharsis_protos::inventory::{ClientKind, Inventory, PlaceRow};
 use tharsis_scenarios::{
     Mode, SOON, Scenario, Session, await_file, await_within, mark, marks, open_gate, processes, scenarios,
 };
@@ -17,7 +18,8 @@ pub const ALL: &[Scenario] = scenarios![
         d12_first_come_first_served,
         nothing_is_left_when_all_is_dropped;
     Processes:
-        d12_a_queued_client_dies;
+        d12_a_queued_client_dies,
+        every_byte_is_explained_while_values_are_spilled;
 ];
 
 /// How long a file may outlive the last value in it.
@@ -205,4 +207,52 @@ fn nothing_is_left_when_all_is_dropped(mode: Mode) {
             && session.spill_files().is_empty()
     });
     session.await_quiet();
+}
+
+/// What is told of the store adds up at every moment, and says who keeps a value and what made it.
+fn every_byte_is_explained_while_values_are_spilled(mode: Mode) {
+    let session = start_slow(mode, 16 << 20, 24 << 20);
+    let _entered = session.enter();
+    let values: Vec<_> = (0..24).map(|seed| make_noise::remote(MIB, seed)).collect();
+    let mut seen = Vec::new();
+    let until = Instant::now() + SOON;
+    while seen.len() < 4 && Instant::now() < until {
+        let inventory = session.inventory();
+        assert_adds_up(&inventory);
+        seen.extend(inventory.objects.iter().map(|row| row.place));
+        seen.sort_unstable_by_key(|place| format!("{place:?}"));
+        seen.dedup();
+        seen.retain(|place| *place != PlaceRow::Receiving && *place != PlaceRow::Freed);
+    }
+    // In memory, on disk, on both, and on the way.
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    let view = values[0].get_timeout(20.0).unwrap();
+    let inventory = session.inventory();
+    assert_adds_up(&inventory);
+    let id = values[0].id().object.to_string();
+    let row = inventory.objects.iter().find(|row| row.object == id).unwrap();
+    let driver = inventory.clients.iter().find(|client| client.kind == ClientKind::Driver).unwrap();
+    assert_eq!(driver.pid, std::process::id());
+    assert_eq!((&row.pins[..], &row.clients[..]), (&[(driver.client, 1)][..], &[(driver.client, 1)][..]));
+    let site = &inventory.sites[row.site.unwrap() as usize];
+    assert!(site.name.contains("make_noise") && site.call_site.contains("spill.rs"), "{site:?}");
+    assert!(row.made_in_ns.unwrap() > 1_000, "{row:?}");
+    drop((view, values));
+    session.await_quiet();
+    let inventory = session.inventory();
+    assert_adds_up(&inventory);
+    assert!(inventory.objects.is_empty(), "{inventory:?}");
+}
+
+/// Bytes in use are those of objects and grants, with free ones they are the store; and so on disk.
+#[track_caller]
+fn assert_adds_up(inventory: &Inventory) {
+    let store = inventory.store;
+    let used = inventory.object_bytes() + inventory.granted_bytes() + inventory.superseded_bytes;
+    assert_eq!(used, store.used_bytes, "{inventory:#?}");
+    assert_eq!(used + inventory.free_bytes, store.capacity_bytes);
+    let on_disk = inventory.objects.iter().map(|row| row.disk_bytes).sum::<u64>();
+    assert_eq!(on_disk + inventory.other_disk_bytes, store.spilled_bytes, "{inventory:#?}");
+    let in_memory = inventory.objects.iter().filter(|row| row.arena_bytes > 0).count();
+    assert_eq!(in_memory, store.object_count);
 }

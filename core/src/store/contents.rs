@@ -1,0 +1,97 @@
+//! What lies in the arena and on disk, object by object, for people who ask where their memory went.
+
+use super::{Store, Stored};
+use std::collections::BTreeMap;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{ClientId, ObjectId};
+
+/// One object of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Which.
+    pub object: ObjectId,
+    /// Its bytes.
+    pub len: u64,
+    /// Bytes of the arena that it takes; 0 if it is on disk alone.
+    pub arena_bytes: u64,
+    /// Bytes that it takes on disk.
+    pub disk_bytes: u64,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// Whether it came from another node, which has it as well.
+    pub is_secondary: bool,
+}
+
+/// Where an object of a store is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It is freed, and stays until nobody maps it.
+    Doomed,
+    /// It is on disk alone.
+    OnDisk,
+    /// It is on its way here, from another node or from disk.
+    Receiving,
+    /// It is there.
+    There,
+    /// It is there, and on disk too.
+    ThereAndOnDisk,
+    /// It is there and is being written to disk.
+    Writing,
+}
+
+/// Bytes of the arena that belong to no object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unowned {
+    /// Granted to clients and not used yet.
+    pub granted: BTreeMap<ClientId, u64>,
+    /// Still being received although the object was written here meanwhile.
+    pub superseded_bytes: u64,
+}
+
+impl Store {
+    /// All objects that lie in the arena or on disk, in no order.
+    pub fn contents(&self) -> impl Iterator<Item = Content> {
+        let in_arena = self.objects.iter().map(|(object, stored)| self.content_of(*object, stored));
+        let on_disk = self.disk.objects().filter(|object| !self.objects.contains_key(object));
+        in_arena.chain(on_disk.map(|object| {
+            let len = self.disk.len_of(object).unwrap_or(0);
+            let phase = Phase::OnDisk;
+            Content { object, len, arena_bytes: 0, disk_bytes: len, phase, is_secondary: false }
+        }))
+    }
+
+    /// Bytes in use that belong to no object. With the bytes of all objects these are all that are in use.
+    #[must_use]
+    pub fn unowned(&self) -> Unowned {
+        let unused = |regions: &Vec<super::Region>| regions.iter().map(|r| r.rest().len).sum();
+        Unowned {
+            granted: self.regions.iter().map(|(client, regions)| (*client, unused(regions))).collect(),
+            superseded_bytes: self.superseded.values().map(|e| super::rounded(e.len)).sum(),
+        }
+    }
+
+    /// Who has which object mapped, and how often.
+    #[must_use]
+    pub fn pins_by_object(&self) -> IdMap<ObjectId, Vec<(ClientId, u32)>> {
+        let mut by_object: IdMap<ObjectId, Vec<(ClientId, u32)>> = IdMap::default();
+        for (client, pins) in &self.pins {
+            for (object, count) in pins {
+                by_object.entry(*object).or_default().push((*client, *count));
+            }
+        }
+        by_object
+    }
+
+    fn content_of(&self, object: ObjectId, stored: &Stored) -> Content {
+        let disk_bytes = self.disk.len_of(object).unwrap_or(0);
+        let phase = match stored {
+            Stored { sealed: false, .. } => Phase::Receiving,
+            Stored { doomed: true, .. } => Phase::Doomed,
+            _ if self.disk.is_writing(object) => Phase::Writing,
+            _ if self.disk.is_there(object) => Phase::ThereAndOnDisk,
+            _ => Phase::There,
+        };
+        let (len, arena_bytes) = (stored.extent.len, super::rounded(stored.extent.len));
+        Content { object, len, arena_bytes, disk_bytes, phase, is_secondary: !stored.primary }
+    }
+}
