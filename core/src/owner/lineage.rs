@@ -221,6 +221,10 @@ impl Owner {
 
     /// A task that ran again ends without values: it is not kept.
     pub(super) fn forget_recipe(&mut self, slot: u32, outputs: &[u32]) {
+        if self.lineage.clock == 0 {
+            // No task was ever kept: most programs return nothing large.
+            return;
+        }
         for output in outputs {
             if let Some(object) = self.objects.get_mut(*output).filter(|o| o.origin().recipe == Some(slot)) {
                 object.links().origin.recipe = None;
