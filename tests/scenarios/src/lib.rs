@@ -10,6 +10,7 @@
 // All of it is test code.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+pub mod mounted;
 pub mod processes;
 
 use libtest_mimic::{Arguments, Failed, Trial};

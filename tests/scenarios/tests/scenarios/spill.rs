@@ -5,14 +5,18 @@ use std::time::{Duration, Instant};
 use tharsis::SpillChoice;
 use tharsis::prelude::*;
 use tharsis_protos::inventory::{ClientKind, Inventory, PlaceRow};
+use tharsis_scenarios::mounted::Mounted;
 use tharsis_scenarios::{
-    Mode, SOON, Scenario, Session, await_file, await_within, mark, marks, open_gate, processes, scenarios,
+    Mode, SOON, Scenario, Session, await_file, await_within, files_below, mark, marks, open_gate, processes,
+    scenarios, scratch, spill_to,
 };
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
+        b2_an_argument_outlives_full_stores,
         d2_a_file_goes_with_its_last_value,
         d2_dropped_while_written,
+        d4_full_disk,
         d5_slow_disk,
         d6_larger_than_the_store,
         d12_first_come_first_served,
@@ -33,6 +37,37 @@ fn start_slow(mode: Mode, store_bytes: usize, bytes_per_s: u64) -> Session {
         let spill = SpillChoice { bytes_per_s_max: Some(bytes_per_s), ..spill };
         init.store_bytes(store_bytes as u64).spill(spill)
     })
+}
+
+#[remote]
+fn is_noise_after(gate: String, value: Blob, _signal: u8, seed: u64) -> bool {
+    await_file(&gate);
+    value == noise(4 * MIB, seed)
+}
+
+#[remote]
+fn signal(path: String) -> u8 {
+    await_file(&path);
+    0
+}
+
+/// What a waiting task will take stays, although only the task refers to it and the store is filled over and over.
+fn b2_an_argument_outlives_full_stores(mode: Mode) {
+    let session = mode.start_with(2, |init| init.store_bytes(16 << 20));
+    let _entered = session.enter();
+    let gate = session.path("gate");
+    let waits = signal::remote(gate.clone());
+    let read = is_noise_after::remote(gate.clone(), put(&noise(4 * MIB, 7)).unwrap(), &waits, 7);
+    for round in 0..4 {
+        let fillers: Vec<_> = (0..20).map(|seed| put(&noise(MIB, 100 * round + seed)).unwrap()).collect();
+        drop(fillers);
+    }
+    open_gate(&gate);
+    assert!(read.get_timeout(20.0).unwrap());
+    drop(waits);
+    session.await_report("the argument is gone", |r| r.store.object_count + r.store.spilled_count == 0);
+    drop(read);
+    session.await_quiet();
 }
 
 /// The file stays for one value of many, and goes with the last.
@@ -74,6 +109,58 @@ fn d2_dropped_while_written(mode: Mode) {
 /// Nothing but what clients were granted is in use: at most one region each.
 fn free_of_objects(session: &Session) -> bool {
     session.store().object_count == 0 && session.store().used_bytes <= 2 << 20
+}
+
+/// Bytes that the disk of [`d4_full_disk`] has.
+const DISK_BYTES: u64 = 24 << 20;
+/// How long a client waits for room, and a little more.
+const GRACE: Duration = Duration::from_secs(14);
+
+/// With memory and disk full, what is new is refused with the reason, what is in memory is read, and once there is space
+/// all goes on.
+fn d4_full_disk(mode: Mode) {
+    let place = scratch().join(format!("disk {}", mode.name()));
+    let Some(disk) = Mounted::tmpfs(&place, DISK_BYTES) else {
+        let _removed = std::fs::remove_dir(&place);
+        return;
+    };
+    let session = mode.start_with(1, |init| init.store_bytes(16 << 20).spill(spill_to(disk.path())));
+    let entered = session.enter();
+    let mut values = Vec::new();
+    let error = loop {
+        assert!(values.len() < 64, "64 MiB fit into 16 and 24");
+        let asked = Instant::now();
+        let value = put(&noise(MIB, values.len() as u64));
+        assert!(asked.elapsed() < GRACE, "it took {:?}", asked.elapsed());
+        match value {
+            Ok(value) => values.push(value),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), FailureKind::OutOfDisk, "{error}");
+    assert!(values.len() > 20, "only {} values fit", values.len());
+    // What is in memory is read, and tasks run. Not yet so: what is on disk alone waits, as nothing in memory can make room
+    // for it; see that it is not wrong then.
+    let last = values.len() - 1;
+    assert!(values[last].get_timeout(5.0).unwrap() == noise(MIB, last as u64));
+    assert_eq!(add_one::remote(1).get_timeout(5.0).unwrap(), 2);
+    match values[0].get_timeout(0.5) {
+        Ok(read) => assert!(read == noise(MIB, 0)),
+        Err(error) => assert_eq!(error.kind(), FailureKind::GetTimeout, "{error}"),
+    }
+    values.truncate(4);
+    await_within(SOON, "a put goes through again", || put(&noise(MIB, 1000)).is_ok());
+    values.extend((4..24).map(|seed| put(&noise(MIB, seed)).unwrap()));
+    for (seed, value) in values.iter().enumerate() {
+        assert!(value.get_timeout(20.0).unwrap() == noise(MIB, seed as u64), "value {seed} differs");
+    }
+    drop(values);
+    session.await_quiet();
+    await_within(EMPTY_WAIT, "no file is left", || files_below(disk.path()).is_empty());
+    drop(entered);
+    drop(session);
+    drop(disk);
+    std::fs::remove_dir(place).unwrap();
 }
 
 /// A disk that is much too slow costs time, no value, and nobody else anything.

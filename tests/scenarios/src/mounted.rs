@@ -1,0 +1,45 @@
+//! A small file system for a scenario. Where this user may not mount, the scenario says on the terminal that it did not run.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file system in memory, unmounted when dropped.
+pub struct Mounted {
+    path: PathBuf,
+}
+
+impl Mounted {
+    /// One of so many bytes, at a folder that is made for it. `None`, and a line on the terminal, where it is not permitted.
+    ///
+    /// # Panics
+    /// If the folder cannot be made.
+    #[must_use]
+    pub fn tmpfs(path: &Path, bytes: u64) -> Option<Self> {
+        fs::create_dir_all(path).expect("the folder is made");
+        let options = format!("size={bytes},mode=0700");
+        let outcome = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "none"]).arg(path).output();
+        let problem = match outcome {
+            Ok(output) if output.status.success() => return Some(Self { path: path.to_owned() }),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(cause) => cause.to_string(),
+        };
+        // Not `eprintln`, which test runners keep back.
+        let _told = writeln!(io::stderr(), "NOT RUN, no file system could be mounted: {}", problem.trim());
+        None
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // What cannot be unmounted now goes with its last file.
+        let _outcome = Command::new("umount").arg("-l").arg(&self.path).output();
+    }
+}
