@@ -22,6 +22,8 @@ const SPILL_PAUSE: Now = 500 * MS;
 const UNMAP_EVERY: Now = 5 * MS;
 /// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
 const NS_PER_KB: u64 = 1_000;
+/// A value that a client was asked for and kept is asked for again after this long.
+const ASK_AGAIN_AFTER: Now = 1_000 * MS;
 /// Holders that a refusal names.
 const HOLDERS_NAMED: usize = 5;
 
@@ -52,6 +54,8 @@ pub(super) struct Disk {
     refusal: Option<String>,
     /// When clients were last asked to let go of mapped values.
     asked_at: Now,
+    /// When all of them could be asked anew.
+    all_asked_at: Now,
     /// When each write under way began.
     begun: IdMap<ObjectId, (Now, u64)>,
     /// Time that a thousand bytes take to the disk, in nanoseconds; 0 while unknown.
@@ -145,8 +149,16 @@ impl Node {
         self.disk.ended(now, object);
         if refusal.is_some() {
             self.disk.paused_until = now + SPILL_PAUSE;
+        } else {
+            self.wait_on(now + self.config.create_timeout);
         }
         self.disk.refusal = refusal;
+    }
+
+    /// The disk is at work, however slow it is: whoever waits for room goes on to wait.
+    fn wait_on(&mut self, until: Now) {
+        let creates = self.room_waiters.iter_mut().map(|waiter| &mut waiter.until);
+        creates.chain(self.stalled_pulls.iter_mut().map(|pull| &mut pull.until)).for_each(|u| *u = until);
     }
 
     /// A client lets go of a value that it had mapped; its reference stays.
@@ -205,6 +217,10 @@ impl Node {
         }
         if !self.store.will_have_room(waiting) && self.disk.asked_at + UNMAP_EVERY <= now {
             self.disk.asked_at = now;
+            if self.disk.all_asked_at + ASK_AGAIN_AFTER <= now {
+                self.disk.all_asked_at = now;
+                self.unmap_asked.clear();
+            }
             self.ask_to_unmap(waiting, out);
         }
     }
