@@ -112,7 +112,7 @@ fn free_of_objects(session: &Session) -> bool {
 }
 
 /// Bytes that the disk of [`d4_full_disk`] has.
-const DISK_BYTES: u64 = 24 << 20;
+const DISK_BYTES: u64 = 48 << 20;
 /// How long a client waits for room, and a little more.
 const GRACE: Duration = Duration::from_secs(14);
 
@@ -128,7 +128,7 @@ fn d4_full_disk(mode: Mode) {
     let entered = session.enter();
     let mut values = Vec::new();
     let error = loop {
-        assert!(values.len() < 64, "64 MiB fit into 16 and 24");
+        assert!(values.len() < 96, "96 MiB fit into 16 and 48");
         let asked = Instant::now();
         let value = put(&noise(MIB, values.len() as u64));
         assert!(asked.elapsed() < GRACE, "it took {:?}", asked.elapsed());
