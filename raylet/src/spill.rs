@@ -16,7 +16,7 @@ use std::time::Duration;
 use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
-use tharsis_object_store::spill::{READ_BYTES, SpillError, SpillOptions, SpillPlace, SpillSet};
+use tharsis_object_store::spill::{SpillError, SpillOptions, SpillPlace, SpillSet};
 use tharsis_object_store::transfer::ReadAt;
 use tharsis_types::limits::MIB;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
@@ -27,10 +27,6 @@ const THREADS_MAX: usize = 3;
 const IDLE_MAX: Duration = Duration::from_secs(2);
 /// A read that fails for another reason than bad bytes is tried this often.
 const READ_TRIES: u32 = 3;
-/// Parts of an object that are read at the same time.
-const READERS: usize = 3;
-/// Smaller objects are read in one go.
-const PARTED_BYTES_MIN: usize = 16 * MIB;
 /// Bytes that one compaction moves at most, so that it never stands long before a read.
 const COMPACTED_BYTES_MAX: u64 = 64 * MIB as u64;
 
@@ -294,27 +290,7 @@ impl Shared {
         let map = self.arena.map();
         map.make_pages(into.offset, into.len).map_err(|e| e.to_string())?;
         let mut slot = map.write(into.offset, into.len).map_err(|e| e.to_string())?;
-        self.read_side_by_side(object, &mut slot).map_err(|e| e.to_string())
-    }
-
-    /// Reads an object in parts at the same time: somebody waits for this one, and one request at a time leaves a fast
-    /// disk idle while its blocks are verified.
-    fn read_side_by_side(&self, object: ObjectId, target: &mut [u8]) -> Result<(), SpillError> {
-        let part_bytes = target.len().div_ceil(READERS).next_multiple_of(READ_BYTES as usize);
-        if target.len() < PARTED_BYTES_MIN {
-            return self.read_range(object, 0, target);
-        }
-        std::thread::scope(|scope| {
-            let parts = target.chunks_mut(part_bytes).enumerate();
-            let readers: Vec<_> = parts
-                .map(|(index, part)| {
-                    scope.spawn(move || self.read_range(object, (index * part_bytes) as u64, part))
-                })
-                .collect();
-            // A reader does not panic; if it did, its part was not read.
-            let gone = || Err(SpillError::NotFound { key: object.to_bytes() });
-            readers.into_iter().try_for_each(|reader| reader.join().unwrap_or_else(|_| gone()))
-        })
+        self.read_range(object, 0, &mut slot).map_err(|e| e.to_string())
     }
 
     fn read_range(&self, object: ObjectId, offset: u64, target: &mut [u8]) -> Result<(), SpillError> {
@@ -337,7 +313,10 @@ impl Shared {
         let cause = format!("no thread for the disk: {cause}");
         while let Some(job) = queue.pop() {
             let event = match job {
-                Job::Discard(_) => continue,
+                Job::Discard(object) => {
+                    queue.discarding.remove(&object);
+                    continue;
+                }
                 Job::Read(object, _) => Event::PullFailed { object, from: self.node, cause: cause.clone() },
                 Job::Write(object, _) => Event::Spilled { object, refusal: Some(cause.clone()) },
             };
