@@ -198,6 +198,13 @@ pub enum Event {
         /// Why.
         cause: String,
     },
+    /// There is no memory to receive an object into; its copies are as they were.
+    PullRefused {
+        /// The object.
+        object: ObjectId,
+        /// Why.
+        cause: String,
+    },
     /// A client put a value.
     Put {
         /// The client.
@@ -242,6 +249,8 @@ pub enum Event {
         object: ObjectId,
         /// Why not.
         refusal: Option<String>,
+        /// Nanoseconds that the disk took, without the time before it could begin.
+        write_ns: u64,
     },
     /// A client calls a function.
     Submitted {

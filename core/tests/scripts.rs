@@ -191,7 +191,7 @@ impl World {
             }
             ("spilled", [host, object, refusal @ ..]) => {
                 let (object, refusal) = (self.refs[*object].object, refusal.first().map(ToString::to_string));
-                self.feed(host, Event::Spilled { object, refusal });
+                self.feed(host, Event::Spilled { object, refusal, write_ns: 0 });
             }
             ("unmapped", [name, object]) => {
                 let (token, reference) = self.token(name, object);
@@ -207,6 +207,11 @@ impl World {
                 let object = self.refs[*object].object;
                 let from = self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
                 self.feed(host, Event::PullFailed { object, from, cause: "broke off".into() });
+            }
+            ("pull-refused", [host, object]) => {
+                let object = self.refs[*object].object;
+                self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
+                self.feed(host, Event::PullRefused { object, cause: "no pages".into() });
             }
             ("memory", [host, gauge]) => self.memory(host, gauge, &options),
             ("net", []) => self.deliver(),

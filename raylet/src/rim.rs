@@ -128,7 +128,7 @@ impl Rim {
             Some(spill) => spill.write(object, extent),
             None => {
                 let refusal = Some("this node has no spill directory".to_owned());
-                self.inbox.put(Input::Event(Event::Spilled { object, refusal }));
+                self.inbox.put(Input::Event(Event::Spilled { object, refusal, write_ns: 0 }));
             }
         }
     }

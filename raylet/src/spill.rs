@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
@@ -264,6 +264,7 @@ impl Shared {
     }
 
     fn write(&self, object: ObjectId, extent: Extent) {
+        let started = Instant::now();
         let slice = self.arena.map().slice(extent.offset, extent.len).map_err(|e| e.to_string());
         let written = slice.and_then(|bytes| {
             self.set.write(&object.to_bytes(), &[&bytes]).map_err(|error| error.to_string())
@@ -272,13 +273,20 @@ impl Shared {
         if let Some(cause) = &refusal {
             tracing::warn!(%object, cause, "an object cannot be spilled and stays in memory");
         }
-        self.inbox.put(Input::Event(Event::Spilled { object, refusal }));
+        let write_ns = started.elapsed().as_nanos() as u64;
+        self.inbox.put(Input::Event(Event::Spilled { object, refusal, write_ns }));
     }
 
     fn read(&self, object: ObjectId, into: Extent) {
-        let event = match self.read_into(object, into) {
-            Ok(()) => Event::PullDone { object },
-            Err(cause) => {
+        let pages = self.arena.map().make_pages(into.offset, into.len);
+        let event = match pages.is_ok().then(|| self.read_into(object, into)) {
+            None => {
+                let cause = pages.err().map(|error| error.to_string()).unwrap_or_default();
+                tracing::warn!(%object, cause, "no memory to read a spilled object into");
+                Event::PullRefused { object, cause }
+            }
+            Some(Ok(())) => Event::PullDone { object },
+            Some(Err(cause)) => {
                 tracing::warn!(%object, cause, "a spilled object cannot be read back");
                 Event::PullFailed { object, from: self.node, cause }
             }
@@ -288,7 +296,6 @@ impl Shared {
 
     fn read_into(&self, object: ObjectId, into: Extent) -> Result<(), String> {
         let map = self.arena.map();
-        map.make_pages(into.offset, into.len).map_err(|e| e.to_string())?;
         let mut slot = map.write(into.offset, into.len).map_err(|e| e.to_string())?;
         self.read_range(object, 0, &mut slot).map_err(|e| e.to_string())
     }
@@ -317,8 +324,8 @@ impl Shared {
                     queue.discarding.remove(&object);
                     continue;
                 }
-                Job::Read(object, _) => Event::PullFailed { object, from: self.node, cause: cause.clone() },
-                Job::Write(object, _) => Event::Spilled { object, refusal: Some(cause.clone()) },
+                Job::Read(object, _) => Event::PullRefused { object, cause: cause.clone() },
+                Job::Write(object, _) => Event::Spilled { object, refusal: Some(cause.clone()), write_ns: 0 },
             };
             self.inbox.put(Input::Event(event));
         }

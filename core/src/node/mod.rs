@@ -234,7 +234,7 @@ impl Node {
                 self.region_wanted(now, client, request, bytes, out)
             }
             Event::RegionRetired { client, region } => self.store.retire(client, region),
-            Event::Spilled { object, refusal } => self.spilled(now, object, refusal),
+            Event::Spilled { object, refusal, write_ns } => self.spilled(now, object, refusal, write_ns),
             Event::Unmapped { client, token, object } => self.unmapped(client, token, object),
             Event::Blocked { client, returned } => self.blocked(client, &returned, out),
             Event::Unblocked { client } => {
@@ -268,6 +268,7 @@ impl Node {
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
             Event::PullDone { object } => self.pull_done(object, out),
             Event::PullFailed { object, from, cause } => self.pull_failed(object, from, &cause, out),
+            Event::PullRefused { object, cause } => self.no_memory_for(object, &cause, out),
             Event::Tick => self.tick(now, out),
         }
         self.apply(out);

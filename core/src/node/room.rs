@@ -13,7 +13,6 @@ use crate::pull::{Pulls, Purpose};
 use crate::{MS, Now, owner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
 
 /// How long the disk is left alone after it refused a copy.
@@ -56,21 +55,14 @@ pub(super) struct Disk {
     asked_at: Now,
     /// When all of them could be asked anew.
     all_asked_at: Now,
-    /// When each write under way began.
-    begun: IdMap<ObjectId, (Now, u64)>,
     /// Time that a thousand bytes take to the disk, in nanoseconds; 0 while unknown.
     ns_per_kb: u64,
 }
 
 impl Disk {
-    fn begin(&mut self, now: Now, object: ObjectId, len: u64) {
-        self.begun.insert(object, (now, len));
-    }
-
-    /// A write ended: what it took says how fast the disk is.
-    fn ended(&mut self, now: Now, object: ObjectId) {
-        let Some((since, len)) = self.begun.remove(&object) else { return };
-        let ns_per_kb = now.saturating_sub(since) * 1000 / len.max(1);
+    /// A copy was written: what it took says how fast the disk is.
+    fn took(&mut self, write_ns: u64, len: u64) {
+        let ns_per_kb = write_ns.saturating_mul(1000) / len.max(1);
         self.ns_per_kb = if self.ns_per_kb == 0 { ns_per_kb } else { (self.ns_per_kb * 7 + ns_per_kb) / 8 };
     }
 
@@ -144,13 +136,13 @@ impl Node {
     }
 
     /// A copy was written to disk, or could not be.
-    pub(super) fn spilled(&mut self, now: Now, object: ObjectId, refusal: Option<String>) {
+    pub(super) fn spilled(&mut self, now: Now, object: ObjectId, refusal: Option<String>, write_ns: u64) {
         self.store.spilled(object, refusal.is_none());
-        self.disk.ended(now, object);
         if refusal.is_some() {
             self.disk.paused_until = now + SPILL_PAUSE;
         } else {
             self.wait_on(now + self.config.create_timeout);
+            self.disk.took(write_ns, self.store.spilled_len(object).unwrap_or(0));
         }
         self.disk.refusal = refusal;
     }
@@ -194,7 +186,8 @@ impl Node {
         }
     }
 
-    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is reached.
+    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is reached. What
+    /// clients keep mapped and nobody looks at counts as soon as they have let go of it.
     fn make_room(&mut self, now: Now, out: &mut Vec<Action>) {
         let waiting = self.waiting_bytes();
         let is_high = self.config.high_water_bytes < self.store.settled_bytes();
@@ -209,19 +202,20 @@ impl Node {
                 self.drop_copy(object);
             } else if can_spill {
                 let Some(extent) = self.store.begin_spill(object) else { break };
-                self.disk.begin(now, object, len);
                 out.push(Action::Spill { object, extent });
             } else {
                 break;
             }
         }
-        if !self.store.will_have_room(waiting) && self.disk.asked_at + UNMAP_EVERY <= now {
+        let above = self.store.settled_bytes().saturating_sub(low_water);
+        let short = if self.store.will_have_room(waiting) { above } else { waiting.max(above) };
+        if short > 0 && self.disk.asked_at + UNMAP_EVERY <= now {
             self.disk.asked_at = now;
             if self.disk.all_asked_at + ASK_AGAIN_AFTER <= now {
                 self.disk.all_asked_at = now;
                 self.unmap_asked.clear();
             }
-            self.ask_to_unmap(waiting, out);
+            self.ask_to_unmap(short, out);
         }
     }
 
@@ -235,9 +229,10 @@ impl Node {
     /// Bytes that somebody waits for: all at once, as far as they fit together.
     fn waiting_bytes(&self) -> u64 {
         let pulls = self.stalled_pulls.iter().map(|p| p.len);
+        let with_reserve = |w: &RoomWaiter| w.bytes + self.store.reserve_beside(w.bytes);
         let all: u64 = pulls.chain(self.room_waiters.iter().map(|w| w.bytes)).sum();
         let first = self.stalled_pulls.first().map(|p| p.len);
-        let first = first.or_else(|| self.room_waiters.front().map(|w| w.bytes)).unwrap_or(0);
+        let first = first.or_else(|| self.room_waiters.front().map(with_reserve)).unwrap_or(0);
         all.min(self.config.store_bytes / 2).max(first.min(self.config.store_bytes))
     }
 
@@ -288,6 +283,14 @@ impl Node {
             failure.message += &format!("{lead} client {} {bytes} bytes", client.0);
         }
         failure
+    }
+
+    /// There is no memory behind the place that an object was to be read into. Its copies, here on disk or elsewhere, are
+    /// as good as before.
+    pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
+        self.store.received(object, false);
+        let text = format!("no memory to read object {object} into: {cause}");
+        self.pull_refused(object, &Arc::new(Failure::new(FailureKind::OutOfMemory, text)), out);
     }
 
     /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.

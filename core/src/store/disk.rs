@@ -3,6 +3,7 @@
 //! A copy on disk belongs to the copy of the node: the ledgers of the cluster know that the node has the object, not
 //! where. What is being written stays where it is in the arena until the disk has it.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use tharsis_types::ObjectId;
 use tharsis_types::hash::IdMap;
@@ -12,6 +13,8 @@ use tharsis_types::hash::IdMap;
 pub(super) struct Disk {
     copies: IdMap<ObjectId, OnDisk>,
     there_bytes: u64,
+    /// How many copies of each length are there.
+    there_lens: BTreeMap<u64, usize>,
     writing_bytes: u64,
     /// Copies that nobody needs any more and that the disk still has.
     discarded: Vec<ObjectId>,
@@ -49,6 +52,7 @@ impl Disk {
         if complete {
             entry.get_mut().state = State::There;
             self.there_bytes += len;
+            *self.there_lens.entry(len).or_default() += 1;
         } else {
             entry.remove();
         }
@@ -67,7 +71,18 @@ impl Disk {
         let Some(len) = self.len_of(object) else { return false };
         self.copies.remove(&object);
         self.there_bytes -= len;
+        if let Some(count) = self.there_lens.get_mut(&len) {
+            *count -= 1;
+            if *count == 0 {
+                self.there_lens.remove(&len);
+            }
+        }
         true
+    }
+
+    /// Length of the longest copy that is there; 0 if none is.
+    pub(super) fn largest_bytes(&self) -> u64 {
+        self.there_lens.last_key_value().map_or(0, |(len, _)| *len)
     }
 
     /// Length of a copy that is there.
@@ -107,5 +122,7 @@ impl Disk {
         let sum = |state| self.copies.values().filter(|c| c.state == state).map(|c| c.len).sum::<u64>();
         assert_eq!(sum(State::There), self.there_bytes, "bytes on disk");
         assert_eq!(sum(State::Writing), self.writing_bytes, "bytes on their way to disk");
+        let by_len: u64 = self.there_lens.iter().map(|(len, count)| len * *count as u64).sum();
+        assert_eq!(by_len, self.there_bytes, "lengths of copies on disk");
     }
 }

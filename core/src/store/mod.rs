@@ -22,6 +22,9 @@ use std::collections::BTreeMap;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
+/// At most this share of the arena is kept free to read back what is on disk.
+const RESERVE_SHARE: u64 = 4;
+
 /// The objects in one node's arena.
 #[derive(Debug)]
 pub struct Store {
@@ -109,6 +112,12 @@ impl Store {
         bytes: u64,
         evicted: &mut Vec<ObjectId>,
     ) -> Result<Extent, Failure> {
+        let free = self.extents.capacity_bytes() - self.extents.used_bytes();
+        if free + self.evictable_bytes < bytes + self.reserve_beside(bytes)
+            && bytes <= self.extents.capacity_bytes()
+        {
+            return Err(self.full(bytes));
+        }
         let extent = self.allocate(bytes, Extents::take_pages, evicted)?;
         let carved_to = extent.offset;
         self.regions.entry(client).or_default().push(Region { extent, carved_to });
@@ -199,6 +208,14 @@ impl Store {
         } else {
             self.drop_object(object);
         }
+    }
+
+    /// Bytes that a region of `bytes` leaves free: as many as the largest copy on disk needs to be read back, even when the
+    /// disk takes no more, but no more than a quarter of the arena, and nothing from a region that takes all of it.
+    #[must_use]
+    pub fn reserve_beside(&self, bytes: u64) -> u64 {
+        let capacity = self.extents.capacity_bytes();
+        rounded(self.disk.largest_bytes()).min(capacity / RESERVE_SHARE).min(capacity.saturating_sub(bytes))
     }
 
     /// Whether a complete copy is in the arena; one that was freed and is still mapped counts again.
@@ -423,21 +440,27 @@ impl Store {
             }
             let free = capacity - self.extents.used_bytes();
             let oldest = self.evictable.first_key_value().filter(|_| bytes <= free + self.evictable_bytes);
-            let Some((_, oldest)) = oldest else {
-                let used = self.extents.used_bytes();
-                let largest = self.extents.largest_free_bytes();
-                let text = format!(
-                    "{bytes} bytes needed, {used} of {capacity} bytes in use by {} objects, largest hole {largest} bytes",
-                    self.objects.len()
-                );
-                return Err(Failure::new(FailureKind::StoreFull, text));
-            };
+            let Some((_, oldest)) = oldest else { return Err(self.full(bytes)) };
             let oldest = *oldest;
             self.drop_object(oldest);
             if !self.disk.is_there(oldest) {
                 evicted.push(oldest);
             }
         }
+    }
+
+    fn full(&self, bytes: u64) -> Failure {
+        let (used, capacity) = (self.extents.used_bytes(), self.extents.capacity_bytes());
+        let mut text = format!(
+            "{bytes} bytes needed, {used} of {capacity} bytes in use by {} objects, largest hole {} bytes",
+            self.objects.len(),
+            self.extents.largest_free_bytes()
+        );
+        let reserve = self.reserve_beside(bytes);
+        if reserve > 0 {
+            text += &format!(", {reserve} bytes kept free to read back what is on disk");
+        }
+        Failure::new(FailureKind::StoreFull, text)
     }
 
     fn unpin_times(&mut self, object: ObjectId, times: u32) {

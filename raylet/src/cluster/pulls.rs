@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
+use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
 use tharsis_types::limits::MIB;
 use tharsis_types::{NodeId, ObjectId};
@@ -60,6 +61,14 @@ struct Queue {
     jobs: VecDeque<Job>,
     thread_count: usize,
     idle_count: usize,
+}
+
+/// Why an object did not come.
+enum Broken {
+    /// There are no pages to read it into.
+    NoMemory(String),
+    /// It could not be read.
+    Transfer(String),
 }
 
 /// Connections to senders: those in use, so that they can be cut, and those kept for the next transfer.
@@ -147,7 +156,11 @@ impl Shared {
             let Job { object, from, .. } = job;
             let event = match outcome {
                 Ok(()) => Event::PullDone { object },
-                Err(cause) => {
+                Err(Broken::NoMemory(cause)) => {
+                    tracing::warn!(%object, cause, "no memory to receive an object into");
+                    Event::PullRefused { object, cause }
+                }
+                Err(Broken::Transfer(cause)) => {
                     tracing::info!(%object, %from, cause, "transfer broke off");
                     Event::PullFailed { object, from, cause }
                 }
@@ -190,14 +203,16 @@ impl Shared {
         }
     }
 
-    fn read(&self, job: &Job) -> Result<(), String> {
+    fn read(&self, job: &Job) -> Result<(), Broken> {
         let mut done = 0;
         while done < job.into.len {
             let step = STEP_BYTES.min(job.into.len - done);
             let offset = job.into.offset + done;
-            self.arena.map().make_pages(offset, step).map_err(|e| e.to_string())?;
-            let mut slot = self.arena.map().write(offset, step).map_err(|e| e.to_string())?;
-            self.connections.fetch(job.from, &job.object.to_bytes(), done, &mut slot, STEP_WAIT)?;
+            let no_memory = |cause: StoreError| Broken::NoMemory(cause.to_string());
+            self.arena.map().make_pages(offset, step).map_err(no_memory)?;
+            let mut slot = self.arena.map().write(offset, step).map_err(no_memory)?;
+            let key = job.object.to_bytes();
+            self.connections.fetch(job.from, &key, done, &mut slot, STEP_WAIT).map_err(Broken::Transfer)?;
             done += step;
         }
         Ok(())

@@ -43,6 +43,7 @@ pub(crate) struct Faults {
     pub(crate) driver_crash: u64,
     pub(crate) spill_refusal: u64,
     pub(crate) disk_loss: u64,
+    pub(crate) no_pages: u64,
     pub(crate) memory_ends: u64,
 }
 
@@ -814,6 +815,7 @@ fn faults(rng: &mut Rng) -> Faults {
         spill_refusal: often(300, 150),
         disk_loss: often(200, 20),
         memory_ends: often(400, 12),
+        no_pages: often(200, 50),
     }
 }
 

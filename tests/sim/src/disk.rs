@@ -32,7 +32,8 @@ impl Cluster {
         if refusal.is_none() {
             self.hosts[host].disk.insert(object, content);
         }
-        self.feed(host, Event::Spilled { object, refusal });
+        let write_ns = self.rng.range(50 * US, 5 * MS);
+        self.feed(host, Event::Spilled { object, refusal, write_ns });
     }
 
     /// A node reads a copy back, which takes a while and may find that the disk has lost it.
@@ -44,6 +45,11 @@ impl Cluster {
 
     pub(crate) fn restore_ends(&mut self, host: usize, object: ObjectId, into: Extent) {
         if !self.hosts[host].alive {
+            return;
+        }
+        if self.rng.chance(self.faults.no_pages) {
+            self.oracle.lacks_pages = true;
+            self.feed(host, Event::PullRefused { object, cause: "no pages".into() });
             return;
         }
         let content = self.hosts[host].disk.get(&object).cloned();

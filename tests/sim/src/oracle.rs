@@ -19,6 +19,8 @@ pub struct Oracle {
     pub start_failures: u32,
     /// Objects of which a disk has lost a copy.
     pub disk_losses: BTreeSet<ObjectId>,
+    /// A copy could not be read back for want of memory.
+    pub lacks_pages: bool,
     /// Stores are small enough to be full at times.
     pub small_store: bool,
 }
@@ -105,7 +107,7 @@ impl Oracle {
                 0 <= retries
                     && (retries as u32) < f.crashes + f.raises + self.start_failures + self.node_deaths
             }),
-            FailureKind::OutOfMemory => facts.is_some_and(|f| 0 < f.memory_kills),
+            FailureKind::OutOfMemory => self.lacks_pages || facts.is_some_and(|f| 0 < f.memory_kills),
             FailureKind::WorkerStartFailed => self.start_failures > 0,
             FailureKind::ObjectLost => faulty || !self.disk_losses.is_empty(),
             FailureKind::ObjectFreed => faulty,
