@@ -6,6 +6,9 @@
 //! open batch there makes all of it; otherwise it goes one level up. The tasks of a sum's leaves fill batches of level 0,
 //! whoever merges across these is of level 1, and so on.
 //!
+//! A task whose result only the next one reads stays with it: together they are a *run*, which joins a batch as a whole. A product
+//! that is multiplied again, or summed up, is then never stored, wherever the other factor comes from.
+//!
 //! Batches are numbered in the order in which they are to be handed out: each after those whose chunks it reads. A task
 //! that is large enough to stand alone is a batch at once, and the order stays that of the schedule.
 
@@ -41,6 +44,13 @@ pub struct Batches {
     pub largest_bytes: u64,
 }
 
+/// A run may grow to so many times the limits of a batch; beyond, a task joins it only if that adds little.
+const RUN_SHARE: u64 = 8;
+/// What is this part of a run adds little to it.
+const LITTLE_SHARE: u64 = 4;
+/// A smaller result costs no more to store than a task to hand out, and reads of many such ones are what sums are made of.
+const RUN_BYTES_MIN: u64 = 32 << 10;
+
 /// The maker of chunks that were handed over with the plan.
 const RESIDENT: u32 = u32::MAX;
 
@@ -54,11 +64,20 @@ impl Batches {
     /// 8 bytes per task and 8 per chunk.
     pub fn new(runnable: &Runnable, schedule: &Schedule, limits: BatchLimits) -> Result<Batches, Error> {
         let mut filling = Filling::new(runnable, limits);
-        let mut inputs = Vec::new();
-        for &task in &schedule.order {
+        let weights = Weights::of(runnable);
+        let (mut run, mut inputs) = (Run::default(), Vec::new());
+        for (at, &task) in schedule.order.iter().enumerate() {
+            run.push(task, &weights);
+            if let Some(&next) = schedule.order.get(at + 1)
+                && run.has_room_for(next, &weights, &limits)
+                && run.goes_on(next, runnable, schedule, &weights)
+            {
+                continue;
+            }
             inputs.clear();
-            runnable.inputs(task, &mut inputs);
-            filling.add(task, &inputs)?;
+            run.inputs(runnable, &mut inputs);
+            filling.add(&run, &inputs)?;
+            run.clear();
         }
         let mut batches = filling.finish();
         batches.count_readers(runnable);
@@ -104,15 +123,19 @@ impl Batches {
         chunks.dedup();
     }
 
-    /// Bytes that a batch takes beside the chunks it reads: its own twice, as made and as stored, and what its tasks
-    /// need while they run.
+    /// Bytes that a batch takes beside the chunks it reads: its own, as made and, if others read them, as stored, and
+    /// what its tasks need while they run.
     pub fn bytes(&self, runnable: &Runnable, batch: usize) -> u64 {
-        let (mut made, mut scratch) = (0, 0);
+        let (mut made, mut stored, mut scratch) = (0, 0, 0);
         for &task in self.tasks(batch) {
-            made += runnable.output_bytes(task.stage as usize);
-            scratch = runnable.scratch_bytes(task.stage as usize).max(scratch);
+            let stage = task.stage as usize;
+            made += runnable.output_bytes(stage);
+            let kept = runnable.outputs(task).filter(|&id| self.readers(id) != 0);
+            let bytes = |id: ChunkId| runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
+            stored += kept.map(bytes).sum::<u64>();
+            scratch = runnable.scratch_bytes(stage).max(scratch);
         }
-        2 * made + scratch
+        made + stored + scratch
     }
 
     /// Bytes of those of these chunks that were handed over with the plan: they are stored when they are first read.
@@ -164,11 +187,80 @@ impl Batches {
     }
 }
 
+/// What tasks of each stage cost, and the bytes they make: looked up a million times.
+struct Weights {
+    costs: Vec<f64>,
+    made_bytes: Vec<u64>,
+}
+
+/// Tasks in a row, each of which makes what only the next one reads.
+#[derive(Default)]
+struct Run {
+    tasks: Vec<TaskId>,
+    cost: f64,
+    made_bytes: u64,
+}
+
+impl Weights {
+    fn of(runnable: &Runnable) -> Weights {
+        let stages = 0..runnable.plan().stages.len();
+        let costs = stages.clone().map(|stage| runnable.task_cost(stage)).collect();
+        Weights { costs, made_bytes: stages.map(|stage| runnable.output_bytes(stage)).collect() }
+    }
+}
+
+impl Run {
+    fn push(&mut self, task: TaskId, weights: &Weights) {
+        self.tasks.push(task);
+        self.cost += weights.costs[task.stage as usize];
+        self.made_bytes += weights.made_bytes[task.stage as usize];
+    }
+
+    fn clear(&mut self) {
+        self.tasks.clear();
+        (self.cost, self.made_bytes) = (0.0, 0);
+    }
+
+    /// Whether what its last task makes is all for `next`, and that may be added.
+    fn goes_on(&self, next: TaskId, runnable: &Runnable, schedule: &Schedule, weights: &Weights) -> bool {
+        let Some(&last) = self.tasks.last() else { return false };
+        if weights.made_bytes[last.stage as usize] < RUN_BYTES_MIN {
+            return false;
+        }
+        let mut read = Vec::new();
+        runnable.inputs(next, &mut read);
+        let readers = |chunk: ChunkId| schedule.readers[chunk.tensor as usize][chunk.index as usize];
+        runnable.outputs(last).all(|chunk| readers(chunk) == 1 && read.contains(&chunk))
+    }
+
+    fn has_room_for(&self, next: TaskId, weights: &Weights, limits: &BatchLimits) -> bool {
+        let (cost, bytes) = (weights.costs[next.stage as usize], weights.made_bytes[next.stage as usize]);
+        let is_cheap =
+            self.cost + cost <= RUN_SHARE as f64 * limits.cost || LITTLE_SHARE as f64 * cost <= self.cost;
+        let is_small = self.made_bytes + bytes <= RUN_SHARE.saturating_mul(limits.bytes)
+            || LITTLE_SHARE * bytes <= self.made_bytes;
+        self.tasks.len() < limits.tasks && is_cheap && is_small
+    }
+
+    /// The chunks that its tasks read and do not make, each once.
+    fn inputs(&self, runnable: &Runnable, chunks: &mut Vec<ChunkId>) {
+        let Some((first, others)) = self.tasks.split_first() else { return };
+        runnable.inputs(*first, chunks);
+        if others.is_empty() {
+            return;
+        }
+        others.iter().for_each(|&task| runnable.inputs(task, chunks));
+        let own: Vec<ChunkId> = self.tasks.iter().flat_map(|&task| runnable.outputs(task)).collect();
+        chunks.retain(|chunk| !own.contains(chunk));
+        chunks.sort_unstable();
+        chunks.dedup();
+    }
+}
+
 /// Batches while they are put together.
 struct Filling<'a> {
     runnable: &'a Runnable,
     limits: BatchLimits,
-    costs: Vec<f64>,
     /// The open batch of each level.
     open: Vec<Option<Open>>,
     /// Level of each batch by its number while filling; the numbers of closed batches are given anew.
@@ -192,7 +284,6 @@ impl<'a> Filling<'a> {
         Filling {
             runnable,
             limits,
-            costs: (0..plan.stages.len()).map(|stage| runnable.task_cost(stage)).collect(),
             open: Vec::new(),
             levels: Vec::new(),
             numbers: Vec::new(),
@@ -207,20 +298,19 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn add(&mut self, task: TaskId, inputs: &[ChunkId]) -> Result<(), Error> {
+    /// Adds a run, which reads these chunks beside those that it makes.
+    fn add(&mut self, run: &Run, inputs: &[ChunkId]) -> Result<(), Error> {
         let level = self.level(inputs)?;
-        let (runnable, stage) = (self.runnable, task.stage as usize);
-        let plan = runnable.plan();
-        let read: u64 = inputs.iter().map(|id| plan.tensors[id.tensor as usize].chunk_bytes_max()).sum();
-        let (limits, cost) = (self.limits, self.costs[stage]);
+        let (runnable, limits) = (self.runnable, self.limits);
+        let read: u64 = inputs.iter().map(|chunk| runnable.chunk_bytes(*chunk)).sum();
         let batch = self.open_at(level);
-        batch.tasks.push(task);
-        batch.bytes += read + runnable.output_bytes(stage);
-        batch.cost += cost;
+        batch.tasks.extend(&run.tasks);
+        batch.bytes += read + run.made_bytes;
+        batch.cost += run.cost;
         let id = batch.id;
         let is_full =
             limits.cost <= batch.cost || limits.tasks <= batch.tasks.len() || limits.bytes <= batch.bytes;
-        for chunk in runnable.outputs(task) {
+        for chunk in run.tasks.iter().flat_map(|&task| runnable.outputs(task)) {
             self.closed.makers[chunk.tensor as usize][chunk.index as usize] = id;
         }
         if is_full {
@@ -229,12 +319,16 @@ impl<'a> Filling<'a> {
         Ok(())
     }
 
+    fn maker(&self, chunk: &ChunkId) -> u32 {
+        self.closed.makers[chunk.tensor as usize][chunk.index as usize]
+    }
+
     /// The level of a task that reads these chunks.
     fn level(&self, inputs: &[ChunkId]) -> Result<usize, Error> {
         let plan = self.runnable.plan();
         let mut above: Option<(u32, bool)> = None;
         for chunk in inputs {
-            let maker = self.closed.makers[chunk.tensor as usize][chunk.index as usize];
+            let maker = self.maker(chunk);
             if maker == RESIDENT {
                 if !plan.resident.contains(&(chunk.tensor as usize)) {
                     return Err(Error::Internal(format!("{chunk:?} is read before it is made")));

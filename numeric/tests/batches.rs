@@ -74,3 +74,29 @@ fn the_batches_of_a_sum_do_not_wait_for_one_another() {
     let deepest = depths.iter().max().unwrap();
     assert!(100 < batches.len() && *deepest < 8, "{} batches, {deepest} in a row", batches.len());
 }
+
+#[test]
+fn what_only_the_next_task_reads_stays_in_the_batch() {
+    let x = default_rng(1).random(&[100_000, 32]).unwrap();
+    let (u, s, vt) = x.svd().unwrap();
+    let back = (u * s).unwrap().matmul(&vt).unwrap();
+    let error = (back - x).unwrap().abs().unwrap().max(()).unwrap();
+    // So little memory that what several passes need is computed in each.
+    let job = plan(&[error.node().clone()], Limits::new(2, 64 << 20)).unwrap();
+    let limits = BatchLimits { cost: 1.0, tasks: 256, bytes: 1 << 20 };
+    let large = |batches: &Batches| {
+        let plan = job.runnable.plan();
+        let tensors = (0..plan.tensors.len() as u32).flat_map(|tensor| {
+            let count = plan.tensors[tensor as usize].tiling.count() as u32;
+            (0..count).map(move |index| tharsis_graph::plan::ChunkId { tensor, index })
+        });
+        let bytes = |id: &_| job.runnable.chunk_bytes(*id);
+        tensors.filter(|id| 100_000 < bytes(id) && batches.readers(*id) != 0).count()
+    };
+    let cut = Batches::new(&job.runnable, &job.schedule, limits).unwrap();
+    assert!(100 < large(&cut), "a small limit keeps them apart");
+    let limits = BatchLimits { cost: 1e6, ..limits };
+    let joined = Batches::new(&job.runnable, &job.schedule, limits).unwrap();
+    // The first of a pass waits while the other factors are made.
+    assert!(large(&joined) < 4, "large chunks leave no batch");
+}

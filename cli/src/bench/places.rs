@@ -4,7 +4,7 @@ use super::memory;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tharsis::Runtime;
 use tharsis::tensor::{Executor, LocalExecutor, RemoteExecutor};
 
@@ -29,6 +29,8 @@ pub struct Started {
 
 /// How often memory is looked at where the system keeps no maximum.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A look walks all page tables and holds up whoever makes pages meanwhile: looking takes at most this part of the time.
+const LOOK_SHARE: u32 = 20;
 
 impl Place {
     /// What is added to the name of a bench.
@@ -69,8 +71,9 @@ impl Started {
         let value = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
+                    let begun = Instant::now();
                     most.fetch_max(family_bytes(), Ordering::Relaxed);
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(LOOK_EVERY.max(LOOK_SHARE * begun.elapsed()));
                 }
             });
             let value = f();

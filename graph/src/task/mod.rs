@@ -77,6 +77,11 @@ impl Runnable {
         outputs.map(|output| self.plan.tensors[output.tensor].chunk_bytes_max()).sum()
     }
 
+    /// Bytes of a chunk, at most.
+    pub fn chunk_bytes(&self, chunk: ChunkId) -> u64 {
+        self.plan.tensors[chunk.tensor as usize].chunk_bytes_max()
+    }
+
     /// What a task of this stage costs, estimated for the largest one, in units of about a fifth of a nanosecond.
     pub fn task_cost(&self, stage: usize) -> f64 {
         let Stage { kernel, grid, operands, .. } = &self.plan.stages[stage];

@@ -169,18 +169,19 @@ impl Made {
     ) -> Result<Returns<Given>, Fault> {
         let mut fates = batch.fates.iter().copied();
         let mut ids = Vec::new();
+        let mut reads_left = reads(runnable, batch);
         for task in batch.tasks() {
             ids.clear();
             runnable.inputs(task, &mut ids);
-            let inputs =
-                ids.iter().map(|id| Ok((*id, self.find(*id)?))).collect::<Result<Vec<_>, Fault>>()?;
+            let inputs = ids.iter().map(|id| Ok((*id, self.find(*id, &mut reads_left)?)));
+            let inputs = inputs.collect::<Result<Vec<_>, Fault>>()?;
             let started = Instant::now();
             let made = runnable.run(task, &inputs, scratch)?;
             self.report.add(task.stage, started.elapsed().as_nanos() as u64);
             for (id, chunk) in runnable.outputs(task).zip(made) {
                 let fate =
                     fates.next().ok_or_else(|| Fault::Internal("a chunk without a fate".to_owned()))?;
-                self.keep(id, chunk, fate)?;
+                self.keep(id, chunk, fate, &reads_left)?;
             }
         }
         let mut given = vec![Given::Report(self.report)];
@@ -191,20 +192,45 @@ impl Made {
         Ok(Returns(given))
     }
 
-    fn find(&self, id: ChunkId) -> Result<Arc<Chunk>, Fault> {
-        let found = self.chunks.get(&id).cloned();
+    /// A chunk for one of its readers. The last one gets it for itself, so that its memory, which is still in the cache,
+    /// is there for what is made next.
+    fn find(&mut self, id: ChunkId, reads_left: &mut HashMap<ChunkId, u32>) -> Result<Arc<Chunk>, Fault> {
+        let left = reads_left.get_mut(&id).map_or(0, |left| {
+            *left -= 1;
+            *left
+        });
+        let found = if left == 0 { self.chunks.remove(&id) } else { self.chunks.get(&id).cloned() };
         found.ok_or_else(|| Fault::Internal(format!("{id:?} was not given")))
     }
 
-    fn keep(&mut self, id: ChunkId, chunk: Chunk, fate: Fate) -> Result<(), Fault> {
+    fn keep(
+        &mut self,
+        id: ChunkId,
+        chunk: Chunk,
+        fate: Fate,
+        reads_left: &HashMap<ChunkId, u32>,
+    ) -> Result<(), Fault> {
         match fate {
             Fate::Dropped => {}
             Fate::Bundled => self.bundle.push((id, Stored::new(&chunk)?)),
             Fate::Apart => self.apart.push(Given::Chunks(vec![(id, Stored::new(&chunk)?)])),
         }
-        self.chunks.insert(id, Arc::new(chunk));
+        if reads_left.contains_key(&id) {
+            self.chunks.insert(id, Arc::new(chunk));
+        }
         Ok(())
     }
+}
+
+/// How often the tasks of a batch read each chunk.
+fn reads(runnable: &Runnable, batch: &Batch) -> HashMap<ChunkId, u32> {
+    let (mut counts, mut ids) = (HashMap::new(), Vec::new());
+    for task in batch.tasks() {
+        ids.clear();
+        runnable.inputs(task, &mut ids);
+        ids.iter().for_each(|id| *counts.entry(*id).or_default() += 1);
+    }
+    counts
 }
 
 #[cfg(test)]
