@@ -10,6 +10,7 @@
 //! | [`lease`] | which worker runs for whom, and what resources are taken |
 //! | [`place`] | on which node a task should run |
 //! | [`pull`] | which objects are fetched from other nodes, in what order |
+//! | [`relay`] | who may read a large object here, and who is sent on to another reader |
 //! | [`store`] | where in the arena an object lies, who maps it, what can be evicted |
 //! | [`memory`] | when the memory of a node is looked at, and what is too much |
 //! | [`node`] | how the machines above act together |
@@ -36,6 +37,7 @@ pub mod owner;
 pub mod peer;
 pub mod place;
 pub mod pull;
+pub mod relay;
 pub mod slab;
 pub mod store;
 

@@ -5,6 +5,7 @@
 //! keep order, no release can overtake a registration.
 
 use crate::event::{Output, TaskOutcome};
+use crate::relay::Turn;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tharsis_types::{
@@ -84,6 +85,11 @@ pub enum Message {
         /// How many loans.
         count: u32,
     },
+    /// None of the copies that the receiver named to the sender could be read.
+    CopiesUnreadable {
+        /// The object.
+        object: ObjectId,
+    },
     /// The sender has a copy of the receiver's object now.
     HolderAdded {
         /// The object.
@@ -160,6 +166,27 @@ pub enum Message {
         state: RemoteState,
         /// References inside it; lent to the receiver.
         nested: Vec<RefId>,
+    },
+    /// The sender reads no more what it asked for.
+    ReadEnded {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Answer to [`Message::ReadRequest`].
+    ReadReply {
+        /// The object.
+        object: ObjectId,
+        /// When the receiver may read, or where.
+        turn: Turn,
+    },
+    /// The sender wants to read a large object that the receiver has, or will have soon.
+    ReadRequest {
+        /// The object.
+        object: ObjectId,
+        /// Another node named the receiver.
+        sent: bool,
+        /// Whom the receiver had named, in vain.
+        in_vain: Option<NodeId>,
     },
     /// Stop a task.
     TaskCancel {

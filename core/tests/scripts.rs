@@ -31,6 +31,7 @@ use tharsis_core::event::{Extent, Member, Output, OutputValue, TaskOutcome, Valu
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
+use tharsis_core::relay::Turn;
 use tharsis_core::{Action, Event, MS, Message, Node, Now};
 use tharsis_types::{
     ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId,
@@ -252,6 +253,7 @@ impl World {
             can_spill: options.contains_key("spill"),
             high_water_bytes: u64::MAX,
             low_water_bytes: u64::MAX,
+            relay_bytes_min: number(options, "relay", 1 << 20),
             lineage_bytes_max: number(options, "lineage", 64 << 20) as usize,
         };
         let host =
@@ -567,6 +569,7 @@ impl World {
             Message::BorrowReleased { object, count } => {
                 format!("give back {count} of {}", self.name(*object))
             }
+            Message::CopiesUnreadable { object } => format!("no copy of {} can be read", self.name(*object)),
             Message::HolderAdded { object } => format!("have a copy of {}", self.name(*object)),
             Message::HolderRemoved { object } => format!("have no copy of {}", self.name(*object)),
             Message::JobEnded { job } => format!("job {} ended", job.0),
@@ -582,6 +585,20 @@ impl World {
             Message::ObjectLocate { object } => format!("locate {}", self.name(*object)),
             Message::ObjectState { object, state, .. } => {
                 format!("{} is {}", self.name(*object), tell_state(state))
+            }
+            Message::ReadEnded { object } => format!("read {} no more", self.name(*object)),
+            Message::ReadReply { object, turn } => {
+                let turn = match turn {
+                    Turn::Now => "now".to_owned(),
+                    Turn::At(node) => format!("at {}", node_name(*node)),
+                    Turn::Never => "never".to_owned(),
+                };
+                format!("read {} {turn}", self.name(*object))
+            }
+            Message::ReadRequest { object, sent, in_vain } => {
+                let sent = if *sent { ", sent" } else { "" };
+                let in_vain = in_vain.map(|node| format!(", not at {}", node_name(node)));
+                format!("may I read {}{sent}{}", self.name(*object), in_vain.unwrap_or_default())
             }
             Message::TaskCancel { task, .. } => format!("cancel {}", self.name(ObjectId::output(*task, 0))),
             Message::TaskDone { task, attempt, outcome, .. } => {

@@ -63,6 +63,7 @@ impl Bench {
             can_spill: false,
             high_water_bytes: u64::MAX,
             low_water_bytes: u64::MAX,
+            relay_bytes_min: 1 << 20,
             lineage_bytes_max: 64 << 20,
         };
         let root = TaskId::root(JOB);

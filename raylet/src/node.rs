@@ -27,6 +27,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 /// How long a client waits for room in a full store.
 const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
 
+/// Objects of this size and above are read from other nodes in a tree: below it, asking takes about as long as reading.
+const RELAY_BYTES_MIN: u64 = 1 << 20;
 /// Memory for how finished tasks were called.
 const LINEAGE_BYTES_MAX: usize = 256 << 20;
 
@@ -151,6 +153,7 @@ impl Parts {
             can_spill: spill.is_some(),
             high_water_bytes: percent(options.spill.high_water_percent),
             low_water_bytes: percent(options.spill.low_water_percent),
+            relay_bytes_min: RELAY_BYTES_MIN,
             lineage_bytes_max: LINEAGE_BYTES_MAX,
         };
         let registry = Arc::new(Registry::new());

@@ -78,7 +78,11 @@ impl Node {
             return;
         }
         let Some(Value::Stored { len }) = self.owner.value_ref(object) else {
-            out.push(Action::Deliver { client, token, object, extent: None });
+            // Its copies may have been lost since it was decided to serve it.
+            match self.owner.reference_of(object).filter(|_| self.owner.is_awaited(object)) {
+                Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
+                None => out.push(Action::Deliver { client, token, object, extent: None }),
+            }
             return;
         };
         let missing = Missing { object, len: *len, holders: self.holders(object) };
@@ -105,7 +109,7 @@ impl Node {
         }
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
-            Purpose::Arguments(run) if is_awaited => self.return_run(run, out),
+            Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
             Purpose::Arguments(run) => self.arguments_lost(run, object, out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);

@@ -11,6 +11,7 @@
 //! | `runs.rs` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
+//! | `transfers.rs` | objects that come from other nodes: from whom they are read |
 //! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
 
 mod clients;
@@ -19,6 +20,7 @@ mod peers;
 mod pressure;
 mod room;
 mod runs;
+mod transfers;
 
 pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
@@ -30,6 +32,7 @@ use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::{Load, Message};
 use crate::place::View;
 use crate::pull::{self, Pulls};
+use crate::relay::Relay;
 use crate::slab::Slab;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
@@ -42,6 +45,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+use transfers::Asked;
 
 /// How often a node that changed tells others how busy it is.
 const REPORT_EVERY: Now = 20 * MS;
@@ -66,6 +70,8 @@ pub struct Config {
     pub high_water_bytes: u64,
     /// until no more than this are.
     pub low_water_bytes: u64,
+    /// Objects of this size and above are read from other nodes in a tree, smaller ones from a holder at once.
+    pub relay_bytes_min: u64,
     /// Memory for how finished tasks were called, so that what they made can be made again.
     pub lineage_bytes_max: usize,
 }
@@ -102,6 +108,11 @@ pub struct Node {
     copy_owners: IdMap<ObjectId, SmallVec<[NodeId; 1]>>,
     /// Clients that wait for room in the store, first come first served.
     room_waiters: VecDeque<RoomWaiter>,
+    /// Large objects that other nodes were asked for.
+    asked: IdMap<ObjectId, Asked>,
+    /// Large objects that are being read, and from whom.
+    read_from: IdMap<ObjectId, NodeId>,
+    relay: Relay,
     /// Transfers that wait for room in the store.
     stalled_pulls: Vec<StalledPull>,
     /// Reads that ended without a value although there is one.
@@ -189,6 +200,9 @@ impl Node {
             reads: IdMap::default(),
             copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),
+            asked: IdMap::default(),
+            read_from: IdMap::default(),
+            relay: Relay::default(),
             stalled_pulls: Vec::new(),
             refusals: IdMap::default(),
             pressure: Pressure::default(),

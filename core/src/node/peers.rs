@@ -5,6 +5,7 @@ use crate::event::{Action, Member};
 use crate::link::Link;
 use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
+use crate::relay::Wish;
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
@@ -50,6 +51,7 @@ impl Node {
         self.links.remove(&node);
         self.view.left(node);
         self.pulls.holder_gone(node);
+        self.transfers_with_gone(node, out);
         self.owner.node_gone(now, node, &mut self.effects);
         self.apply(out);
         self.drop_orphaned_copies(node);
@@ -112,6 +114,7 @@ impl Node {
             Message::BorrowReleased { object, count } => {
                 self.owner.loans_returned(from, object, count, &mut self.effects)
             }
+            Message::CopiesUnreadable { object } => self.owner.ask_anew(object, &mut self.effects),
             Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
             Message::HolderRemoved { object } => {
                 self.owner.copy_changed(from, object, false, &mut self.effects)
@@ -142,6 +145,11 @@ impl Node {
             Message::ObjectState { object, state, nested } => {
                 self.owner.located(from, object, state, &nested, &mut self.effects);
             }
+            Message::ReadEnded { object } => self.relay.ended(object, from),
+            Message::ReadReply { object, turn } => self.read_answered(object, from, turn, out),
+            Message::ReadRequest { object, sent, in_vain } => {
+                self.read_wanted(object, Wish { reader: from, sent, in_vain })
+            }
             Message::TaskCancel { task, force, recursive } => {
                 let object = ObjectId::output(task, 0);
                 match self.owner.value_ref(object).is_some() || self.owner.owns(object) {
@@ -161,6 +169,7 @@ impl Node {
 
     pub(super) fn pull_done(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         self.store.received(object, true);
+        self.transfer_ended(object, true);
         if !self.store.is_spilled(object) {
             self.copy_arrived(object);
         }
@@ -208,6 +217,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         self.store.received(object, false);
+        self.transfer_ended(object, false);
         if from == self.id {
             self.copy_lost(object, out);
         }

@@ -124,7 +124,7 @@ impl Node {
         self.evicted(&evicted);
         match received {
             Ok(into) if from == self.id => out.push(Action::Restore { object, into }),
-            Ok(into) => out.push(Action::Pull { object, from, into }),
+            Ok(into) => self.begin_transfer(object, from, into, out),
             Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => {
                 self.stalled_pulls.push(pull)
             }
@@ -285,16 +285,8 @@ impl Node {
         failure
     }
 
-    /// There is no memory behind the place that an object was to be read into. Its copies, here on disk or elsewhere, are
-    /// as good as before.
-    pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
-        self.store.received(object, false);
-        let text = format!("no memory to read object {object} into: {cause}");
-        self.pull_refused(object, &Arc::new(Failure::new(FailureKind::OutOfMemory, text)), out);
-    }
-
     /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.
-    fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+    pub(super) fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         for purpose in self.pulls.refused(object) {
             match purpose {
                 Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),

@@ -222,6 +222,15 @@ impl Node {
         out.push(Action::Run { client, run });
     }
 
+    /// No copy of an argument can be read, and its owner is asked: whoever sent the task here asks as well, as it named
+    /// the copies.
+    pub(super) fn argument_awaited(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
+        if let Some(sender) = self.runs.get(run).map(|r| r.lease.0).filter(|node| *node != self.id) {
+            self.send(sender, Message::CopiesUnreadable { object });
+        }
+        self.return_run(run, out);
+    }
+
     /// An argument of a run has no copy left.
     pub(super) fn arguments_lost(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
         let text = format!("argument {object} has no copy left");

@@ -9,8 +9,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.
 const REBORROW_GRACE: Now = 2_000 * MS;
-/// How often a node asks the owner of an object anew when none of the copies can be read.
-const LOSSES_MAX: u8 = 3;
+/// Answers of an object's owner that may name only copies that cannot be read: news of those that went may be on their way.
+const LOSSES_MAX: u8 = 8;
 
 impl Object {
     pub(super) fn new(id: ObjectId) -> Self {
@@ -230,8 +230,12 @@ impl Owner {
         };
         if let Some(entry) = self.objects.get_mut(slot) {
             let links = entry.links();
-            links.asked = false;
-            links.copies = copies;
+            // Only the owner knows of all copies; who lends a reference on may have heard of others long ago.
+            let is_owner = links.owner == Some(from);
+            links.asked &= !is_owner;
+            if is_owner || links.copies.is_empty() {
+                links.copies = copies;
+            }
             if entry.value.is_some() {
                 inside.into_iter().for_each(|s| self.unuse(s, out));
                 return;
@@ -249,10 +253,11 @@ impl Owner {
             return;
         };
         let owner = entry.owner();
-        let copies = &mut entry.links().copies;
-        copies.retain(|c| *c != holder);
+        let links = entry.links();
+        links.copies.retain(|c| *c != holder);
         if exists {
-            copies.push(holder);
+            links.copies.push(holder);
+            links.losses = 0;
         }
         if let Some(owner) = owner.filter(|_| holder == self.me) {
             let message =
@@ -270,16 +275,14 @@ impl Owner {
         entry.value = None;
         let links = entry.links();
         let copies = std::mem::take(&mut links.copies);
-        links.losses = links.losses.saturating_add(1);
+        // What others than the owner said of it does not count while its answer is on its way.
+        links.losses = links.losses.saturating_add(u8::from(!links.asked));
         match owner {
             None => {
                 out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
                 self.remake(slot, out);
             }
-            Some(_) if is_answered && links.losses <= LOSSES_MAX => {
-                links.asked = false;
-                self.ask_owner(Some(slot), out);
-            }
+            Some(_) if is_answered && links.losses <= LOSSES_MAX => self.ask_owner(Some(slot), out),
             Some(_) => {
                 let text = format!("no copy of object {object} is left");
                 self.lose(slot, Failure::new(FailureKind::ObjectLost, text), out);
@@ -293,6 +296,15 @@ impl Owner {
             entry.value = Some(Value::Failed(Arc::new(failure)));
             self.tell(slot, out);
         }
+    }
+
+    /// The copies of another node's object that are known here cannot be read: its owner knows which can.
+    pub fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(slot) = self.objects.find(&object) else { return };
+        if let Some(links) = self.objects.get_mut(slot).and_then(|o| o.links.as_mut()) {
+            links.asked = false;
+        }
+        self.ask_owner(Some(slot), out);
     }
 
     /// Whether an object's value is still to come.

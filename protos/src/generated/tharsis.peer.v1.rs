@@ -23,7 +23,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -71,6 +71,14 @@ pub mod message {
         TaskPush(super::TaskPush),
         #[prost(message, tag = "20")]
         TaskStealBack(super::TaskStealBack),
+        #[prost(message, tag = "21")]
+        ReadEnded(super::ReadEnded),
+        #[prost(message, tag = "22")]
+        ReadReply(super::ReadReply),
+        #[prost(message, tag = "23")]
+        ReadRequest(super::ReadRequest),
+        #[prost(message, tag = "24")]
+        CopiesUnreadable(super::CopiesUnreadable),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -94,6 +102,12 @@ pub struct BorrowReleased {
     pub object: ::prost::bytes::Bytes,
     #[prost(uint32, tag = "2")]
     pub count: u32,
+}
+/// None of the copies that the receiver named to the sender could be read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CopiesUnreadable {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
 }
 /// The sender has a copy of the receiver's object now.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -171,6 +185,51 @@ pub struct LoadReport {
 pub struct ObjectFree {
     #[prost(bytes = "bytes", tag = "1")]
     pub object: ::prost::bytes::Bytes,
+}
+/// The sender reads no more what it asked for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadEnded {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+}
+/// Answer to ReadRequest.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadReply {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+    #[prost(oneof = "read_reply::Turn", tags = "2, 3, 4")]
+    pub turn: ::core::option::Option<read_reply::Turn>,
+}
+/// Nested message and enum types in `ReadReply`.
+pub mod read_reply {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Turn {
+        #[prost(message, tag = "2")]
+        Now(super::ReadNow),
+        /// Ask that node.
+        #[prost(fixed64, tag = "3")]
+        At(u64),
+        #[prost(message, tag = "4")]
+        Never(super::ReadNever),
+    }
+}
+/// The receiver may read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadNow {}
+/// There is nothing to read here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadNever {}
+/// The sender wants to read a large object that the receiver has, or will have soon.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+    /// Another node named the receiver.
+    #[prost(bool, tag = "2")]
+    pub sent: bool,
+    /// The node that the receiver had named, in vain; 0 if none.
+    #[prost(fixed64, tag = "3")]
+    pub in_vain: u64,
 }
 /// Tell me about your object as soon as there is something to tell.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -11,10 +11,13 @@ use std::sync::Arc;
 use tharsis_core::peer::{
     DoneOutcome, DoneOutput, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState,
 };
+use tharsis_core::relay::Turn;
 use tharsis_protos::BadMessage;
 use tharsis_protos::message::{amounts, fixed, job_id, name, node_id, required, text};
 use tharsis_protos::peer::PACKET_MESSAGES_MAX;
-use tharsis_protos::peer::wire::{self, label_term, message::Kind, output, placement, state, task_done};
+use tharsis_protos::peer::wire::{
+    self, label_term, message::Kind, output, placement, read_reply, state, task_done,
+};
 use tharsis_types::failure::{Origin, UserError};
 use tharsis_types::limits::{
     DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, KIB, MIB, RETURNS_MAX,
@@ -138,6 +141,9 @@ impl Part {
             Message::BorrowReleased { object, count } => {
                 Kind::BorrowReleased(wire::BorrowReleased { object: object_bytes(object), count: *count })
             }
+            Message::CopiesUnreadable { object } => {
+                Kind::CopiesUnreadable(wire::CopiesUnreadable { object: object_bytes(object) })
+            }
             Message::HolderAdded { object } => {
                 Kind::HolderAdded(wire::HolderAdded { object: object_bytes(object) })
             }
@@ -158,6 +164,21 @@ impl Part {
             Message::LeaseRevoked { lease } => Kind::LeaseRevoked(wire::LeaseRevoked { lease: lease.0 }),
             Message::LoadReport { free, waiting } => {
                 Kind::LoadReport(wire::LoadReport { free: Some(wire_resources(free)), waiting: *waiting })
+            }
+            Message::ReadEnded { object } => {
+                Kind::ReadEnded(wire::ReadEnded { object: object_bytes(object) })
+            }
+            Message::ReadReply { object, turn } => {
+                let turn = Some(match turn {
+                    Turn::Now => read_reply::Turn::Now(wire::ReadNow {}),
+                    Turn::At(node) => read_reply::Turn::At(node.0),
+                    Turn::Never => read_reply::Turn::Never(wire::ReadNever {}),
+                });
+                Kind::ReadReply(wire::ReadReply { object: object_bytes(object), turn })
+            }
+            Message::ReadRequest { object, sent, in_vain } => {
+                let in_vain = in_vain.map_or(0, |node| node.0);
+                Kind::ReadRequest(wire::ReadRequest { object: object_bytes(object), sent: *sent, in_vain })
             }
             Message::ObjectFree { object } => {
                 Kind::ObjectFree(wire::ObjectFree { object: object_bytes(object) })
@@ -207,6 +228,9 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::BorrowReleased(m) => {
             Message::BorrowReleased { object: object("borrow_released.object", &m.object)?, count: m.count }
         }
+        Kind::CopiesUnreadable(m) => {
+            Message::CopiesUnreadable { object: object("copies_unreadable.object", &m.object)? }
+        }
         Kind::HolderAdded(m) => Message::HolderAdded { object: object("holder_added.object", &m.object)? },
         Kind::HolderRemoved(m) => {
             Message::HolderRemoved { object: object("holder_removed.object", &m.object)? }
@@ -233,6 +257,20 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
             object: object("object_state.object", &m.object)?,
             state: remote_state("object_state.state", m.state)?,
             nested: references("object_state.nested", m.nested)?,
+        },
+        Kind::ReadEnded(m) => Message::ReadEnded { object: object("read_ended.object", &m.object)? },
+        Kind::ReadReply(m) => Message::ReadReply {
+            object: object("read_reply.object", &m.object)?,
+            turn: match required("read_reply.turn", m.turn)? {
+                read_reply::Turn::Now(_) => Turn::Now,
+                read_reply::Turn::At(node) => Turn::At(node_id("read_reply.at", node)?),
+                read_reply::Turn::Never(_) => Turn::Never,
+            },
+        },
+        Kind::ReadRequest(m) => Message::ReadRequest {
+            object: object("read_request.object", &m.object)?,
+            sent: m.sent,
+            in_vain: (m.in_vain != 0).then_some(NodeId(m.in_vain)),
         },
         Kind::TaskCancel(m) => {
             let task = task("task_cancel.task", &m.task)?;

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use tharsis_core::relay::Turn;
 use tharsis_types::JobId;
 
 fn task_id(n: u64) -> TaskId {
@@ -96,6 +97,7 @@ fn all_messages() -> Vec<Message> {
     let mut all = vec![
         Message::BorrowAdded { reference: reference_to(1) },
         Message::BorrowReleased { object, count: 3 },
+        Message::CopiesUnreadable { object },
         Message::HolderAdded { object },
         Message::HolderRemoved { object },
         Message::JobEnded { job: JobId(7) },
@@ -107,6 +109,12 @@ fn all_messages() -> Vec<Message> {
         Message::LoadReport { free: Resources::default(), waiting: 3 },
         Message::ObjectFree { object },
         Message::ObjectLocate { object },
+        Message::ReadEnded { object },
+        Message::ReadReply { object, turn: Turn::Now },
+        Message::ReadReply { object, turn: Turn::At(NodeId(3)) },
+        Message::ReadReply { object, turn: Turn::Never },
+        Message::ReadRequest { object, sent: true, in_vain: None },
+        Message::ReadRequest { object, sent: false, in_vain: Some(NodeId(4)) },
         Message::TaskCancel { task, force: true, recursive: true },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(returned) },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(failed) },

@@ -44,6 +44,7 @@ pub(crate) struct Faults {
     pub(crate) spill_refusal: u64,
     pub(crate) disk_loss: u64,
     pub(crate) no_pages: u64,
+    pub(crate) uses_relays: bool,
     pub(crate) memory_ends: u64,
 }
 
@@ -656,6 +657,8 @@ impl Cluster {
             can_spill: true,
             high_water_bytes: self.high_water_bytes,
             low_water_bytes: self.high_water_bytes / 4 * 3,
+            // Most of what is transferred here is small.
+            relay_bytes_min: if self.faults.uses_relays { 1 } else { u64::MAX },
             lineage_bytes_max: 64 << 20,
         };
         self.hosts.push(Host {
@@ -816,6 +819,7 @@ fn faults(rng: &mut Rng) -> Faults {
         disk_loss: often(200, 20),
         memory_ends: often(400, 12),
         no_pages: often(200, 50),
+        uses_relays: often(700, 1000) > 0,
     }
 }
 

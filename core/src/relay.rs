@@ -1,0 +1,183 @@
+//! Who reads a large object from this node, and where those go who come when enough do.
+//!
+//! A copy has [`READERS_MAX`] readers at a time. Who comes later is sent to one of them, in turn: it has a complete copy soon,
+//! and makes room for as many again. A node that is still receiving lets those who were sent to it wait until it has
+//! all of it. So many readers that come at once form a tree, and the source sends the object twice, however many they are.
+//!
+//! Only who was *sent* waits for a copy that is not complete, and only nodes that read or wait here are sent others: a
+//! waiting node waits for one that waits for fewer, up to the complete copy, so no circle of waiting nodes can close.
+
+use smallvec::SmallVec;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{NodeId, ObjectId};
+
+/// Readers of a copy at a time.
+const READERS_MAX: usize = 2;
+
+/// How much of an object a node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Have {
+    /// All of it, in memory or on disk.
+    All,
+    /// It is being received.
+    Some,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a node that wants to read is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Read.
+    Now,
+    /// Ask that node.
+    At(NodeId),
+    /// There is nothing to read here.
+    Never,
+}
+
+/// A node's wish to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Who wants to read.
+    pub reader: NodeId,
+    /// It was sent here by another node.
+    pub sent: bool,
+    /// Where it was sent from here, in vain.
+    pub in_vain: Option<NodeId>,
+}
+
+/// The readers of this node's copies.
+#[derive(Debug, Default)]
+pub struct Relay {
+    objects: IdMap<ObjectId, Readers>,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    /// Each reads, or waits for the copy to be complete.
+    nodes: SmallVec<[NodeId; READERS_MAX]>,
+    /// How many were sent on.
+    sent_count: usize,
+}
+
+impl Relay {
+    /// A node wants to read; `None` lets it wait for [`Relay::arrived`] or [`Relay::lost`].
+    pub fn wanted(&mut self, object: ObjectId, wish: Wish, have: Have) -> Option<Turn> {
+        self.ended(object, wish.reader);
+        if have == Have::Nothing || (have == Have::Some && !wish.sent) {
+            return Some(Turn::Never);
+        }
+        let readers = self.objects.entry(object).or_default();
+        if readers.nodes.len() >= READERS_MAX
+            && let Some(next) = readers.next(wish.in_vain)
+        {
+            return Some(Turn::At(next));
+        }
+        readers.nodes.push(wish.reader);
+        (have == Have::All).then_some(Turn::Now)
+    }
+
+    /// A node reads no more, or never began.
+    pub fn ended(&mut self, object: ObjectId, reader: NodeId) {
+        if let Some(readers) = self.objects.get_mut(&object) {
+            readers.nodes.retain(|node| *node != reader);
+            if readers.nodes.is_empty() {
+                self.objects.remove(&object);
+            }
+        }
+    }
+
+    /// A copy is complete: those who waited for it, who read from now on.
+    #[must_use]
+    pub fn arrived(&self, object: ObjectId) -> SmallVec<[NodeId; READERS_MAX]> {
+        self.objects.get(&object).map(|readers| readers.nodes.clone()).unwrap_or_default()
+    }
+
+    /// A copy will not come: those who waited for it, in vain.
+    pub fn lost(&mut self, object: ObjectId) -> SmallVec<[NodeId; READERS_MAX]> {
+        self.objects.remove(&object).map(|readers| readers.nodes).unwrap_or_default()
+    }
+
+    /// A node is gone.
+    pub fn node_gone(&mut self, node: NodeId) {
+        self.objects.retain(|_, readers| {
+            readers.nodes.retain(|reader| *reader != node);
+            !readers.nodes.is_empty()
+        });
+    }
+
+    /// Whether nobody reads.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+impl Readers {
+    /// Whom the next one is sent to.
+    fn next(&mut self, in_vain: Option<NodeId>) -> Option<NodeId> {
+        let others: SmallVec<[NodeId; READERS_MAX]> =
+            self.nodes.iter().copied().filter(|node| Some(*node) != in_vain).collect();
+        self.sent_count += 1;
+        others.get(self.sent_count.checked_rem(others.len())?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, TaskId};
+
+    fn object() -> ObjectId {
+        ObjectId::put(TaskId::root(JobId(1)), 0)
+    }
+
+    fn fresh(reader: u64) -> Wish {
+        Wish { reader: NodeId(reader), sent: false, in_vain: None }
+    }
+
+    #[test]
+    fn two_read_and_the_others_are_sent_to_them_in_turn() {
+        let mut relay = Relay::default();
+        assert_eq!(relay.wanted(object(), fresh(1), Have::All), Some(Turn::Now));
+        assert_eq!(relay.wanted(object(), fresh(2), Have::All), Some(Turn::Now));
+        let sent: Vec<_> = (3..7).map(|n| relay.wanted(object(), fresh(n), Have::All)).collect();
+        let to = |n| Some(Turn::At(NodeId(n)));
+        assert_eq!(sent, [to(2), to(1), to(2), to(1)]);
+        relay.ended(object(), NodeId(1));
+        assert_eq!(relay.wanted(object(), fresh(3), Have::All), Some(Turn::Now));
+        relay.ended(object(), NodeId(2));
+        relay.node_gone(NodeId(3));
+        assert!(relay.is_empty());
+    }
+
+    #[test]
+    fn who_was_sent_waits_for_the_copy_and_others_do_not() {
+        let mut relay = Relay::default();
+        let sent = |reader| Wish { sent: true, ..fresh(reader) };
+        assert_eq!(relay.wanted(object(), fresh(1), Have::Some), Some(Turn::Never));
+        assert_eq!(relay.wanted(object(), sent(1), Have::Some), None);
+        assert_eq!(relay.wanted(object(), sent(2), Have::Some), None);
+        assert!(matches!(relay.wanted(object(), sent(3), Have::Some), Some(Turn::At(_))));
+        assert_eq!(relay.arrived(object())[..], [NodeId(1), NodeId(2)]);
+        assert_eq!(relay.lost(object())[..], [NodeId(1), NodeId(2)]);
+        assert_eq!(relay.wanted(object(), sent(1), Have::Nothing), Some(Turn::Never));
+        assert!(relay.is_empty());
+    }
+
+    #[test]
+    fn who_comes_back_is_not_sent_there_again() {
+        let mut relay = Relay::default();
+        for reader in [1, 2] {
+            relay.wanted(object(), fresh(reader), Have::All);
+        }
+        for _ in 0..3 {
+            let wish = Wish { in_vain: Some(NodeId(1)), ..fresh(3) };
+            assert_eq!(relay.wanted(object(), wish, Have::All), Some(Turn::At(NodeId(2))));
+        }
+        relay.ended(object(), NodeId(2));
+        let wish = Wish { in_vain: Some(NodeId(1)), ..fresh(3) };
+        assert_eq!(relay.wanted(object(), wish, Have::All), Some(Turn::Now));
+    }
+}
