@@ -21,10 +21,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_gcs::ControlClient;
-use tharsis_object_store::transfer::ObjectKey;
+use tharsis_object_store::transfer::{ObjectKey, ReadAt};
 use tharsis_protos::CallError;
 use tharsis_types::{CodeUnitId, Failure, FailureKind, JobId, NodeId};
 
@@ -38,8 +38,8 @@ const PUBLISH_POLL: Duration = Duration::from_millis(20);
 const PROGRAM_BYTES_MAX: u64 = 4 << 30;
 /// How long a program may take to arrive.
 const FETCH_WAIT: Duration = Duration::from_secs(300);
-/// Bytes read at a time to hash a file.
-const HASH_STEP_BYTES: usize = 1 << 20;
+/// Bytes of a program in memory at a time, while it is hashed or fetched.
+const STEP_BYTES: usize = 1 << 20;
 
 /// The programs that a node has.
 pub struct Code {
@@ -71,8 +71,6 @@ struct Program {
     file: Arc<File>,
     len: u64,
     identity: Identity,
-    /// Its bytes, while they are being sent.
-    bytes: Weak<Vec<u8>>,
 }
 
 /// What tells whether a file is still the one that was hashed.
@@ -84,12 +82,19 @@ struct Identity {
     modified_ns: (i64, i64),
 }
 
-/// Bytes of a program, shared by all who send it at the moment.
-pub struct ProgramBytes(Arc<Vec<u8>>);
+/// A program that another node reads.
+struct ProgramReader {
+    file: Arc<File>,
+    len: u64,
+}
 
-impl AsRef<[u8]> for ProgramBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
+impl ReadAt for ProgramReader {
+    fn total_bytes(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(target, offset)
     }
 }
 
@@ -140,22 +145,10 @@ impl Code {
 
     /// The bytes behind a key of the transfer port.
     #[must_use]
-    pub fn open(&self, key: &ObjectKey) -> Option<ProgramBytes> {
-        let (file, len) = {
-            let mut state = lock(&self.state);
-            let program = state.programs.get_mut(key)?;
-            if let Some(bytes) = program.bytes.upgrade() {
-                return Some(ProgramBytes(bytes));
-            }
-            (Arc::clone(&program.file), program.len)
-        };
-        let mut bytes = vec![0; usize::try_from(len).ok()?];
-        file.read_exact_at(&mut bytes, 0).ok()?;
-        let bytes = Arc::new(bytes);
-        if let Some(program) = lock(&self.state).programs.get_mut(key) {
-            program.bytes = Arc::downgrade(&bytes);
-        }
-        Some(ProgramBytes(bytes))
+    pub fn open(&self, key: &ObjectKey) -> Option<Box<dyn ReadAt>> {
+        let state = lock(&self.state);
+        let program = state.programs.get(key)?;
+        Some(Box::new(ProgramReader { file: Arc::clone(&program.file), len: program.len }))
     }
 
     /// The program of another node's job, fetched if need be. Blocks; not for threads of the runtime.
@@ -215,7 +208,7 @@ impl Code {
     }
 
     fn keep(&self, unit: CodeUnitId, file: File, identity: Identity) {
-        let program = Program { unit, file: Arc::new(file), len: identity.len, identity, bytes: Weak::new() };
+        let program = Program { unit, file: Arc::new(file), len: identity.len, identity };
         lock(&self.state).programs.insert(key_of(unit), program);
     }
 
@@ -255,35 +248,51 @@ impl Code {
                 format!("program {unit} has {} bytes, the limit is {PROGRAM_BYTES_MAX}", found.size_bytes);
             return Err(failed(text));
         }
-        let mut bytes = vec![0; found.size_bytes as usize];
         let mut problem = failed(format!("no other node holds {unit}, the program of job {job}"));
         for holder in found.holders.into_iter().filter(|holder| *holder != self.me) {
-            match self.pulls.connections().fetch(holder, &key_of(unit), 0, &mut bytes, FETCH_WAIT) {
-                Ok(()) if blake3::hash(&bytes).as_bytes() == &unit.0 => {
-                    return self
-                        .store(unit, path, &bytes)
-                        .map_err(|e| failed(format!("{}: {e}", path.display())));
-                }
-                Ok(()) => {
-                    let text = format!(
-                        "what node {holder} sent is not program {unit}: its hash is {}",
-                        blake3::hash(&bytes)
-                    );
-                    problem = Failure::new(FailureKind::DataCorrupt, text);
-                }
-                Err(cause) => problem = failed(format!("program {unit} from node {holder}: {cause}")),
+            match self.fetch_from(holder, unit, found.size_bytes, path) {
+                Ok(()) => return self.publish_copy(unit, path).map_err(|e| failed(at(path, &e))),
+                Err(failure) => problem = failure,
             }
         }
         Err(problem)
     }
 
-    /// Writes a program down, and says that it can be fetched here as well.
-    fn store(&self, unit: CodeUnitId, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Writes down what a node sends as a program, a piece at a time, and checks that it is.
+    fn fetch_from(&self, holder: NodeId, unit: CodeUnitId, len: u64, path: &Path) -> Result<(), Failure> {
+        let failed = |cause: String| {
+            let text = format!("program {unit} from node {holder}: {cause}");
+            Failure::new(FailureKind::WorkerStartFailed, text)
+        };
         let partial = path.with_extension("partial");
-        let mut file = File::options().write(true).create_new(true).mode(0o700).open(&partial)?;
-        file.write_all(bytes)?;
-        drop(file);
-        std::fs::rename(&partial, path)?;
+        let on_disk = |error: io::Error| failed(at(&partial, &error));
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o700)
+            .open(&partial)
+            .map_err(on_disk)?;
+        let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; STEP_BYTES]);
+        let (mut done, until) = (0, Instant::now() + FETCH_WAIT);
+        while done < len {
+            let piece = &mut piece[..(len - done).min(STEP_BYTES as u64) as usize];
+            let wait = until.saturating_duration_since(Instant::now());
+            self.pulls.connections().fetch(holder, &key_of(unit), done, piece, wait).map_err(failed)?;
+            hasher.update(piece);
+            file.write_all(piece).map_err(on_disk)?;
+            done += piece.len() as u64;
+        }
+        let hash = hasher.finalize();
+        if hash.as_bytes() != &unit.0 {
+            let text = format!("what node {holder} sent is not program {unit}: its hash is {hash}");
+            return Err(Failure::new(FailureKind::DataCorrupt, text));
+        }
+        std::fs::rename(&partial, path).map_err(on_disk)
+    }
+
+    /// Says that a program that came here can be fetched here as well.
+    fn publish_copy(&self, unit: CodeUnitId, path: &Path) -> io::Result<()> {
         let file = File::open(path)?;
         let identity = Identity::of(&file)?;
         self.keep(unit, file, identity);
@@ -307,13 +316,17 @@ impl Identity {
 
 fn hash(mut file: &File) -> io::Result<CodeUnitId> {
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; HASH_STEP_BYTES];
+    let mut buffer = vec![0; STEP_BYTES];
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(CodeUnitId(*hasher.finalize().as_bytes())),
             len => drop(hasher.update(&buffer[..len])),
         }
     }
+}
+
+fn at(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 fn key_of(unit: CodeUnitId) -> ObjectKey {

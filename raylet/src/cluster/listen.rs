@@ -188,8 +188,8 @@ struct Pinned {
 
 impl Source for NodeSource {
     fn open(&self, key: &ObjectKey) -> Option<SourceRange> {
-        if let Some(bytes) = self.code.open(key) {
-            return Some(SourceRange::Memory { bytes: Box::new(bytes), file: None });
+        if let Some(program) = self.code.open(key) {
+            return Some(SourceRange::Stored(program));
         }
         let object = ObjectId::from_bytes(*key);
         let extent = match self.pin(object)? {
