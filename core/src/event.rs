@@ -195,6 +195,8 @@ pub enum Event {
         object: ObjectId,
         /// The node it was read from.
         from: NodeId,
+        /// Bytes from the start that arrived and are verified.
+        done_bytes: u64,
         /// Why.
         cause: String,
     },
@@ -358,6 +360,8 @@ pub enum Action {
         from: NodeId,
         /// Where to write it.
         into: Extent,
+        /// Bytes from the start that are there already.
+        done_bytes: u64,
     },
     /// Look at the memory of the workers after at most this long, and say so whatever it is.
     ReadMemory {

@@ -204,10 +204,12 @@ impl World {
                 self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
                 self.feed(host, Event::PullDone { object });
             }
-            ("pull-fails", [host, object]) => {
+            ("pull-fails", [host, object, done @ ..]) => {
                 let object = self.refs[*object].object;
                 let from = self.hosts.get_mut(*host).unwrap().pulls.remove(&object).unwrap();
-                self.feed(host, Event::PullFailed { object, from, cause: "broke off".into() });
+                let done_bytes = done.first().map_or(0, |bytes| bytes.parse().unwrap());
+                let cause = "broke off".to_owned();
+                self.feed(host, Event::PullFailed { object, from, done_bytes, cause });
             }
             ("pull-refused", [host, object]) => {
                 let object = self.refs[*object].object;
@@ -501,9 +503,10 @@ impl World {
                 let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };
                 format!("kill {}: {:?} {why}", self.who(host, client), reason.kind).trim_end().to_owned()
             }
-            Action::Pull { object, from, .. } => {
+            Action::Pull { object, from, done_bytes, .. } => {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
-                format!("pull {} from {}", self.name(object), node_name(from))
+                let done = if done_bytes > 0 { format!(" at {done_bytes}") } else { String::new() };
+                format!("pull {} from {}{done}", self.name(object), node_name(from))
             }
             Action::Discard(object) => format!("discard {}", self.name(object)),
             Action::MemoryFreed | Action::Reclaim(_) => return,

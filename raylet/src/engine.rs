@@ -253,7 +253,9 @@ impl Engine {
                 self.rim.kill(*client, reason);
             }
             Action::StartWorker { start, job } => self.rim.start_worker(*start, *job),
-            Action::Pull { object, from, into } => self.rim.pull(*object, *from, *into),
+            Action::Pull { object, from, into, done_bytes } => {
+                self.rim.pull(*object, *from, *into, *done_bytes)
+            }
             Action::MemoryFreed => self.rim.give_back_memory(),
             Action::ReadMemory { within_ms } => self.rim.read_memory(*within_ms),
             Action::Reclaim(extent) => self.rim.reclaim(*extent),

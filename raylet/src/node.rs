@@ -29,9 +29,6 @@ const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
 
 /// Objects of this size and above are read from other nodes in a tree: below it, asking takes about as long as reading.
 const RELAY_BYTES_MIN: u64 = 1 << 20;
-/// Memory for how finished tasks were called.
-const LINEAGE_BYTES_MAX: usize = 256 << 20;
-
 /// What a node is given.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
@@ -46,6 +43,8 @@ pub struct NodeOptions {
     /// Bytes that it may use with its workers, the arena included; 0 for what the machine has. A worker is killed when
     /// they are used up. Of no effect in a node inside a program, whose workers are threads.
     pub memory_limit_bytes: u64,
+    /// Bytes for how finished tasks were called, so that values that are lost can be made again; 0 for none.
+    pub lineage_bytes: usize,
     /// What its program brings along.
     pub program: Program,
 }
@@ -154,7 +153,7 @@ impl Parts {
             high_water_bytes: percent(options.spill.high_water_percent),
             low_water_bytes: percent(options.spill.low_water_percent),
             relay_bytes_min: RELAY_BYTES_MIN,
-            lineage_bytes_max: LINEAGE_BYTES_MAX,
+            lineage_bytes_max: options.lineage_bytes,
         };
         let registry = Arc::new(Registry::new());
         let (program, memory_limit_bytes) = (options.program, options.memory_limit_bytes);

@@ -110,14 +110,14 @@ impl Rim {
     }
 
     /// Reads an object from another node.
-    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent) {
+    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
         match &self.cluster {
             Some(cluster) => {
-                cluster.pull(object, from, into);
+                cluster.pull(object, from, into, done_bytes);
             }
             None => {
                 let cause = "this node is alone".to_owned();
-                self.inbox.put(Input::Event(Event::PullFailed { object, from, cause }));
+                self.inbox.put(Input::Event(Event::PullFailed { object, from, done_bytes, cause }));
             }
         }
     }

@@ -288,7 +288,7 @@ impl Shared {
             Some(Ok(())) => Event::PullDone { object },
             Some(Err(cause)) => {
                 tracing::warn!(%object, cause, "a spilled object cannot be read back");
-                Event::PullFailed { object, from: self.node, cause }
+                Event::PullFailed { object, from: self.node, done_bytes: 0, cause }
             }
         };
         self.inbox.put(Input::Event(event));

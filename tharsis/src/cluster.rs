@@ -119,6 +119,7 @@ impl LocalCluster {
             spill: node.spill.clone(),
             // All of them share one machine, and none knows of the others.
             memory_limit_bytes: 0,
+            lineage_bytes: machine::LINEAGE_BYTES,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }),
         })?;

@@ -21,6 +21,7 @@ pub struct Init {
     pub(crate) spill: Option<SpillChoice>,
     pub(crate) spill_dirs: Vec<PathBuf>,
     pub(crate) memory_limit_bytes: Option<u64>,
+    pub(crate) lineage_bytes: Option<usize>,
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
     pub(crate) worker_count: Option<usize>,
@@ -104,6 +105,14 @@ impl Init {
     /// the program cannot be ended without it.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes that the node may keep of how finished tasks were called, so that a value that is lost can be made again; 256 MiB
+    /// if nothing is said. Above them the oldest are forgotten. With 0 nothing is made again.
+    #[must_use]
+    pub fn lineage_bytes(mut self, bytes: usize) -> Self {
+        self.lineage_bytes = Some(bytes);
         self
     }
 

@@ -5,6 +5,8 @@ use tharsis_remote::{Error, FailureKind, Result};
 
 /// Smallest object store.
 pub const STORE_BYTES_MIN: u64 = 4 << 20;
+/// Memory for how finished tasks were called, if nothing is said.
+pub const LINEAGE_BYTES: usize = 256 << 20;
 /// Share of the memory that a store may take if nothing is said, as a divisor.
 const STORE_SHARE: u64 = 3;
 /// Share of the memory that a node and its workers may use if nothing is said: the rest is for the system and others.

@@ -54,6 +54,8 @@ pub struct NodeSpec {
     pub spill: SpillChoice,
     /// Bytes that it may use with its workers, the store included; 0 for what the machine has.
     pub memory_limit_bytes: u64,
+    /// Bytes for how finished tasks were called; 0 for none.
+    pub lineage_bytes: usize,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
     pub ends_with_stdin: bool,
     /// Its part in a cluster; none for a node alone.
@@ -96,6 +98,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         store_bytes: spec.store_bytes,
         spill: spec.spill,
         memory_limit_bytes: spec.memory_limit_bytes,
+        lineage_bytes: spec.lineage_bytes,
         program,
     };
     let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
@@ -187,6 +190,7 @@ impl NodeProcess {
             store_bytes: options.store_bytes,
             spill: options.spill.clone(),
             memory_limit_bytes: options.memory_limit_bytes,
+            lineage_bytes: options.lineage_bytes,
             ends_with_stdin: true,
             cluster: None,
         };

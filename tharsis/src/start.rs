@@ -85,6 +85,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
         store_bytes,
         spill: spill(init)?,
         memory_limit_bytes,
+        lineage_bytes: init.lineage_bytes.unwrap_or(machine::LINEAGE_BYTES),
         program: Program::default(),
     })
 }

@@ -62,6 +62,7 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         store_bytes,
         spill: spill_choice(settings)?,
         memory_limit_bytes,
+        lineage_bytes: settings.get(Key::Lineage, parse::size)?.unwrap_or_default() as usize,
         ends_with_stdin: false,
         cluster: cluster(part, settings)?,
     })

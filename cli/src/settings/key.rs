@@ -41,6 +41,8 @@ pub enum Key {
     SpillHighWater,
     /// Part of the store down to which they are spilled.
     SpillLowWater,
+    /// Memory for how finished tasks were called.
+    Lineage,
     /// Custom resources.
     Resources,
     /// Labels.
@@ -95,7 +97,7 @@ pub struct Row {
 
 impl Key {
     /// Every key, in the order of help.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Socket,
         Self::Port,
         Self::NumCpus,
@@ -106,6 +108,7 @@ impl Key {
         Self::SpillDirs,
         Self::SpillHighWater,
         Self::SpillLowWater,
+        Self::Lineage,
         Self::Resources,
         Self::Labels,
         Self::LogLevel,
@@ -207,6 +210,14 @@ impl Key {
                 |text| parse::percent(text).map(drop),
                 "Part of the store that is in use when they no longer are; less than the high one",
             ),
+            Self::Lineage => row(
+                "lineage",
+                "SIZE",
+                NODE,
+                Form::Size,
+                |text| parse::size(text).map(drop),
+                "Memory for how finished tasks were called, so that lost values can be made again; 0 for none",
+            ),
             Self::Resources => row(
                 "resources",
                 "JSON",
@@ -295,6 +306,7 @@ impl Key {
             }
             Self::SpillHighWater => "80".to_owned(),
             Self::SpillLowWater => "70".to_owned(),
+            Self::Lineage => machine::LINEAGE_BYTES.to_string(),
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),

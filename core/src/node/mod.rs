@@ -113,6 +113,8 @@ pub struct Node {
     /// Large objects that are being read, and from whom.
     read_from: IdMap<ObjectId, NodeId>,
     relay: Relay,
+    /// Objects that a transfer broke off of, where they lie, and the bytes from their start that are there.
+    begun: IdMap<ObjectId, (Extent, u64)>,
     /// Transfers that wait for room in the store.
     stalled_pulls: Vec<StalledPull>,
     /// Reads that ended without a value although there is one.
@@ -203,6 +205,7 @@ impl Node {
             asked: IdMap::default(),
             read_from: IdMap::default(),
             relay: Relay::default(),
+            begun: IdMap::default(),
             stalled_pulls: Vec::new(),
             refusals: IdMap::default(),
             pressure: Pressure::default(),
@@ -281,7 +284,9 @@ impl Node {
             Event::MemoryRead(reading) => self.memory_read(&reading, out),
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
             Event::PullDone { object } => self.pull_done(object, out),
-            Event::PullFailed { object, from, cause } => self.pull_failed(object, from, &cause, out),
+            Event::PullFailed { object, from, done_bytes, .. } => {
+                self.pull_failed(object, from, done_bytes, out)
+            }
             Event::PullRefused { object, cause } => self.no_memory_for(object, &cause, out),
             Event::Tick => self.tick(now, out),
         }

@@ -208,19 +208,4 @@ impl Node {
             owners.push(owner);
         }
     }
-
-    pub(super) fn pull_failed(
-        &mut self,
-        object: ObjectId,
-        from: NodeId,
-        _cause: &str,
-        out: &mut Vec<Action>,
-    ) {
-        self.store.received(object, false);
-        self.transfer_ended(object, false);
-        if from == self.id {
-            self.copy_lost(object, out);
-        }
-        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
-    }
 }

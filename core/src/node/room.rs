@@ -119,12 +119,15 @@ impl Node {
             // Written here meanwhile, or never quite gone.
             return self.pull_done(object, out);
         }
+        if let Some((into, done_bytes)) = self.begun.remove(&object) {
+            return self.begin_transfer(object, from, into, done_bytes, out);
+        }
         let mut evicted = Vec::new();
         let received = self.store.receive(object, len, &mut evicted);
         self.evicted(&evicted);
         match received {
             Ok(into) if from == self.id => out.push(Action::Restore { object, into }),
-            Ok(into) => self.begin_transfer(object, from, into, out),
+            Ok(into) => self.begin_transfer(object, from, into, 0, out),
             Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => {
                 self.stalled_pulls.push(pull)
             }

@@ -18,6 +18,8 @@ const ASKS_MAX: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     into: Extent,
+    /// Bytes from the start that are there already.
+    done_bytes: u64,
     /// Who has the object.
     holder: NodeId,
     asks: u8,
@@ -32,13 +34,14 @@ impl Node {
         object: ObjectId,
         holder: NodeId,
         into: Extent,
+        done_bytes: u64,
         out: &mut Vec<Action>,
     ) {
         if into.len < self.config.relay_bytes_min {
-            out.push(Action::Pull { object, from: holder, into });
+            out.push(Action::Pull { object, from: holder, into, done_bytes });
             return;
         }
-        self.asked.insert(object, Asked { into, holder, asks: 1, last: holder });
+        self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
         self.send(holder, Message::ReadRequest { object, sent: false, in_vain: None });
     }
 
@@ -69,7 +72,8 @@ impl Node {
             (Some(asked), Turn::Now) => {
                 self.asked.remove(&object);
                 self.read_from.insert(object, from);
-                out.push(Action::Pull { object, from, into: asked.into });
+                let Asked { into, done_bytes, .. } = asked;
+                out.push(Action::Pull { object, from, into, done_bytes });
             }
             (Some(asked), Turn::At(next)) if next != self.id && self.view.knows(next) => {
                 self.asked.insert(object, Asked { last: next, ..asked });
@@ -87,10 +91,36 @@ impl Node {
         if last == holder || asks >= ASKS_MAX || !self.view.knows(holder) {
             self.asked.remove(&object);
             self.tell_waiting(object, false);
-            return self.pull_failed(object, holder, "nobody lets it be read", out);
+            return self.pull_failed(object, holder, asked.done_bytes, out);
         }
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
         self.send(holder, Message::ReadRequest { object, sent: false, in_vain: Some(last) });
+    }
+
+    /// A transfer broke off, or a copy cannot be read back: the next holder is tried.
+    ///
+    /// What was put is the same on all holders, so the next one goes on where this one ended. A result may have been made
+    /// twice, and not alike: it is read anew.
+    pub(super) fn pull_failed(
+        &mut self,
+        object: ObjectId,
+        from: NodeId,
+        done_bytes: u64,
+        out: &mut Vec<Action>,
+    ) {
+        self.transfer_ended(object, false);
+        let into = self.store.receiving(object).filter(|_| from != self.id && object.is_put());
+        match into {
+            Some(into) => drop(self.begun.insert(object, (into, done_bytes))),
+            None => self.store.received(object, false),
+        }
+        if from == self.id {
+            self.copy_lost(object, out);
+        }
+        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
+        if self.begun.remove(&object).is_some() {
+            self.store.received(object, false);
+        }
     }
 
     /// A transfer has ended, one way or the other: its source has room for another, and those who wait here go on.

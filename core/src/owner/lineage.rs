@@ -13,7 +13,7 @@ use super::{Effect, Object, Owner, Task, TaskState};
 use crate::event::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tharsis_types::{Failure, FailureKind, ObjectId};
+use tharsis_types::{Failure, FailureKind, ObjectId, failure};
 
 /// What an entry keeps in mind of how its value came to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,17 @@ pub(super) struct Origin {
     /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop each
     /// other's arguments for ever.
     was_dropped: bool,
-    /// Its task was kept and has been forgotten.
-    forgotten: bool,
+    /// Its task was kept and is not any more.
+    unkept: Option<Unkept>,
+}
+
+/// Why a task that could make a value again is not kept any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unkept {
+    /// It was cancelled after it had ended.
+    Cancelled,
+    /// Kept tasks took more memory than they may.
+    Forgotten,
 }
 
 impl Origin {
@@ -158,7 +167,7 @@ impl Owner {
             let id = object.id;
             let origin = &mut object.links().origin;
             let old = origin.recipe.replace(slot).filter(|old| *old != slot);
-            (origin.dropped, origin.forgotten) = (false, false);
+            (origin.dropped, origin.unkept) = (false, None);
             // Its task was submitted anew while the ledger still kept it.
             for input in old.map(|old| self.output_gone(id, output, old)).unwrap_or_default() {
                 self.free_if_unused(input, out);
@@ -201,17 +210,28 @@ impl Owner {
             let Some((_, slot)) = self.lineage.kept.first_key_value() else { return };
             let slot = *slot;
             self.lineage.forgotten_count += 1;
-            self.forget_task(slot, out);
+            self.forget_task(slot, Unkept::Forgotten, out);
+        }
+    }
+
+    /// A task that has ended is cancelled: what it made stays, and is not made again if it is lost. What was dropped to make
+    /// room was not lost, so that such a task stays kept.
+    pub(super) fn cancel_kept(&mut self, slot: u32, out: &mut Vec<Effect>) {
+        let Some(task) = self.tasks.get(slot) else { return };
+        let is_there =
+            |output: u32| self.objects.get(output).is_none_or(|o| o.value.is_some() && !o.is_gone());
+        if task.output_slots().all(is_there) {
+            self.forget_task(slot, Unkept::Cancelled, out);
         }
     }
 
     /// Forgets a kept task: what it made cannot be made again.
-    pub(super) fn forget_task(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn forget_task(&mut self, slot: u32, why: Unkept, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot).filter(|t| self.is_kept(t)) else { return };
         for output in task.output_slots().collect::<Vec<_>>() {
             if let Some(object) = self.objects.get_mut(output).filter(|o| o.origin().recipe == Some(slot)) {
                 let origin = &mut object.links().origin;
-                (origin.recipe, origin.forgotten) = (None, true);
+                (origin.recipe, origin.unkept) = (None, Some(why));
             }
         }
         for input in self.take_kept(slot) {
@@ -314,12 +334,21 @@ impl Owner {
     }
 
     fn no_recipe(&self, id: ObjectId, origin: Origin) -> Failure {
-        if origin.forgotten {
-            let bytes = self.lineage.bytes_max;
-            let text = format!(
-                "object {id} was lost, and how to make it was forgotten: lineage is limited to {bytes} bytes"
-            );
-            return Failure::new(FailureKind::LineageEvicted, text);
+        match origin.unkept {
+            Some(Unkept::Cancelled) => {
+                let text = format!("object {id} was lost, and its task was cancelled: it does not run again");
+                let task = failure::Origin { task: Some(id.task), ..failure::Origin::default() };
+                return Failure::new(FailureKind::Cancelled, text).at(task);
+            }
+            Some(Unkept::Forgotten) => {
+                let limit = match self.lineage.bytes_max {
+                    0 => "lineage is off".to_owned(),
+                    bytes => format!("lineage is limited to {bytes} bytes"),
+                };
+                let text = format!("object {id} was lost, and how to make it was forgotten: {limit}");
+                return Failure::new(FailureKind::LineageEvicted, text);
+            }
+            None => {}
         }
         let how = if id.is_put() { ", and it was put, not computed" } else { "" };
         Failure::new(FailureKind::ObjectLost, format!("no copy of object {id} is left{how}"))

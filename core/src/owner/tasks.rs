@@ -1,5 +1,6 @@
 //! Submission, arguments, ends and retries.
 
+use super::lineage::Unkept;
 use super::{Effect, Inputs, Object, Owner, Submission, Task, TaskState};
 use crate::Now;
 use crate::event::Value;
@@ -170,8 +171,13 @@ impl Owner {
 
     /// Cancels the task behind a reference, and with `recursive` what it submitted where it runs.
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
-        let producer = self.objects.by_id(&object).and_then(|o| o.producer);
-        let Some(slot) = producer else { return };
+        let Some(entry) = self.objects.by_id(&object) else { return };
+        let Some(slot) = entry.producer else {
+            if let Some(recipe) = entry.origin().recipe() {
+                self.cancel_kept(recipe, out);
+            }
+            return;
+        };
         let Some(task) = self.tasks.get_mut(slot) else { return };
         let (id, state) = (task.id, task.state);
         if let TaskState::Sent { lease } = state {
@@ -203,7 +209,7 @@ impl Owner {
                     out.push(Effect::Cancel { to, task: task.id, force: true, recursive: false });
                 }
                 TaskState::Cancelled => {}
-                TaskState::Kept { .. } => self.forget_task(slot, out),
+                TaskState::Kept { .. } => self.forget_task(slot, Unkept::Forgotten, out),
             }
         }
     }

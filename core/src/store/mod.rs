@@ -227,6 +227,12 @@ impl Store {
         true
     }
 
+    /// Where a copy is being received that nobody has freed meanwhile.
+    #[must_use]
+    pub fn receiving(&self, object: ObjectId) -> Option<Extent> {
+        self.objects.get(&object).filter(|s| !s.sealed && !s.doomed).map(|s| s.extent)
+    }
+
     /// Whether a copy is on disk.
     #[must_use]
     pub fn is_spilled(&self, object: ObjectId) -> bool {

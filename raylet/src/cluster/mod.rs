@@ -189,8 +189,8 @@ impl Cluster {
     }
 
     /// Reads an object from another node.
-    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent) {
-        self.pulls.start(object, from, into);
+    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
+        self.pulls.start(object, from, into, done_bytes);
     }
 
     /// Sends a packet to another node.

@@ -45,6 +45,8 @@ struct Job {
     object: ObjectId,
     from: NodeId,
     into: Extent,
+    /// Bytes from the start that are there.
+    done_bytes: u64,
 }
 
 struct Shared {
@@ -101,10 +103,11 @@ impl Pulls {
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// Reads an object into a range of the arena; how it went comes through the inbox.
-    pub fn start(&self, object: ObjectId, from: NodeId, into: Extent) {
+    /// Reads an object, but for so many bytes at its start, into a range of the arena; how it went comes through the
+    /// inbox.
+    pub fn start(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
         let mut queue = lock(&self.shared.queue);
-        queue.jobs.push_back(Job { object, from, into });
+        queue.jobs.push_back(Job { object, from, into, done_bytes });
         let needs_thread = queue.idle_count < queue.jobs.len() && queue.thread_count < THREADS_MAX;
         queue.thread_count += usize::from(needs_thread);
         drop(queue);
@@ -151,9 +154,9 @@ impl Pulls {
 
 impl Shared {
     fn run(&self) {
-        while let Some(job) = self.next_job() {
-            let outcome = self.read(&job);
-            let Job { object, from, .. } = job;
+        while let Some(mut job) = self.next_job() {
+            let outcome = self.read(&mut job);
+            let Job { object, from, done_bytes, .. } = job;
             let event = match outcome {
                 Ok(()) => Event::PullDone { object },
                 Err(Broken::NoMemory(cause)) => {
@@ -162,7 +165,7 @@ impl Shared {
                 }
                 Err(Broken::Transfer(cause)) => {
                     tracing::info!(%object, %from, cause, "transfer broke off");
-                    Event::PullFailed { object, from, cause }
+                    Event::PullFailed { object, from, done_bytes, cause }
                 }
             };
             self.inbox.put(Input::Event(event));
@@ -196,16 +199,16 @@ impl Shared {
         let mut queue = lock(&self.queue);
         queue.thread_count -= 1;
         if queue.thread_count == 0 {
-            for Job { object, from, .. } in queue.jobs.drain(..) {
+            for Job { object, from, done_bytes, .. } in queue.jobs.drain(..) {
                 let cause = format!("no thread for a transfer: {cause}");
-                self.inbox.put(Input::Event(Event::PullFailed { object, from, cause }));
+                self.inbox.put(Input::Event(Event::PullFailed { object, from, done_bytes, cause }));
             }
         }
     }
 
-    fn read(&self, job: &Job) -> Result<(), Broken> {
-        let mut done = 0;
-        while done < job.into.len {
+    fn read(&self, job: &mut Job) -> Result<(), Broken> {
+        while job.done_bytes < job.into.len {
+            let done = job.done_bytes;
             let step = STEP_BYTES.min(job.into.len - done);
             let offset = job.into.offset + done;
             let no_memory = |cause: StoreError| Broken::NoMemory(cause.to_string());
@@ -213,7 +216,7 @@ impl Shared {
             let mut slot = self.arena.map().write(offset, step).map_err(no_memory)?;
             let key = job.object.to_bytes();
             self.connections.fetch(job.from, &key, done, &mut slot, STEP_WAIT).map_err(Broken::Transfer)?;
-            done += step;
+            job.done_bytes += step;
         }
         Ok(())
     }

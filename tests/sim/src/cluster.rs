@@ -484,7 +484,7 @@ impl Cluster {
             }
             Action::GrantRegion { client, region, .. } => self.tell(host, client, Told::Region(region)),
             Action::KillWorker { client, reason } => self.crash_client(host, client, reason),
-            Action::Pull { object, from, into } => self.start_pull(host, object, from, into),
+            Action::Pull { object, from, into, .. } => self.start_pull(host, object, from, into),
             Action::ReadMemory { .. } | Action::Reclaim(_) => {}
             Action::Resume { client } => self.tell(host, client, Told::Resumed),
             Action::Run { client, run } => self.send_run(host, client, run),
@@ -606,7 +606,8 @@ impl Cluster {
             if breaks {
                 *self.pull_failures.entry(object).or_default() += 1;
             }
-            self.feed(host, Event::PullFailed { object, from, cause: "broke off".into() });
+            let done_bytes = self.rng.range(0, into.len + 1);
+            self.feed(host, Event::PullFailed { object, from, done_bytes, cause: "broke off".into() });
             return;
         };
         if self.sabotage == Sabotage::CorruptPull && self.strikes() {

@@ -56,7 +56,7 @@ impl Cluster {
         if self.rng.chance(self.faults.disk_loss) {
             self.oracle.disk_losses.insert(object);
             let from = self.hosts[host].id;
-            self.feed(host, Event::PullFailed { object, from, cause: "bad bytes".into() });
+            self.feed(host, Event::PullFailed { object, from, done_bytes: 0, cause: "bad bytes".into() });
             return;
         }
         match content {
@@ -67,7 +67,7 @@ impl Cluster {
             None => {
                 // It was freed while it was being read.
                 let from = self.hosts[host].id;
-                self.feed(host, Event::PullFailed { object, from, cause: "not there".into() });
+                self.feed(host, Event::PullFailed { object, from, done_bytes: 0, cause: "not there".into() });
             }
         }
     }
