@@ -4,6 +4,7 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::layout::{Layout, c_strides};
+use crate::pages::{PAGES_BYTES_MIN, Pages};
 use crate::scalar::Scalar;
 use crate::with_element;
 use bytemuck::Zeroable;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 
 /// Bytes on a boundary of 64, which is that of a cache line and of the widest vector. They are this buffer's own, or lie
 /// in memory that somebody else keeps and that is only read.
-#[derive(Clone)]
 pub struct Buffer {
     storage: Storage,
 }
@@ -20,9 +20,13 @@ pub struct Buffer {
 /// Memory that somebody else keeps: an object of a store, a mapped file.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-#[derive(Clone)]
+/// Memory that somebody else lends for a result: a place in a store.
+pub trait LentBytes: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
+
 enum Storage {
+    Lent(Box<dyn LentBytes>),
     Own(Vec<Line>),
+    Pages(Pages),
     Shared(SharedBytes),
 }
 
@@ -38,13 +42,28 @@ impl Buffer {
         Buffer { storage: Storage::Own(bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES))) }
     }
 
+    /// A buffer of at least `bytes` bytes, each of which is to be written before it is read: they may hold anything.
+    pub fn for_overwrite(bytes: usize) -> Buffer {
+        let whole = bytes.next_multiple_of(LINE_BYTES);
+        match (PAGES_BYTES_MIN <= bytes).then(|| Pages::take(whole)).flatten() {
+            Some(pages) => Buffer { storage: Storage::Pages(pages) },
+            None => Buffer::zeroed(bytes),
+        }
+    }
+
+    /// A buffer to write over memory that somebody else lends; `None` if it does not lie on a boundary of 64 bytes.
+    pub fn lent(bytes: Box<dyn LentBytes>) -> Option<Buffer> {
+        let is_aligned = (*bytes).as_ref().as_ptr().addr().is_multiple_of(LINE_BYTES);
+        is_aligned.then(|| Buffer { storage: Storage::Lent(bytes) })
+    }
+
     /// A buffer over memory that somebody else keeps; copies it only if it does not lie on a boundary of 64 bytes.
     pub fn shared(bytes: SharedBytes) -> Buffer {
         let memory = (*bytes).as_ref();
         if memory.as_ptr().addr().is_multiple_of(LINE_BYTES) {
             return Buffer { storage: Storage::Shared(bytes) };
         }
-        let mut copy = Buffer::zeroed(memory.len());
+        let mut copy = Buffer::for_overwrite(memory.len());
         copy.elements_mut::<u8>()[..memory.len()].copy_from_slice(memory);
         copy
     }
@@ -58,49 +77,75 @@ impl Buffer {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.storage {
+            Storage::Lent(bytes) => (**bytes).as_ref(),
             Storage::Own(lines) => bytemuck::cast_slice(lines),
+            Storage::Pages(pages) => pages.bytes(),
             Storage::Shared(bytes) => (**bytes).as_ref(),
         }
     }
 
     /// Makes room for at least `bytes`; what is new is zero.
     pub fn grow(&mut self, bytes: usize) {
-        let lines = bytes.div_ceil(LINE_BYTES);
-        if self.len_bytes() < bytes {
-            self.own().resize(lines, Line::zeroed());
+        if bytes <= self.len_bytes() {
+            return;
         }
+        let mut lines = match std::mem::take(self).storage {
+            Storage::Own(lines) => lines,
+            other => own_lines(Buffer { storage: other }.bytes()),
+        };
+        lines.resize(bytes.div_ceil(LINE_BYTES), Line::zeroed());
+        self.storage = Storage::Own(lines);
     }
 
-    /// All bytes as elements of `T`; what is left over at the end of shared memory is left out.
+    /// All bytes as elements of `T`; what is left over at the end of somebody else's memory is left out.
     #[inline]
     pub fn elements<T: Element>(&self) -> &[T] {
-        match &self.storage {
-            Storage::Own(lines) => bytemuck::cast_slice(lines),
-            Storage::Shared(bytes) => {
-                let bytes = (**bytes).as_ref();
-                bytemuck::cast_slice(&bytes[..bytes.len() - bytes.len() % std::mem::size_of::<T>()])
-            }
+        if let Storage::Own(lines) = &self.storage {
+            return bytemuck::cast_slice(lines);
         }
+        let bytes = self.bytes();
+        bytemuck::cast_slice(&bytes[..bytes.len() - bytes.len() % std::mem::size_of::<T>()])
     }
 
-    /// All bytes as elements of `T`, to write; a copy of its own if the memory is somebody else's.
+    /// All bytes as elements of `T`, to write; a copy of its own if the memory is somebody else's to read.
     #[inline]
     pub fn elements_mut<T: Element>(&mut self) -> &mut [T] {
-        bytemuck::cast_slice_mut(self.own())
-    }
-
-    #[inline]
-    fn own(&mut self) -> &mut Vec<Line> {
         if let Storage::Shared(bytes) = &self.storage {
-            let bytes = (**bytes).as_ref();
-            let mut lines: Vec<Line> = bytemuck::zeroed_vec(bytes.len().div_ceil(LINE_BYTES));
-            bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bytes.len()].copy_from_slice(bytes);
-            self.storage = Storage::Own(lines);
+            self.storage = Storage::Own(own_lines((**bytes).as_ref()));
         }
         match &mut self.storage {
-            Storage::Own(lines) => lines,
+            Storage::Lent(bytes) => whole_elements((**bytes).as_mut()),
+            Storage::Own(lines) => bytemuck::cast_slice_mut(lines),
+            Storage::Pages(pages) => whole_elements(pages.bytes_mut()),
             Storage::Shared(_) => unreachable!("it was copied above"),
         }
+    }
+}
+
+fn whole_elements<T: Element>(bytes: &mut [u8]) -> &mut [T] {
+    let whole = bytes.len() - bytes.len() % std::mem::size_of::<T>();
+    bytemuck::cast_slice_mut(&mut bytes[..whole])
+}
+
+/// A copy of these bytes.
+fn own_lines(bytes: &[u8]) -> Vec<Line> {
+    let mut lines: Vec<Line> = bytemuck::zeroed_vec(bytes.len().div_ceil(LINE_BYTES));
+    bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bytes.len()].copy_from_slice(bytes);
+    lines
+}
+
+impl Clone for Buffer {
+    fn clone(&self) -> Buffer {
+        let storage = match &self.storage {
+            Storage::Own(lines) => Storage::Own(lines.clone()),
+            Storage::Shared(bytes) => Storage::Shared(bytes.clone()),
+            Storage::Lent(_) | Storage::Pages(_) => {
+                let mut copy = Buffer::for_overwrite(self.len_bytes());
+                copy.elements_mut::<u8>()[..self.len_bytes()].copy_from_slice(self.bytes());
+                return copy;
+            }
+        };
+        Buffer { storage }
     }
 }
 
@@ -165,7 +210,7 @@ impl Chunk {
     /// # Errors
     /// `OutOfBounds` if there are fewer elements than `shape` asks for.
     pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Result<Chunk, KernelError> {
-        let mut data = Buffer::zeroed(std::mem::size_of_val(elements));
+        let mut data = Buffer::for_overwrite(std::mem::size_of_val(elements));
         data.elements_mut::<T>()[..elements.len()].copy_from_slice(elements);
         let count = shape.iter().product::<usize>();
         if elements.len() < count {
@@ -316,6 +361,36 @@ mod tests {
         assert_eq!(buffer.bytes().as_ptr(), (*shared).as_ref().as_ptr());
         buffer.elements_mut::<u8>()[0] = 99;
         assert_eq!((buffer.bytes()[0], (*shared).as_ref()[0]), (99, 0));
+    }
+
+    impl AsMut<[u8]> for At {
+        fn as_mut(&mut self) -> &mut [u8] {
+            &mut self.0.elements_mut::<u8>()[self.1..]
+        }
+    }
+
+    impl LentBytes for At {}
+
+    #[test]
+    fn lent_memory_is_written_in_place_and_copies_are_apart() {
+        let lent = Box::new(At(numbers(), 0));
+        let place = lent.as_ref().as_ref().as_ptr();
+        let mut buffer = Buffer::lent(lent).unwrap();
+        buffer.elements_mut::<u8>()[3] = 77;
+        let mut copy = buffer.clone();
+        copy.elements_mut::<u8>()[3] = 78;
+        assert_eq!((buffer.bytes().as_ptr(), buffer.bytes()[3], copy.bytes()[3]), (place, 77, 78));
+        assert!(Buffer::lent(Box::new(At(numbers(), 3))).is_none());
+    }
+
+    #[test]
+    fn large_buffers_behave_like_small_ones() {
+        let mut buffer = Buffer::for_overwrite(PAGES_BYTES_MIN + 5);
+        buffer.elements_mut::<f64>().fill(2.5);
+        let mut copy = buffer.clone();
+        copy.grow(2 * PAGES_BYTES_MIN);
+        assert_eq!(copy.elements::<f64>()[..buffer.elements::<f64>().len()], *buffer.elements::<f64>());
+        assert_eq!(copy.elements::<f64>().last(), Some(&0.0));
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn run_scan<T: Number>(
         Scan::Sum => T::ZERO,
         Scan::Prod => T::ONE,
     };
-    let mut out = Buffer::zeroed(elements.len() * std::mem::size_of::<T>());
+    let mut out = Buffer::for_overwrite(elements.len() * std::mem::size_of::<T>());
     let to = out.elements_mut::<T>();
     for (outer, block) in elements.chunks(len.max(1) * inner.max(1)).enumerate() {
         for column in 0..inner {

@@ -35,7 +35,7 @@
 //! # Ok::<(), tharsis_kernels::KernelError>(())
 //! ```
 //!
-//! `unsafe` stands in [`cpu`] alone.
+//! `unsafe` stands in [`cpu`] and [`stream`] alone.
 
 pub mod chunk;
 pub mod chunkwise;
@@ -47,13 +47,15 @@ pub mod evaluate;
 pub mod factor;
 pub mod fold;
 pub mod layout;
+mod pages;
 pub mod product;
 pub mod program;
 pub mod random;
 pub mod scalar;
+pub mod stream;
 pub mod ufunc;
 
-pub use chunk::{Buffer, Chunk, SharedBytes};
+pub use chunk::{Buffer, Chunk, LentBytes, SharedBytes};
 pub use dtype::{DType, Kind, can_cast_same_kind, promote, to_complex};
 pub use element::{Bool, Element};
 pub use error::KernelError;

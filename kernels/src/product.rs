@@ -19,6 +19,8 @@ pub struct Accumulator {
     dtype: DType,
     shape: Vec<usize>,
     sum: Buffer,
+    /// Whether nothing was added yet; what `sum` holds then is anything.
+    is_fresh: bool,
 }
 
 impl Accumulator {
@@ -27,11 +29,23 @@ impl Accumulator {
     /// # Errors
     /// `Malformed` for fewer than two axes.
     pub fn new(dtype: DType, shape: &[usize]) -> Result<Accumulator, KernelError> {
+        Accumulator::with_memory(dtype, shape, Buffer::for_overwrite)
+    }
+
+    /// As [`Accumulator::new`], in memory that `memory` gives for so many bytes.
+    ///
+    /// # Errors
+    /// As [`Accumulator::new`].
+    pub fn with_memory(
+        dtype: DType,
+        shape: &[usize],
+        memory: impl FnOnce(usize) -> Buffer,
+    ) -> Result<Accumulator, KernelError> {
         if shape.len() < 2 {
             return Err(KernelError::Malformed("a product of fewer than two axes".to_owned()));
         }
-        let sum = Buffer::zeroed(shape.iter().product::<usize>() * dtype.size_bytes());
-        Ok(Accumulator { dtype, shape: shape.to_vec(), sum })
+        let sum = memory(shape.iter().product::<usize>() * dtype.size_bytes());
+        Ok(Accumulator { dtype, shape: shape.to_vec(), sum, is_fresh: true })
     }
 
     /// Adds the product of two chunks.
@@ -63,8 +77,15 @@ impl Accumulator {
     ///
     /// # Errors
     /// None in practice.
-    pub fn finish(self) -> Result<Chunk, KernelError> {
+    pub fn finish(mut self) -> Result<Chunk, KernelError> {
+        self.clear_if_fresh();
         Chunk::contiguous(self.dtype, &self.shape, self.sum)
+    }
+
+    fn clear_if_fresh(&mut self) {
+        if std::mem::take(&mut self.is_fresh) {
+            self.sum.elements_mut::<u8>().fill(0);
+        }
     }
 
     /// Calls `multiply` with each matrix of the batch: m, k, n, both factors, and where the sum is kept.
@@ -72,7 +93,7 @@ impl Accumulator {
         &mut self,
         left: &Chunk,
         right: &Chunk,
-        multiply: impl Fn([usize; 3], &Matrix<'_, T>, &Matrix<'_, T>, &mut [T]),
+        multiply: impl Fn([usize; 3], Accum, &Matrix<'_, T>, &Matrix<'_, T>, &mut [T]),
     ) -> Result<(), KernelError> {
         let rank = self.shape.len();
         let (m, n) = (self.shape[rank - 2], self.shape[rank - 1]);
@@ -84,16 +105,24 @@ impl Accumulator {
         }
         let k = left.shape()[left_rank - 1];
         let batch: usize = left.shape()[..left_rank - 2].iter().product();
+        // A batch that leaves out some of the matrices would leave them as they are.
+        let is_whole = self.shape[..rank - 2].iter().product::<usize>() == batch;
         if left.shape()[left_rank - 2] != m || right.shape()[right_rank - 2..] != [k, n] {
             return Err(malformed());
         }
         if m == 0 || n == 0 || k == 0 || batch == 0 {
             return Ok(());
         }
+        let replaces = self.is_fresh && is_whole && (T::DTYPE.is_float() || T::DTYPE.is_complex());
+        if !replaces {
+            self.clear_if_fresh();
+        }
+        self.is_fresh = false;
+        let accum = if replaces { Accum::Replace } else { Accum::Add };
         let sums = self.sum.elements_mut::<T>();
         for index in 0..batch {
             let (a, b) = (Matrix::new(left, index)?, Matrix::new(right, index)?);
-            multiply([m, k, n], &a, &b, &mut sums[index * m * n..(index + 1) * m * n]);
+            multiply([m, k, n], accum, &a, &b, &mut sums[index * m * n..(index + 1) * m * n]);
         }
         Ok(())
     }
@@ -103,14 +132,14 @@ impl Accumulator {
         left: &Chunk,
         right: &Chunk,
     ) -> Result<(), KernelError> {
-        self.each_matrix::<T>(left, right, |[m, _, n], a, b, sum| {
+        self.each_matrix::<T>(left, right, |[m, _, n], accum, a, b, sum| {
             let sum = MatMut::from_row_major_slice_mut(sum, m, n);
-            matmul(sum, Accum::Add, a.as_faer(), b.as_faer(), T::one_impl(), Par::Seq);
+            matmul(sum, accum, a.as_faer(), b.as_faer(), T::one_impl(), Par::Seq);
         })
     }
 
     fn add_numbers<T: Number>(&mut self, left: &Chunk, right: &Chunk) -> Result<(), KernelError> {
-        self.each_matrix::<T>(left, right, |[m, k, n], a, b, sum| {
+        self.each_matrix::<T>(left, right, |[m, k, n], _, a, b, sum| {
             for i in 0..m {
                 let row = &mut sum[i * n..(i + 1) * n];
                 for depth in 0..k {

@@ -174,7 +174,8 @@ fn gather(tensor: &Resident) -> std::result::Result<Chunk, GraphError> {
 fn gather_elements<T: Element>(tensor: &Resident) -> std::result::Result<Chunk, GraphError> {
     let shape = tensor.tiling.shape();
     let strides = c_strides(&shape);
-    let mut out = tharsis_kernels::Buffer::zeroed(shape.iter().product::<usize>() * std::mem::size_of::<T>());
+    let mut out =
+        tharsis_kernels::Buffer::for_overwrite(shape.iter().product::<usize>() * std::mem::size_of::<T>());
     let to = out.elements_mut::<T>();
     let (mut origin, mut extents) = (Vec::new(), Vec::new());
     for (index, chunk) in tensor.chunks.iter().enumerate() {

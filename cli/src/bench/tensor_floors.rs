@@ -1,9 +1,10 @@
 //! The same work by hand: plain loops over vectors of generators, in registers, on the same threads.
 
-use tharsis_kernels::Chunk;
 use tharsis_kernels::cpu::{Kernel, dispatch};
 use tharsis_kernels::factor::Factor;
 use tharsis_kernels::product::Accumulator;
+use tharsis_kernels::stream::Stream;
+use tharsis_kernels::{Buffer, Chunk};
 
 const LANES: usize = 8;
 
@@ -124,22 +125,105 @@ pub fn axpb_arange(n: u64, threads: usize) -> f64 {
     on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
 }
 
-/// Seconds to fill so many bytes of memory that was written before.
-pub fn fill(bytes: usize, threads: usize) -> f64 {
-    let mut memory = vec![1.0; bytes / size_of::<f64>()];
-    let share = memory.len().div_ceil(threads).max(1);
-    let mut seconds = Vec::new();
-    for round in 0..5 {
-        let started = std::time::Instant::now();
-        std::thread::scope(|scope| {
-            for part in memory.chunks_mut(share) {
-                scope.spawn(move || std::hint::black_box(part).fill(f64::from(round) + 0.5));
-            }
-        });
-        seconds.push(started.elapsed().as_secs_f64());
+/// Numbers that a floor makes before it stores them: so few that the next are made while these are on their way.
+const STORE_BLOCK: usize = 256;
+
+/// Makes the numbers that are stored, block after block. `make` must be `#[inline(always)]`.
+trait Make {
+    fn make(&mut self, block: &mut [f64]);
+}
+
+struct Scaled(Xoshiro);
+
+impl Make for Scaled {
+    #[inline(always)]
+    fn make(&mut self, block: &mut [f64]) {
+        let mut generator = self.0.clone();
+        for group in block.chunks_exact_mut(LANES) {
+            let x = generator.next();
+            group.iter_mut().zip(x).for_each(|(out, x)| *out = (x + 1.0) * 2.0);
+        }
+        self.0 = generator;
     }
+}
+
+struct Ramp(i64);
+
+impl Make for Ramp {
+    #[inline(always)]
+    fn make(&mut self, block: &mut [f64]) {
+        for (i, out) in block.iter_mut().enumerate() {
+            *out = ((self.0 + i as i64) as f64 + 1.0) * 2.0;
+        }
+        self.0 += block.len() as i64;
+    }
+}
+
+struct Same;
+
+impl Make for Same {
+    #[inline(always)]
+    fn make(&mut self, _: &mut [f64]) {}
+}
+
+/// Stores what `0` makes, around the cache where that is possible.
+struct Store<'a, M>(M, &'a mut [f64]);
+
+impl<M: Make> Kernel for Store<'_, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Store(mut maker, out) = self;
+        let mut stream = Stream::for_bytes(size_of_val(out));
+        let mut block = [1.5; STORE_BLOCK];
+        for part in out.chunks_mut(STORE_BLOCK) {
+            let block = &mut block[..part.len()];
+            maker.make(block);
+            match &mut stream {
+                Some(stream) => stream.copy(bytemuck::cast_slice_mut(part), bytemuck::cast_slice(block)),
+                None => part.copy_from_slice(block),
+            }
+        }
+    }
+}
+
+/// What a floor stores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stored {
+    /// `(x + 1) * 2` of random numbers.
+    Random,
+    /// `(x + 1) * 2` of `0..n`.
+    Range,
+    /// One number all over: as fast as memory takes it.
+    Constant,
+}
+
+/// Seconds to store so many numbers: in memory that is fresh, and in memory that was written before.
+pub fn store(what: Stored, n: usize, threads: usize) -> (f64, f64) {
+    let mut seconds: Vec<f64> = (0..=WARM_ROUNDS).map(|_| store_once(what, n, threads)).collect();
+    let fresh = seconds.remove(0);
+    (fresh, super::statistics::median(&mut seconds))
+}
+
+const WARM_ROUNDS: usize = 3;
+
+/// Memory comes from where that of chunks comes from: fresh if nobody used some a moment ago.
+fn store_once(what: Stored, n: usize, threads: usize) -> f64 {
+    let started = std::time::Instant::now();
+    let mut memory = Buffer::for_overwrite(n * size_of::<f64>());
+    let share = n.div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        for (thread, part) in memory.elements_mut::<f64>()[..n].chunks_mut(share).enumerate() {
+            scope.spawn(move || match what {
+                Stored::Random => dispatch(Store(Scaled(Xoshiro::new(thread as u64)), part)),
+                Stored::Range => dispatch(Store(Ramp((thread * share) as i64), part)),
+                Stored::Constant => dispatch(Store(Same, part)),
+            });
+        }
+    });
     std::hint::black_box(&memory);
-    super::statistics::median(&mut seconds)
+    started.elapsed().as_secs_f64()
 }
 
 /// GFLOP/s of products of n x n matrices, one per thread at a time, and seconds for one.

@@ -212,7 +212,9 @@ impl Runnable {
         chunks: Chunks<'_>,
         scratch: &mut Scratch,
     ) -> Result<Chunk, Error> {
-        let mut sum = Accumulator::new(product.dtype, &region.extents)?;
+        // Before the factors are computed, which would take a place that is on offer for the product.
+        let mut sum =
+            Accumulator::with_memory(product.dtype, &region.extents, |bytes| scratch.result(bytes))?;
         for piece in pieces(product, region) {
             let [left, right] = factor_regions(product, region, piece);
             if product.gram {

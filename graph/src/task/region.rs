@@ -199,7 +199,7 @@ fn domain_strides(input: &Input, rank: usize, strides: &[i64], step: impl Fn(i64
 fn assemble<T: Element>(tiling: &Tiling, spans: &[Span], parts: &[(&[usize], &Arc<Chunk>)]) -> Buffer {
     let counts: Vec<usize> = spans.iter().map(|span| span.count).collect();
     let total: usize = counts.iter().product();
-    let mut data = Buffer::zeroed(total * std::mem::size_of::<T>());
+    let mut data = Buffer::for_overwrite(total * std::mem::size_of::<T>());
     let to_strides = c_strides(&counts);
     let to = data.elements_mut::<T>();
     for (at, chunk) in parts {

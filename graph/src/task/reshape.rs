@@ -36,7 +36,7 @@ pub(super) fn gather(
         sources.insert(id.index as usize, chunk.to_contiguous()?);
     }
     let count: usize = region.extents.iter().product();
-    let mut data = Buffer::zeroed(count * spec.dtype.size_bytes());
+    let mut data = Buffer::for_overwrite(count * spec.dtype.size_bytes());
     with_element!(spec.dtype, T => copy::<T>(&spec.tiling, &stage.grid, region, &sources, &mut data));
     Ok(Chunk::contiguous(spec.dtype, &region.extents, data)?)
 }

@@ -19,7 +19,8 @@ use crate::error::KernelError;
 use crate::fold::{Fold, Folder};
 use crate::layout::{Layout, c_strides};
 use crate::program::{IndexForm, IndexMap, Output, Program, StepOp, ValueId};
-use crate::ufunc::Operand;
+use crate::stream::Stream;
+use crate::ufunc::{Arg, Operand};
 use crate::with_element;
 use registers::{Allocation, allocate};
 
@@ -71,6 +72,7 @@ enum Sink {
         value: ValueId,
         dtype: DType,
         data: Buffer,
+        stream: Option<Stream>,
     },
     Fold {
         args: Vec<ValueId>,
@@ -133,7 +135,7 @@ impl Compiled {
     ) -> Result<Vec<Chunk>, KernelError> {
         let rows: usize = place.extents.iter().product();
         let mut bound = self.bind(place, inputs)?;
-        let mut sinks = self.sinks(place, rows)?;
+        let mut sinks = self.sinks(place, rows, scratch)?;
         for sink in &sinks {
             if let Sink::ChainSum { chain, .. } = sink {
                 bound.sources[*chain] = Source::Inside;
@@ -196,11 +198,13 @@ impl Compiled {
         KernelError::Malformed(format!("input {input} is {found:?}, the task needs {extents:?} of {dtype}"))
     }
 
-    fn sinks(&self, place: Place<'_>, rows: usize) -> Result<Vec<Sink>, KernelError> {
-        let sink = |output: &Output| match output {
+    fn sinks(&self, place: Place<'_>, rows: usize, scratch: &mut Scratch) -> Result<Vec<Sink>, KernelError> {
+        let mut sink = |output: &Output| match output {
             Output::Store(value) => {
                 let dtype = self.program.steps[*value].dtype;
-                Ok(Sink::Store { value: *value, dtype, data: Buffer::zeroed(rows * dtype.size_bytes()) })
+                let bytes = rows * dtype.size_bytes();
+                let (data, stream) = (scratch.result(bytes), Stream::for_bytes(bytes));
+                Ok(Sink::Store { value: *value, dtype, data, stream })
             }
             Output::Fold { fold, args, axes } => {
                 let dtype = self.program.steps[args[0]].dtype;
@@ -212,7 +216,7 @@ impl Compiled {
                 Ok(Sink::Fold { args: args.clone(), folder })
             }
         };
-        self.program.outputs.iter().map(sink).collect()
+        self.program.outputs.iter().map(&mut sink).collect()
     }
 }
 
@@ -240,9 +244,9 @@ fn operand<'a>(bound: &'a Bound, scratch: &'a Scratch, value: ValueId, start: us
 impl Compiled {
     fn feed(&self, sink: &mut Sink, bound: &Bound, scratch: &Scratch, start: usize, end: usize) {
         match sink {
-            Sink::Store { value, dtype, data } => {
+            Sink::Store { value, dtype, data, stream } => {
                 let from = operand(bound, scratch, *value, start);
-                with_element!(*dtype, T => copy_block::<T>(from, data, start, end));
+                with_element!(*dtype, T => copy_block::<T>(from, data, stream, start, end));
             }
             Sink::Fold { args, folder } => {
                 let mut operands = [Operand::One(crate::scalar::Scalar::Bool(false)); 3];
@@ -273,11 +277,20 @@ fn chain_input<'a>(
     }
 }
 
-fn copy_block<T: crate::element::Element>(from: Operand<'_>, to: &mut Buffer, start: usize, end: usize) {
+fn copy_block<T: crate::element::Element>(
+    from: Operand<'_>,
+    to: &mut Buffer,
+    stream: &mut Option<Stream>,
+    start: usize,
+    end: usize,
+) {
     let to = &mut to.elements_mut::<T>()[start..end];
-    match from.arg::<T>(end - start) {
-        crate::ufunc::Arg::Block(block) => to.copy_from_slice(block),
-        crate::ufunc::Arg::One(value) => to.fill(value),
+    match (from.arg::<T>(end - start), stream) {
+        (Arg::Block(block), Some(stream)) => {
+            stream.copy(bytemuck::cast_slice_mut(to), bytemuck::cast_slice(block));
+        }
+        (Arg::Block(block), None) => to.copy_from_slice(block),
+        (Arg::One(value), _) => to.fill(value),
     }
 }
 
@@ -285,7 +298,8 @@ fn finish(sinks: Vec<Sink>, place: Place<'_>) -> Result<Vec<Chunk>, KernelError>
     let mut chunks = Vec::with_capacity(sinks.len());
     for sink in sinks {
         match sink {
-            Sink::Store { dtype, data, .. } => {
+            Sink::Store { dtype, data, stream, .. } => {
+                drop(stream);
                 let strides = c_strides(place.extents);
                 chunks.push(Chunk::strided(dtype, place.extents, &strides, 0, data.into())?);
             }

@@ -3,16 +3,35 @@
 use crate::chunk::Buffer;
 use crate::program::{Program, StepOp};
 
-/// Registers of one thread, reused from task to task.
+/// What a thread has for its tasks: registers, reused from task to task, and places for results.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     registers: Vec<Buffer>,
+    places: Vec<Buffer>,
 }
 
 impl Scratch {
     /// No registers yet; they grow to what programs need.
     pub fn new() -> Scratch {
         Scratch::default()
+    }
+
+    /// Offers a place for a result of exactly its size.
+    pub fn offer(&mut self, place: Buffer) {
+        self.places.push(place);
+    }
+
+    /// Takes back the places that no result has taken.
+    pub fn take_offers(&mut self) -> Vec<Buffer> {
+        std::mem::take(&mut self.places)
+    }
+
+    /// Memory for a result, to be overwritten: the first place of that size that is on offer, or memory of its own.
+    pub fn result(&mut self, bytes: usize) -> Buffer {
+        match self.places.iter().position(|place| place.len_bytes() == bytes) {
+            Some(found) => self.places.remove(found),
+            None => Buffer::for_overwrite(bytes),
+        }
     }
 
     pub(super) fn reserve(&mut self, bytes: &[usize]) {

