@@ -219,6 +219,8 @@ pub enum Event {
         value: OutputValue,
         /// References inside it.
         nested: Vec<RefId>,
+        /// `file:line` of the call, or empty.
+        site: Box<str>,
     },
     /// A client will not write to a region any more.
     RegionRetired {

@@ -389,7 +389,14 @@ impl World {
         let (token, _) = self.token(name, object_name);
         let value = self.value(name, what);
         let nested = self.list(options.get("nested").copied());
-        self.client_event(name, |client| Event::Put { client, token, object, value, nested });
+        self.client_event(name, |client| Event::Put {
+            client,
+            token,
+            object,
+            value,
+            nested,
+            site: "".into(),
+        });
     }
 
     fn value(&mut self, client: &str, what: &str) -> OutputValue {

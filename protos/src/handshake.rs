@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tharsis_types::{ClientId, CodeUnitId, Failure, FunctionId, JobId, NodeId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).

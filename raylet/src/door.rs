@@ -41,9 +41,9 @@ pub fn event(
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
         FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
-        FromClient::Put { token, object, value, nested } => {
+        FromClient::Put { token, object, value, nested, site } => {
             let (value, nested) = (output_value(rim, value)?, nested.iter().collect());
-            Event::Put { client, token, object, value, nested }
+            Event::Put { client, token, object, value, nested, site: site.into() }
         }
         FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
         FromClient::RegionRetired { region } => Event::RegionRetired { client, region: extent(region) },

@@ -100,6 +100,7 @@ fn row(item: &Item, sites: &mut Sites) -> ObjectRow {
     let numbers = |clients: &[(ClientId, u32)]| {
         clients.iter().take(NAMED_MAX).map(|(client, count)| (client.0, *count)).collect()
     };
+    let made_by = holders.made_by.as_ref();
     let lists = [item.pins.len(), holders.clients.len(), holders.borrowers.len()];
     ObjectRow {
         object: content.object.to_string(),
@@ -117,8 +118,8 @@ fn row(item: &Item, sites: &mut Sites) -> ObjectRow {
         uses: holders.uses,
         lineage: holders.lineage,
         owner: holders.owner.map(|node| node.0),
-        site: holders.made_by.as_ref().and_then(|made_by| sites.number(made_by)),
-        made_in_ns: holders.made_by.as_ref().map(|made_by| u64::from(made_by.run_ns)),
+        site: made_by.and_then(|made_by| sites.number(made_by)),
+        made_in_ns: made_by.filter(|_| !content.object.is_put()).map(|made_by| u64::from(made_by.run_ns)),
     }
 }
 

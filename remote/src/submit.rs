@@ -113,7 +113,7 @@ impl Call<'_> {
         arguments.clear();
         let outcome = (self.arguments)(&mut arguments).and_then(|()| {
             let class = class_of(&client, self, returns)?;
-            send_call(&client, class, returns, &mut arguments)
+            send_call(&client, class, returns, &mut arguments, self.site)
         });
         arguments.clear();
         ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
@@ -136,7 +136,13 @@ fn no_handle() -> Error {
     Error::internal("a call made no reference")
 }
 
-fn send_call(client: &Client, class: u32, returns: u32, arguments: &mut Arguments) -> Result<Handles> {
+fn send_call(
+    client: &Client,
+    class: u32,
+    returns: u32,
+    arguments: &mut Arguments,
+    site: &Location<'_>,
+) -> Result<Handles> {
     check_session(client, &arguments.keep)?;
     check_session(client, &arguments.encoded.keep)?;
     let layout = arguments.encoded.layout()?;
@@ -148,7 +154,7 @@ fn send_call(client: &Client, class: u32, returns: u32, arguments: &mut Argument
     if layout.total_len() <= INLINE_ARGS_BYTES_MAX {
         layout.push_frame(&arguments.encoded.in_band, &arguments.encoded.buffers, &mut frame);
     } else {
-        let handle = put_encoded(client, arguments, state.next_put()?)?;
+        let handle = put_encoded(client, arguments, state.next_put()?, site)?;
         arguments
             .dependencies
             .push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
@@ -205,13 +211,15 @@ fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Ha
 /// # Errors
 /// `InvalidArgument` if it cannot be encoded, `InvalidReference` for a reference of another session inside it,
 /// `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown` without a runtime.
+#[track_caller]
 pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
+    let site = Location::caller();
     let client = current::current()?;
     let mut arguments = ARGUMENTS.take();
     arguments.clear();
     let outcome = arguments.encoded.push(value).and_then(|()| {
         let object = current::task(&client).next_put()?;
-        put_encoded(&client, &arguments, object)
+        put_encoded(&client, &arguments, object, site)
     });
     arguments.clear();
     ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
@@ -219,7 +227,12 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
 }
 
 /// Writes an encoded value to the store, or sends it along if it is small.
-fn put_encoded(client: &Client, arguments: &Arguments, object: ObjectId) -> Result<Arc<Handle>> {
+fn put_encoded(
+    client: &Client,
+    arguments: &Arguments,
+    object: ObjectId,
+    site: &Location<'_>,
+) -> Result<Arc<Handle>> {
     let encoded = &arguments.encoded;
     check_session(client, &encoded.keep)?;
     let layout = encoded.layout()?;
@@ -232,13 +245,14 @@ fn put_encoded(client: &Client, arguments: &Arguments, object: ObjectId) -> Resu
         let frame = frame.into_boxed_slice();
         let handle = client.handle(reference, State::Inline(frame.clone()));
         let value = ValueView::Inline(&frame);
-        client.send(&FromClient::Put { token: handle.token(), object, value, nested })?;
+        client.send(&FromClient::Put { token: handle.token(), object, value, nested, site: "" })?;
         return Ok(handle);
     }
     let written = client.write_frame(encoded, &layout)?;
     let handle = client.handle(reference, State::local(written.extent));
     let value = ValueView::Local(written.extent);
-    client.send(&FromClient::Put { token: handle.token(), object, value, nested })?;
+    let site = format!("{}:{}", site.file(), site.line());
+    client.send(&FromClient::Put { token: handle.token(), object, value, nested, site: &site })?;
     Ok(handle)
 }
 

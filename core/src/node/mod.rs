@@ -244,8 +244,9 @@ impl Node {
             Event::Held { client, token, reference } => {
                 self.owner.held(client, token, reference, &mut self.effects)
             }
-            Event::Put { client, token, object, value, nested } => {
-                self.put(client, token, object, value, &nested, out)
+            Event::Put { client, token, object, value, nested, site } => {
+                self.put(client, token, object, value, &nested, out);
+                self.owner.put_at(object, site);
             }
             Event::RegionWanted { client, request, bytes } => {
                 self.region_wanted(now, client, request, bytes, out)

@@ -20,14 +20,14 @@ pub struct Holders {
     pub made_by: Option<MadeBy>,
 }
 
-/// The task that made an object.
+/// The task or the call that made an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MadeBy {
-    /// Its name.
+    /// Name of the task; `put` for a call that put the value.
     pub name: String,
     /// `file:line` of the call.
     pub call_site: String,
-    /// Time in the function when it last ended, in nanoseconds.
+    /// Time in the function when it last ended, in nanoseconds; 0 for a call that put the value.
     pub run_ns: u32,
 }
 
@@ -52,6 +52,9 @@ impl Owner {
     }
 
     fn made_by(&self, entry: &Object) -> Option<MadeBy> {
+        if let Some(site) = entry.links.as_ref().and_then(|links| links.put_at.as_deref()) {
+            return Some(MadeBy { name: "put".to_owned(), call_site: site.to_owned(), run_ns: 0 });
+        }
         let slot = entry.origin().recipe().or(entry.producer)?;
         let (task, class) = (self.tasks.get(slot)?, self.class_of(slot)?);
         Some(MadeBy { name: class.name.clone(), call_site: class.call_site.clone(), run_ns: task.run_ns })

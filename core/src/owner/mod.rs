@@ -205,6 +205,8 @@ struct Links {
     losses: u8,
     /// How the value came to be.
     origin: lineage::Origin,
+    /// The call that put it, as `file:line`.
+    put_at: Option<Box<str>>,
 }
 
 #[derive(Debug)]

@@ -137,6 +137,15 @@ impl Owner {
         true
     }
 
+    /// Notes which call put a value.
+    pub fn put_at(&mut self, object: ObjectId, site: Box<str>) {
+        if !site.is_empty()
+            && let Some(entry) = self.objects.by_id_mut(&object)
+        {
+            entry.links().put_at = Some(site);
+        }
+    }
+
     /// A client found a reference inside a value.
     pub fn held(&mut self, client: ClientId, _token: u64, reference: RefId, out: &mut Vec<Effect>) {
         if let Some(slot) = self.find_or_proxy(reference, out)

@@ -75,6 +75,8 @@ pub enum FromClient<'a> {
         value: ValueView<'a>,
         /// References inside it.
         nested: RefsView<'a>,
+        /// `file:line` of the call; empty for small values, which nobody looks for.
+        site: &'a str,
     },
     /// Asks for a writable region of the arena.
     RegionWanted {
@@ -182,12 +184,13 @@ impl<'a> FromClient<'a> {
                 put_u32(out, *request);
                 pack::reference(out, reference);
             }
-            Self::Put { token, object, value, nested } => {
+            Self::Put { token, object, value, nested, site } => {
                 out.push(Self::PUT);
                 put_u64(out, *token);
                 out.extend_from_slice(&object.to_bytes());
                 put_value(out, value);
                 put_bytes(out, nested.0);
+                put_bytes(out, site.as_bytes());
             }
             Self::RegionWanted { request, bytes } => {
                 out.push(Self::REGION_WANTED);
@@ -239,6 +242,7 @@ impl<'a> FromClient<'a> {
                 object: r.object()?,
                 value: r.value()?,
                 nested: RefsView::new(r.bytes()?)?,
+                site: r.text()?,
             },
             Self::REGION_WANTED => Self::RegionWanted { request: r.u32()?, bytes: r.u64()? },
             Self::REGION_RETIRED => Self::RegionRetired { region: r.extent()? },

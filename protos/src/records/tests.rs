@@ -40,6 +40,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
             object: ObjectId::put(task, 0),
             value: ValueView::Ready { len: 9 },
             nested: RefsView::default(),
+            site: "src/main.rs:7",
         },
         FromClient::Cancel { reference: reference(1), force: true, recursive: false },
         FromClient::RegionWanted { request: 1, bytes: 1 << 40 },

@@ -117,7 +117,7 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
             outcome: OutcomeView::Returned(OutputsView::new(2, &outputs)),
         },
         FromClient::Done { slot: 1, run_ns: 9, outcome: failed },
-        FromClient::Put { token: 8, object, value: ValueView::Ready { len: 7 }, nested },
+        FromClient::Put { token: 8, object, value: ValueView::Ready { len: 7 }, nested, site: "main.rs:1" },
         FromClient::Blocked { returned },
         FromClient::Cancel { reference: reference(4), force: true, recursive: true },
         FromClient::RegionWanted { request: 1, bytes: 1 << 20 },

@@ -243,7 +243,7 @@ impl Cluster {
         let content = Content { hash: program::put_value(object), nested: nested.clone() };
         self.oracle.expected.insert(object, content.hash);
         let value = self.store(host, extent, content);
-        self.send(host, id, Event::Put { client: id, token, object, value, nested });
+        self.send(host, id, Event::Put { client: id, token, object, value, nested, site: "".into() });
     }
 
     fn store(&mut self, host: usize, extent: Option<Extent>, content: Content) -> OutputValue {

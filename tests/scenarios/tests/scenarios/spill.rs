@@ -326,7 +326,13 @@ fn every_byte_is_explained_while_values_are_spilled(mode: Mode) {
     let site = &inventory.sites[row.site.unwrap() as usize];
     assert!(site.name.contains("make_slowly") && site.call_site.contains("spill.rs"), "{site:?}");
     assert!(row.made_in_ns.unwrap() > 1_000, "{row:?}");
-    drop((view, values));
+    let own = put(&noise(MIB, 100)).unwrap();
+    let inventory = session.inventory();
+    let id = own.id().object.to_string();
+    let row = inventory.objects.iter().find(|row| row.object == id).unwrap();
+    let site = &inventory.sites[row.site.unwrap() as usize];
+    assert!(site.name == "put" && site.call_site.contains("spill.rs"), "{site:?}");
+    drop((view, values, own));
     session.await_quiet();
     let inventory = session.inventory();
     assert_adds_up(&inventory);
