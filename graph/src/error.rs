@@ -1,8 +1,9 @@
 //! What the graph refuses, in NumPy's vocabulary.
 
+use crate::shape::UNKNOWN;
 use std::fmt;
 use std::sync::Arc;
-use tharsis_kernels::KernelError;
+use tharsis_kernels::{DType, KernelError};
 
 /// Why an expression cannot be built, planned or run. Variants carry the facts; [`Error::class`] names the exception
 /// that a NumPy user would see.
@@ -21,6 +22,18 @@ pub enum Error {
     /// Operands whose shapes do not fit the operation.
     #[error("{function}: shapes {} do not fit: {reason}", join_shapes(.shapes))]
     Shape { function: &'static str, shapes: Vec<Vec<usize>>, reason: String },
+    /// A function that gave another shape or dtype than it was declared to give.
+    #[error("{function} was declared to give {dtype} of shape {}, it gave {found_dtype} of shape {}", shape_text(.declared), shape_text(.found))]
+    Declared { function: String, declared: Vec<usize>, dtype: DType, found: Vec<usize>, found_dtype: DType },
+    /// A user's function failed.
+    #[error("{function} failed: {reason}")]
+    Function { function: String, reason: String },
+    /// An operation that needs a size which only running tells.
+    #[error("{function} needs to know the size of an array of shape {}, which only running tells: call compute_chunk_sizes() first", shape_text(.shape))]
+    UnknownSize { function: &'static str, shape: Vec<usize> },
+    /// A mask that does not fit what it is to choose from.
+    #[error("boolean index did not match indexed array: the array has shape {}, the mask {}", shape_text(.shape), shape_text(.mask))]
+    Mask { shape: Vec<usize>, mask: Vec<usize> },
     /// An index beyond its axis.
     #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
     Index { index: i64, axis: usize, extent: usize },
@@ -50,6 +63,9 @@ pub enum Error {
     /// The bytes of a file or message are not what they claim to be.
     #[error("{what} is corrupt: {reason}")]
     Corrupt { what: String, reason: String },
+    /// A file of pickled objects, which are never unpickled.
+    #[error("{what} holds pickled objects (ObjectArray), which are never unpickled")]
+    ObjectArray { what: String },
     /// The time allowed is over.
     #[error("the program did not end within the time allowed")]
     Timeout,
@@ -109,13 +125,16 @@ impl Error {
             Error::RepeatedAxis { .. } | Error::Broadcast { .. } | Error::Shape { .. } | Error::Value(_) => {
                 "ValueError"
             }
-            Error::TooManyTasks { .. } => "ValueError",
-            Error::Index { .. } => "IndexError",
+            Error::TooManyTasks { .. } | Error::Declared { .. } => "ValueError",
+            Error::Function { .. } => "RuntimeError",
+            Error::UnknownSize { .. } => "ValueError",
+            Error::Index { .. } | Error::Mask { .. } => "IndexError",
             Error::Type(_) => "TypeError",
             Error::Overflow(_) => "OverflowError",
             Error::Memory { .. } => "MemoryError",
             Error::File { .. } => "OSError",
             Error::Corrupt { .. } => "DataCorrupt",
+            Error::ObjectArray { .. } => "ObjectArray",
             Error::Timeout => "Timeout",
             Error::Engine(failure) => failure.class,
             Error::NotImplemented(_) => "NotImplemented",
@@ -135,8 +154,9 @@ fn join_shapes(shapes: &[Vec<usize>]) -> String {
     shapes.iter().map(|shape| shape_text(shape)).collect::<Vec<_>>().join(" ")
 }
 
-/// A shape as NumPy prints it: `(3,)`, `(2,4)`.
+/// A shape as NumPy prints it: `(3,)`, `(2,4)`; extents that only running tells as `?`.
 pub fn shape_text(shape: &[usize]) -> String {
-    let inner = shape.iter().map(|extent| extent.to_string()).collect::<Vec<_>>().join(",");
+    let text = |&extent: &usize| if extent == UNKNOWN { "?".to_owned() } else { extent.to_string() };
+    let inner = shape.iter().map(text).collect::<Vec<_>>().join(",");
     if shape.len() == 1 { format!("({inner},)") } else { format!("({inner})") }
 }

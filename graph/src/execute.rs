@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::lower::{Limits, Lowered, lower};
-use crate::node::{Meta, NodeRef};
+use crate::node::NodeRef;
 use crate::ops::Resident;
+use crate::phases::settle;
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
 use crate::task::Runnable;
@@ -103,7 +104,12 @@ pub trait Executor: Send + Sync {
 /// # Errors
 /// `Memory` if no plan fits the executor's limits; what tasks refuse.
 pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error> {
-    executor.execute(plan(roots, executor.limits())?)
+    let (roots, spent) = settle(roots, executor)?;
+    let mut outcome = executor.execute(plan(&roots, executor.limits())?)?;
+    if let Some(spent) = spent {
+        outcome.metrics = outcome.metrics.after(&spent);
+    }
+    Ok(outcome)
 }
 
 /// Makes a job of expressions: lowered, compiled, ordered, and within the limits.
@@ -136,8 +142,8 @@ pub fn plan(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
 }
 
 fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
-    let Lowered { plan, resident } = lower(roots, &limits)?;
-    let runnable = Arc::new(Runnable::new(plan)?);
+    let Lowered { plan, resident, foreign } = lower(roots, &limits)?;
+    let runnable = Arc::new(Runnable::new(plan, foreign)?);
     let schedule = schedule(&runnable, limits.threads)?;
     Ok(Job { runnable, schedule, resident, progress: Progress::default() })
 }
@@ -145,11 +151,7 @@ fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
 /// Bytes of the results that are not at hand yet.
 fn result_bytes(roots: &[NodeRef]) -> u64 {
     let made = roots.iter().filter(|root| root.op().resident().is_none());
-    let bytes = |root: &NodeRef| {
-        let Meta { shape, dtype } = root.meta();
-        crate::shape::element_count(shape).saturating_mul(dtype.size_bytes() as u64)
-    };
-    made.map(bytes).fold(0, u64::saturating_add)
+    made.map(|root| root.meta().bytes()).fold(0, u64::saturating_add)
 }
 
 const REPLANS_MAX: usize = 6;

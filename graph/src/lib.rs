@@ -13,6 +13,8 @@
 //!   plan may be run by anything that can call a function on chunks.
 //! - [`schedule`](schedule::schedule) orders tasks depth-first and bounds the memory before anything runs.
 //! - [`Batches`](batch::Batches) puts small tasks together, for executors to which handing one out costs something.
+//! - A [`Foreign`] function is one that plans name and do not hold: a user's, or the reading of a file.
+//! - Where only running tells a size, a program runs in [`phases`].
 //! - An [`Executor`] runs jobs. [`LocalExecutor`] does so on threads of this process; the task engine brings its own.
 //!
 //! Results for a given chunking are the same to the bit on any number of threads: what a task computes depends on the plan
@@ -29,9 +31,11 @@ pub mod batch;
 pub mod error;
 pub mod execute;
 pub mod explain;
+pub mod foreign;
 pub mod lower;
 pub mod node;
 pub mod ops;
+pub mod phases;
 pub mod plan;
 pub mod schedule;
 pub mod shape;
@@ -42,6 +46,7 @@ pub use batch::{BatchLimits, Batches};
 pub use error::{EngineFailure, Error};
 pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, Progress, plan, run};
 pub use explain::Explanation;
+pub use foreign::{Foreign, ForeignName};
 pub use lower::Limits;
 pub use node::{Meta, Node, NodeRef, Operator};
 pub use ops::Resident;

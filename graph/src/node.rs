@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 use crate::lower::{ExprId, Lowering};
+use crate::ops::Resident;
+use crate::shape::{check_known, check_shape, element_count, is_known};
 use std::fmt;
 use std::sync::Arc;
 use tharsis_kernels::DType;
@@ -12,6 +14,16 @@ use tharsis_kernels::DType;
 pub struct Meta {
     pub shape: Vec<usize>,
     pub dtype: DType,
+}
+
+impl Meta {
+    /// Bytes of all elements; none if that is not known.
+    pub fn bytes(&self) -> u64 {
+        if !is_known(&self.shape) {
+            return 0;
+        }
+        element_count(&self.shape).saturating_mul(self.dtype.size_bytes() as u64)
+    }
 }
 
 /// One kind of operation on whole tensors: everything about it is in its implementation of this trait.
@@ -35,8 +47,31 @@ pub trait Operator: fmt::Debug + Send + Sync {
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error>;
 
     /// Chunks handed over instead of computed. Only literals have them.
-    fn resident(&self) -> Option<&crate::ops::Resident> {
+    fn resident(&self) -> Option<&Resident> {
         None
+    }
+
+    /// What has to be computed of the same inputs before the size of the result is known; `None` if it is known.
+    fn measure(&self) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// The same operator, knowing its size from what [`Operator::measure`] has given.
+    ///
+    /// # Errors
+    /// `Internal` for operators that measure nothing.
+    fn measured(&self, _measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
+        Err(Error::Internal(format!("{} measures nothing", self.name())))
+    }
+
+    /// The same operator on inputs whose sizes have become known; `None` if it stays as it is.
+    fn resolved(&self, _inputs: &[&Meta]) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// Whether the result takes more than element-wise steps to be made again.
+    fn is_heavy(&self) -> bool {
+        false
     }
 }
 
@@ -57,10 +92,31 @@ impl Node {
     /// # Errors
     /// What [`Operator::infer`] refuses.
     pub fn new(op: impl Operator + 'static, inputs: Vec<NodeRef>) -> Result<NodeRef, Error> {
+        Node::shared(Arc::new(op), inputs)
+    }
+
+    /// As [`Node::new`], of an operator that others have too.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
+    pub fn shared(op: Arc<dyn Operator>, inputs: Vec<NodeRef>) -> Result<NodeRef, Error> {
         let metas: Vec<&Meta> = inputs.iter().map(|input| &input.meta).collect();
         let meta = op.infer(&metas)?;
-        crate::shape::check_shape(&meta.shape)?;
-        Ok(Arc::new(Node { op: Arc::new(op), inputs, meta }))
+        match inputs.is_empty() {
+            true => check_shape(&meta.shape)?,
+            false => check_known(&meta.shape)?,
+        }
+        Ok(Arc::new(Node { op, inputs, meta }))
+    }
+
+    /// The same operator on other inputs, whose sizes have become known.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
+    pub fn with_inputs(&self, inputs: Vec<NodeRef>) -> Result<NodeRef, Error> {
+        let metas: Vec<&Meta> = inputs.iter().map(|input| &input.meta).collect();
+        let op = self.op.resolved(&metas).unwrap_or_else(|| self.op.clone());
+        Node::shared(op, inputs)
     }
 
     /// The operator.

@@ -4,6 +4,7 @@
 //! task's place in the grid to the parts of tensors that it reads. Task `i` of a stage is the pair (stage, i); nothing is
 //! stored per task, so a plan of a million chunks is a few hundred bytes. [`crate::task`] says what a task reads and runs it.
 
+use crate::foreign::ForeignName;
 use crate::tiling::{AxisTiling, Tiling};
 use serde::{Deserialize, Serialize};
 use tharsis_kernels::chunkwise::ChunkFunction;
@@ -39,6 +40,8 @@ pub struct Plan {
     pub results: Vec<TensorId>,
     /// The tensors whose chunks are handed over with the plan.
     pub resident: Vec<TensorId>,
+    /// The functions that stages call; `None` for those that other processes cannot find.
+    pub foreign: Vec<Option<ForeignName>>,
 }
 
 /// A tensor that exists as chunks.
@@ -98,6 +101,13 @@ pub enum Kernel {
     Product(Product),
     /// A function of whole chunks, each yielded by an operand over the task's part of the domain.
     Whole(ChunkFunction),
+    /// A function that the plan does not hold, of chunks that each operand yields over the task's part of the domain.
+    Foreign {
+        /// Its number in `Plan::foreign`.
+        function: usize,
+        /// What it does, for people.
+        what: String,
+    },
 }
 
 /// How a matrix product is done in pieces.

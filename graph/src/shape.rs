@@ -7,6 +7,39 @@ pub const RANK_MAX: usize = 64;
 /// The most elements a tensor may have: positions are counted in signed 64-bit numbers.
 pub const ELEMENTS_MAX: u64 = 1 << 62;
 
+/// The extent of an axis whose length only running tells. It is no legal length, and equal to nothing but itself.
+pub const UNKNOWN: usize = usize::MAX;
+
+/// Whether all extents are known.
+pub fn is_known(shape: &[usize]) -> bool {
+    !shape.contains(&UNKNOWN)
+}
+
+/// Whether two extents are equal, as far as is known.
+pub fn agree(a: usize, b: usize) -> bool {
+    a == b || a == UNKNOWN || b == UNKNOWN
+}
+
+/// Refuses a shape that has to be known for `function` and is not.
+///
+/// # Errors
+/// `UnknownSize`.
+pub fn require_known(function: &'static str, shape: &[usize]) -> Result<(), Error> {
+    match is_known(shape) {
+        true => Ok(()),
+        false => Err(Error::UnknownSize { function, shape: shape.to_vec() }),
+    }
+}
+
+/// As [`check_shape`], of the extents that are known.
+///
+/// # Errors
+/// As [`check_shape`].
+pub fn check_known(shape: &[usize]) -> Result<(), Error> {
+    let known = |&extent: &usize| if extent == UNKNOWN { 1 } else { extent };
+    check_shape(&shape.iter().map(known).collect::<Vec<_>>())
+}
+
 /// Checks that a shape has an acceptable rank and number of elements.
 ///
 /// # Errors
@@ -36,15 +69,17 @@ pub fn broadcast(function: &'static str, shapes: &[&[usize]]) -> Result<Vec<usiz
     for shape in shapes {
         for (back, &extent) in shape.iter().rev().enumerate() {
             let held = &mut out[rank - 1 - back];
-            if *held == 1 {
+            if *held == 1 || (*held == UNKNOWN && extent != 1) {
                 *held = extent;
+            } else if extent == UNKNOWN {
+                // Where the other one is longer than 1, this one has to fit it.
             } else if extent != 1 && *held != extent {
                 let shapes = shapes.iter().map(|shape| shape.to_vec()).collect();
                 return Err(Error::Broadcast { function, shapes, axis: back + 1 });
             }
         }
     }
-    check_shape(&out)?;
+    check_known(&out)?;
     Ok(out)
 }
 
@@ -79,9 +114,12 @@ pub fn normalize_axes(axes: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, E
     Ok(normal)
 }
 
-/// How many elements a shape has.
+/// How many elements a shape has; the largest number if that is not known.
 pub fn element_count(shape: &[usize]) -> u64 {
-    shape.iter().map(|&extent| extent as u64).product()
+    if shape.contains(&0) {
+        return 0;
+    }
+    shape.iter().fold(1, |count: u64, &extent| count.saturating_mul(extent as u64))
 }
 
 #[cfg(test)]
@@ -93,6 +131,16 @@ mod tests {
         assert_eq!(broadcast("add", &[&[3, 1], &[4]]), Ok(vec![3, 4]));
         assert_eq!(broadcast("add", &[&[], &[0]]), Ok(vec![0]));
         assert_eq!(broadcast("add", &[&[1], &[0]]), Ok(vec![0]));
+    }
+
+    #[test]
+    fn unknown_extents_fit_whatever_they_may_turn_out_to_be() {
+        assert_eq!(broadcast("add", &[&[UNKNOWN], &[1]]), Ok(vec![UNKNOWN]));
+        assert_eq!(broadcast("add", &[&[UNKNOWN], &[5]]), Ok(vec![5]));
+        assert_eq!(broadcast("add", &[&[5, 1], &[UNKNOWN]]), Ok(vec![5, UNKNOWN]));
+        assert_eq!(broadcast("add", &[&[1], &[UNKNOWN], &[7]]), Ok(vec![7]));
+        assert!(broadcast("add", &[&[2], &[UNKNOWN], &[7]]).is_err());
+        assert!(require_known("reshape", &[3, UNKNOWN]).unwrap_err().to_string().contains("(3,?)"));
     }
 
     #[test]

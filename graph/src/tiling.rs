@@ -37,6 +37,23 @@ impl AxisTiling {
         AxisTiling::Bounds(bounds)
     }
 
+    /// Pieces of these lengths, neighbours put together while they are no longer than the longest, or than
+    /// [`PIECE_ELEMENTS_MIN`]; none is empty but an only one.
+    pub fn put_together(lengths: &[usize]) -> AxisTiling {
+        let longest = lengths.iter().copied().max().unwrap_or(0).max(PIECE_ELEMENTS_MIN);
+        let mut pieces: Vec<usize> = Vec::new();
+        for &length in lengths.iter().filter(|&&length| length != 0) {
+            match pieces.last_mut() {
+                Some(last) if *last + length <= longest => *last += length,
+                _ => pieces.push(length),
+            }
+        }
+        if pieces.is_empty() {
+            return AxisTiling::whole(0);
+        }
+        AxisTiling::from_lengths(&pieces)
+    }
+
     /// Elements along the axis.
     pub fn len(&self) -> usize {
         match self {
@@ -203,7 +220,8 @@ impl Chunks {
 }
 
 fn pieces(len: usize, lengths: &[usize]) -> Result<AxisTiling, Error> {
-    if lengths.iter().sum::<usize>() != len {
+    let sum = lengths.iter().try_fold(0usize, |sum, &length| sum.checked_add(length));
+    if sum != Some(len) {
         return Err(Error::Value(format!("chunks {lengths:?} do not add up to the axis length {len}")));
     }
     if lengths.contains(&0) && len != 0 {
@@ -212,9 +230,20 @@ fn pieces(len: usize, lengths: &[usize]) -> Result<AxisTiling, Error> {
     Ok(AxisTiling::from_lengths(lengths))
 }
 
+/// Pieces that turn out shorter are put together.
+const PIECE_ELEMENTS_MIN: usize = 1 << 12;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_and_empty_pieces_are_put_together() {
+        let lengths = [0, 3, 0, 10_000, 2, 9_000, 0, 1_000, 0];
+        assert_eq!(AxisTiling::put_together(&lengths), AxisTiling::from_lengths(&[3, 10_000, 9_002, 1_000]));
+        assert_eq!(AxisTiling::put_together(&[0, 0]), AxisTiling::whole(0));
+        assert_eq!(AxisTiling::put_together(&[1; 9]).count(), 1);
+    }
 
     #[test]
     fn pieces_cover_the_axis_and_are_found_again() {

@@ -4,6 +4,7 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::error::KernelError;
 use crate::factor::Factor;
+use crate::select::Select;
 use crate::ufunc::Number;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,10 @@ pub enum ChunkFunction {
         /// Whether each element gets what comes before it instead of including it.
         exclusive: bool,
     },
+    /// How many rows there are and how many are chosen: see [`Select::count`].
+    CountSelected(Select),
+    /// Rows that are chosen: see [`Select::run`].
+    Select(Select),
     /// A matrix function: (m, n) to the shape that [`Factor::shape`] says.
     Factor(Factor),
 }
@@ -39,6 +44,8 @@ impl ChunkFunction {
     /// `NoLoop` for a dtype that it is not defined for.
     pub fn run(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
         match self {
+            ChunkFunction::CountSelected(select) => Ok(vec![select.count(&args[0])?]),
+            ChunkFunction::Select(select) => Ok(vec![select.run(args)?]),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {
                 let carry = args.get(1);

@@ -52,6 +52,7 @@ pub mod product;
 pub mod program;
 pub mod random;
 pub mod scalar;
+pub mod select;
 pub mod stream;
 pub mod ufunc;
 

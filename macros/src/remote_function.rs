@@ -214,7 +214,9 @@ fn definition(
         }
     });
     let give = results.give();
+    let (plain, plain_static) = plain(function, parameters, results, checked.as_ref());
     quote! {
+        #plain
         #[allow(clippy::needless_borrow)]
         fn run(
             call: &mut ::tharsis::generated::TaskCall<'_>,
@@ -239,12 +241,44 @@ fn definition(
             returns: #count,
             options,
             run,
+            plain: #plain_static,
         };
         ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }
         impl ::tharsis::generated::Remote for #name {
             const DEFINITION: &'static ::tharsis::generated::Definition = &DEFINITION;
         }
     }
+}
+
+/// The function as it is, with its error turned into a failure: what runs it inside another task calls this. Functions that
+/// are async or give many objects have none.
+fn plain(
+    function: &ItemFn,
+    parameters: &[Type],
+    results: &Results,
+    checked: Option<&TokenStream>,
+) -> (TokenStream, TokenStream) {
+    let value = match &results.shape {
+        Shape::One(value) => quote!(#value),
+        Shape::Several(types) => quote!((#(#types,)*)),
+        Shape::Many(_) => return (TokenStream::new(), quote!(&())),
+    };
+    if function.sig.asyncness.is_some() {
+        return (TokenStream::new(), quote!(&()));
+    }
+    let name = &function.sig.ident;
+    let names: Vec<Ident> = (0..parameters.len()).map(|i| format_ident!("argument{i}")).collect();
+    let made = quote! {
+        #[allow(clippy::needless_borrow, clippy::let_unit_value, clippy::too_many_arguments, clippy::unit_arg)]
+        fn plain(#(#names: #parameters),*) -> ::std::result::Result<#value, ::tharsis::Failure> {
+            let value = #name(#(#names),*);
+            #checked
+            ::std::result::Result::Ok(value)
+        }
+        #[allow(clippy::type_complexity)]
+        static PLAIN: fn(#(#parameters),*) -> ::std::result::Result<#value, ::tharsis::Failure> = plain;
+    };
+    (made, quote!(&PLAIN))
 }
 
 /// The type of the function's name, and its builder of calls.

@@ -90,13 +90,18 @@ impl<'a> Computation<'a> {
             }
         };
         let nodes: Vec<_> = self.tensors.iter().map(|tensor| tensor.node().clone()).collect();
+        let (nodes, spent) = tharsis_graph::phases::settle(&nodes, executor).blame()?;
         let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
         let explanation = Explanation::new(&nodes, &job, executor).blame()?;
         let (progress, total) = (job.progress.clone(), explanation.tasks);
         let outcome = watch(self.watchers, progress, total, || executor.execute(job)).blame()?;
-        let explanation = explanation.with_metrics(&outcome.metrics);
+        let metrics = match &spent {
+            Some(spent) => outcome.metrics.after(spent),
+            None => outcome.metrics,
+        };
+        let explanation = explanation.with_metrics(&metrics);
         let tensors = outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[]));
-        Ok(Computed { tensors: tensors.collect::<Result<_>>()?, metrics: outcome.metrics, explanation })
+        Ok(Computed { tensors: tensors.collect::<Result<_>>()?, metrics, explanation })
     }
 }
 

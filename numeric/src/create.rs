@@ -8,7 +8,7 @@ use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Full, Indexed, Viewed};
 use tharsis_graph::plan::AxisMap;
-use tharsis_graph::shape::check_shape;
+use tharsis_graph::shape::{check_shape, require_known};
 use tharsis_kernels::program::IndexMap;
 use tharsis_kernels::{DType, Scalar};
 
@@ -163,27 +163,30 @@ impl Tensor {
     /// Zeros of this tensor's shape and dtype.
     ///
     /// # Errors
-    /// None in practice.
+    /// `ValueError` if the shape is not known.
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
+        require_known("zeros_like", self.shape()).blame()?;
         full(self.shape(), 0i64, self.dtype())
     }
 
     /// Ones of this tensor's shape and dtype.
     ///
     /// # Errors
-    /// None in practice.
+    /// `ValueError` if the shape is not known.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
+        require_known("ones_like", self.shape()).blame()?;
         full(self.shape(), 1i64, self.dtype())
     }
 
     /// One number in this tensor's shape and dtype.
     ///
     /// # Errors
-    /// None in practice.
+    /// `ValueError` if the shape is not known.
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        require_known("full_like", self.shape()).blame()?;
         cast(&full(self.shape(), value, self.dtype())?, self.dtype())
     }
 }

@@ -4,11 +4,12 @@
 //! orthonormal factor is three times corrected (shifted CholeskyQR3), which is as exact as Householder's way up to condition numbers of
 //! about 1e14. Other matrices are factored in one task.
 
-use crate::error::{Error, Result};
+use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
 use crate::tensor::Tensor;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::Factorize;
+use tharsis_graph::shape::require_known;
 use tharsis_kernels::DType;
 use tharsis_kernels::factor::Factor;
 
@@ -78,6 +79,7 @@ impl Tensor {
 
     #[track_caller]
     fn is_tall(&self) -> Result<bool> {
+        require_known("factorization", self.shape()).blame()?;
         match *self.shape() {
             [m, n] => Ok(n * TALL_RATIO <= m
                 && TALL_ELEMENTS_MIN <= self.size()

@@ -7,6 +7,7 @@ use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::Viewed;
 use tharsis_graph::plan::AxisMap;
+use tharsis_graph::shape::require_known;
 
 /// One part of an index expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +133,7 @@ fn view_of(from: &[usize], indices: &[Index]) -> std::result::Result<View, Graph
             Index::NewAxis => view.shape.push(1),
             Index::At(at) => {
                 let extent = from[axis];
+                require_known("getitem", &[extent])?;
                 let start = if at < 0 { at + extent as i64 } else { at };
                 if start < 0 || extent as i64 <= start {
                     return Err(GraphError::Index { index: at, axis, extent });
@@ -139,7 +141,14 @@ fn view_of(from: &[usize], indices: &[Index]) -> std::result::Result<View, Graph
                 view.axes.push(AxisMap { start: start as usize, step: 0, axis: None });
             }
             Index::Slice { start, stop, step } => {
-                let (start, count) = resolve(from[axis], start, stop, step)?;
+                let (start, count) = match (start, stop, step) {
+                    // The whole axis, whatever its extent.
+                    (None, None, 1) => (0, from[axis]),
+                    _ => {
+                        require_known("getitem", &[from[axis]])?;
+                        resolve(from[axis], start, stop, step)?
+                    }
+                };
                 view.axes.push(AxisMap { start, step, axis: Some(view.shape.len()) });
                 view.shape.push(count);
             }

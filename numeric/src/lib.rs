@@ -21,26 +21,32 @@
 #![forbid(unsafe_code)]
 
 mod bar;
+mod composed;
 pub mod computation;
 pub mod create;
+pub mod eager;
 pub mod elementwise;
 pub mod error;
 pub mod factor;
 pub mod index;
 pub mod linear;
 pub mod manipulate;
+pub mod map;
 pub mod npy;
 pub mod operand;
 pub mod protocol;
 pub mod random;
 pub mod reduction;
+mod repr;
 pub mod run;
+pub mod select;
 pub mod tensor;
 
 pub use computation::{Computation, Computed};
 pub use create::{
     arange, arange_step, eye, fromfunction, full, linspace, linspace_endpoint, ones, position_along, zeros,
 };
+pub use eager::{eager, is_eager, set_eager};
 pub use elementwise::where_;
 pub use error::{Error, Result};
 pub use index::Index;

@@ -4,7 +4,7 @@ use crate::error::{Blame, Error, Result};
 use crate::tensor::Tensor;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Cumulative, MatMul};
-use tharsis_graph::shape::normalize_axis;
+use tharsis_graph::shape::{agree, normalize_axis, require_known};
 use tharsis_kernels::chunkwise::Scan;
 
 impl Tensor {
@@ -18,7 +18,9 @@ impl Tensor {
         if self.ndim() == 0 || other.ndim() == 0 {
             return Err(mismatch("matmul", self, other, "both need at least one axis"));
         }
-        if self.shape().last() != Some(&other.shape()[other.ndim().saturating_sub(2)]) {
+        let (depth, other_depth) =
+            (self.shape()[self.ndim() - 1], other.shape()[other.ndim().saturating_sub(2)]);
+        if !agree(depth, other_depth) {
             return Err(mismatch("matmul", self, other, "the axes that are summed over differ in extent"));
         }
         match (self.ndim(), other.ndim()) {
@@ -58,6 +60,8 @@ impl Tensor {
         if axes.len() != other_axes.len() {
             return Err(mismatch("tensordot", self, other, "as many axes are needed of each"));
         }
+        require_known("tensordot", self.shape()).blame()?;
+        require_known("tensordot", other.shape()).blame()?;
         let summed = |tensor: &Tensor, axes: &[i64]| {
             axes.iter()
                 .map(|&axis| normalize_axis(axis, tensor.ndim()))

@@ -7,7 +7,9 @@ use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Concatenate, Rechunk, Reshape, Viewed};
 use tharsis_graph::plan::AxisMap;
-use tharsis_graph::shape::{broadcast, check_shape, element_count, normalize_axes, normalize_axis};
+use tharsis_graph::shape::{
+    broadcast, check_shape, element_count, normalize_axes, normalize_axis, require_known,
+};
 use tharsis_graph::tiling::Chunks;
 use tharsis_kernels::promote;
 
@@ -76,6 +78,7 @@ impl Tensor {
     /// `ValueError` if this tensor does not broadcast to `shape`.
     #[track_caller]
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Tensor> {
+        check_shape(shape).blame()?;
         if broadcast("broadcast_to", &[self.shape(), shape]).blame()? != shape {
             let shapes = vec![self.shape().to_vec(), shape.to_vec()];
             let reason = "the array does not broadcast to the shape".to_owned();
@@ -118,6 +121,8 @@ impl Tensor {
     #[track_caller]
     pub fn flip(&self, axes: Option<&[i64]>) -> Result<Tensor> {
         let axes = normalize_axes(axes, self.ndim()).blame()?;
+        let turned: Vec<usize> = axes.iter().map(|&axis| self.shape()[axis]).collect();
+        require_known("flip", &turned).blame()?;
         let map = |axis: usize| match self.shape()[axis] {
             extent if axes.contains(&axis) && extent != 0 => {
                 AxisMap { start: extent - 1, step: -1, axis: Some(axis) }
@@ -134,6 +139,7 @@ impl Tensor {
     /// `ValueError` if the numbers of elements differ.
     #[track_caller]
     pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
+        require_known("reshape", self.shape()).blame()?;
         let shape = complete_shape(self.size(), shape).blame()?;
         Tensor::apply(Reshape { shape }, &[self])
     }
@@ -167,6 +173,7 @@ impl Tensor {
             let message = "diag requires an array of at least two dimensions";
             return Err(Error::here(GraphError::Value(message.to_owned())));
         }
+        require_known("diagonal", &self.shape()[rank - 2..]).blame()?;
         let (rows, columns) = (self.shape()[rank - 2] as i64, self.shape()[rank - 1] as i64);
         let (row, column) = ((-offset).max(0), offset.max(0));
         let len = (rows - row).min(columns - column).max(0) as usize;

@@ -2,11 +2,11 @@
 
 use crate::elementwise::where_;
 use crate::error::{Blame, Error, Result};
-use crate::operand::cast;
+use crate::operand::{Operand, cast};
 use crate::tensor::Tensor;
 use tharsis_graph::Error as GraphError;
-use tharsis_graph::ops::{ArgExtreme, Moment, Reduce};
-use tharsis_graph::shape::normalize_axes;
+use tharsis_graph::ops::{ArgExtreme, CountReduced, Moment, Reduce};
+use tharsis_graph::shape::{UNKNOWN, normalize_axes};
 use tharsis_kernels::{DType, Fold, Kind, Scalar};
 
 /// The axes of a reduction: `()` for all, a number, or an array of numbers; negative ones count from the end.
@@ -127,11 +127,17 @@ impl Tensor {
     #[track_caller]
     pub fn mean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into();
-        let count: f64 = self.axes_of(&axes)?.iter().map(|&axis| self.shape()[axis] as f64).product();
+        let reduced = self.axes_of(&axes)?;
         let dtype = if self.dtype().kind() < Kind::Float { DType::F64 } else { self.dtype() };
         let wide = match dtype {
             DType::F16 | DType::BF16 => DType::F32,
             other => other,
+        };
+        let count: Operand = if reduced.iter().any(|&axis| self.shape()[axis] == UNKNOWN) {
+            let keepdims = axes.keepdims;
+            cast(&Tensor::apply(CountReduced { axes: reduced, keepdims }, &[self])?, wide)?.into()
+        } else {
+            reduced.iter().map(|&axis| self.shape()[axis] as f64).product::<f64>().into()
         };
         cast(&cast(self, wide)?.sum(axes)?.divide(count)?, dtype)
     }

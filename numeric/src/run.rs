@@ -4,8 +4,11 @@ use crate::error::{Blame, Error, Result};
 use crate::tensor::Tensor;
 use ndarray::{ArrayD, IxDyn};
 use std::sync::{Arc, OnceLock};
+use tharsis_graph::phases::Phase;
 use tharsis_graph::tiling::Tiling;
-use tharsis_graph::{Error as GraphError, Executor, Explanation, LocalExecutor, Metrics, Resident, run};
+use tharsis_graph::{
+    Error as GraphError, Executor, Explanation, Foreign, ForeignName, LocalExecutor, Metrics, Resident, run,
+};
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
 
@@ -33,6 +36,11 @@ pub fn offer_executor(offer: Offer) {
     let _first_wins = OFFER.set(offer);
 }
 
+/// The function of this crate that a plan names: the reading and writing of files.
+pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
+    crate::npy::find(name)
+}
+
 /// Bytes of memory of this machine; 4 GiB where it does not say.
 fn memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -55,15 +63,30 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
     Ok((tensors, outcome.metrics))
 }
 
-/// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound. Nothing runs.
+/// The same tensors with all sizes known: runs what they depend on. Says what that took, if anything had to run.
+///
+/// # Errors
+/// As [`execute`].
+#[track_caller]
+pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Option<Metrics>)> {
+    let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
+    let (nodes, spent) = tharsis_graph::phases::settle(&nodes, executor).blame()?;
+    Ok((nodes.into_iter().map(Tensor::of_node).collect(), spent))
+}
+
+/// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound. Nothing runs; where
+/// only running tells a size, it is the first phase that is explained.
 ///
 /// # Errors
 /// `MemoryError` if no plan fits.
 #[track_caller]
 pub fn explain(tensors: &[&Tensor], executor: &dyn Executor) -> Result<Explanation> {
     let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
+    let phase = Phase::next(&nodes, executor.limits());
+    let nodes = phase.as_ref().map_or(Ok(nodes), Phase::roots).blame()?;
     let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
-    Explanation::new(&nodes, &job, executor).blame()
+    let explanation = Explanation::new(&nodes, &job, executor).blame()?;
+    Ok(Explanation { waiting: phase.map_or(Vec::new(), |phase| phase.waiting()), ..explanation })
 }
 
 impl Tensor {
@@ -154,12 +177,14 @@ impl Tensor {
     /// As [`execute`]; `ValueError` if there is not exactly one element.
     #[track_caller]
     pub fn item(&self) -> Result<Scalar> {
-        if self.size() != 1 {
+        let refuse = || {
             let message = "only tensors with one element can be converted to a number";
-            return Err(Error::here(GraphError::Value(message.to_owned())));
+            Error::here(GraphError::Value(message.to_owned()))
+        };
+        if self.is_known() && self.size() != 1 {
+            return Err(refuse());
         }
-        let chunk = self.to_chunk(&*default_executor())?;
-        chunk.scalar().ok_or_else(|| Error::here(GraphError::Internal("no element".to_owned())))
+        self.to_chunk(&*default_executor())?.scalar().ok_or_else(refuse)
     }
 }
 

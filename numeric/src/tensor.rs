@@ -1,7 +1,6 @@
 //! The tensor: a lazy, dynamically typed n-dimensional array.
 
 use crate::error::{Blame, Result};
-use std::fmt;
 use tharsis_graph::{Node, NodeRef, Operator};
 use tharsis_kernels::DType;
 
@@ -15,17 +14,23 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// The result of an operator of the graph on tensors.
+    /// The result of an operator of the graph on tensors; in eager mode it is computed at once.
     ///
     /// # Errors
-    /// What the operator's inference refuses.
+    /// What the operator's inference refuses; in eager mode what its tasks refuse.
     #[track_caller]
     pub fn apply(op: impl Operator + 'static, inputs: &[&Tensor]) -> Result<Tensor> {
+        crate::eager::as_mode_has_it(Tensor::lazily(op, inputs)?)
+    }
+
+    /// As [`Tensor::apply`], in whatever mode.
+    #[track_caller]
+    pub(crate) fn lazily(op: impl Operator + 'static, inputs: &[&Tensor]) -> Result<Tensor> {
         let inputs = inputs.iter().map(|input| input.node.clone()).collect();
         Ok(Tensor { node: Node::new(op, inputs).blame()? })
     }
 
-    /// Extent of each axis.
+    /// Extent of each axis; [`UNKNOWN`](crate::select::UNKNOWN) where only running tells.
     pub fn shape(&self) -> &[usize] {
         &self.node.meta().shape
     }
@@ -40,31 +45,23 @@ impl Tensor {
         self.shape().len()
     }
 
-    /// How many elements there are.
+    /// How many elements there are; the largest number if that is not known.
     pub fn size(&self) -> u64 {
         tharsis_graph::shape::element_count(self.shape())
     }
 
     /// Bytes of all elements.
     pub fn nbytes(&self) -> u64 {
-        self.size() * self.dtype().size_bytes() as u64
+        self.size().saturating_mul(self.dtype().size_bytes() as u64)
+    }
+
+    /// The tensor of a node.
+    pub(crate) fn of_node(node: NodeRef) -> Tensor {
+        Tensor { node }
     }
 
     /// The node of the logical graph that this tensor stands for.
     pub fn node(&self) -> &NodeRef {
         &self.node
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shape = tharsis_graph::error::shape_text(self.shape());
-        write!(
-            f,
-            "Tensor({}, shape={shape}, dtype={}, {} bytes)",
-            self.node.op().name(),
-            self.dtype(),
-            self.nbytes()
-        )
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::call::TaskCall;
 use crate::options::Options;
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use tharsis_protos::handshake::FunctionEntry;
@@ -33,6 +34,8 @@ pub struct Definition {
     pub options: fn() -> Options,
     /// Decodes the arguments, runs the function, encodes the result.
     pub run: fn(&mut TaskCall<'_>) -> Result<(), Failure>,
+    /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for those that know its types; a unit if there is none.
+    pub plain: &'static (dyn Any + Send + Sync),
 }
 
 /// Leads from the type that `#[remote]` makes to its definition.
@@ -64,6 +67,18 @@ impl Definition {
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}::{}", self.module, self.name)
+    }
+
+    /// By what every process of this program finds it.
+    #[must_use]
+    pub fn id(&'static self) -> FunctionId {
+        of(self).id
+    }
+
+    /// The definition with this id, if this program has it.
+    #[must_use]
+    pub fn find(id: FunctionId) -> Option<&'static Definition> {
+        registry().by_id.get(&id).map(|function| function.definition)
     }
 
     fn address(&'static self) -> usize {
@@ -159,6 +174,7 @@ mod tests {
             returns: 1,
             options: Options::default,
             run: |_| Ok(()),
+            plain: &(),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::execute::{Executor, Job, Metrics};
 use crate::node::{NodeRef, distinct_nodes};
 use crate::plan::{Kernel, Stage};
 use serde::Serialize;
+pub use text::bytes_text;
 use tharsis_kernels::program::{Output, Program, StepOp};
 
 /// A plan in words and numbers; `Display` is the text tree, `serde` the data, [`Explanation::to_svg`] the picture.
@@ -17,6 +18,8 @@ pub struct Explanation {
     pub operators: Vec<OperatorLine>,
     /// The stages in the order of the plan.
     pub stages: Vec<StageLine>,
+    /// Operators that are planned when this has run and told their sizes.
+    pub waiting: Vec<&'static str>,
     /// Tasks of all stages.
     pub tasks: u64,
     /// Floating-point operations, estimated.
@@ -94,6 +97,7 @@ impl Explanation {
             tasks: job.schedule.order.len() as u64,
             flops: stages.iter().map(|stage| stage.flops).sum(),
             stages,
+            waiting: Vec::new(),
             bound_bytes,
             peak_bytes: None,
             elapsed_seconds: None,
@@ -121,6 +125,8 @@ fn work_of(stage: &Stage) -> String {
             format!("product of [{}] with its transpose", operands.join("; "))
         }
         Kernel::Product(_) => format!("product of [{}]", operands.join("] and [")),
+        Kernel::Foreign { what, .. } if operands.is_empty() => what.clone(),
+        Kernel::Foreign { what, .. } => format!("{what} of [{}]", operands.join("; ")),
         Kernel::Whole(function) => format!("{function:?} of [{}]", operands.join("; ")),
     }
 }

@@ -85,6 +85,7 @@ mod tests {
         Explanation {
             operators: Vec::new(),
             stages: vec![stage],
+            waiting: Vec::new(),
             tasks: 4,
             flops: 400.0,
             bound_bytes: 4096,

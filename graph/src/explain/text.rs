@@ -27,6 +27,9 @@ impl fmt::Display for Explanation {
                 _ => writeln!(f)?,
             }
         }
+        if !self.waiting.is_empty() {
+            writeln!(f, "then, with the sizes that this tells: {}", self.waiting.join(", "))?;
+        }
         f.write_str(&self.summary())
     }
 }
@@ -47,7 +50,7 @@ impl Explanation {
 }
 
 /// Bytes in the largest unit that keeps a whole digit.
-pub(super) fn bytes_text(bytes: u64) -> String {
+pub fn bytes_text(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;
     let mut unit = 0;

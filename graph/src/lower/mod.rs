@@ -14,6 +14,7 @@ pub use expr::{Expr, ExprId, ExprKind, View};
 pub use tile::Limits;
 
 use crate::error::Error;
+use crate::foreign::Foreign;
 use crate::node::{NodeRef, distinct_nodes};
 use crate::ops::Resident;
 use crate::plan::{Plan, TensorId, TensorSpec};
@@ -33,6 +34,7 @@ pub struct Lowering<'a> {
     stored: HashMap<ExprId, TensorId>,
     folded: HashMap<String, Vec<TensorId>>,
     resident: Vec<Resident>,
+    foreign: Vec<Arc<dyn Foreign>>,
     label: &'static str,
 }
 
@@ -43,6 +45,8 @@ pub struct Lowered {
     pub plan: Arc<Plan>,
     /// The chunks of each resident tensor, in the order of `plan.resident`.
     pub resident: Vec<Arc<Vec<Arc<Chunk>>>>,
+    /// The functions, in the order of `plan.foreign`.
+    pub foreign: Vec<Arc<dyn Foreign>>,
 }
 
 /// Makes the chunk plan that computes `roots`.
@@ -53,7 +57,7 @@ pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
     let (nodes, inputs, roots) = distinct_nodes(roots);
     let mut lowering = Lowering::new(limits);
     let uses = uses(&inputs, &roots);
-    let is_large = |node: usize| limits.memory_bytes / LARGE_SHARE < bytes_of(&nodes[node]);
+    let is_large = |node: usize| limits.memory_bytes / LARGE_SHARE < nodes[node].meta().bytes();
     let mut exprs: Vec<Option<ExprId>> = vec![None; nodes.len()];
     for wanted in 0..nodes.len() {
         if is_large(wanted) && !roots.contains(&wanted) {
@@ -95,10 +99,6 @@ fn large_inputs(wanted: usize, inputs: &[Vec<usize>], is_large: impl Fn(usize) -
     found.into_iter().collect()
 }
 
-fn bytes_of(node: &NodeRef) -> u64 {
-    element_count(&node.meta().shape).saturating_mul(node.meta().dtype.size_bytes() as u64)
-}
-
 /// How many inputs refer to each node, roots included.
 fn uses(inputs: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
     let mut uses = vec![0; inputs.len()];
@@ -118,6 +118,7 @@ impl<'a> Lowering<'a> {
             stored: HashMap::new(),
             folded: HashMap::new(),
             resident: Vec::new(),
+            foreign: Vec::new(),
             label: "",
         }
     }
@@ -128,7 +129,7 @@ impl<'a> Lowering<'a> {
             return Err(Error::TooManyTasks { tasks, limit: TASKS_MAX });
         }
         let resident = self.resident.into_iter().map(|resident| resident.chunks).collect();
-        Ok(Lowered { plan: Arc::new(self.plan), resident })
+        Ok(Lowered { plan: Arc::new(self.plan), resident, foreign: self.foreign })
     }
 
     /// The expression of a node whose inputs are known.
@@ -156,6 +157,13 @@ impl<'a> Lowering<'a> {
         self.plan.resident.push(tensor);
         self.resident.push(resident.clone());
         self.load(tensor)
+    }
+
+    /// Adds a function that stages call; gives its number in the plan.
+    pub fn add_foreign(&mut self, function: &Arc<dyn Foreign>) -> usize {
+        self.plan.foreign.push(function.name());
+        self.foreign.push(function.clone());
+        self.foreign.len() - 1
     }
 
     /// Adds a tensor that some stage will fill.

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::lower::{Expr, ExprId, ExprKind, Lowering};
 use crate::node::{Meta, Operator};
 use crate::plan::{Kernel, TensorSpec};
-use crate::shape::element_count;
+use crate::shape::{UNKNOWN, agree, element_count, require_known};
 use crate::tiling::{AxisTiling, Tiling};
 use std::collections::HashMap;
 use tharsis_kernels::layout::c_strides;
@@ -27,14 +27,20 @@ impl Operator for Concatenate {
         let fits = |meta: &&&Meta| {
             let others = meta.shape.iter().zip(&shape).enumerate();
             meta.shape.len() == shape.len()
-                && others.into_iter().all(|(axis, (a, b))| axis == self.axis || a == b)
+                && others.into_iter().all(|(axis, (&a, &b))| axis == self.axis || agree(a, b))
         };
         if inputs.iter().filter(fits).count() != inputs.len() {
             let shapes = inputs.iter().map(|meta| meta.shape.clone()).collect();
             let reason = format!("all but axis {} must match", self.axis);
             return Err(Error::Shape { function: "concatenate", shapes, reason });
         }
-        shape[self.axis] = inputs.iter().map(|meta| meta.shape[self.axis]).sum();
+        for (axis, extent) in shape.iter_mut().enumerate() {
+            let mut extents = inputs.iter().map(|meta| meta.shape[axis]);
+            *extent = match axis == self.axis {
+                true => extents.try_fold(0usize, |sum, extent| sum.checked_add(extent)).unwrap_or(UNKNOWN),
+                false => extents.find(|&extent| extent != UNKNOWN).unwrap_or(UNKNOWN),
+            };
+        }
         Ok(Meta { shape, dtype: inputs[0].dtype })
     }
 
@@ -82,6 +88,7 @@ impl Operator for Reshape {
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        require_known("reshape", &inputs[0].shape)?;
         if element_count(&self.shape) != element_count(&inputs[0].shape) {
             let message =
                 format!("cannot reshape array of shape {:?} into shape {:?}", inputs[0].shape, self.shape);

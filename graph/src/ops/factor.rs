@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::lower::{ExprId, Lowering};
 use crate::node::{Meta, Operator};
 use crate::plan::{Kernel, StageOutput, TensorSpec};
+use crate::shape::require_known;
 use crate::tiling::Tiling;
 use tharsis_kernels::DType;
 use tharsis_kernels::chunkwise::ChunkFunction;
@@ -29,6 +30,7 @@ impl Operator for Factorize {
             let reason = "a matrix of two axes is needed".to_owned();
             return Err(Error::Shape { function: self.name(), shapes, reason });
         };
+        require_known(self.name(), &inputs[0].shape)?;
         if inputs[0].dtype.is_complex() {
             return Err(Error::NotImplemented(format!("{} of complex matrices", self.name())));
         }
@@ -37,6 +39,10 @@ impl Operator for Factorize {
             return Err(tharsis_kernels::KernelError::Singular(message).into());
         }
         Ok(Meta { shape: self.0.shape(m, n), dtype: DType::F64 })
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {

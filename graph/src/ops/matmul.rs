@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::lower::{ExprId, Lowering, View};
 use crate::node::{Meta, Operator};
 use crate::plan::{Kernel, Product};
-use crate::shape::{broadcast, element_count};
+use crate::shape::{agree, broadcast, element_count};
 use crate::tiling::{AxisTiling, Tiling};
 use tharsis_kernels::{DType, Fold, promote};
 
@@ -26,12 +26,16 @@ impl Operator for MatMul {
         let ([a_batch @ .., m, a_depth], [b_batch @ .., b_depth, n]) = (a.as_slice(), b.as_slice()) else {
             return refuse("both need two axes");
         };
-        if a_depth != b_depth {
+        if !agree(*a_depth, *b_depth) {
             return refuse(&format!("the inner extents {a_depth} and {b_depth} differ"));
         }
         let mut shape = broadcast("matmul", &[a_batch, b_batch])?;
         shape.extend([*m, *n]);
         Ok(Meta { shape, dtype: promote(inputs[0].dtype, inputs[1].dtype) })
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {

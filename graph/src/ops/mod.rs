@@ -7,17 +7,21 @@
 mod arrange;
 mod elementwise;
 mod factor;
+mod foreign;
 mod matmul;
 mod reduce;
 mod scan;
+mod select;
 mod source;
 mod view;
 
 pub use arrange::{Concatenate, Reshape};
 pub use elementwise::{Binary, Cast, Unary, Where};
 pub use factor::Factorize;
+pub use foreign::{MapChunk, Sink, Source};
 pub use matmul::MatMul;
-pub use reduce::{ArgExtreme, Moment, Reduce};
+pub use reduce::{ArgExtreme, CountReduced, Moment, Reduce};
 pub use scan::Cumulative;
+pub use select::{Select, Selection};
 pub use source::{Full, Indexed, Resident};
 pub use view::{Rechunk, Viewed};

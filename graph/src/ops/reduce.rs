@@ -23,9 +23,9 @@ impl Operator for Reduce {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
         let Meta { shape, dtype } = inputs[0];
-        let reduced: u64 = self.axes.iter().map(|&axis| shape[axis] as u64).product();
+        let is_empty = self.axes.iter().any(|&axis| shape[axis] == 0);
         let out = reduced_shape(shape, &self.axes, self.keepdims);
-        if matches!(self.fold, Fold::Max | Fold::Min) && reduced == 0 && !out.contains(&0) {
+        if matches!(self.fold, Fold::Max | Fold::Min) && is_empty && !out.contains(&0) {
             let operation = if self.fold == Fold::Max { "maximum" } else { "minimum" };
             return Err(Error::Value(format!(
                 "zero-size array to reduction operation {operation} which has no identity"
@@ -38,6 +38,10 @@ impl Operator for Reduce {
             _ => *dtype,
         };
         Ok(Meta { shape: out, dtype })
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
@@ -122,6 +126,10 @@ impl Operator for Moment {
         Ok(Meta { shape: reduced_shape(shape, &self.axes, self.keepdims), dtype })
     }
 
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let shape = lowering.expr(inputs[0]).shape.clone();
         let complex = lowering.expr(inputs[0]).dtype.is_complex();
@@ -160,6 +168,30 @@ impl Operator for Moment {
     }
 }
 
+/// How many elements each result of a reduction is made of, float64: for shapes that are not known yet.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct CountReduced {
+    pub axes: Vec<usize>,
+    pub keepdims: bool,
+}
+
+impl Operator for CountReduced {
+    fn name(&self) -> &'static str {
+        "count"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        Ok(Meta { shape: reduced_shape(&inputs[0].shape, &self.axes, self.keepdims), dtype: DType::F64 })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let shape = &lowering.expr(inputs[0]).shape;
+        let count: f64 = self.axes.iter().map(|&axis| shape[axis] as f64).product();
+        Ok(lowering.add(&out.shape, out.dtype, ExprKind::Const(Scalar::Float(count))))
+    }
+}
+
 /// `argmin` and `argmax`: over one axis, or over the flattened array.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -188,6 +220,10 @@ impl Operator for ArgExtreme {
             return Err(Error::Value(format!("attempt to get {} of an empty sequence", self.fold.name())));
         }
         Ok(Meta { shape: out, dtype: DType::I64 })
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {

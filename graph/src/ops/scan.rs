@@ -28,6 +28,10 @@ impl Operator for Cumulative {
         Ok(Meta { shape: inputs[0].shape.clone(), dtype: inputs[0].dtype.accumulator() })
     }
 
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
     /// Each chunk is scanned on its own, from what the chunks before it add up to.
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let dtype = match out.dtype {

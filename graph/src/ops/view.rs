@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering, View};
 use crate::node::{Meta, Operator};
+use crate::shape::{UNKNOWN, is_known};
 use crate::tiling::Chunks;
+use std::sync::Arc;
 
 /// Slices, transposes, broadcasts, new and dropped axes: all that is affine in the index.
 #[derive(Clone, Debug)]
@@ -25,6 +27,19 @@ impl Operator for Viewed {
         Ok(Meta { shape: self.view.shape.clone(), dtype: inputs[0].dtype })
     }
 
+    /// Axes of unknown extent are seen whole, so their extents are those of the input.
+    fn resolved(&self, inputs: &[&Meta]) -> Option<Arc<dyn Operator>> {
+        let mut view = self.view.clone();
+        for (map, &extent) in view.axes.iter().zip(&inputs[0].shape) {
+            if let Some(axis) = map.axis
+                && view.shape[axis] == UNKNOWN
+            {
+                view.shape[axis] = extent;
+            }
+        }
+        Some(Arc::new(Viewed { name: self.name, view }))
+    }
+
     fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         Ok(lowering.view(inputs[0], &self.view))
     }
@@ -40,7 +55,10 @@ impl Operator for Rechunk {
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
-        self.0.tiling(&inputs[0].shape)?;
+        // What is not known yet is checked when it is.
+        if is_known(&inputs[0].shape) {
+            self.0.tiling(&inputs[0].shape)?;
+        }
         Ok(inputs[0].clone())
     }
 

@@ -4,6 +4,7 @@ mod region;
 mod reshape;
 
 use crate::error::Error;
+use crate::foreign::Foreign;
 use crate::plan::{ChunkId, Kernel, Operand, Plan, Product, Stage, StageOutput, TaskId, TensorSpec};
 use crate::tiling::{AxisTiling, Tiling};
 use region::{Region, read};
@@ -17,21 +18,26 @@ use tharsis_kernels::{Chunk, Compiled, Place, Scratch};
 pub struct Runnable {
     plan: Arc<Plan>,
     stages: Vec<Vec<Compiled>>,
+    foreign: Vec<Arc<dyn Foreign>>,
 }
 
 /// The chunks that a task reads, as executors hand them over.
 pub type Chunks<'a> = &'a [(ChunkId, Arc<Chunk>)];
 
 impl Runnable {
-    /// Compiles all programs of a plan.
+    /// Compiles all programs of a plan; `foreign` are the functions that it names, in its order.
     ///
     /// # Errors
-    /// `Kernel` if a program is malformed.
-    pub fn new(plan: Arc<Plan>) -> Result<Runnable, Error> {
+    /// `Kernel` if a program is malformed, `Internal` if functions are missing.
+    pub fn new(plan: Arc<Plan>, foreign: Vec<Arc<dyn Foreign>>) -> Result<Runnable, Error> {
+        if plan.foreign.len() != foreign.len() {
+            let (named, given) = (plan.foreign.len(), foreign.len());
+            return Err(Error::Internal(format!("the plan names {named} functions, {given} are given")));
+        }
         let compile = |operand: &Operand| Compiled::new(operand.program.clone());
         let of_stage = |stage: &crate::plan::Stage| stage.operands.iter().map(compile).collect();
         let stages = plan.stages.iter().map(of_stage).collect::<Result<_, _>>()?;
-        Ok(Runnable { plan, stages })
+        Ok(Runnable { plan, stages, foreign })
     }
 
     /// The plan.
@@ -56,6 +62,11 @@ impl Runnable {
             Kernel::Whole(_) => {
                 let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
                 bytes += operands.iter().map(of_operand).sum::<u64>();
+            }
+            Kernel::Foreign { .. } => {
+                // Functions take copies and give what is copied once more.
+                let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
+                bytes += operands.iter().map(of_operand).sum::<u64>() + self.output_bytes(stage);
             }
             Kernel::Product(product) => {
                 let split = usize::from(product.split);
@@ -95,6 +106,7 @@ impl Runnable {
                 elements * depth as f64 * MULTIPLY_ADD_COST
             }
             Kernel::Whole(_) => elements * (computed + WHOLE_COST),
+            Kernel::Foreign { .. } => FOREIGN_COST + elements * (computed + WHOLE_COST),
         }
     }
 
@@ -109,7 +121,7 @@ impl Runnable {
             }
         };
         match &stage.kernel {
-            Kernel::Fused | Kernel::Whole(_) => {
+            Kernel::Fused | Kernel::Whole(_) | Kernel::Foreign { .. } => {
                 for operand in &stage.operands {
                     region::touched(
                         &self.plan,
@@ -156,14 +168,54 @@ impl Runnable {
                 Ok(vec![self.product(task.stage, product, &region, chunks, scratch)?])
             }
             Kernel::Whole(function) => {
-                let mut args = Vec::with_capacity(stage.operands.len());
-                for (index, operand) in stage.operands.iter().enumerate() {
-                    let region = region.of_operand(&stage.grid, operand);
-                    args.extend(self.operand(task.stage, index, &region, chunks, scratch)?);
-                }
-                Ok(function.run(&args)?)
+                let made = function.run(&self.operands(task, &region, chunks, scratch)?)?;
+                made.iter().try_for_each(|made| self.check_declared(task, &stage.label, made))?;
+                Ok(made)
+            }
+            Kernel::Foreign { function, what } => {
+                let args = self.operands(task, &region, chunks, scratch)?;
+                let place = Place { origin: &region.origin, extents: &region.extents };
+                let made = self.foreign[*function].run(place, &args)?;
+                self.check_declared(task, what, &made)?;
+                Ok(vec![made])
             }
         }
+    }
+
+    /// What all operands of a stage yield over a region.
+    fn operands(
+        &self,
+        task: TaskId,
+        region: &Region,
+        chunks: Chunks<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Chunk>, Error> {
+        let stage = &self.plan.stages[task.stage as usize];
+        let mut args = Vec::with_capacity(stage.operands.len());
+        for (index, operand) in stage.operands.iter().enumerate() {
+            let region = region.of_operand(&stage.grid, operand);
+            args.extend(self.operand(task.stage, index, &region, chunks, scratch)?);
+        }
+        Ok(args)
+    }
+
+    /// Refuses a chunk that is not what the plan was made for.
+    fn check_declared(&self, task: TaskId, what: &str, made: &Chunk) -> Result<(), Error> {
+        for id in self.outputs(task) {
+            let spec = &self.plan.tensors[id.tensor as usize];
+            let (mut origin, mut declared) = (Vec::new(), Vec::new());
+            spec.tiling.chunk(id.index as usize, &mut origin, &mut declared);
+            if made.shape() != declared || made.dtype() != spec.dtype {
+                return Err(Error::Declared {
+                    function: what.to_owned(),
+                    declared,
+                    dtype: spec.dtype,
+                    found: made.shape().to_vec(),
+                    found_dtype: made.dtype(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// What an operand's program yields over a region.
@@ -235,6 +287,8 @@ impl Runnable {
 const RESHAPE_COST: f64 = 4.0;
 const MULTIPLY_ADD_COST: f64 = 0.2;
 const WHOLE_COST: f64 = 50.0;
+/// Nobody knows what a call of a user's function takes: enough to be a task on its own.
+const FOREIGN_COST: f64 = 1e6;
 
 fn program_element_bytes(operand: &Operand) -> u64 {
     operand.program.steps.iter().map(|step| step.dtype.size_bytes() as u64).max().unwrap_or(0)

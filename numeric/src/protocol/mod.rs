@@ -4,12 +4,14 @@
 //! in the [`registry`]; what is not there is answered `NotImplemented`. A failing program never ends the evaluator.
 
 mod args;
+mod composed;
 mod context;
 mod draws;
 mod matrices;
 mod program;
 pub mod registry;
 mod reply;
+mod selections;
 mod value;
 
 pub use reply::INLINE_BYTES_MAX;

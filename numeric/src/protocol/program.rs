@@ -107,6 +107,7 @@ fn finish(
         value.tensors(&mut |tensor| nodes.push(tensor.node().clone()));
         wanted.push((name, value));
     }
+    let (nodes, spent) = tharsis_graph::phases::settle(&nodes, &context.executor)?;
     let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
     let mut reply = Map::new();
     if context.wants.plan {
@@ -120,7 +121,8 @@ fn finish(
             reply.insert("out".to_owned(), values(&wanted, outcome.results, context)?);
         }
         if context.wants.metrics {
-            reply.insert("metrics".to_owned(), metrics(&outcome.metrics, started));
+            let spent = spent.map_or(outcome.metrics.clone(), |spent| outcome.metrics.after(&spent));
+            reply.insert("metrics".to_owned(), metrics(&spent, started));
         }
     }
     Ok(reply)

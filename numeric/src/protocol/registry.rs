@@ -5,8 +5,10 @@
 
 use super::Failure;
 use super::args::Args;
+use super::composed::COMPOSED;
 use super::draws::DRAWS;
 use super::matrices::MATRICES;
+use super::selections::{SELECTIONS, nonzero};
 use super::value::{Value, choose};
 use crate::create;
 use crate::elementwise::{binary, unary};
@@ -31,12 +33,13 @@ pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
 /// All operations.
 pub fn all() -> Vec<Operation> {
-    let named = NAMED.iter().chain(DRAWS).chain(MATRICES).map(|&(name, signature, doc, run)| Operation {
-        name: name.to_owned(),
-        signature,
-        doc,
-        run,
-    });
+    let named = NAMED
+        .iter()
+        .chain(COMPOSED)
+        .chain(DRAWS)
+        .chain(MATRICES)
+        .chain(SELECTIONS)
+        .map(|&(name, signature, doc, run)| Operation { name: name.to_owned(), signature, doc, run });
     let unary = UnaryOp::ALL.iter().filter(|&&op| op != UnaryOp::NormalQuantile);
     let unary = unary.map(|op| Operation {
         name: format!("np.{}", op.name()),
@@ -95,6 +98,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("np.acos", "np.arccos"),
     ("np.acosh", "np.arccosh"),
     ("np.amax", "np.max"),
+    ("np.around", "np.round"),
     ("np.amin", "np.min"),
     ("np.asin", "np.arcsin"),
     ("np.asinh", "np.arcsinh"),
@@ -128,7 +132,11 @@ const NAMED: &[Row] = &[
             }
             other => other.tensor()?,
         };
-        let indices = match args.need(1, "index")? {
+        let index = args.need(1, "index")?;
+        if let Some(mask) = mask_of(&index) {
+            return tensor(x.filter(&mask));
+        }
+        let indices = match index {
             Value::Tuple(parts) => parts.into_iter().map(index_of).collect::<Result<Vec<_>, _>>()?,
             one => vec![index_of(one)?],
         };
@@ -314,8 +322,12 @@ const NAMED: &[Row] = &[
         let (x, axes) = (args.tensor(0, "a")?, args.axes(1)?);
         tensor(x.var_ddof(axes, ddof))
     }),
-    ("np.where", "(condition, x, y)", "one or the other", |_, args| {
-        choose(args.need(0, "condition")?, args.need(1, "x")?, args.need(2, "y")?)
+    ("np.where", "(condition, x, y)", "one or the other; where it is true if there is neither", |_, args| {
+        let condition = args.need(0, "condition")?;
+        match args.take(1, "x") {
+            None => nonzero(&condition.tensor()?),
+            Some(x) => choose(condition, x, args.need(2, "y")?),
+        }
     }),
     ("np.zeros", "(shape, dtype=float)", "zeros", |_, args| {
         let shape = args.shape(0, "shape")?;
@@ -368,5 +380,17 @@ fn part_of(mut parts: Vec<Value>, index: i64) -> Result<Value, Failure> {
     match usize::try_from(at) {
         Ok(at) if at < parts.len() => Ok(parts.swap_remove(at)),
         _ => Err(Failure::new("IndexError", "tuple index out of range")),
+    }
+}
+
+/// The mask in an index, if it is one.
+fn mask_of(index: &Value) -> Option<Tensor> {
+    match index {
+        Value::Tensor(mask) if mask.dtype() == DType::Bool => Some(mask.clone()),
+        Value::Tuple(parts) => match parts.as_slice() {
+            [only] => mask_of(only),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -187,3 +187,100 @@ for prog, compute in [
     ([["r", "np.ones", [{"t": [-1]}], {}]], lambda: np.ones((-1,))), ([["r", "np.ones", [3], {"dtype": {"dt": "uint16"}}]], lambda: np.ones(3, dtype="uint16")),
 ]:
     case(prog, {}, compute)
+
+# Every element-wise function on awkward shapes, from the front and from the back.
+AWKWARD = [(), (0, 3), (1,), (3, 5), (2, 1, 7)]
+for op in EXACT + INEXACT:
+    for shape in AWKWARD:
+        x = np.asarray(values("int32" if op in ("invert", "bitwise_count") else "float64", shape))
+        tolerance = 0 if op in EXACT else 4
+        case([["r", f"np.{op}", [ref("x")], {}]], {"x": x}, lambda: getattr(np, op)(x), tolerance)
+        if shape:
+            case([["y", "getitem", [ref("x"), {"t": [{"e": 1}, S(None, None, -1)]}], {}], ["r", f"np.{op}", [ref("y")], {}]], {"x": x}, lambda: getattr(np, op)(x[..., ::-1]), tolerance)
+PAIRS = [((), (3,)), ((0, 3), (1, 1)), ((5, 1), (7,)), ((2, 1, 3), (4, 1)), ((3, 5), (3, 5))]
+for op in BINARY_EXACT + BINARY_INEXACT:
+    whole = op in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "gcd", "lcm")
+    for sx, sy in PAIRS:
+        x, y = (np.asarray(values("int16" if whole else "float64", shape)) for shape in (sx, sy))
+        y = np.abs(y) % 5 if "shift" in op else np.abs(y) if op == "power" else y
+        case([["z", "np.transpose", [ref("y")], {}], ["w", "np.transpose", [ref("z")], {}], ["r", f"np.{op}", [ref("x"), ref("w")], {}]], {"x": x, "y": y}, lambda: getattr(np, op)(x, y), 16 if op.startswith("logadd") else 4 if op in BINARY_INEXACT else 0)
+
+# Sizes that only running tells.
+for dtype in DTYPES:
+    for shape in [(17,), (3, 5), (0,), (1,), (2, 0, 3)]:
+        x = values(dtype, shape, special=True)
+        m = values("bool", shape)
+        case([["r", "getitem", [ref("x"), ref("m")], {}]], {"x": x, "m": m}, lambda: x[m])
+        # Which of two zeros of different sign stays, NumPy does not say.
+        y = np.where(x == 0, np.zeros_like(x), x) + np.zeros_like(x) if np.dtype(dtype).kind in "fc" else x
+        case([["r", "np.unique", [ref("y")], {}]], {"y": y}, lambda: np.unique(y))
+        case([["r", "np.flatnonzero", [ref("x")], {}]], {"x": x}, lambda: np.flatnonzero(x))
+x, row, flat = values("int32", (7, 5, 3)), values("bool", (7,)), values("bool", (7, 5))
+MASKED = [("getitem", row, lambda: x[row]), ("getitem", flat, lambda: x[flat]), ("getitem", x > 2, lambda: x[x > 2]), ("getitem", x > 99, lambda: x[x > 99]), ("getitem", row[:5], lambda: x[row[:5]]),
+          ("getitem", np.ones((7, 5, 3, 1), bool), lambda: x[np.ones((7, 5, 3, 1), bool)]), ("getitem", np.array(True), lambda: x[np.array(True)]), ("getitem", np.array(False), lambda: x[np.array(False)])]
+for op, m, compute in MASKED:
+    case([["r", op, [ref("x"), ref("m")], {}]], {"x": x, "m": m}, compute)
+m = x > 1
+THEN = [("np.sum", [], {}, lambda a: a.sum()), ("np.max", [], {}, lambda a: a.max()), ("np.argmin", [], {}, lambda a: a.argmin()), ("np.cumsum", [], {"axis": 0}, lambda a: a.cumsum(0)),
+        ("np.mean", [], {}, lambda a: a.mean()), ("np.std", [], {}, lambda a: a.std()), ("np.negative", [], {}, lambda a: -a), ("np.expand_dims", [0], {}, lambda a: a[None]), ("np.unique", [], {}, np.unique)]
+for op, more, kw, compute in THEN:
+    case([["y", "getitem", [ref("x"), ref("m")], {}], ["r", op, [ref("y")] + more, kw]], {"x": x, "m": m}, lambda: compute(x[m]), 16)
+    case([["y", "getitem", [ref("x"), ref("m")], {}], ["r", op, [ref("y")] + more, kw]], {"x": x, "m": x > 99}, lambda: compute(x[x > 99]), 16)
+case([["a", "getitem", [ref("x"), ref("m")], {}], ["b", "getitem", [ref("x"), ref("n")], {}], ["r", "np.concatenate", [{"t": [ref("a"), ref("b")]}], {}]], {"x": x, "m": m, "n": x < -4}, lambda: np.concatenate([x[m], x[x < -4]]))
+case([["a", "getitem", [ref("x"), ref("m")], {}], ["b", "getitem", [ref("x"), ref("m")], {}], ["r", "np.subtract", [ref("a"), ref("b")], {}]], {"x": x, "m": m}, lambda: x[m] - x[m])
+case([["a", "getitem", [ref("x"), ref("m")], {}], ["b", "getitem", [ref("x"), ref("n")], {}], ["r", "np.add", [ref("a"), ref("b")], {}]], {"x": x, "m": m, "n": x < -4}, lambda: x[m] + x[x < -4])
+case([["a", "getitem", [ref("x"), ref("m")], {}], ["n", "np.greater", [ref("a"), 3], {}], ["r", "getitem", [ref("a"), ref("n")], {}]], {"x": x, "m": m}, lambda: x[m][x[m] > 3])
+case([["r", "np.argwhere", [ref("x")], {}]], {"x": x}, lambda: np.argwhere(x))
+case([["r", "np.argwhere", [ref("x")], {}]], {"x": np.array(3)}, lambda: np.argwhere(np.array(3)))
+case([["r", "np.nonzero", [ref("x")], {}]], {"x": np.array(3)}, lambda: np.nonzero(np.array(3)))
+for axis in range(3):
+    case([["n", "np.nonzero", [ref("x")], {}], ["r", "getitem", [ref("n"), axis], {}]], {"x": x}, lambda: np.nonzero(x)[axis])
+    case([["n", "np.where", [ref("m")], {}], ["r", "getitem", [ref("n"), axis], {}]], {"m": m}, lambda: np.where(m)[axis])
+for condition, axis in [(row, 0), (row[:4], 0), (np.array([1, 0, 2, 0, 1]), 1), (np.array([0, 1, 1]), -1), (values("bool", (50,)), None), (row, 3), (flat, 0)]:
+    case([["r", "np.compress", [ref("c"), ref("x")], {"axis": axis}]], {"x": x, "c": condition}, lambda: np.compress(condition, x, axis=axis))
+case([["r", "np.extract", [ref("m"), ref("x")], {}]], {"x": x, "m": m}, lambda: np.extract(m, x))
+
+# Element-wise functions made of others.
+for dtype in ["int8", "int64", "float16", "float32", "float64"]:
+    x, y = values(dtype, (17,), special=dtype.startswith("f")), values(dtype, (17,))
+    y = np.where(y == 0, 3, y).astype(dtype)
+    # NumPy rounds to half precision at more steps.
+    ulps = 4 if dtype != "float16" else 32
+    for op in ["modf", "divmod"]:
+        for part in (0, 1):
+            args = [ref("x")] if op == "modf" else [ref("x"), ref("y")]
+            case([["t", f"np.{op}", args, {}], ["r", "getitem", [ref("t"), part], {}]], {"x": x, "y": y}, lambda: (np.modf(x) if op == "modf" else np.divmod(x, y))[part])
+    for op in ["fix", "isneginf", "isposinf", "nan_to_num", "round", "angle"]:
+        case([["r", f"np.{op}", [ref("x")], {}]], {"x": x}, lambda: getattr(np, op)(x))
+    case([["r", "np.sinc", [ref("y")], {}]], {"y": y}, lambda: np.sinc(y), ulps, 1e-16)
+    case([["r", "np.isclose", [ref("x"), ref("y")], {}]], {"x": x, "y": y}, lambda: np.isclose(x, y))
+    case([["r", "np.isclose", [ref("x"), ref("x")], {"rtol": 0.5, "atol": 0.25}]], {"x": x}, lambda: np.isclose(x, x, 0.5, 0.25))
+    case([["r", "np.float_power", [ref("a"), ref("y")], {}]], {"a": np.abs(y), "y": y}, lambda: np.float_power(np.abs(y), y), 4)
+    case([["r", "np.round", [ref("y"), 2], {}]], {"y": y}, lambda: np.round(y, 2))
+z = values("complex128", (17,))
+case([["r", "np.angle", [ref("z")], {}]], {"z": z}, lambda: np.angle(z), 4)
+case([["r", "np.angle", [ref("z")], {"deg": True}]], {"z": z}, lambda: np.angle(z, deg=True), 4)
+
+# Numbers at the ends of their types.
+with np.errstate(all="ignore"):
+    small = np.array([127, -128, 100, -100, 1], dtype="int8")
+    case([["r", "np.add", [ref("x"), ref("x")], {}]], {"x": small}, lambda: small + small)
+    case([["r", "np.multiply", [ref("x"), ref("x")], {}]], {"x": small}, lambda: small * small)
+    large = np.array([2**62, 2**62, 2**62, 5], dtype="int64")
+    case([["r", "np.sum", [ref("x")], {}]], {"x": large}, lambda: large.sum())
+    for dtype in ["int8", "int64", "uint16"]:
+        x = np.array([7, 0, 3, 100], dtype=dtype)
+        for op in ["floor_divide", "remainder", "fmod"]:
+            case([["r", f"np.{op}", [ref("x"), ref("z")], {}]], {"x": x, "z": np.zeros(4, dtype)}, lambda: getattr(np, op)(x, np.zeros(4, dtype)))
+    zeros = np.array([0.0, -0.0, 0.0, -0.0])
+    tiny = np.array([5e-324, 1e-310, -2.5e-320, 2.2e-308])
+    case([["r", "np.multiply", [ref("x"), 0.5], {}]], {"x": tiny}, lambda: tiny * 0.5)
+    case([["r", "np.add", [ref("x"), ref("x")], {}]], {"x": tiny}, lambda: tiny + tiny)
+    for op in ["sqrt", "negative", "exp", "sin"]:
+        case([["r", f"np.{op}", [ref("x")], {}]], {"x": tiny}, lambda: getattr(np, op)(tiny), 1)
+    wide = np.array([1e300, -1e300, 1e-300, 65520.0, 1e39, np.nan])
+    for dtype in ["float32", "float16"]:
+        case([["r", "np.astype", [ref("x"), {"dt": dtype}], {}]], {"x": wide}, lambda: wide.astype(dtype))
+    beyond = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300])
+    for dtype in ["int64", "int32"]:
+        case([["r", "np.astype", [ref("x"), {"dt": dtype}], {}]], {"x": beyond}, lambda: beyond.astype(dtype))

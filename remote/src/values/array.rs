@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
+use tharsis_types::FailureKind;
 
 /// An immutable array of numbers, contiguous in row-major order, that is mapped, not copied, when it is read from
 /// the store.
@@ -120,6 +121,20 @@ impl<T: Element, D: Dimension> Array<T, D> {
     #[must_use]
     pub fn into_owned(self) -> ndarray::Array<T, D> {
         self.view().to_owned()
+    }
+
+    /// An array over the bytes of its elements in row-major order, which are copied only if they are not aligned.
+    ///
+    /// # Errors
+    /// `DataCorrupt` if there are not as many bytes as the shape asks for.
+    pub fn from_bytes(bytes: Bytes, shape: D) -> crate::Result<Self> {
+        Self::checked(bytes, shape).map_err(|text| crate::Error::new(FailureKind::DataCorrupt, text))
+    }
+
+    /// The bytes of the elements, shared.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 
     /// An array over bytes that lie somewhere else; copies them only if they are not aligned.

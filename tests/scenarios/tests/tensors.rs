@@ -8,9 +8,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tharsis::FailureKind;
+use tharsis::prelude::{Array, remote};
 use tharsis::tensor::random::default_rng;
 use tharsis::tensor::{
-    Chunks, Executor, LocalExecutor, Metrics, RemoteExecutor, Tensor, concatenate, execute,
+    Chunks, DType, Executor, GraphError, LocalExecutor, MapRemote, Metrics, RemoteExecutor, Tensor,
+    concatenate, execute, npy,
 };
 use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
 
@@ -23,7 +25,10 @@ const ALL: &[Scenario] = scenarios![
         t3_the_store_stays_below_the_bound,
         t3_a_program_too_large_is_refused_with_the_number_needed,
         t4_errors_of_kernels_keep_their_type,
-        t4_no_task_starts_after_the_deadline;
+        t4_no_task_starts_after_the_deadline,
+        t6_remote_functions_map_chunks,
+        t6_functions_that_fail_or_break_their_word_are_typed_errors,
+        t7_files_are_read_and_written_by_tasks;
     Processes:
         t5_killed_workers_change_nothing;
 ];
@@ -207,7 +212,8 @@ fn t5_killed_workers_change_nothing(mode: Mode) {
     let options = tharsis::Options::default().max_retries(20);
     let remote = RemoteExecutor::new(session.runtime()).memory(MEMORY_BYTES).options(options);
     let x = matrix(600, 600, [60, 600]);
-    let program = [x.matmul(&x.t().unwrap()).unwrap().sin().unwrap().matmul(&x).unwrap()];
+    let sines = x.matmul(&x.t().unwrap()).unwrap().sin().unwrap();
+    let program = [sines.map_remote::<halve>().unwrap().matmul(&x).unwrap()];
     let (expected, _) = run(&program, &LocalExecutor::within(remote.limits()));
     let node = session.report().pid;
     let is_done = AtomicBool::new(false);
@@ -230,6 +236,90 @@ fn t5_killed_workers_change_nothing(mode: Mode) {
     });
     assert!(runs.iter().all(|(found, _)| *found == expected));
     assert!(runs.iter().any(|(_, metrics)| 0 < metrics.retries), "no batch ran twice: {}", runs.len());
+    session.await_quiet();
+}
+
+#[remote]
+fn halve(chunk: Array<f64>) -> Array<f64> {
+    (chunk.into_owned() / 2.0).into()
+}
+
+#[remote]
+fn rounded(chunk: Array<f64>) -> Result<Array<i32>, String> {
+    let largest = chunk.as_slice().iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
+    if 1e9 < largest {
+        return Err(format!("{largest} is too large"));
+    }
+    Ok(chunk.view().mapv(|x| (x * 1000.0).round() as i32).into())
+}
+
+#[remote]
+fn first_row(chunk: Array<f64>) -> Array<f64> {
+    chunk.view().slice_axis(ndarray::Axis(0), (..1).into()).to_owned().into()
+}
+
+#[remote]
+fn panicking(_: Array<f64>) -> Array<f64> {
+    panic!("on purpose")
+}
+
+/// A user's functions in tasks: what they give does not depend on where they run.
+fn t6_remote_functions_map_chunks(mode: Mode) {
+    for workers in [1, 3] {
+        let session = mode.start(workers);
+        let remote = RemoteExecutor::new(session.runtime()).memory(32 << 20);
+        let local = LocalExecutor::within(remote.limits());
+        let x = (matrix(90, 70, [17, 30]) * 7.0).unwrap();
+        let halves = [x.map_remote::<halve>().unwrap().sum(0).unwrap(), (&x / 2.0).unwrap()];
+        let (found, metrics) = run(&halves, &remote);
+        assert_eq!((metrics.retries, found), (0, run(&halves, &local).0));
+        let whole = x.map_remote::<rounded>().unwrap();
+        assert_eq!(whole.dtype(), DType::I32);
+        assert_eq!(whole.fetch_on::<i32>(&remote).unwrap(), whole.fetch_on::<i32>(&local).unwrap());
+        let first = x.map_remote_to::<first_row>(&[Some(1), None]).unwrap();
+        let expected = x.get(&tharsis::tensor::index![0..1]).unwrap();
+        assert_eq!(bits(&execute(&[&first], &remote).unwrap().0), bits(&[expected]));
+        session.await_quiet();
+    }
+}
+
+fn t6_functions_that_fail_or_break_their_word_are_typed_errors(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime());
+    let x = matrix(20, 10, [5, 10]);
+    let error = |tensor: &Tensor| execute(&[tensor], &remote).unwrap_err();
+    let shorter = error(&x.map_remote::<first_row>().unwrap());
+    assert_eq!(shorter.class(), "ValueError");
+    assert!(
+        matches!(shorter.cause(), GraphError::Declared { declared, found, .. } if declared == &[5, 10] && found == &[1, 10])
+    );
+    let failing = error(&(&x * 1e12).unwrap().map_remote::<rounded>().unwrap());
+    assert_eq!(failing.class(), "RuntimeError");
+    assert!(failing.to_string().contains("is too large"), "{failing}");
+    let panicked = error(&x.map_remote::<panicking>().unwrap());
+    assert!(panicked.to_string().contains("it panicked: on purpose"), "{panicked}");
+    let mistyped = x.astype(DType::F32).unwrap().map_remote::<halve>().unwrap_err();
+    assert_eq!(mistyped.class(), "TypeError");
+    assert!(mistyped.to_string().contains("Array < f64 >") && mistyped.to_string().contains("float32"));
+    // A closure cannot travel.
+    let closure = |chunk: ndarray::ArrayD<f64>| chunk;
+    assert_eq!(error(&x.map_chunk(closure).unwrap()).class(), "TypeError");
+    session.await_quiet();
+}
+
+fn t7_files_are_read_and_written_by_tasks(mode: Mode) {
+    const MEMORY_BYTES: u64 = 4 << 20;
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).memory(MEMORY_BYTES);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let x = matrix(2000, 700, [50, 700]);
+    npy::save(&path, &x, &remote).unwrap();
+    let programs = [npy::load(&path).unwrap().cumsum(0).unwrap().max(1).unwrap()];
+    let (found, _) = run(&programs, &remote);
+    assert_eq!(found, run(&programs, &LocalExecutor::within(remote.limits())).0);
+    assert_eq!(npy::load(&path).unwrap().fetch::<f64>().unwrap(), x.fetch::<f64>().unwrap());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     session.await_quiet();
 }
 

@@ -113,6 +113,7 @@ impl Executor for RemoteExecutor {
     fn execute(&self, job: Job) -> std::result::Result<Outcome, Error> {
         let _binding = current::bind(self.client.clone());
         let started = Instant::now();
+        check_functions(&job)?;
         let limits = self.limits();
         let batches = self.batches(&job, limits)?;
         let mut outcome = Drive::new(self, &job, &batches, limits)?.run()?;
@@ -131,6 +132,17 @@ impl std::fmt::Debug for RemoteExecutor {
 pub(super) fn bound(batches: &Batches, limits: Limits) -> u64 {
     let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
     (batches.live_bytes + room).min(limits.memory_bytes)
+}
+
+/// Refuses functions that workers cannot find.
+fn check_functions(job: &Job) -> std::result::Result<(), Error> {
+    match job.runnable.plan().foreign.iter().all(Option::is_some) {
+        true => Ok(()),
+        false => Err(Error::Type(
+            "map_chunk: a closure is in this process only; give workers a remote function with map_remote, or              run the program on a LocalExecutor"
+                .to_owned(),
+        )),
+    }
 }
 
 /// The CPUs in a node's resources as a report prints them: `2 CPU, 512 MiB memory`.

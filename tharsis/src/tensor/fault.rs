@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use tharsis_graph::{EngineFailure, Error};
-use tharsis_kernels::KernelError;
+use tharsis_kernels::{DType, KernelError};
 use tharsis_remote::FailureKind;
 
 /// Why a task gave up, as it travels. What can only be a defect keeps its text alone.
@@ -17,6 +17,12 @@ pub(super) enum Fault {
     NoMemory { needed_bytes: usize },
     #[error("{what} is corrupt: {reason}")]
     Corrupt { what: String, reason: String },
+    #[error("{function} was declared to give other chunks")]
+    Declared { function: String, declared: Vec<usize>, dtype: DType, found: Vec<usize>, found_dtype: DType },
+    #[error("{function} failed: {reason}")]
+    Function { function: String, reason: String },
+    #[error("{path}: {reason}")]
+    File { path: String, reason: String },
     #[error("{0}")]
     Internal(String),
 }
@@ -27,6 +33,11 @@ impl From<Error> for Fault {
             Error::Kernel(kernel) => kernel.into(),
             Error::Value(text) => Fault::Value(text),
             Error::Corrupt { what, reason } => Fault::Corrupt { what, reason },
+            Error::Declared { function, declared, dtype, found, found_dtype } => {
+                Fault::Declared { function, declared, dtype, found, found_dtype }
+            }
+            Error::Function { function, reason } => Fault::Function { function, reason },
+            Error::File { path, reason } => Fault::File { path, reason },
             other => Fault::Internal(other.to_string()),
         }
     }
@@ -50,6 +61,11 @@ impl From<Fault> for Error {
             Fault::Singular(text) => Error::Kernel(KernelError::Singular(text)),
             Fault::NoMemory { needed_bytes } => Error::Kernel(KernelError::NoMemory { needed_bytes }),
             Fault::Corrupt { what, reason } => Error::Corrupt { what, reason },
+            Fault::Declared { function, declared, dtype, found, found_dtype } => {
+                Error::Declared { function, declared, dtype, found, found_dtype }
+            }
+            Fault::Function { function, reason } => Error::Function { function, reason },
+            Fault::File { path, reason } => Error::File { path, reason },
             Fault::Internal(text) => Error::Internal(text),
         }
     }

@@ -25,17 +25,20 @@
 //! | what does a worker run, and what does it keep | `task`, `plans` |
 //! | in which order are batches submitted, when are references dropped, when is room | `drive` |
 //! | which error stands for which | `fault` |
+//! | how does a remote function get its chunk | `mapping` |
 //! | which runtime is the default one's | `offer` |
 
 mod drive;
 mod executor;
 mod fault;
+mod mapping;
 mod offer;
 mod plans;
 mod stored;
 mod task;
 
 pub use executor::RemoteExecutor;
+pub use mapping::MapRemote;
 pub(crate) use offer::{enter, leave};
 pub use tharsis_graph::{EngineFailure, Error as GraphError, Executor, Explanation, Metrics};
 pub use tharsis_numeric::*;

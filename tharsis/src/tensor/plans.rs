@@ -1,8 +1,9 @@
 //! The plans that this process has compiled, by the objects that hold them.
 
 use super::fault::Fault;
+use super::mapping;
 use std::sync::{Arc, Mutex, PoisonError};
-use tharsis_graph::{Plan, Runnable};
+use tharsis_graph::{Foreign, ForeignName, Plan, Runnable};
 use tharsis_remote::{Blob, RefId};
 
 /// The plans used last, the latest at the end. A worker serves one or two programs at a time.
@@ -16,9 +17,20 @@ pub(super) fn find_or_compile(object: RefId, bytes: &Blob) -> Result<Arc<Runnabl
     }
     let plan: Plan = postcard::from_bytes(bytes)
         .map_err(|error| Fault::Corrupt { what: "a plan".to_owned(), reason: error.to_string() })?;
-    let runnable = Arc::new(Runnable::new(Arc::new(plan))?);
+    let foreign = plan.foreign.iter().map(|name| find_foreign(name.as_ref())).collect::<Result<_, _>>()?;
+    let runnable = Arc::new(Runnable::new(Arc::new(plan), foreign)?);
     remember(object, runnable.clone());
     Ok(runnable)
+}
+
+/// The function that a plan names.
+fn find_foreign(name: Option<&ForeignName>) -> Result<Arc<dyn Foreign>, Fault> {
+    let name = name.ok_or_else(|| Fault::Internal("a closure has no name".to_owned()))?;
+    let found = match name.kind.as_str() {
+        mapping::KIND => mapping::find(&name.name),
+        _ => tharsis_numeric::run::find_foreign(name),
+    };
+    found.ok_or_else(|| Fault::Internal(format!("this program has no function {name:?}")))
 }
 
 /// Keeps a compiled plan.

@@ -1,0 +1,141 @@
+//! Functions of chunks that the graph does not know: a user's, and the two ends of files.
+
+use crate::error::{Error, shape_text};
+use crate::foreign::Foreign;
+use crate::lower::{ExprId, ExprKind, Lowering, View};
+use crate::node::{Meta, Operator};
+use crate::plan::{Kernel, StageOutput, TensorSpec};
+use crate::tiling::{AxisTiling, Tiling};
+use std::sync::Arc;
+use tharsis_kernels::{DType, Fold, Scalar};
+
+/// A user's function applied to each chunk.
+#[derive(Clone, Debug)]
+pub struct MapChunk {
+    /// The function.
+    pub function: Arc<dyn Foreign>,
+    /// The dtype of what it gives.
+    pub dtype: DType,
+    /// For each axis, how many elements it gives; `None` for as many as the chunk has. An axis with a number is not cut.
+    pub extents: Vec<Option<usize>>,
+}
+
+impl Operator for MapChunk {
+    fn name(&self) -> &'static str {
+        "map_chunk"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let from = &inputs[0].shape;
+        if self.extents.len() != from.len() {
+            let given = self.extents.len();
+            let text = format!(
+                "map_chunk: extents for {given} axes, the array of shape {} has {}",
+                shape_text(from),
+                from.len()
+            );
+            return Err(Error::Value(text));
+        }
+        let shape = from.iter().zip(&self.extents).map(|(&from, extent)| extent.unwrap_or(from)).collect();
+        Ok(Meta { shape, dtype: self.dtype })
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let mut arg = inputs[0];
+        let shape = lowering.expr(arg).shape.clone();
+        if self.extents.iter().any(Option::is_some) {
+            let whole = |(&len, extent): (&usize, &Option<usize>)| extent.map(|_| AxisTiling::whole(len));
+            let wishes = shape.iter().zip(&self.extents).map(whole).collect();
+            let dtype = lowering.expr(arg).dtype;
+            arg = lowering.add(&shape, dtype, ExprKind::Tiled(arg, wishes));
+        }
+        let grid = lowering.tile(&[arg], true);
+        let mut tiling = grid.clone();
+        for (axis, extent) in self.extents.iter().enumerate() {
+            if let Some(extent) = extent {
+                tiling.axes[axis] = AxisTiling::whole(*extent);
+            }
+        }
+        let operand = lowering.operand(arg)?;
+        let tensor = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling });
+        let kernel = lowering.foreign(&self.function);
+        let offset = vec![0; shape.len()];
+        lowering.add_kernel(kernel, grid, vec![operand], vec![StageOutput { tensor, offset }]);
+        Ok(lowering.load(tensor))
+    }
+}
+
+/// A tensor whose chunks a function makes out of nothing but their place.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Source {
+    pub function: Arc<dyn Foreign>,
+    pub shape: Vec<usize>,
+    pub dtype: DType,
+}
+
+impl Operator for Source {
+    fn name(&self) -> &'static str {
+        "source"
+    }
+
+    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
+        Ok(Meta { shape: self.shape.clone(), dtype: self.dtype })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, _: &[ExprId]) -> Result<ExprId, Error> {
+        let alike = lowering.add(&out.shape, out.dtype, ExprKind::Const(Scalar::Int(0)));
+        let grid = lowering.tile(&[alike], true);
+        let kernel = lowering.foreign(&self.function);
+        let tensor = lowering.add_stage_tensor(kernel, grid, vec![], out.dtype);
+        Ok(lowering.load(tensor))
+    }
+}
+
+/// A function that takes every chunk away and gives a number for each; the result is their sum.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    /// Gives one int64 for each chunk, of extent 1 along every axis.
+    pub function: Arc<dyn Foreign>,
+}
+
+impl Operator for Sink {
+    fn name(&self) -> &'static str {
+        "sink"
+    }
+
+    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
+        Ok(Meta { shape: Vec::new(), dtype: DType::I64 })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let grid = lowering.tile(inputs, true);
+        let one_each = |axis: &AxisTiling| AxisTiling::Even { len: axis.count(), chunk: 1 };
+        let tiling = Tiling { axes: grid.axes.iter().map(one_each).collect() };
+        let operand = lowering.operand(inputs[0])?;
+        let tensor = lowering.add_tensor(TensorSpec { dtype: DType::I64, tiling });
+        let kernel = lowering.foreign(&self.function);
+        let axes: Vec<usize> = (0..grid.axes.len()).collect();
+        let offset = vec![0; axes.len()];
+        lowering.add_kernel(kernel, grid, vec![operand], vec![StageOutput { tensor, offset }]);
+        let numbers = lowering.load(tensor);
+        if axes.is_empty() {
+            return Ok(numbers);
+        }
+        let sums = lowering.fold(Fold::Sum, &[numbers], &axes)?;
+        let sum = lowering.load(sums[0]);
+        let ones = lowering.expr(sum).shape.clone();
+        Ok(lowering.view(sum, &View::squeeze(&ones, &axes)))
+    }
+}
+
+impl Lowering<'_> {
+    /// The kernel that calls a function, which is entered into the plan.
+    fn foreign(&mut self, function: &Arc<dyn Foreign>) -> Kernel {
+        Kernel::Foreign { function: self.add_foreign(function), what: function.describe() }
+    }
+}

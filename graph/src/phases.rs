@@ -1,0 +1,154 @@
+//! Programs whose sizes only running tells: boolean masks, distinct elements.
+//!
+//! Such an operator has an extent that is [`UNKNOWN`](crate::shape::UNKNOWN), and so has what is made of it; shapes are
+//! checked as far as they are known. Running goes in *phases*. The first one counts: how many rows of each piece are
+//! chosen, for all operators whose inputs do not await others. Then those operators know their sizes, everything above them
+//! is inferred anew, and the rest is planned as if it had been known all along: with exact chunks, an exact memory bound,
+//! no task that makes more or less than was planned, and no executor that knows of any of this. What awaits something that
+//! awaited something takes a phase more.
+//!
+//! Nothing waits that need not: a phase also computes the results that await nothing, and what both the counting and the
+//! later phases need, if it would take more than element-wise steps to make it again and fits the memory. The
+//! rest is computed again, chunk by chunk, so that `x[x > 0.999]` needs memory for what it finds only. The refused
+//! alternative, chunks that are as long as they turn out to be, needs room for all that might be found.
+
+use crate::error::Error;
+use crate::execute::{Executor, Metrics, Outcome, plan};
+use crate::lower::Limits;
+use crate::node::{Node, NodeRef, distinct_nodes};
+use crate::ops::Resident;
+use std::sync::Arc;
+
+/// What must run before the sizes of a program are known.
+#[derive(Debug)]
+pub struct Phase {
+    nodes: Vec<NodeRef>,
+    inputs: Vec<Vec<usize>>,
+    roots: Vec<usize>,
+    awaits: Vec<bool>,
+    /// The operators whose results are counted.
+    counted: Vec<usize>,
+    /// The tensors that are computed beside: results, and what later phases need.
+    kept: Vec<usize>,
+}
+
+impl Phase {
+    /// The next phase of a program; `None` if all sizes are known.
+    pub fn next(roots: &[NodeRef], limits: Limits) -> Option<Phase> {
+        let (nodes, inputs, roots) = distinct_nodes(roots);
+        let mut awaits: Vec<bool> = Vec::with_capacity(nodes.len());
+        for (node, inputs) in nodes.iter().zip(&inputs) {
+            awaits.push(node.op().measure().is_some() || inputs.iter().any(|&input| awaits[input]));
+        }
+        if !awaits.contains(&true) {
+            return None;
+        }
+        let counted = (0..nodes.len()).filter(|&node| {
+            nodes[node].op().measure().is_some() && !inputs[node].iter().any(|&input| awaits[input])
+        });
+        let counted: Vec<usize> = counted.collect();
+        let mut phase = Phase { nodes, inputs, roots, awaits, counted, kept: Vec::new() };
+        phase.choose_kept(limits.memory_bytes / KEPT_SHARE);
+        Some(phase)
+    }
+
+    /// What this phase computes.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn roots(&self) -> Result<Vec<NodeRef>, Error> {
+        let counts = self.counted.iter().map(|&node| {
+            let node = &self.nodes[node];
+            let measure =
+                node.op().measure().ok_or_else(|| Error::Internal("nothing to count".to_owned()))?;
+            Node::shared(measure, node.inputs().to_vec())
+        });
+        let kept = self.kept.iter().map(|&node| Ok(self.nodes[node].clone()));
+        counts.chain(kept).collect()
+    }
+
+    /// The names of the operators that wait for it.
+    pub fn waiting(&self) -> Vec<&'static str> {
+        let waiting = self.nodes.iter().zip(&self.awaits).filter(|(_, awaits)| **awaits);
+        waiting.map(|(node, _)| node.op().name()).collect()
+    }
+
+    /// The program with what the phase has found.
+    ///
+    /// # Errors
+    /// What operators refuse now that shapes are known.
+    pub fn settle(&self, results: Vec<Resident>) -> Result<Vec<NodeRef>, Error> {
+        let (counts, kept) = results.split_at_checked(self.counted.len()).unwrap_or_default();
+        let mut made: Vec<NodeRef> = Vec::with_capacity(self.nodes.len());
+        for (index, node) in self.nodes.iter().enumerate() {
+            let inputs: Vec<NodeRef> = self.inputs[index].iter().map(|&input| made[input].clone()).collect();
+            let find = |among: &[usize]| among.iter().position(|&other| other == index);
+            let new = if let Some(at) = find(&self.kept) {
+                Node::new(kept[at].clone(), Vec::new())?
+            } else if let Some(at) = find(&self.counted) {
+                Node::shared(node.op().measured(&counts[at])?, inputs)?
+            } else if node.inputs().iter().zip(&inputs).all(|(old, new)| Arc::ptr_eq(old, new)) {
+                node.clone()
+            } else {
+                node.with_inputs(inputs)?
+            };
+            made.push(new);
+        }
+        Ok(self.roots.iter().map(|&root| made[root].clone()).collect())
+    }
+
+    /// Results that await nothing; and below what awaits something, the nearest that is heavy and fits.
+    fn choose_kept(&mut self, mut room_bytes: u64) {
+        let is_free = |node: &usize| !self.awaits[*node] && self.nodes[*node].op().resident().is_none();
+        let mut kept: Vec<usize> = self.roots.iter().copied().filter(is_free).collect();
+        let awaiting = (0..self.nodes.len()).filter(|&node| self.awaits[node]);
+        let mut stack: Vec<usize> = awaiting.flat_map(|node| self.inputs[node].clone()).collect();
+        let mut seen = vec![false; self.nodes.len()];
+        while let Some(node) = stack.pop() {
+            if std::mem::replace(&mut seen[node], true) || !is_free(&node) || kept.contains(&node) {
+                continue;
+            }
+            let bytes = self.nodes[node].meta().bytes();
+            if self.nodes[node].op().is_heavy() && bytes <= room_bytes {
+                room_bytes -= bytes;
+                kept.push(node);
+            } else {
+                stack.extend(&self.inputs[node]);
+            }
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        self.kept = kept;
+    }
+}
+
+/// Runs phases until all sizes are known. Gives the program as it is then, and what the phases took.
+///
+/// # Errors
+/// As [`run`](crate::run); what operators refuse once shapes are known.
+pub fn settle(roots: &[NodeRef], executor: &dyn Executor) -> Result<(Vec<NodeRef>, Option<Metrics>), Error> {
+    let mut roots = roots.to_vec();
+    let mut spent: Option<Metrics> = None;
+    while let Some(phase) = Phase::next(&roots, executor.limits()) {
+        let Outcome { results, metrics } = executor.execute(plan(&phase.roots()?, executor.limits())?)?;
+        spent = Some(spent.map_or(metrics.clone(), |spent| metrics.after(&spent)));
+        roots = phase.settle(results)?;
+    }
+    Ok((roots, spent))
+}
+
+impl Metrics {
+    /// These metrics with those of the phases before; stages are those of the last plan.
+    #[must_use]
+    pub fn after(mut self, before: &Metrics) -> Metrics {
+        self.tasks += before.tasks;
+        self.retries += before.retries;
+        self.elapsed += before.elapsed;
+        self.bound_bytes = self.bound_bytes.max(before.bound_bytes);
+        self.peak_bytes = self.peak_bytes.max(before.peak_bytes);
+        self
+    }
+}
+
+/// What is kept between phases takes at most this part of the memory.
+const KEPT_SHARE: u64 = 8;

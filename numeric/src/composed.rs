@@ -1,0 +1,164 @@
+//! Element-wise functions made of others: they fuse into the same loop as one with a kernel of its own.
+
+use crate::elementwise::where_;
+use crate::error::Result;
+use crate::operand::{Operand, cast};
+use crate::tensor::Tensor;
+use tharsis_kernels::{DType, Kind, promote};
+
+impl Tensor {
+    /// The angle of complex numbers in radians; 0 or pi of real ones.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn angle(&self) -> Result<Tensor> {
+        if self.dtype().is_complex() {
+            return self.imag()?.arctan2(&self.real()?);
+        }
+        let x = cast(self, self.dtype().to_inexact())?;
+        x.zeros_of()?.arctan2(&x)
+    }
+
+    /// The quotient rounded down, and what is left.
+    ///
+    /// # Errors
+    /// As [`Tensor::floor_divide`].
+    #[track_caller]
+    pub fn divmod(&self, other: impl Into<Operand>) -> Result<(Tensor, Tensor)> {
+        let other = other.into();
+        Ok((self.floor_divide(other.clone())?, self.remainder(other)?))
+    }
+
+    /// Rounded towards zero.
+    ///
+    /// # Errors
+    /// `TypeError` for complex numbers.
+    #[track_caller]
+    pub fn fix(&self) -> Result<Tensor> {
+        self.trunc()
+    }
+
+    /// Powers computed in float64, or complex128.
+    ///
+    /// # Errors
+    /// `ValueError` if the shapes do not broadcast.
+    #[track_caller]
+    pub fn float_power(&self, exponent: impl Into<Operand>) -> Result<Tensor> {
+        let exponent = exponent.into().alone()?;
+        let complex = self.dtype().is_complex() || exponent.dtype().is_complex();
+        let dtype = if complex { DType::C128 } else { DType::F64 };
+        cast(self, dtype)?.power(&cast(&exponent, dtype)?)
+    }
+
+    /// Whether elements are as close as `atol + rtol * |other|`; infinities if they are equal, NaN never.
+    ///
+    /// # Errors
+    /// `ValueError` if the shapes do not broadcast.
+    #[track_caller]
+    pub fn isclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
+        let float = |x: &Tensor| cast(x, promote(x.dtype().to_inexact(), DType::F64));
+        let (x, y) = (float(self)?, float(other)?);
+        let near = (&x - &y)?.abs()?.less_equal(((y.abs()? * rtol)? + atol)?)?;
+        let finite = y.isfinite()?.logical_and(&x.isfinite()?)?;
+        near.logical_and(&finite)?.logical_or(&x.equal(&y)?)
+    }
+
+    /// Whether minus infinity.
+    ///
+    /// # Errors
+    /// `TypeError` for complex numbers.
+    #[track_caller]
+    pub fn isneginf(&self) -> Result<Tensor> {
+        self.signbit()?.logical_and(&self.isinf()?)
+    }
+
+    /// Whether plus infinity.
+    ///
+    /// # Errors
+    /// `TypeError` for complex numbers.
+    #[track_caller]
+    pub fn isposinf(&self) -> Result<Tensor> {
+        self.signbit()?.logical_not()?.logical_and(&self.isinf()?)
+    }
+
+    /// The fractional and the whole part, each with the sign of the number.
+    ///
+    /// # Errors
+    /// `TypeError` for complex numbers.
+    #[track_caller]
+    pub fn modf(&self) -> Result<(Tensor, Tensor)> {
+        let x = cast(self, self.dtype().to_inexact())?;
+        let whole = x.trunc()?;
+        let fraction = where_(&x.isinf()?, x.zeros_of()?, (&x - &whole)?)?.copysign(&x)?;
+        Ok((fraction, whole))
+    }
+
+    /// Numbers in place of NaN and infinities: `nan`, and the largest and smallest of the dtype.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn nan_to_num(&self, nan: f64) -> Result<Tensor> {
+        let largest = match self.dtype() {
+            DType::F16 => 65504.0,
+            DType::BF16 => tharsis_kernels::bf16::MAX.to_f64(),
+            DType::F32 => f64::from(f32::MAX),
+            DType::F64 => f64::MAX,
+            _ => return Ok(self.clone()),
+        };
+        let finite = self.clip(-largest, largest)?;
+        where_(&self.isnan()?, nan, &finite)
+    }
+
+    /// Rounded to so many decimals, halves to even.
+    ///
+    /// # Errors
+    /// `TypeError` for bool.
+    #[track_caller]
+    pub fn round(&self, decimals: u32) -> Result<Tensor> {
+        if self.dtype().is_integer() {
+            return Ok(self.clone());
+        }
+        if decimals == 0 {
+            return self.rint();
+        }
+        let scale = 10f64.powi(decimals as i32);
+        self.multiply(scale)?.rint()?.divide(scale)
+    }
+
+    /// `sin(pi x) / (pi x)`, 1 at zero.
+    ///
+    /// # Errors
+    /// None in practice.
+    #[track_caller]
+    pub fn sinc(&self) -> Result<Tensor> {
+        let x = if self.dtype().kind() < Kind::Float { cast(self, DType::F64)? } else { self.clone() };
+        // As NumPy: what is so near zero has the sine of its argument.
+        let near = where_(&x.equal(0.0)?, 1e-20, &x)?;
+        let angle = near.multiply(std::f64::consts::PI)?;
+        angle.sin()?.divide(&angle)
+    }
+
+    /// Zeros in the shape of this tensor, whether it is known or not.
+    #[track_caller]
+    fn zeros_of(&self) -> Result<Tensor> {
+        cast(&cast(&self.isnan()?, self.dtype())?.multiply(0.0)?, self.dtype())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Tensor;
+
+    #[test]
+    fn parts_of_infinities_and_zeros_keep_their_sign() {
+        let x = Tensor::from_elements(&[5], &[2.5, -0.5, f64::INFINITY, f64::NEG_INFINITY, -0.0]).unwrap();
+        let (fraction, whole) = x.modf().unwrap();
+        let fraction = fraction.fetch::<f64>().unwrap().into_raw_vec_and_offset().0;
+        assert_eq!(fraction, [0.5, -0.5, 0.0, 0.0, 0.0]);
+        let signs: Vec<bool> = fraction.iter().map(|x| x.is_sign_negative()).collect();
+        assert_eq!(signs, [false, true, false, true, true]);
+        assert_eq!(whole.fetch::<f64>().unwrap()[[2]], f64::INFINITY);
+    }
+}

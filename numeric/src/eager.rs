@@ -1,0 +1,125 @@
+//! Eager mode: expressions are computed when they are built, and hold their chunks.
+
+use crate::error::Result;
+use crate::run::{default_executor, execute};
+use crate::tensor::Tensor;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether every thread is eager.
+static EVERYWHERE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// How many guards this thread has.
+    static GUARDS: Cell<u32> = const { Cell::new(0) };
+    /// Whether this thread computes an expression at this moment.
+    static COMPUTES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes this thread eager until it is dropped.
+#[derive(Debug)]
+#[must_use = "eager mode ends when this is dropped"]
+pub struct Eager {
+    // The mode is the thread's, and so is the guard.
+    thread: PhantomData<*const ()>,
+}
+
+/// Makes this thread eager until the guard is dropped: each expression is computed where it is built, on the default
+/// executor, and what is wrong with its values is said there. Values are those of lazy mode.
+///
+/// ```
+/// use tharsis_numeric::{arange, eager};
+///
+/// let _eager = eager::eager();
+/// let x = (arange(4)? * 2i64)?;
+/// assert!(format!("{x:?}").contains("at hand"));
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+pub fn eager() -> Eager {
+    GUARDS.set(GUARDS.get() + 1);
+    Eager { thread: PhantomData }
+}
+
+/// Makes all threads eager, or lazy again but for those with a guard.
+pub fn set_eager(is_eager: bool) {
+    EVERYWHERE.store(is_eager, Ordering::Relaxed);
+}
+
+/// Whether expressions of this thread are computed when they are built.
+pub fn is_eager() -> bool {
+    0 < GUARDS.get() || EVERYWHERE.load(Ordering::Relaxed)
+}
+
+impl Drop for Eager {
+    fn drop(&mut self) {
+        GUARDS.set(GUARDS.get() - 1);
+    }
+}
+
+/// A tensor as this thread's mode has it: as it is, or with its values at hand.
+#[track_caller]
+pub(crate) fn as_mode_has_it(tensor: Tensor) -> Result<Tensor> {
+    if !is_eager() || COMPUTES.get() || tensor.node().op().resident().is_some() {
+        return Ok(tensor);
+    }
+    // Results become tensors on the way, which are not to be computed in turn.
+    COMPUTES.set(true);
+    let made = execute(&[&tensor], &*default_executor());
+    COMPUTES.set(false);
+    Ok(made?.0.pop().unwrap_or(tensor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::default_rng;
+    use crate::{Chunks, arange, zeros};
+
+    fn program() -> Result<Vec<Tensor>> {
+        let x = default_rng(5).random(&[60, 40])?.rechunk(Chunks::PerAxis(vec![20, 40]))?;
+        let centred = (&x - &x.mean(1)?.expand_dims(1)?)?;
+        let chosen = x.filter(&x.greater(0.5)?)?;
+        Ok(vec![
+            (&x * 3.0)?.exp()?.sum(1)?,
+            centred.matmul(&centred.t()?)?,
+            x.cumsum(0)?.max(1)?,
+            chosen.sum(())?.expand_dims(0)?,
+            x.reshape(&[-1])?.get(&[crate::index::slice(None, None, -3)])?,
+        ])
+    }
+
+    #[test]
+    fn results_are_those_of_lazy_mode() {
+        let lazy = program().unwrap();
+        let made = {
+            let _eager = eager();
+            program().unwrap()
+        };
+        for (lazy, eager) in lazy.iter().zip(&made) {
+            assert!(eager.node().op().resident().is_some() && lazy.node().op().resident().is_none());
+            assert_eq!(lazy.fetch::<f64>().unwrap(), eager.fetch::<f64>().unwrap());
+        }
+    }
+
+    #[test]
+    fn what_fails_does_so_where_it_is_built() {
+        let _eager = eager();
+        let indefinite = (zeros(&[3, 3]).unwrap() - 1.0).unwrap();
+        let error = indefinite.cholesky().unwrap_err();
+        assert_eq!((error.class(), error.location().file()), ("LinAlgError", file!()));
+        // The mode outlives a failure.
+        assert!(arange(3).unwrap().node().op().resident().is_some());
+    }
+
+    #[test]
+    fn the_mode_is_that_of_its_thread_and_ends_with_its_guard() {
+        let outer = eager();
+        let inner = eager();
+        assert!(!std::thread::spawn(is_eager).join().unwrap());
+        drop(outer);
+        assert!(is_eager());
+        drop(inner);
+        assert!(!is_eager());
+    }
+}

@@ -1,0 +1,197 @@
+//! Parts of files as chunks: what the tasks do that read and write them.
+
+use serde_json::{Value as Json, json};
+use std::fs::{File, OpenOptions};
+use std::io::{Error as IoError, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use tharsis_graph::{Error as GraphError, Foreign, ForeignName};
+use tharsis_kernels::{Buffer, Chunk, DType, Place};
+
+/// The elements of a file, in C order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Elements {
+    pub(super) path: PathBuf,
+    /// Where they begin, in bytes.
+    pub(super) start: u64,
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
+    /// Whether the bytes of each number lie in reverse.
+    pub(super) swapped: bool,
+}
+
+/// Reads the elements at the place of a chunk.
+#[derive(Debug)]
+pub(super) struct Reading(pub(super) Elements);
+
+/// Writes a chunk to its place, and gives the number of its bytes.
+#[derive(Debug)]
+pub(super) struct Writing(pub(super) Elements);
+
+const READING: &str = "npy-read";
+const WRITING: &str = "npy-write";
+
+impl Foreign for Reading {
+    fn name(&self) -> Option<ForeignName> {
+        self.0.name(READING)
+    }
+
+    fn describe(&self) -> String {
+        format!("read {}", self.0.path.display())
+    }
+
+    fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {
+        let Elements { path, dtype, .. } = &self.0;
+        let file = File::open(path).map_err(|error| file_error(path, &error))?;
+        let bytes = place.extents.iter().product::<usize>() * dtype.size_bytes();
+        let mut data = Buffer::zeroed(bytes);
+        let to = &mut data.elements_mut::<u8>()[..bytes];
+        self.0.for_each_stretch(place, |at, range| file.read_exact_at(&mut to[range], at)).map_err(
+            |error| match error.kind() {
+                // It was long enough when it was opened.
+                ErrorKind::UnexpectedEof => GraphError::Corrupt {
+                    what: path.display().to_string(),
+                    reason: "the file has become shorter".to_owned(),
+                },
+                _ => file_error(path, &error),
+            },
+        )?;
+        self.0.normalize(to);
+        Ok(Chunk::contiguous(*dtype, place.extents, data)?)
+    }
+}
+
+impl Foreign for Writing {
+    fn name(&self) -> Option<ForeignName> {
+        self.0.name(WRITING)
+    }
+
+    fn describe(&self) -> String {
+        format!("write {}", self.0.path.display())
+    }
+
+    fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, GraphError> {
+        let Elements { path, dtype, .. } = &self.0;
+        let failed = |error: IoError| file_error(path, &error);
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let chunk = args[0].to_contiguous()?;
+        let start = chunk.offset() * dtype.size_bytes();
+        let from = &chunk.buffer().bytes()[start..start + chunk.len_bytes()];
+        self.0.for_each_stretch(place, |at, range| file.write_all_at(&from[range], at)).map_err(failed)?;
+        Ok(Chunk::from_elements(&vec![1; place.extents.len()], &[from.len() as i64])?)
+    }
+}
+
+/// The function of this file that a plan names.
+pub(crate) fn find(name: &ForeignName) -> Option<std::sync::Arc<dyn Foreign>> {
+    let elements = || Elements::parse(&serde_json::from_str(&name.name).ok()?);
+    match name.kind.as_str() {
+        READING => Some(std::sync::Arc::new(Reading(elements()?))),
+        WRITING => Some(std::sync::Arc::new(Writing(elements()?))),
+        _ => None,
+    }
+}
+
+impl Elements {
+    fn name(&self, kind: &str) -> Option<ForeignName> {
+        let Elements { path, start, dtype, shape, swapped } = self;
+        // A path that is no text cannot be told to other processes.
+        let path = path.to_str()?;
+        let name =
+            json!({"path": path, "start": start, "dtype": dtype.name(), "shape": shape, "swapped": swapped});
+        Some(ForeignName { kind: kind.to_owned(), name: name.to_string() })
+    }
+
+    fn parse(name: &Json) -> Option<Elements> {
+        let extents = name["shape"].as_array()?.iter();
+        Some(Elements {
+            path: PathBuf::from(name["path"].as_str()?),
+            start: name["start"].as_u64()?,
+            dtype: name["dtype"].as_str()?.parse().ok()?,
+            shape: extents.map(|extent| Some(extent.as_u64()? as usize)).collect::<Option<_>>()?,
+            swapped: name["swapped"].as_bool()?,
+        })
+    }
+
+    /// Visits the stretches of the file that a place consists of: where each begins, and which bytes of the chunk it is.
+    fn for_each_stretch(
+        &self,
+        place: Place<'_>,
+        mut visit: impl FnMut(u64, std::ops::Range<usize>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let width = self.dtype.size_bytes();
+        if place.extents.contains(&0) {
+            return Ok(());
+        }
+        // Axes behind the last one that is cut lie behind one another in both.
+        let cut =
+            (0..self.shape.len()).rev().find(|&axis| place.extents[axis] != self.shape[axis]).unwrap_or(0);
+        let inner: usize = self.shape.iter().skip(cut + 1).product();
+        let len = place.extents.get(cut).copied().unwrap_or(1) * inner * width;
+        let rows: usize = place.extents.iter().take(cut).product();
+        for row in 0..rows {
+            let (mut left, mut stride, mut at) = (row, inner as u64, 0u64);
+            for axis in (0..=cut).rev().filter(|&axis| axis < self.shape.len()) {
+                let mut index = place.origin[axis];
+                if axis < cut {
+                    index += left % place.extents[axis];
+                    left /= place.extents[axis];
+                }
+                at += index as u64 * stride;
+                stride *= self.shape[axis] as u64;
+            }
+            visit(self.start + at * width as u64, row * len..(row + 1) * len)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the bytes of a file into the form of chunks.
+    fn normalize(&self, bytes: &mut [u8]) {
+        if self.swapped {
+            // Complex numbers are two.
+            let width = self.dtype.real_part().size_bytes();
+            bytes.chunks_exact_mut(width).for_each(|number| number.reverse());
+        }
+        if self.dtype == DType::Bool {
+            // Kernels count on the two values; NumPy takes any byte for true.
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+    }
+}
+
+pub(super) fn file_error(path: &Path, error: &IoError) -> GraphError {
+    GraphError::File { path: path.display().to_string(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_part_is_found_in_the_file() {
+        let shape = vec![3, 4, 5];
+        let elements =
+            Elements { path: PathBuf::new(), start: 128, dtype: DType::I16, shape, swapped: false };
+        let stretches = |origin: [usize; 3], extents: [usize; 3]| {
+            let mut found = Vec::new();
+            let place = Place { origin: &origin, extents: &extents };
+            elements.for_each_stretch(place, |at, range| Ok(found.push((at, range)))).unwrap();
+            found
+        };
+        assert_eq!(stretches([0, 0, 0], [3, 4, 5]), [(128, 0..120)]);
+        assert_eq!(stretches([1, 0, 0], [2, 4, 5]), [(168, 0..80)]);
+        assert_eq!(stretches([0, 1, 0], [2, 2, 5]), [(138, 0..20), (178, 20..40)]);
+        assert_eq!(stretches([2, 1, 3], [1, 2, 2]), [(128 + 2 * 48, 0..4), (128 + 2 * 53, 4..8)]);
+        assert!(stretches([0, 0, 0], [0, 4, 5]).is_empty());
+    }
+
+    #[test]
+    fn functions_are_found_by_the_names_they_give() {
+        let path = PathBuf::from("/a \"b\".npy");
+        let elements = Elements { path, start: 64, dtype: DType::C64, shape: vec![2, 0], swapped: true };
+        let name = elements.name(READING).unwrap();
+        assert_eq!(Elements::parse(&serde_json::from_str(&name.name).unwrap()), Some(elements));
+        assert!(find(&name).is_some());
+        assert!(find(&ForeignName { kind: READING.to_owned(), name: "{}".to_owned() }).is_none());
+    }
+}

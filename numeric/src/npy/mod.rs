@@ -1,0 +1,177 @@
+//! NumPy's `.npy` files, read and written by blocks: a file may be many times larger than the memory.
+
+mod blocks;
+mod header;
+
+pub(crate) use blocks::find;
+pub use header::HEADER_BYTES_MAX;
+
+use crate::error::{Blame, Error, Result};
+use crate::run::{execute, settle};
+use crate::tensor::Tensor;
+use blocks::{Elements, Reading, Writing, file_error};
+use header::{Header, header_bytes};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis_graph::ops::{Sink, Source};
+use tharsis_graph::{Error as GraphError, Executor};
+use tharsis_kernels::{Chunk, DType, Element, with_element};
+
+/// A `.npy` file whose header was read and checked.
+///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, npy};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("x.npy");
+/// npy::save(&path, &arange(1_000_000)?, &LocalExecutor::sized(2, 4 << 20))?;
+/// let file = npy::open(&path)?;
+/// assert_eq!((file.shape(), file.extra_bytes()), (&[1_000_000][..], 0));
+/// // The file has 8 MB, the program may use 4.
+/// let sum = file.tensor()?.sum(())?.fetch_on::<i64>(&LocalExecutor::sized(2, 4 << 20))?;
+/// assert_eq!(sum.first(), Some(&499_999_500_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NpyFile {
+    path: PathBuf,
+    header: Header,
+    start: u64,
+    extra_bytes: u64,
+}
+
+impl NpyFile {
+    /// Extent of each axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.header.shape
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.header.dtype
+    }
+
+    /// Bytes behind the elements, which are not looked at.
+    pub fn extra_bytes(&self) -> u64 {
+        self.extra_bytes
+    }
+
+    /// A tensor over the elements. They are read in blocks when it is computed, by whoever runs the task: on several
+    /// nodes, each must find the file under this path.
+    ///
+    /// # Errors
+    /// `ValueError` if the shape has more axes than arrays may have.
+    #[track_caller]
+    pub fn tensor(&self) -> Result<Tensor> {
+        let Header { dtype, swapped, fortran_order, ref shape } = self.header;
+        let mut shape = shape.clone();
+        if fortran_order {
+            shape.reverse();
+        }
+        let elements =
+            Elements { path: self.path.clone(), start: self.start, dtype, shape: shape.clone(), swapped };
+        let tensor = Tensor::apply(Source { function: Arc::new(Reading(elements)), shape, dtype }, &[])?;
+        if fortran_order { tensor.t() } else { Ok(tensor) }
+    }
+}
+
+/// Reads and checks the header of a `.npy` file.
+///
+/// # Errors
+/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be, `ObjectArray` for pickled
+/// objects, which are never unpickled.
+#[track_caller]
+pub fn open(path: &Path) -> Result<NpyFile> {
+    open_file(path).blame()
+}
+
+/// A tensor over the elements of a `.npy` file, which is read in blocks when the tensor is computed.
+///
+/// # Errors
+/// As [`open`].
+#[track_caller]
+pub fn load(path: &Path) -> Result<Tensor> {
+    open_file(path).blame()?.tensor()
+}
+
+/// Computes a tensor and writes it as a `.npy` file, version 1, C order, little endian. Each task writes its block, so that
+/// the whole is never in memory; the file appears under its name when it is complete.
+///
+/// # Errors
+/// As [`execute`](crate::execute), and `OSError` if the file cannot be written.
+#[track_caller]
+pub fn save(path: &Path, tensor: &Tensor, executor: &dyn Executor) -> Result<()> {
+    if tensor.dtype() == DType::BF16 {
+        return Err(Error::here(GraphError::Type("bfloat16 has no .npy form".to_owned())));
+    }
+    let (tensors, _) = settle(&[tensor], executor)?;
+    let tensor = tensors.first().unwrap_or(tensor);
+    let failed = |error: std::io::Error| Error::here(file_error(path, &error));
+    let partial = partial_path(path).map_err(failed)?;
+    let header = header_bytes(tensor.dtype(), tensor.shape());
+    let start = header.len() as u64;
+    let written = prepare(&partial, &header, start + tensor.nbytes()).map_err(failed).and_then(|()| {
+        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+        let elements = Elements { path: partial.clone(), start, dtype, shape, swapped: false };
+        let sink = Tensor::lazily(Sink { function: Arc::new(Writing(elements)) }, &[tensor])?;
+        execute(&[&sink], executor)?;
+        std::fs::rename(&partial, path).map_err(failed)
+    });
+    if written.is_err() {
+        // What is left of a failure is nobody's; if it cannot be removed, that is not the error to tell.
+        let _gone = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Where a file is written before it is complete: beside it, and found from any folder.
+fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{process}-{count}.part"));
+    std::path::absolute(path.with_file_name(name))
+}
+
+fn prepare(path: &Path, header: &[u8], bytes: u64) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(header)?;
+    file.set_len(bytes)
+}
+
+fn open_file(path: &Path) -> std::result::Result<NpyFile, GraphError> {
+    let failed = |error: std::io::Error| file_error(path, &error);
+    let mut file = File::open(path).map_err(failed)?;
+    let file_bytes = file.metadata().map_err(failed)?.len();
+    let (header, start) = Header::read(&mut file).map_err(|refusal| refusal.of_file(path))?;
+    let found = file_bytes.saturating_sub(start);
+    match header.data_bytes() {
+        Some(expected) if expected <= found => {
+            let path = std::path::absolute(path).map_err(failed)?;
+            Ok(NpyFile { path, header, start, extra_bytes: found - expected })
+        }
+        expected => {
+            let expected = expected.map_or("more than 2^64".to_owned(), |bytes| bytes.to_string());
+            let Header { shape, dtype, .. } = header;
+            let reason =
+                format!("shape {shape:?} of {dtype} needs {expected} bytes, the file has {found} bytes");
+            Err(GraphError::Corrupt { what: path.display().to_string(), reason })
+        }
+    }
+}
+
+/// Writes a chunk as a file of its own.
+pub(crate) fn write(path: &Path, chunk: &Chunk) -> std::io::Result<()> {
+    let mut file = std::io::BufWriter::new(File::create(path)?);
+    file.write_all(&header_bytes(chunk.dtype(), chunk.shape()))?;
+    with_element!(chunk.dtype(), T => write_elements::<T>(&mut file, chunk))?;
+    file.flush()
+}
+
+fn write_elements<T: Element>(file: &mut impl Write, chunk: &Chunk) -> std::io::Result<()> {
+    let elements = chunk.to_vec::<T>().map_err(std::io::Error::other)?;
+    file.write_all(bytemuck::cast_slice(&elements))
+}

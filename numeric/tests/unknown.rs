@@ -1,0 +1,181 @@
+//! Sizes that only running tells: what can be done before they are known, in how many phases, within what memory.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+use std::sync::Mutex;
+use tharsis_graph::phases::Phase;
+use tharsis_graph::{Error as GraphError, Executor, Job, Limits, Outcome};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::select::UNKNOWN;
+use tharsis_numeric::{Chunks, LocalExecutor, Tensor, arange, concatenate, execute, explain, index};
+
+fn on(threads: usize) -> LocalExecutor {
+    LocalExecutor::sized(threads, 1 << 28)
+}
+
+fn bits(tensor: &Tensor, executor: &dyn Executor) -> Vec<u64> {
+    let chunk = tensor.to_chunk(executor).unwrap();
+    chunk.to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+/// An executor that notes the stages of each job.
+struct Noting(LocalExecutor, Mutex<Vec<Vec<String>>>);
+
+impl Noting {
+    fn new() -> Noting {
+        Noting(on(2), Mutex::default())
+    }
+
+    fn jobs(self) -> Vec<Vec<String>> {
+        self.1.into_inner().unwrap()
+    }
+}
+
+impl Executor for Noting {
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn execute(&self, job: Job) -> Result<Outcome, GraphError> {
+        let labels = job.runnable.plan().stages.iter().map(|stage| stage.label.clone());
+        self.1.lock().unwrap().push(labels.collect());
+        self.0.execute(job)
+    }
+}
+
+#[test]
+fn shapes_are_known_as_far_as_they_can_be() {
+    let x = default_rng(1).random(&[20, 30]).unwrap();
+    let rows = x.filter(&x.sum(1).unwrap().greater(15.0).unwrap()).unwrap();
+    assert_eq!(rows.shape(), [UNKNOWN, 30]);
+    assert_eq!((&rows + &x.get(&index![0..1]).unwrap()).unwrap().shape(), [UNKNOWN, 30]);
+    assert_eq!(rows.t().unwrap().shape(), [30, UNKNOWN]);
+    assert_eq!(rows.sum(0).unwrap().shape(), [30]);
+    assert_eq!(rows.matmul(&x.t().unwrap()).unwrap().shape(), [UNKNOWN, 20]);
+    assert_eq!(concatenate(&[&rows, &rows], 1).unwrap().shape(), [UNKNOWN, 60]);
+    assert_eq!(rows.get(&index![.., 3]).unwrap().shape(), [UNKNOWN]);
+    // A column for each row of another tensor: the extent has to be that of the other.
+    assert_eq!((&rows.sum(1).unwrap() + &arange(7).unwrap()).unwrap().shape(), [7]);
+}
+
+#[test]
+fn what_needs_a_size_says_so_and_how_to_get_it() {
+    let x = default_rng(1).random(&[100]).unwrap();
+    let some = x.filter(&x.greater(0.5).unwrap()).unwrap();
+    let refused = [
+        some.reshape(&[-1, 1]).unwrap_err(),
+        some.flip(None).unwrap_err(),
+        some.get(&index![3]).unwrap_err(),
+        some.get(&index![..5]).unwrap_err(),
+        some.zeros_like().unwrap_err(),
+        some.tensordot(&some, &[0], &[0]).unwrap_err(),
+        some.nonzero().unwrap_err(),
+        some.expand_dims(1).unwrap().qr().unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.class(), "ValueError");
+        assert!(error.to_string().contains("compute_chunk_sizes()"), "{error}");
+        assert!(error.to_string().contains("unknown.rs"), "{error}");
+    }
+    let known = some.compute_chunk_sizes().unwrap();
+    assert_eq!(known.reshape(&[-1, 1]).unwrap().shape(), [known.shape()[0], 1]);
+    assert_eq!(known.fetch::<f64>().unwrap(), some.fetch::<f64>().unwrap());
+}
+
+#[test]
+fn shapes_that_turn_out_not_to_fit_are_errors_of_the_operation() {
+    let x = arange(10).unwrap();
+    let (few, many) = (x.filter(&x.greater(7).unwrap()).unwrap(), x.filter(&x.greater(2).unwrap()).unwrap());
+    let error = (&few + &many).unwrap().fetch::<i64>().unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+    assert!(error.to_string().contains("(2,) (7,)"), "{error}");
+    let none = x.filter(&x.greater(99).unwrap()).unwrap();
+    assert_eq!(none.max(()).unwrap().fetch::<i64>().unwrap_err().class(), "ValueError");
+    assert_eq!(none.sum(()).unwrap().item().unwrap().to_f64(), 0.0);
+    let short = arange(9).unwrap().greater(2).unwrap();
+    assert_eq!(x.filter(&short).unwrap_err().class(), "IndexError");
+}
+
+#[test]
+fn masks_cost_no_more_memory_than_what_they_find() {
+    const MEMORY_BYTES: u64 = 4 << 20;
+    // 80 MB of random numbers.
+    let x = default_rng(1).random(&[10_000_000]).unwrap();
+    let few = x.filter(&x.greater(0.999).unwrap()).unwrap();
+    let (found, metrics) = execute(&[&few], &LocalExecutor::sized(2, MEMORY_BYTES)).unwrap();
+    assert!(metrics.peak_bytes <= metrics.bound_bytes && metrics.bound_bytes <= MEMORY_BYTES, "{metrics:?}");
+    let count = found[0].shape()[0];
+    assert!((9_500..10_500).contains(&count), "{count}");
+    let mean = few.mean(()).unwrap();
+    let (found, metrics) = execute(&[&mean], &LocalExecutor::sized(2, MEMORY_BYTES)).unwrap();
+    assert!(metrics.bound_bytes <= MEMORY_BYTES);
+    assert!((found[0].item().unwrap().to_f64() - 0.9995).abs() < 1e-5);
+}
+
+#[test]
+fn a_phase_for_each_size_that_awaits_another_and_none_for_the_rest() {
+    let x = default_rng(1).random(&[50, 50]).unwrap();
+    let product = x.matmul(&x.t().unwrap()).unwrap();
+    let big = product.filter(&product.greater(12.0).unwrap()).unwrap();
+    let bigger = big.filter(&big.greater(big.mean(()).unwrap()).unwrap()).unwrap();
+    let free = x.std(()).unwrap();
+    let noting = Noting::new();
+    execute(&[&bigger, &free], &noting).unwrap();
+    let jobs = noting.jobs();
+    assert_eq!(jobs.len(), 3, "{jobs:?}");
+    let of = |label: &str| -> Vec<usize> {
+        jobs.iter().map(|stages| stages.iter().filter(|stage| *stage == label).count()).collect()
+    };
+    // What is heavy is made once, what awaits nothing at once, and each size is counted in the phase before it is needed.
+    assert_eq!(of("matmul").iter().sum::<usize>(), of("matmul")[0], "{jobs:?}");
+    assert!(0 < of("std")[0] && of("std")[1..] == [0, 0], "{jobs:?}");
+    assert_eq!(of("count of compress"), [1, 1, 0], "{jobs:?}");
+}
+
+#[test]
+fn explain_tells_what_waits() {
+    let x = arange(100).unwrap();
+    let odd = x.filter(&x.remainder(2).unwrap().equal(1).unwrap()).unwrap().sum(()).unwrap();
+    let text = explain(&[&odd], &on(2)).unwrap().to_string();
+    assert!(text.contains("count of compress"), "{text}");
+    assert!(text.contains("then, with the sizes that this tells: compress, sum"), "{text}");
+    assert!(Phase::next(&[x.node().clone()], on(2).limits()).is_none());
+}
+
+#[test]
+fn a_function_that_gives_something_else_each_time_is_found_out() {
+    use ndarray::ArrayD;
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let calls = AtomicI64::new(0);
+    let changing = move |chunk: ArrayD<i64>| chunk + 10 * calls.fetch_add(1, Ordering::Relaxed);
+    // So large that it is computed again instead of kept.
+    let x = arange(1 << 22).unwrap().map_chunk(changing).unwrap();
+    let some = x.filter(&x.less(1 << 21).unwrap()).unwrap().sum(()).unwrap();
+    let error = execute(&[&some], &LocalExecutor::sized(1, 96 << 20)).unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+    assert!(error.to_string().contains("compress was declared to give"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn masks_and_distinct_elements_are_those_of_a_loop(
+        rows in 1usize..40, columns in 1usize..20, a in 1usize..9, b in 1usize..9, limit in 0.0f64..1.2,
+    ) {
+        let x = default_rng(9).random(&[rows, columns]).unwrap();
+        let all = x.fetch::<f64>().unwrap();
+        let cut = x.rechunk(Chunks::PerAxis(vec![a, b])).unwrap();
+        let expected: Vec<u64> = all.iter().filter(|&&x| x < limit).map(|x| x.to_bits()).collect();
+        let some = cut.filter(&cut.less(limit).unwrap()).unwrap();
+        for threads in [1, 3] {
+            prop_assert_eq!(&bits(&some, &on(threads)), &expected);
+        }
+        let rounded = (cut * 8.0).unwrap().floor().unwrap();
+        let mut distinct: Vec<u64> = all.iter().map(|x| (x * 8.0).floor().to_bits()).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        prop_assert_eq!(bits(&rounded.unique().unwrap(), &on(2)), distinct);
+    }
+}

@@ -1,0 +1,207 @@
+//! Remote functions applied to chunks.
+//!
+//! A plan names the function by its id, as a task class does; a worker has it, since it is the same program. It is called
+//! inside the task that has the chunk at hand, which is one of its own: a call per task. So a chunk is not copied into the
+//! store to be an argument, and what fails or dies is treated as in every task of a tensor.
+
+use crate::tensor::{GraphError, Result, Tensor};
+use bytes::Bytes;
+use ndarray::IxDyn;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tharsis_graph::{Foreign, ForeignName};
+use tharsis_kernels::{Buffer, Chunk, DType, Place};
+use tharsis_numeric::Error;
+use tharsis_numeric::map::panic_text;
+use tharsis_remote::generated::{Definition, Remote};
+use tharsis_remote::{Array, Element, Failure};
+use tharsis_types::FunctionId;
+
+/// Remote functions applied to the chunks of a tensor.
+pub trait MapRemote: Sized {
+    /// Applies a remote function to each chunk: a function of one [`Array`] to an array of the same shape, or to a `Result`
+    /// with one. The elements it takes are those of the tensor; those it gives tell the dtype of the result.
+    ///
+    /// Each call is part of a task of its own, with the options of the executor. It must give the same for the same
+    /// chunk, since a task may run again.
+    ///
+    /// ```
+    /// use tharsis::prelude::*;
+    /// use tharsis::tensor::{self, MapRemote};
+    ///
+    /// #[remote]
+    /// fn root(chunk: Array<f64>) -> Array<f64> {
+    ///     chunk.into_owned().mapv(f64::sqrt).into()
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let _runtime = tharsis::init().start()?;
+    /// let roots = tensor::full(&[1000], 9.0, tensor::DType::F64)?.map_remote::<root>()?;
+    /// assert_eq!(roots.sum(())?.item()?.to_f64(), 3000.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `TypeError` if the function takes something else. When it runs: `ValueError` if it gives another shape,
+    /// `RuntimeError` if it fails or panics.
+    #[track_caller]
+    fn map_remote<F: Remote>(&self) -> Result<Self>;
+
+    /// As [`MapRemote::map_remote`], for a function that changes extents: see
+    /// [`Tensor::map_chunk_to`](crate::tensor::Tensor::map_chunk_to).
+    ///
+    /// # Errors
+    /// As [`MapRemote::map_remote`]; `ValueError` if there are not as many extents as axes.
+    #[track_caller]
+    fn map_remote_to<F: Remote>(&self, extents: &[Option<usize>]) -> Result<Self>;
+}
+
+impl MapRemote for Tensor {
+    #[track_caller]
+    fn map_remote<F: Remote>(&self) -> Result<Tensor> {
+        self.map_remote_to::<F>(&vec![None; self.ndim()])
+    }
+
+    #[track_caller]
+    fn map_remote_to<F: Remote>(&self, extents: &[Option<usize>]) -> Result<Tensor> {
+        let definition = F::DEFINITION;
+        let Some((dtype, function)) = typed(definition, self.dtype()) else {
+            let (path, signature, dtype) = (definition.path(), definition.signature, self.dtype());
+            let text = format!(
+                "map_remote: {path} is {signature}, an array of {dtype} wants a function of one Array of that type to an Array"
+            );
+            return Err(Error::here(GraphError::Type(text)));
+        };
+        self.map_foreign(extents, function, dtype)
+    }
+}
+
+/// The function that a plan names, if this program has it.
+pub(super) fn find(name: &str) -> Option<Arc<dyn Foreign>> {
+    let (id, dtype) = name.split_once(' ')?;
+    let definition = Definition::find(FunctionId(id.parse().ok()?))?;
+    typed(definition, dtype.parse().ok()?).map(|(_, function)| function)
+}
+
+/// What plans call functions of this file.
+pub(super) const KIND: &str = "remote";
+
+/// A remote function from `Array<T>` to `Array<U>`.
+struct Mapping<T, U> {
+    definition: &'static Definition,
+    dtype: DType,
+    function: Plain<T, U>,
+}
+
+type Plain<T, U> = fn(Array<T>) -> std::result::Result<Array<U>, Failure>;
+
+impl<T, U> fmt::Debug for Mapping<T, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mapping({} {:?})", self.definition.path(), self.definition.id())
+    }
+}
+
+impl<T: Element, U: Element + tharsis_kernels::Element> Foreign for Mapping<T, U> {
+    fn name(&self) -> Option<ForeignName> {
+        let name = format!("{} {}", self.definition.id().0, self.dtype);
+        Some(ForeignName { kind: KIND.to_owned(), name })
+    }
+
+    fn describe(&self) -> String {
+        self.definition.path()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> std::result::Result<Chunk, GraphError> {
+        let chunk = args[0].to_contiguous()?;
+        let start = chunk.offset() * chunk.dtype().size_bytes();
+        let bytes = Bytes::from_owner(Lent(chunk.buffer().clone())).slice(start..start + chunk.len_bytes());
+        let failed = |reason: String| GraphError::Function { function: self.definition.path(), reason };
+        let array =
+            Array::from_bytes(bytes, IxDyn(chunk.shape())).map_err(|error| failed(error.to_string()))?;
+        let made = catch_unwind(AssertUnwindSafe(|| (self.function)(array)));
+        let made = made.map_err(|panic| failed(format!("it panicked: {}", panic_text(&*panic))))?;
+        let made = made.map_err(|failure| failed(failure.message))?;
+        let shape = made.shape().to_vec();
+        Ok(Chunk::contiguous(
+            <U as tharsis_kernels::Element>::DTYPE,
+            &shape,
+            Buffer::shared(Arc::new(made.into_bytes())),
+        )?)
+    }
+}
+
+/// The memory of a chunk, lent to an array.
+struct Lent(Arc<Buffer>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+macro_rules! with_number {
+    ($dtype:expr, $alias:ident => $body:expr, else $other:expr) => {
+        match $dtype {
+            DType::I8 => {
+                type $alias = i8;
+                $body
+            }
+            DType::I16 => {
+                type $alias = i16;
+                $body
+            }
+            DType::I32 => {
+                type $alias = i32;
+                $body
+            }
+            DType::I64 => {
+                type $alias = i64;
+                $body
+            }
+            DType::U8 => {
+                type $alias = u8;
+                $body
+            }
+            DType::U16 => {
+                type $alias = u16;
+                $body
+            }
+            DType::U32 => {
+                type $alias = u32;
+                $body
+            }
+            DType::U64 => {
+                type $alias = u64;
+                $body
+            }
+            DType::F32 => {
+                type $alias = f32;
+                $body
+            }
+            DType::F64 => {
+                type $alias = f64;
+                $body
+            }
+            _ => $other,
+        }
+    };
+}
+
+/// A remote function as one of chunks of `dtype`, and the dtype of what it gives.
+fn typed(definition: &'static Definition, dtype: DType) -> Option<(DType, Arc<dyn Foreign>)> {
+    with_number!(dtype, T => DType::ALL.into_iter().find_map(|made| giving::<T>(definition, dtype, made)), else None)
+}
+
+/// The same, if it gives `made`.
+fn giving<T: Element>(
+    definition: &'static Definition,
+    dtype: DType,
+    made: DType,
+) -> Option<(DType, Arc<dyn Foreign>)> {
+    with_number!(made, U => {
+        let function = *definition.plain.downcast_ref::<Plain<T, U>>()?;
+        Some((made, Arc::new(Mapping { definition, dtype, function })))
+    }, else None)
+}
