@@ -119,6 +119,10 @@ fn extra_bytes_behind_the_elements_are_told() {
     let path = folder.file(&header("|u1", "False", "(2,)"), &[1, 2, 3, 4, 5]);
     let file = open(&path).unwrap();
     assert_eq!(file.extra_bytes(), 3);
+    let request = serde_json::json!({"in": {"x": {"npy": "made.npy"}}, "out": ["x"]});
+    let reply = tharsis_numeric::protocol::answer(&request, folder.0.path());
+    assert_eq!(reply["out"]["x"]["arr"]["lit"], serde_json::json!([1, 2]));
+    assert!(reply["warnings"][0].as_str().unwrap().contains("3 bytes"), "{reply}");
     assert_eq!(file.tensor().unwrap().sum(()).unwrap().item().unwrap().to_f64(), 3.0);
 }
 

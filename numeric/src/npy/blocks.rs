@@ -175,7 +175,11 @@ mod tests {
         let stretches = |origin: [usize; 3], extents: [usize; 3]| {
             let mut found = Vec::new();
             let place = Place { origin: &origin, extents: &extents };
-            elements.for_each_stretch(place, |at, range| Ok(found.push((at, range)))).unwrap();
+            let keep = |at, range| {
+                found.push((at, range));
+                Ok(())
+            };
+            elements.for_each_stretch(place, keep).unwrap();
             found
         };
         assert_eq!(stretches([0, 0, 0], [3, 4, 5]), [(128, 0..120)]);

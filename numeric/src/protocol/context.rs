@@ -21,8 +21,8 @@ pub(super) struct Context {
     /// Whether values come back as base64 of their bytes.
     pub raw: bool,
     pub wants: Wants,
-    /// Where files of requests are looked for.
-    pub folder: PathBuf,
+    /// What is odd about the inputs and does no harm.
+    pub warnings: Vec<String>,
     /// Where large results go; without it they are answered in place.
     pub results: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ impl Context {
             generator: Arc::new(default_rng(seed)),
             raw,
             wants: Wants::of(request)?,
-            folder: folder.to_owned(),
+            warnings: Vec::new(),
             results,
         })
     }

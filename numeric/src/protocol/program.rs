@@ -37,10 +37,10 @@ fn prepare(request: &Json, folder: &Path, started: Instant) -> Result<(Context, 
     if request.get("v").is_some_and(|v| v != 1) {
         return Err(Failure::value("only version 1 is understood"));
     }
-    let context = Context::of(request, folder, started)?;
+    let mut context = Context::of(request, folder, started)?;
     let mut names = Names::new();
     for (name, input) in object(request, "in")?.as_object().into_iter().flatten() {
-        let tensor = value::input(input, &context.folder)?;
+        let tensor = value::input(input, folder, &mut context.warnings)?;
         names.insert(name.clone(), Value::Tensor(context.chunked(tensor)?));
     }
     Ok((context, names))
@@ -124,6 +124,9 @@ fn finish(
             let spent = spent.map_or(outcome.metrics.clone(), |spent| outcome.metrics.after(&spent));
             reply.insert("metrics".to_owned(), metrics(&spent, started));
         }
+    }
+    if !context.warnings.is_empty() {
+        reply.insert("warnings".to_owned(), json!(context.warnings));
     }
     Ok(reply)
 }

@@ -225,8 +225,8 @@ fn parse_float(json: &Json) -> Option<f64> {
     Some(sign * (digits as f64 * 2f64.powi(half)) * 2f64.powi(exponent - half))
 }
 
-/// A tensor given with the request.
-pub(super) fn input(json: &Json, folder: &Path) -> Result<Tensor, Failure> {
+/// A tensor given with the request; what is odd about it and does no harm is added to `warnings`.
+pub(super) fn input(json: &Json, folder: &Path, warnings: &mut Vec<String>) -> Result<Tensor, Failure> {
     let dtype = json.get("dtype").and_then(Json::as_str).map(parse_dtype).transpose()?;
     if let Some(literal) = json.get("lit") {
         return literal_tensor(literal, dtype);
@@ -240,7 +240,11 @@ pub(super) fn input(json: &Json, folder: &Path) -> Result<Tensor, Failure> {
         return raw_tensor(raw, dtype, &shape);
     }
     if let Some(file) = json.get("npy").and_then(Json::as_str) {
-        return Ok(crate::npy::load(&folder.join(file))?);
+        let found = crate::npy::open(&folder.join(file))?;
+        if found.extra_bytes() != 0 {
+            warnings.push(format!("{file}: {} bytes behind the elements are not read", found.extra_bytes()));
+        }
+        return Ok(found.tensor()?);
     }
     Err(Failure::missing(format!("the input {json} is not implemented")))
 }
