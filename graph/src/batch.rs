@@ -11,8 +11,12 @@
 //!
 //! Batches are numbered in the order in which they are to be handed out: each after those whose chunks it reads. A task
 //! that is large enough to stand alone is a batch at once, and the order stays that of the schedule.
+//!
+//! Batches that read nothing are *sources*, and each has a *home*: a number that those share whose chunks meet in one batch.
+//! An executor with several nodes starts what has one home on one node; later batches go where their chunks lie anyway.
 
 use crate::error::Error;
+use crate::homes::{ROAMING, Homes};
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::Schedule;
 use crate::task::Runnable;
@@ -38,6 +42,8 @@ pub struct Batches {
     makers: Vec<Vec<u32>>,
     /// How many batches beside its maker read each chunk, by tensor and chunk; results that are made count one more.
     readers: Vec<Vec<u32>>,
+    /// The home of each source by batch; [`ROAMING`] for other batches.
+    homes: Vec<u32>,
     /// The most bytes of chunks that are made, or stored, and still to be read, between any two batches.
     pub live_bytes: u64,
     /// The most bytes that a batch takes: [`Batches::bytes`] and [`Batches::resident_bytes`].
@@ -112,6 +118,17 @@ impl Batches {
         self.readers[chunk.tensor as usize][chunk.index as usize]
     }
 
+    /// The home of a batch that reads nothing: what others of this home make is read together with what it makes.
+    pub fn home(&self, batch: usize) -> Option<u32> {
+        Some(self.homes[batch]).filter(|home| *home != ROAMING)
+    }
+
+    /// How many batches read nothing, and how many homes they have.
+    pub fn source_count(&self) -> (usize, usize) {
+        let sources = self.homes.iter().filter(|home| **home != ROAMING);
+        (sources.clone().count(), sources.max().map_or(0, |last| *last as usize + 1))
+    }
+
     /// The chunks that a batch reads and does not make, each once.
     pub fn inputs(&self, runnable: &Runnable, batch: usize, chunks: &mut Vec<ChunkId>) {
         for &task in self.tasks(batch) {
@@ -144,13 +161,17 @@ impl Batches {
         resident.map(|chunk| runnable.plan().tensors[chunk.tensor as usize].chunk_bytes_max()).sum()
     }
 
+    /// Counts who reads what, and gives homes: in the order of the batches in which sources meet first.
     fn count_readers(&mut self, runnable: &Runnable) {
         let mut chunks = Vec::new();
+        let mut homes = Homes::new(self.len());
         for batch in 0..self.len() {
             chunks.clear();
             self.inputs(runnable, batch, &mut chunks);
             chunks.iter().for_each(|chunk| self.readers[chunk.tensor as usize][chunk.index as usize] += 1);
+            homes.meet(batch, chunks.iter().filter_map(|&chunk| self.maker(chunk)), chunks.is_empty());
         }
+        self.homes = homes.finish();
         for &result in &runnable.plan().results {
             let made = self.readers[result].iter_mut().zip(&self.makers[result]);
             made.filter(|(_, maker)| **maker != RESIDENT).for_each(|(count, _)| *count += 1);
@@ -292,6 +313,7 @@ impl<'a> Filling<'a> {
                 ends: Vec::new(),
                 makers: per_chunk(RESIDENT),
                 readers: per_chunk(0),
+                homes: Vec::new(),
                 live_bytes: 0,
                 largest_bytes: 0,
             },

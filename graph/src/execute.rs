@@ -92,6 +92,15 @@ pub trait Executor: Send + Sync {
         Ok(job.schedule.bound_bytes)
     }
 
+    /// In what order tasks start, what holds them back and where, in words.
+    ///
+    /// # Errors
+    /// As [`Executor::bound_bytes`].
+    fn order(&self, job: &Job) -> Result<String, Error> {
+        let window = job.schedule.window;
+        Ok(format!("depth-first; at most {window} tasks start ahead of one that waits, sources too"))
+    }
+
     /// Runs all tasks of a job and hands back the chunks of its results.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ pub mod error;
 pub mod execute;
 pub mod explain;
 pub mod foreign;
+mod homes;
 pub mod lower;
 pub mod node;
 pub mod ops;

@@ -100,3 +100,27 @@ fn what_only_the_next_task_reads_stays_in_the_batch() {
     // The first of a pass waits while the other factors are made.
     assert!(large(&joined) < 4, "large chunks leave no batch");
 }
+
+#[test]
+fn sources_that_meet_have_one_home_and_there_are_enough_homes() {
+    // Scans store what they read, so that each sum reads a batch of either side.
+    let stored = |seed| {
+        let x = default_rng(seed).random(&[256, 64]).unwrap().rechunk(Chunks::PerAxis(vec![1, 64])).unwrap();
+        x.cumsum(1).unwrap()
+    };
+    let job = job(&(stored(1) + stored(2)).unwrap().exp().unwrap());
+    let batches = batches(&job, 1);
+    assert_eq!(batches.source_count(), (512, 256));
+    for batch in 0..batches.len() {
+        let makers = inputs(&job, &batches, batch);
+        let homes: HashSet<_> = makers.iter().map(|&maker| batches.home(maker)).collect();
+        assert!(homes.len() <= 1 && batches.home(batch).is_some() == homes.is_empty());
+    }
+}
+
+#[test]
+fn a_sum_of_everything_has_many_homes() {
+    let x = default_rng(1).random(&[10_000]).unwrap().rechunk(Chunks::Each(2)).unwrap();
+    let (sources, homes) = batches(&job(&x.sum(()).unwrap()), 10).source_count();
+    assert!(sources == 500 && 64 <= homes, "{sources} sources, {homes} homes");
+}

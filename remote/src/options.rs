@@ -160,6 +160,12 @@ impl Options {
         self
     }
 
+    /// Whether they say where it is to run.
+    #[must_use]
+    pub fn is_placed(&self) -> bool {
+        self.placement != Placement::Default
+    }
+
     pub(crate) fn resources(&self) -> Resources {
         let cpu = self.cpu.unwrap_or(Resources::UNIT);
         Resources { cpu, gpu: self.gpu, memory: self.memory_bytes, custom: self.custom.clone() }

@@ -18,6 +18,8 @@ pub struct Explanation {
     pub operators: Vec<OperatorLine>,
     /// The stages in the order of the plan.
     pub stages: Vec<StageLine>,
+    /// In what order tasks start, what holds them back and where.
+    pub order: String,
     /// Operators that are planned when this has run and told their sizes.
     pub waiting: Vec<&'static str>,
     /// Tasks of all stages.
@@ -26,6 +28,10 @@ pub struct Explanation {
     pub flops: f64,
     /// Bytes of chunks and registers that are never exceeded.
     pub bound_bytes: u64,
+    /// Seconds that it should take, from what tasks are thought to cost.
+    pub estimated_seconds: f64,
+    /// Attempts beyond the first; after running.
+    pub retries: Option<u64>,
     /// The most bytes there were; after running.
     pub peak_bytes: Option<u64>,
     /// Seconds from plan to results; after running.
@@ -60,6 +66,8 @@ pub struct StageLine {
     /// Seconds that threads spent on it, and the slowest task; after running.
     pub busy_seconds: Option<f64>,
     pub slowest_seconds: Option<f64>,
+    /// How many times longer the slowest task took than one of them on average; after running.
+    pub skew: Option<f64>,
 }
 
 impl Explanation {
@@ -89,6 +97,7 @@ impl Explanation {
                 flops: flops_of(stage),
                 busy_seconds: None,
                 slowest_seconds: None,
+                skew: None,
             }
         };
         let stages: Vec<StageLine> = plan.stages.iter().map(stage).collect();
@@ -97,8 +106,11 @@ impl Explanation {
             tasks: job.schedule.order.len() as u64,
             flops: stages.iter().map(|stage| stage.flops).sum(),
             stages,
+            order: executor.order(job)?,
             waiting: Vec::new(),
             bound_bytes,
+            estimated_seconds: estimated_seconds(job, executor.limits().threads),
+            retries: None,
             peak_bytes: None,
             elapsed_seconds: None,
         })
@@ -109,12 +121,25 @@ impl Explanation {
         for (line, stage) in self.stages.iter_mut().zip(&metrics.stages) {
             line.busy_seconds = Some(stage.busy.as_secs_f64());
             line.slowest_seconds = Some(stage.slowest.as_secs_f64());
+            let mean = stage.busy.as_secs_f64() / stage.tasks.max(1) as f64;
+            line.skew = Some(if 0.0 < mean { stage.slowest.as_secs_f64() / mean } else { 1.0 });
         }
+        self.retries = Some(metrics.retries);
         self.peak_bytes = Some(metrics.peak_bytes);
         self.elapsed_seconds = Some(metrics.elapsed.as_secs_f64());
         self
     }
 }
+
+/// What all tasks are thought to cost, on so many threads.
+fn estimated_seconds(job: &Job, threads: usize) -> f64 {
+    let tasks = job.schedule.order.iter();
+    let cost: f64 = tasks.map(|task| job.runnable.task_cost(task.stage as usize)).sum();
+    cost * COST_SECONDS / threads.max(1) as f64
+}
+
+/// What a unit of cost takes: see [`Runnable::task_cost`](crate::Runnable::task_cost).
+const COST_SECONDS: f64 = 0.2e-9;
 
 fn work_of(stage: &Stage) -> String {
     let operands: Vec<String> = stage.operands.iter().map(|operand| program_text(&operand.program)).collect();

@@ -81,14 +81,18 @@ mod tests {
             flops: 400.0,
             busy_seconds,
             slowest_seconds: busy_seconds,
+            skew: None,
         };
         Explanation {
             operators: Vec::new(),
             stages: vec![stage],
+            order: String::new(),
             waiting: Vec::new(),
             tasks: 4,
             flops: 400.0,
             bound_bytes: 4096,
+            estimated_seconds: 0.5,
+            retries: None,
             peak_bytes: None,
             elapsed_seconds: None,
         }

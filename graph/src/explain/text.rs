@@ -20,13 +20,15 @@ impl fmt::Display for Explanation {
             )?;
             writeln!(f, "    {}", line.work)?;
             write!(f, "    makes {}, {:.3e} flops", bytes_text(line.output_bytes), line.flops)?;
-            match (line.busy_seconds, line.slowest_seconds) {
-                (Some(busy), Some(slowest)) => {
-                    writeln!(f, "; took {busy:.6} s of thread time, slowest task {slowest:.6} s")?
-                }
+            match (line.busy_seconds, line.slowest_seconds, line.skew) {
+                (Some(busy), Some(slowest), Some(skew)) => writeln!(
+                    f,
+                    "; took {busy:.6} s of thread time, slowest task {slowest:.6} s, {skew:.1} times the mean"
+                )?,
                 _ => writeln!(f)?,
             }
         }
+        writeln!(f, "order: {}", self.order)?;
         if !self.waiting.is_empty() {
             writeln!(f, "then, with the sizes that this tells: {}", self.waiting.join(", "))?;
         }
@@ -37,14 +39,15 @@ impl fmt::Display for Explanation {
 impl Explanation {
     /// The last line: what all of it comes to.
     pub(super) fn summary(&self) -> String {
-        let Explanation { tasks, flops, bound_bytes, .. } = self;
+        let Explanation { tasks, flops, bound_bytes, estimated_seconds, .. } = self;
         let planned =
             format!("{tasks} tasks, {flops:.3e} flops, never more than {}", bytes_text(*bound_bytes));
-        match (self.peak_bytes, self.elapsed_seconds) {
-            (Some(peak), Some(elapsed)) => {
-                format!("{planned}; was {} at most, {elapsed:.6} s", bytes_text(peak))
+        match (self.peak_bytes, self.elapsed_seconds, self.retries) {
+            (Some(peak), Some(elapsed), Some(retries)) => {
+                let again = if retries == 0 { String::new() } else { format!(", {retries} retries") };
+                format!("{planned}; was {} at most, {elapsed:.6} s{again}", bytes_text(peak))
             }
-            _ => planned,
+            _ => format!("{planned}, about {estimated_seconds:.3} s"),
         }
     }
 }

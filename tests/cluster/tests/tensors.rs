@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::tensor::random::default_rng;
-use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute};
+use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute, explain};
 use tharsis::{LocalCluster, LocalNode, Options, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
 
@@ -19,6 +19,7 @@ const ALL: &[Scenario] = &[
         "results_of_two_nodes_are_those_of_threads_to_the_bit",
         results_of_two_nodes_are_those_of_threads_to_the_bit,
     ),
+    ("what_meets_starts_on_one_node", what_meets_starts_on_one_node),
     ("all_cpus_of_the_cluster_are_counted", all_cpus_of_the_cluster_are_counted),
 ];
 
@@ -71,6 +72,28 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// Two tensors that are stored chunk by chunk and then added: where their chunks have one home, none has to travel for it.
+fn what_meets_starts_on_one_node() {
+    let cluster = two_nodes();
+    let runtime = driver(&cluster, 0);
+    let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES);
+    let scanned = |seed| {
+        let x = default_rng(seed).random(&[128, 1 << 14]).unwrap();
+        x.rechunk(Chunks::PerAxis(vec![1, 1 << 14])).unwrap().cumsum(1).unwrap()
+    };
+    let program = (scanned(1) + scanned(2)).unwrap().max(1).unwrap();
+    let text = explain(&[&program], &remote).unwrap().to_string();
+    assert!(text.contains("homes on 2 CPUs of several nodes") && text.contains("held back"), "{text}");
+    let sent = || (0..2).map(|index| cluster.report(index).unwrap().sent_bytes).sum::<u64>();
+    let before = sent();
+    let found = bits(&program, &remote);
+    // Both tensors have 16 MiB each.
+    let travelled = sent() - before;
+    println!("{travelled} bytes travelled");
+    assert!(travelled < 8 << 20, "{travelled} bytes travelled");
+    assert_eq!(found, bits(&program, &LocalExecutor::within(remote.limits())));
 }
 
 fn all_cpus_of_the_cluster_are_counted() {

@@ -315,7 +315,7 @@ fn t7_files_are_read_and_written_by_tasks(mode: Mode) {
     let path = folder.path().join("x.npy");
     let x = matrix(2000, 700, [50, 700]);
     npy::save(&path, &x, &remote).unwrap();
-    let programs = [npy::load(&path).unwrap().cumsum(0).unwrap().max(1).unwrap()];
+    let programs = [npy::load(&path).unwrap().sin().unwrap().max(1).unwrap()];
     let (found, _) = run(&programs, &remote);
     assert_eq!(found, run(&programs, &LocalExecutor::within(remote.limits())).0);
     assert_eq!(npy::load(&path).unwrap().fetch::<f64>().unwrap(), x.fetch::<f64>().unwrap());

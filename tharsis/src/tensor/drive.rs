@@ -19,7 +19,7 @@ use tharsis_graph::execute::StageMetrics;
 use tharsis_graph::plan::{ChunkId, TensorId};
 use tharsis_graph::{Error, Job, Limits, Metrics, Outcome, Resident};
 use tharsis_kernels::Chunk;
-use tharsis_remote::{Blob, FailureKind, ObjectRef, Options, cancel, put};
+use tharsis_remote::{Blob, FailureKind, NodeId, ObjectRef, Options, cancel, put};
 
 /// Chunks up to this many bytes travel in bundles.
 const BUNDLED_BYTES_MAX: u64 = 64 << 10;
@@ -32,6 +32,8 @@ pub(super) struct Drive<'a> {
     job: &'a Job,
     batches: &'a Batches,
     plan: ObjectRef<Blob>,
+    /// Where homes are, in turn.
+    home_slots: Vec<NodeId>,
     objects: HashMap<Key, Held>,
     flights: VecDeque<Flight>,
     flights_max: usize,
@@ -86,6 +88,7 @@ impl<'a> Drive<'a> {
             job,
             batches,
             plan,
+            home_slots: executor.home_slots(),
             objects: HashMap::new(),
             flights: VecDeque::new(),
             flights_max: FLIGHTS_PER_THREAD * limits.threads,
@@ -131,7 +134,7 @@ impl<'a> Drive<'a> {
         let fates: Vec<Fate> = outputs.iter().map(|&id| self.fate(id)).collect();
         let apart = fates.iter().filter(|fate| **fate == Fate::Apart).count();
         let bundles = usize::from(fates.contains(&Fate::Bundled));
-        let options = self.options(1 + bundles + apart);
+        let options = self.options(batch, 1 + bundles + apart);
         let work = Batch::new(tasks, fates.clone());
         let given = task::call(options, &self.plan, &work, &arguments);
         let held_before = self.held_bytes;
@@ -148,8 +151,14 @@ impl<'a> Drive<'a> {
 
     /// They say nothing of memory: the window bounds what is under way, and as an option it would be a limit that ends the
     /// worker, whatever a kernel needs beside its chunks.
-    fn options(&self, returns: usize) -> Options {
-        self.executor.options.clone().num_returns(returns as u32)
+    fn options(&self, batch: usize, returns: usize) -> Options {
+        let options = self.executor.options.clone().num_returns(returns as u32);
+        match self.batches.home(batch) {
+            Some(home) if !self.home_slots.is_empty() => {
+                options.node(self.home_slots[home as usize % self.home_slots.len()], true)
+            }
+            _ => options,
+        }
     }
 
     /// The objects that hold these chunks, each once.

@@ -5,9 +5,10 @@ use crate::runtime::Runtime;
 use std::sync::Arc;
 use std::time::Instant;
 use tharsis_graph::batch::{BatchLimits, Batches};
+use tharsis_graph::explain::bytes_text;
 use tharsis_graph::{Error, Executor, Job, Limits, Outcome};
-use tharsis_protos::handshake::Report;
-use tharsis_remote::{Client, Options, Result, current};
+use tharsis_protos::handshake::{NodeRow, Report};
+use tharsis_remote::{Client, NodeId, Options, Result, current};
 
 /// Runs plans as remote tasks: on the threads of an embedded runtime, on worker processes, on the nodes of a cluster.
 ///
@@ -74,6 +75,19 @@ impl RemoteExecutor {
         self
     }
 
+    /// The nodes on which homes are, in turn, each as often as it has CPUs; none where there is only one node, or if the
+    /// options say where tasks run.
+    pub(super) fn home_slots(&self) -> Vec<NodeId> {
+        let nodes = (self.report)().unwrap_or_default().nodes;
+        if nodes.len() < 2 || self.options.is_placed() {
+            return Vec::new();
+        }
+        let cpus = |node: &NodeRow| cpus_of(&node.total) as usize;
+        let most = nodes.iter().map(cpus).max().unwrap_or(0);
+        let in_turn = |turn: usize| nodes.iter().filter(move |node| turn < cpus(node));
+        (0..most).flat_map(in_turn).map(|node| NodeId(node.node)).collect()
+    }
+
     /// The tasks of a job in batches, within the limits of this executor.
     fn batches(&self, job: &Job, limits: Limits) -> std::result::Result<Batches, Error> {
         let cost: f64 =
@@ -108,6 +122,23 @@ impl Executor for RemoteExecutor {
     fn bound_bytes(&self, job: &Job) -> std::result::Result<u64, Error> {
         let limits = self.limits();
         Ok(bound(&self.batches(job, limits)?, limits))
+    }
+
+    fn order(&self, job: &Job) -> std::result::Result<String, Error> {
+        let limits = self.limits();
+        let batches = self.batches(job, limits)?;
+        let held = format!(
+            "depth-first in {} batches; one is held back while what is under way would take more than {}",
+            batches.len(),
+            bytes_text(bound(&batches, limits))
+        );
+        let ((sources, homes), slots) = (batches.source_count(), self.home_slots());
+        Ok(match slots.len() {
+            0 => held,
+            cpus => format!(
+                "{held}; {sources} batches of sources have {homes} homes on {cpus} CPUs of several nodes"
+            ),
+        })
     }
 
     fn execute(&self, job: Job) -> std::result::Result<Outcome, Error> {
