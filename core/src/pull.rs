@@ -22,6 +22,8 @@ pub enum Purpose {
     Read(u32, u64),
     /// A run needs its arguments: the run's number.
     Arguments(u32),
+    /// Nobody waits for it yet; somebody is expected to.
+    Ahead(ObjectId),
 }
 
 /// What follows from a change.
@@ -90,7 +92,11 @@ impl Pulls {
             return;
         }
         self.clock += 1;
-        let rank = u8::from(matches!(purpose, Purpose::Arguments(_)));
+        let rank = match purpose {
+            Purpose::Read(..) => 0,
+            Purpose::Arguments(_) => 1,
+            Purpose::Ahead(_) => 2,
+        };
         let order = (rank, self.clock);
         let bytes = missing.iter().map(|m| m.len).sum();
         let objects = missing.iter().map(|m| m.object).collect();
@@ -191,7 +197,7 @@ impl Pulls {
         let needed_by = self.pulls.get(&object).map(|p| &p.needed_by);
         let run = |purpose: &Purpose| match purpose {
             Purpose::Arguments(run) => Some(*run),
-            Purpose::Read(..) => None,
+            Purpose::Read(..) | Purpose::Ahead(_) => None,
         };
         needed_by.into_iter().flatten().filter_map(run).collect()
     }
@@ -200,6 +206,19 @@ impl Pulls {
     #[must_use]
     pub fn is_running(&self, object: ObjectId) -> bool {
         self.pulls.get(&object).is_some_and(|p| p.running)
+    }
+
+    /// Whether somebody waits for the object or expects to be asked for it.
+    #[must_use]
+    pub fn is_wanted(&self, object: ObjectId) -> bool {
+        self.pulls.contains_key(&object)
+    }
+
+    /// Whether nobody waits for the object, whatever is expected.
+    #[must_use]
+    pub fn is_only_ahead(&self, object: ObjectId) -> bool {
+        let needed_by = self.pulls.get(&object).map(|pull| &pull.needed_by);
+        needed_by.is_some_and(|all| all.iter().all(|purpose| matches!(purpose, Purpose::Ahead(_))))
     }
 
     /// Bundles that wait or are under way.

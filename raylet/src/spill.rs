@@ -25,6 +25,8 @@ use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
 const THREADS_MAX: usize = 3;
 /// Threads without work end after this long.
 const IDLE_MAX: Duration = Duration::from_secs(2);
+/// Space of removed objects is gathered when nothing was to do for this long: it takes time from the disk.
+const TIDY_AFTER: Duration = Duration::from_millis(100);
 /// A read that fails for another reason than bad bytes is tried this often.
 const READ_TRIES: u32 = 3;
 /// Bytes that one compaction moves at most, so that it never stands long before a read.
@@ -222,7 +224,7 @@ impl Shared {
         }
     }
 
-    /// The next job; none after a while without any. Whoever finds nothing to do tidies up.
+    /// The next job; none after a while without any. When none of the threads has had anything to do, one tidies up.
     fn next_job(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
@@ -232,18 +234,19 @@ impl Shared {
             if let Some(job) = queue.pop() {
                 return Some(job);
             }
-            if self.is_loose.swap(false, Ordering::Relaxed) {
+            let is_loose = self.is_loose.load(Ordering::Relaxed);
+            let wait = if is_loose { TIDY_AFTER } else { IDLE_MAX };
+            queue.idle_count += 1;
+            let (back, waited) = self.work.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner);
+            queue = back;
+            let is_quiet = waited.timed_out() && queue.len() == 0;
+            let is_alone = queue.idle_count == queue.thread_count;
+            queue.idle_count -= 1;
+            if is_quiet && is_loose && is_alone && self.is_loose.swap(false, Ordering::Relaxed) {
                 drop(queue);
                 self.compact();
                 queue = lock(&self.queue);
-                continue;
-            }
-            queue.idle_count += 1;
-            let (back, waited) =
-                self.work.wait_timeout(queue, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
-            queue = back;
-            queue.idle_count -= 1;
-            if waited.timed_out() && queue.len() == 0 {
+            } else if is_quiet && !is_loose {
                 break;
             }
         }

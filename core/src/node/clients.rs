@@ -75,7 +75,7 @@ impl Node {
     pub(super) fn serve(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(extent) = self.map(client, token, object) {
             out.push(Action::Deliver { client, token, object, extent: Some(extent) });
-            return;
+            return self.read_ahead(object, out);
         }
         let Some(Value::Stored { len }) = self.owner.value_ref(object) else {
             // Its copies may have been lost since it was decided to serve it.
@@ -88,11 +88,13 @@ impl Node {
         let missing = Missing { object, len: *len, holders: self.holders(object) };
         self.reads.insert((client, token), object);
         self.want(Purpose::Read(client.0, token), vec![missing], out);
+        self.read_ahead(object, out);
     }
 
     /// What the transfers of a bundle brought is handed on.
     pub(super) fn pulled(&mut self, purpose: Purpose, out: &mut Vec<Action>) {
         match purpose {
+            Purpose::Ahead(_) => {}
             Purpose::Arguments(run) => self.arguments_ready(run, out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);
@@ -104,11 +106,16 @@ impl Node {
 
     /// No copy of an object is left where somebody waits for it.
     pub(super) fn pull_lost(&mut self, purpose: Purpose, object: ObjectId, out: &mut Vec<Action>) {
+        if matches!(purpose, Purpose::Ahead(_)) {
+            // Whoever asks for it finds out.
+            return;
+        }
         if !self.owner.is_awaited(object) {
             self.owner.lost(object, &mut self.effects);
         }
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
+            Purpose::Ahead(_) => {}
             Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
             Purpose::Arguments(run) => self.arguments_lost(run, object, out),
             Purpose::Read(client, token) => {

@@ -14,6 +14,7 @@
 //! | `transfers.rs` | objects that come from other nodes: from whom they are read |
 //! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
 
+mod ahead;
 mod clients;
 mod inventory;
 mod peers;
@@ -102,6 +103,7 @@ pub struct Node {
     /// Of these, those that the client was asked to let go of.
     unmap_asked: IdSet<(ClientId, u64)>,
     disk: Disk,
+    streams: ahead::Streams,
     /// Objects that clients are waiting to read.
     reads: IdMap<(ClientId, u64), ObjectId>,
     /// Other nodes that own what lies here: nearly always one, more where a task ran again for another owner.
@@ -199,6 +201,7 @@ impl Node {
             mapped: BTreeSet::new(),
             unmap_asked: IdSet::default(),
             disk: Disk::default(),
+            streams: ahead::Streams::default(),
             reads: IdMap::default(),
             copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),

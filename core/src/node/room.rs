@@ -101,7 +101,10 @@ impl Node {
             }
         }
         self.make_room(now, out);
-        out.extend(self.store.take_discarded().into_iter().map(Action::Discard));
+        for object in self.store.take_discarded() {
+            self.forget_ahead(object, out);
+            out.push(Action::Discard(object));
+        }
     }
 
     /// When [`Node::retry_for_room`] has something to do.
@@ -128,7 +131,11 @@ impl Node {
         match received {
             Ok(into) if from == self.id => out.push(Action::Restore { object, into }),
             Ok(into) => self.begin_transfer(object, from, into, 0, out),
-            Err(failure) if failure.kind == FailureKind::StoreFull && self.now < until => {
+            Err(failure)
+                if failure.kind == FailureKind::StoreFull
+                    && self.now < until
+                    && !self.pulls.is_only_ahead(object) =>
+            {
                 self.stalled_pulls.push(pull)
             }
             Err(failure) => {
@@ -292,6 +299,7 @@ impl Node {
     pub(super) fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         for purpose in self.pulls.refused(object) {
             match purpose {
+                Purpose::Ahead(_) => {}
                 Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
                 Purpose::Read(client, token) => {
                     let client = ClientId(client);

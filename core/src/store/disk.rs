@@ -15,6 +15,9 @@ pub(super) struct Disk {
     there_bytes: u64,
     /// How many copies of each length are there.
     there_lens: BTreeMap<u64, usize>,
+    /// Copies that are there, in the order in which they were given to the disk.
+    places: BTreeMap<u64, ObjectId>,
+    next_place: u64,
     writing_bytes: u64,
     /// Copies that nobody needs any more and that the disk still has.
     discarded: Vec<ObjectId>,
@@ -24,6 +27,7 @@ pub(super) struct Disk {
 struct OnDisk {
     len: u64,
     state: State,
+    place: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +40,8 @@ impl Disk {
     /// A copy is being written.
     pub(super) fn begin(&mut self, object: ObjectId, len: u64) {
         if let Entry::Vacant(vacant) = self.copies.entry(object) {
-            vacant.insert(OnDisk { len, state: State::Writing });
+            vacant.insert(OnDisk { len, state: State::Writing, place: self.next_place });
+            self.next_place += 1;
             self.writing_bytes += len;
         }
     }
@@ -53,6 +58,7 @@ impl Disk {
             entry.get_mut().state = State::There;
             self.there_bytes += len;
             *self.there_lens.entry(len).or_default() += 1;
+            self.places.insert(entry.get().place, object);
         } else {
             entry.remove();
         }
@@ -69,7 +75,9 @@ impl Disk {
     /// The disk has lost a copy that was there; false if it had none.
     pub(super) fn forget(&mut self, object: ObjectId) -> bool {
         let Some(len) = self.len_of(object) else { return false };
-        self.copies.remove(&object);
+        if let Some(copy) = self.copies.remove(&object) {
+            self.places.remove(&copy.place);
+        }
         self.there_bytes -= len;
         if let Some(count) = self.there_lens.get_mut(&len) {
             *count -= 1;
@@ -88,6 +96,21 @@ impl Disk {
     /// Length of a copy that is there.
     pub(super) fn len_of(&self, object: ObjectId) -> Option<u64> {
         self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.len)
+    }
+
+    /// Where a copy that is there stands in the order in which copies were given to the disk.
+    pub(super) fn place(&self, object: ObjectId) -> Option<u64> {
+        self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.place)
+    }
+
+    /// The nearest place before one of a copy that is there.
+    pub(super) fn place_before(&self, place: u64) -> Option<u64> {
+        self.places.range(..place).next_back().map(|(place, _)| *place)
+    }
+
+    /// Copies that are there behind a place.
+    pub(super) fn behind(&self, place: u64) -> impl Iterator<Item = ObjectId> {
+        self.places.range(place.saturating_add(1)..).map(|(_, object)| *object)
     }
 
     pub(super) fn is_there(&self, object: ObjectId) -> bool {
@@ -121,6 +144,9 @@ impl Disk {
     pub(super) fn check(&self) {
         let sum = |state| self.copies.values().filter(|c| c.state == state).map(|c| c.len).sum::<u64>();
         assert_eq!(sum(State::There), self.there_bytes, "bytes on disk");
+        let places: Vec<_> = self.places.iter().map(|(place, object)| (Some(*place), *object)).collect();
+        assert!(places.iter().all(|(place, object)| self.place(*object) == *place), "places on disk");
+        assert_eq!(places.len(), self.there_count(), "copies with a place on disk");
         assert_eq!(sum(State::Writing), self.writing_bytes, "bytes on their way to disk");
         let by_len: u64 = self.there_lens.iter().map(|(len, count)| len * *count as u64).sum();
         assert_eq!(by_len, self.there_bytes, "lengths of copies on disk");

@@ -245,6 +245,35 @@ impl Store {
         self.disk.len_of(object)
     }
 
+    /// Where a copy stands in the order in which copies were given to the disk, if it is there.
+    #[must_use]
+    pub fn place_on_disk(&self, object: ObjectId) -> Option<u64> {
+        self.disk.place(object)
+    }
+
+    /// The nearest place before one of a copy that is on disk.
+    #[must_use]
+    pub fn place_before(&self, place: u64) -> Option<u64> {
+        self.disk.place_before(place)
+    }
+
+    /// Copies that are on disk behind a place, and their lengths.
+    pub fn behind_on_disk(&self, place: u64) -> impl Iterator<Item = (ObjectId, u64)> {
+        self.disk.behind(place).filter_map(|object| Some((object, self.disk.len_of(object)?)))
+    }
+
+    /// Whether anything of an object is in the arena, complete or not.
+    #[must_use]
+    pub fn holds(&self, object: ObjectId) -> bool {
+        self.objects.contains_key(&object)
+    }
+
+    /// Bytes that are free, or would be if copies that exist elsewhere were evicted.
+    #[must_use]
+    pub fn spare_bytes(&self) -> u64 {
+        self.extents.capacity_bytes() - self.extents.used_bytes() + self.evictable_bytes
+    }
+
     /// The copy that is next to make room, were it written to disk or dropped.
     #[must_use]
     pub fn victim(&self) -> Option<(ObjectId, u64)> {

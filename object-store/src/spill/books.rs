@@ -27,6 +27,13 @@ pub(super) struct Books {
 }
 
 impl Books {
+    /// Space was given back to the file system: if it was full it may not be any more.
+    pub(super) fn file_system_has_more(&mut self) {
+        if matches!(self.failure, Some(Failure::Full { .. })) {
+            self.failure = None;
+        }
+    }
+
     /// Whether the object is still the one that was seen: not removed, nor removed and written again.
     pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
         match self.objects.get(key) {

@@ -78,15 +78,23 @@ impl SpillDir {
     /// `Exists`, `TooLarge`, `Quota`, `NoSpace`, `ReadOnly`, `Removed`, `Io`; after each of them nothing of
     /// the object is on disk. After the last three the directory takes no more objects.
     pub fn write(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
+        match self.write_once(key, parts) {
+            // What was removed may still take space.
+            Err(SpillError::NoSpace { .. } | SpillError::Quota { .. }) if self.punch_all() => {
+                self.books().file_system_has_more();
+                self.write_once(key, parts)
+            }
+            result => result,
+        }
+    }
+
+    fn write_once(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
         let object = Parts::new(parts);
         if OBJECT_BYTES_MAX < object.len() {
             return Err(SpillError::TooLarge { bytes: object.len(), max_bytes: OBJECT_BYTES_MAX });
         }
         let bytes = extent_bytes_max(object.len());
-        let (claim, sequence, advice) = match self.claim(key, object.len(), bytes) {
-            Err(SpillError::Quota { .. }) if self.punch_all() => self.claim(key, object.len(), bytes)?,
-            claimed => claimed?,
-        };
+        let (claim, sequence, advice) = self.claim(key, object.len(), bytes)?;
         let codec = match advice {
             CodecAdvice::Sample if self.may_compress => {
                 let sample = sample(&self.pool, &object);
@@ -248,9 +256,7 @@ impl SpillDir {
             return;
         }
         let file = books.files.remove(&segment);
-        if matches!(books.failure, Some(Failure::Full { .. })) {
-            books.failure = None;
-        }
+        books.file_system_has_more();
         drop(books);
         if let Some(file) = file {
             // Its space comes back with its last reader. A name that is gone already is what was wanted.

@@ -1,0 +1,116 @@
+//! Reading ahead: what was spilled behind a value that a client reads comes back before it is asked for.
+//!
+//! Who reads a spilled value and then the one that was spilled next will likely go on. Read one by one, the disk would
+//! wait while the reader works, and the reader while the disk does. Only room that is free, or taken by copies that exist
+//! elsewhere, is used: nothing is spilled and nobody waits for what nobody asked for.
+
+use super::Node;
+use crate::event::Action;
+use crate::pull::{Missing, Purpose};
+use tharsis_types::ObjectId;
+use tharsis_types::limits::MIB;
+
+/// Readers that are told apart; those of more read as if in no order.
+const STREAMS_MAX: usize = 4;
+/// Steps in order after which a reader is taken to go on: in no order, one may happen by chance.
+const STEPS_MIN: u32 = 2;
+/// Values that are read ahead of one reader at most,
+const AHEAD_MAX: usize = 16;
+/// their bytes,
+const AHEAD_BYTES_MAX: u64 = 128 * MIB as u64;
+/// and the share of the store that they may take.
+const AHEAD_SHARE: u64 = 8;
+
+/// Where readers are in the order in which values were spilled; the one that read last is the last.
+#[derive(Debug, Default)]
+pub(super) struct Streams(Vec<Stream>);
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    place: u64,
+    steps: u32,
+}
+
+impl Streams {
+    /// A value was read; `before` is the place of the one that was spilled before it and is still there. Says whether it
+    /// belongs to a row.
+    fn read(&mut self, place: u64, before: u64) -> bool {
+        // A value is noted when it is asked for and again when it is there.
+        let goes_on = |stream: &Stream| (before..=place).contains(&stream.place);
+        let at = self.0.iter().rposition(goes_on);
+        let steps = match at {
+            Some(at) => {
+                let stream = self.0.remove(at);
+                stream.steps.saturating_add(u32::from(stream.place != place))
+            }
+            None => 0,
+        };
+        if self.0.len() == STREAMS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(Stream { place, steps });
+        STEPS_MIN <= steps
+    }
+}
+
+impl Node {
+    /// A client reads an object: if it is one of a row on disk, those that follow are read back already.
+    pub(super) fn read_ahead(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        let Some(place) = self.store.place_on_disk(object) else { return };
+        let before = self.store.place_before(place).unwrap_or(0);
+        if !self.streams.read(place, before) {
+            return;
+        }
+        let bytes_max = AHEAD_BYTES_MAX.min(self.config.store_bytes / AHEAD_SHARE);
+        let mut bytes = 0;
+        let mut wanted = Vec::new();
+        for (next, len) in self.store.behind_on_disk(place).take(AHEAD_MAX) {
+            bytes += len;
+            // What is here already takes its part of the room: it must not go for what is read after it.
+            if bytes_max.min(self.store.spare_bytes()) < bytes {
+                break;
+            }
+            if !self.store.holds(next) && !self.pulls.is_wanted(next) {
+                wanted.push(Missing { object: next, len, holders: vec![self.id] });
+            }
+        }
+        for missing in wanted {
+            self.want_ahead(missing, out);
+        }
+    }
+
+    /// Begins to read an object that nobody waits for, unless others would have to wait for that.
+    fn want_ahead(&mut self, missing: Missing, out: &mut Vec<Action>) {
+        let object = missing.object;
+        let purpose = Purpose::Ahead(object);
+        self.pull_change(out, |pulls, room, effects| pulls.want(purpose, vec![missing], room, effects));
+        if !self.pulls.is_running(object) {
+            self.forget_ahead(object, out);
+        }
+    }
+
+    /// An object is not to be read ahead any more.
+    pub(super) fn forget_ahead(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        if self.pulls.is_wanted(object) {
+            self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Ahead(object), room, effects));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_in_order_are_told_from_each_other_and_from_those_in_none() {
+        let mut streams = Streams::default();
+        assert!(!streams.read(10, 9) && !streams.read(50, 49), "nothing was read before");
+        assert!(!streams.read(11, 10) && !streams.read(51, 50), "one step may be chance");
+        assert!(!streams.read(11, 10), "what is asked for and then comes is one step");
+        assert!(streams.read(12, 11) && streams.read(52, 51), "both go on");
+        assert!(streams.read(19, 0), "everything between is gone");
+        assert!(!streams.read(21, 20), "one is left out");
+        assert!(!streams.read(30, 29) && !streams.read(40, 39) && !streams.read(60, 59));
+        assert!(!streams.read(53, 52), "of many readers the oldest is forgotten");
+    }
+}
