@@ -108,6 +108,13 @@ fn copy_parts<'a>(target: &mut [u8], parts: impl Iterator<Item = &'a [u8]>) {
     debug_assert!(rest.is_empty(), "the parts fill the target");
 }
 
+/// Copies to memory that this core does not read soon, whatever the length.
+pub(crate) fn copy_away(target: &mut [u8], source: &[u8]) {
+    if target.len() != source.len() || !stream(target, source) {
+        target.copy_from_slice(source);
+    }
+}
+
 fn copy_one(target: &mut [u8], source: &[u8]) {
     debug_assert!(target.len() == source.len(), "one part, one place");
     if target.len() < STREAM_BYTES_MIN || !stream(target, source) {

@@ -272,6 +272,17 @@ unsafe fn unmap(base: NonNull<u8>, len: u64) {
     let _ = unsafe { munmap(base.as_ptr().cast(), len as usize) };
 }
 
+/// Asks for huge pages behind memory of this process, which they change in no other way. Where there are none the pages
+/// stay small.
+pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
+    let page_bytes = rustix::param::page_size();
+    let start = memory.as_ptr().align_offset(page_bytes).min(memory.len());
+    let len = (memory.len() - start) / page_bytes * page_bytes;
+    let Some(pages) = memory.get_mut(start..start + len).filter(|pages| !pages.is_empty()) else { return };
+    // SAFETY: whole pages within memory that is borrowed here; the advice does not change what they hold.
+    let _ = unsafe { madvise(pages.as_mut_ptr().cast(), pages.len(), Advice::LinuxHugepage) };
+}
+
 /// What the system says it could still give, for the message only.
 fn available_memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();

@@ -7,13 +7,12 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tharsis_object_store::spill::DirectBuffer;
 
 /// Bytes of one request.
 const BLOCK_BYTES: usize = 4 << 20;
 /// Requests at a time: what this is a floor for has as many threads.
 const IN_FLIGHT: usize = 3;
-/// What direct access wants memory and positions to be multiples of.
-const PAGE_BYTES: usize = 4096;
 
 /// Seconds that a disk takes for a byte.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +30,7 @@ pub struct DiskSpeed {
 pub fn disk_speed(folder: &Path, piece_bytes: usize, order: &[usize]) -> Result<DiskSpeed> {
     let piece_bytes = piece_bytes.next_multiple_of(BLOCK_BYTES);
     let file = DirectFile::create(folder.join("floor"))?;
-    let mut lanes: Vec<_> = (0..IN_FLIGHT).map(|lane| Lane::new(lane as u64)).collect();
+    let mut lanes: Vec<_> = (0..IN_FLIGHT).map(|lane| lane_of(lane as u64)).collect();
     let bytes = (piece_bytes * order.len()) as f64;
     let started = Instant::now();
     for piece in 0..order.len() {
@@ -73,11 +72,6 @@ struct DirectFile {
     path: PathBuf,
 }
 
-/// Memory of one request at a time.
-struct Lane {
-    memory: Vec<u8>,
-}
-
 impl DirectFile {
     fn create(path: PathBuf) -> Result<DirectFile> {
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR;
@@ -94,7 +88,7 @@ impl DirectFile {
     /// Does something with each block of a range, the lanes in turn and side by side.
     fn each_block(
         &self,
-        lanes: &mut [Lane],
+        lanes: &mut [DirectBuffer],
         start: usize,
         len: usize,
         act: impl Fn(&OwnedFd, &mut [u8], u64) -> Result<usize, Errno> + Sync,
@@ -107,7 +101,7 @@ impl DirectFile {
                 .map(|(first, lane)| {
                     scope.spawn(move || -> Result<()> {
                         for at in (first..start + len).step_by(step) {
-                            let done = act(&self.fd, lane.block()?, at as u64)?;
+                            let done = act(&self.fd, lane, at as u64)?;
                             anyhow::ensure!(done == BLOCK_BYTES, "the disk took {done} bytes of a block");
                         }
                         Ok(())
@@ -129,16 +123,9 @@ impl Drop for DirectFile {
     }
 }
 
-impl Lane {
-    fn new(seed: u64) -> Lane {
-        let mut memory = vec![0; BLOCK_BYTES + PAGE_BYTES];
-        noise::fill(&mut memory, seed);
-        Lane { memory }
-    }
-
-    /// The block, on a page.
-    fn block(&mut self) -> Result<&mut [u8]> {
-        let start = self.memory.as_ptr().align_offset(PAGE_BYTES);
-        self.memory.get_mut(start..start + BLOCK_BYTES).context("no page in the memory of a block")
-    }
+/// Memory of one request at a time; requests are fastest out of huge pages.
+fn lane_of(seed: u64) -> DirectBuffer {
+    let mut lane = DirectBuffer::new(BLOCK_BYTES);
+    noise::fill(&mut lane, seed);
+    lane
 }

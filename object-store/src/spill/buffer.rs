@@ -2,9 +2,14 @@
 //!
 //! A fresh buffer of 4 MiB costs a thousand page faults, as long as writing it to a fast disk takes. So a few
 //! are kept.
+//!
+//! They lie in huge pages where the machine has them. A request is cut where the memory behind it is scattered: a disk
+//! that takes 254 pieces at a time makes five requests of 4 MiB in pages of 4 KiB, and one of two pages of 2 MiB. That
+//! weighs more than a copy: 2.5 GB/s read and 2.4 written against 1.3 and 1.7, with one thread as with three.
 
 use super::codec::compressed_bytes_max;
 use super::header::{ALIGN, BLOCK_BYTES};
+use crate::map::prefer_huge_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,40 +17,60 @@ use std::sync::{Mutex, PoisonError};
 /// directory.
 const KEPT_COUNT_MAX: usize = 6;
 
-/// Memory that begins at a multiple of [`ALIGN`].
-struct AlignedBuffer {
+/// A huge page, and what buffers begin at multiples of.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Memory as direct reads and writes like it best: aligned, and in huge pages where the machine has them.
+pub struct DirectBuffer {
     memory: Vec<u8>,
     start: usize,
     len: usize,
 }
 
-impl AlignedBuffer {
-    fn new(len: usize) -> AlignedBuffer {
-        // Too long by one alignment, so that an aligned part of it is long enough; this needs no `unsafe`.
-        let memory = vec![0; len + ALIGN];
-        let start = memory.as_ptr().align_offset(ALIGN).min(ALIGN);
-        AlignedBuffer { memory, start, len }
+impl DirectBuffer {
+    /// Zeros.
+    #[must_use]
+    pub fn new(len: usize) -> DirectBuffer {
+        // Too long by one huge page, so that an aligned part of it is long enough; this needs no `unsafe`.
+        let mut memory = vec![0; len + HUGE_PAGE_BYTES];
+        let start = memory.as_ptr().align_offset(HUGE_PAGE_BYTES).min(HUGE_PAGE_BYTES);
+        prefer_huge_pages(&mut memory[start..start + len]);
+        DirectBuffer { memory, start, len }
+    }
+}
+
+impl Deref for DirectBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl DerefMut for DirectBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.len]
     }
 }
 
 /// Where buffers come from and go back to.
 #[derive(Default)]
 pub(crate) struct BufferPool {
-    kept: Mutex<Vec<AlignedBuffer>>,
+    kept: Mutex<Vec<DirectBuffer>>,
 }
 
 impl BufferPool {
     /// A buffer for a block and its compressed form, with whatever was in it before.
     pub(crate) fn take(&self) -> PooledBuffer<'_> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let buffer = kept.unwrap_or_else(|| AlignedBuffer::new(buffer_bytes()));
+        let buffer = kept.unwrap_or_else(|| DirectBuffer::new(buffer_bytes()));
         PooledBuffer { buffer: Some(buffer), pool: self }
     }
 }
 
 /// A buffer that goes back to its pool.
 pub(crate) struct PooledBuffer<'p> {
-    buffer: Option<AlignedBuffer>,
+    buffer: Option<DirectBuffer>,
     pool: &'p BufferPool,
 }
 
@@ -53,13 +78,13 @@ impl Deref for PooledBuffer<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |b| &b.memory[b.start..b.start + b.len])
+        self.buffer.as_deref().unwrap_or_default()
     }
 }
 
 impl DerefMut for PooledBuffer<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.buffer.as_mut().map_or(&mut [], |b| &mut b.memory[b.start..b.start + b.len])
+        self.buffer.as_deref_mut().unwrap_or_default()
     }
 }
 

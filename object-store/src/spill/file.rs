@@ -5,6 +5,7 @@
 //! trying.
 
 use super::header::ALIGN;
+use crate::arena::{huge_pages_available, private_huge_pages_available};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -22,6 +23,8 @@ const READ_TRIES: u32 = 3;
 /// What a directory's device can do, and how fast it may be used.
 pub(crate) struct Device {
     direct: bool,
+    /// Whether requests are larger out of buffers than out of where objects lie.
+    buffers_pay: bool,
     memory_align: usize,
     pacer: Option<Mutex<Pacer>>,
     faults: Option<Arc<dyn Faults>>,
@@ -57,7 +60,7 @@ impl Device {
         faults: Option<Arc<dyn Faults>>,
     ) -> io::Result<Device> {
         let pacer = bytes_per_s_max.map(|bytes_per_s| Mutex::new(Pacer::new(bytes_per_s)));
-        let mut device = Device { direct: false, memory_align: 1, pacer, faults };
+        let mut device = Device { direct: false, buffers_pay: false, memory_align: 1, pacer, faults };
         match open_new(dir, "probe", true) {
             Ok(file) => {
                 rustix::fs::unlinkat(dir, "probe", AtFlags::empty())?;
@@ -66,6 +69,7 @@ impl Device {
                 // A full disk says nothing about direct writes: such a directory is probed as if it had none.
                 if file.write_at(&page[..ALIGN], 0).is_ok_and(|len| len == ALIGN) {
                     device.direct = true;
+                    device.buffers_pay = private_huge_pages_available() && !huge_pages_available();
                     device.memory_align = memory_align(&file);
                 }
             }
@@ -83,9 +87,11 @@ impl Device {
         self.direct
     }
 
-    /// Whether whole blocks can go to and from this memory without a buffer between.
+    /// Whether whole blocks can, and should, go to and from this memory without a buffer between.
     pub(crate) fn takes(&self, memory: &[u8]) -> bool {
-        memory.as_ptr().addr().is_multiple_of(self.memory_align) && memory.len().is_multiple_of(ALIGN)
+        !self.buffers_pay
+            && memory.as_ptr().addr().is_multiple_of(self.memory_align)
+            && memory.len().is_multiple_of(ALIGN)
     }
 
     fn fault(&self, operation: Operation, offset: u64) -> io::Result<()> {

@@ -66,6 +66,7 @@ mod fault_tests;
 #[cfg(test)]
 mod disk_tests;
 
+pub use buffer::DirectBuffer;
 pub use codec::{CodecAdvice, CodecChoice, CompressedSample};
 pub use compact::Compacted;
 pub use compaction::{CompactionLimits, CompactionStep, SegmentFill, plan_compaction};

@@ -9,12 +9,13 @@ use super::error::{CorruptPart, SpillError};
 use super::file::SegmentFile;
 use super::header::{Codec, Header, align_up};
 use super::write::PIECE_BYTES;
+use crate::copy::copy_away;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Blocks in buffers ahead of their verification.
-const AHEAD_COUNT: usize = 2;
+const AHEAD_COUNT: usize = 1;
 
 /// An object on disk.
 #[derive(Clone, Copy)]
@@ -169,8 +170,10 @@ impl Extent<'_> {
                 hasher.update(piece);
                 let (from, to) = (wanted.start.max(at), wanted.end.min(at + piece.len()));
                 if from < to {
-                    target[from - wanted.start..to - wanted.start]
-                        .copy_from_slice(&piece[from - at..to - at]);
+                    copy_away(
+                        &mut target[from - wanted.start..to - wanted.start],
+                        &piece[from - at..to - at],
+                    );
                 }
             }
             let is_sound = hasher.digest() == self.checksum(index) && wanted.end <= raw_len;
