@@ -2,7 +2,7 @@
 //!
 //! A plain store reads the line that it overwrites before it writes it. A value of many mebibytes leaves the caches
 //! anyway, so from [`STREAM_BYTES_MIN`] on it is written with streaming stores, which do not (measured: 16.6
-//! against 6.7 GB/s of stores), and from [`SPLIT_BYTES_MIN`] on by two threads, since one core cannot keep enough
+//! against 6.7 GB/s of stores), and from [`SHARE_BYTES_MIN`] on by two threads, since one core cannot keep enough
 //! lines in flight to saturate memory. Several pages are copied side by side, which keeps several memory banks busy.
 //!
 //! `unsafe` is here for those instructions alone. What the CPU has is found at run time; without AVX-512 or AVX2
@@ -12,17 +12,24 @@
 
 use crate::error::StoreError;
 use crate::map::WriteSlot;
-use std::sync::Arc;
-use std::{io, thread};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+mod helper;
+
+use helper::Side;
 
 /// From here on a part is written with streaming stores: it would not fit the second-level cache.
 pub const STREAM_BYTES_MIN: usize = 2 << 20;
-/// From here on two threads share the copy; below, starting one costs more than it saves.
-pub const SPLIT_BYTES_MIN: usize = 8 << 20;
+/// From here on two threads share the copy; below, handing over costs what it saves.
+pub const SHARE_BYTES_MIN: usize = 256 << 10;
 
-/// Pages are made, then filled, in steps of this size: while one thread waits for the system to clear pages, the other
-/// copies.
-const STEP_BYTES: usize = 4 << 20;
+/// Pages are made, then filled, in about so many steps: while one thread waits for the system to clear pages, the other
+/// copies, and neither waits long for the last step of the other.
+const STEPS: usize = 16;
+/// Bytes of a step, at least
+const STEP_BYTES_MIN: usize = 32 << 10;
+/// and at most.
+const STEP_BYTES_MAX: usize = 4 << 20;
 
 /// Copies `parts` one behind the other into a slot, which they must fill exactly, making pages as it goes.
 ///
@@ -46,45 +53,35 @@ fn copy_in_steps(
         let what = "the parts of a copy";
         return Err(StoreError::BadSize { what, bytes, min_bytes: room, max_bytes: room });
     }
-    let is_split =
-        SPLIT_BYTES_MIN <= target.len() && thread::available_parallelism().is_ok_and(|n| 1 < n.get());
-    if !is_split {
-        return copy_range(target, 0, parts, prepare);
+    let step_bytes = (target.len() / STEPS).next_multiple_of(4096).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
+    let is_large = STREAM_BYTES_MIN <= target.len();
+    let is_shared = SHARE_BYTES_MIN <= target.len();
+    let steps = Mutex::new(target.chunks_mut(step_bytes).enumerate());
+    let failure = Mutex::new(None);
+    // From both ends, so that of equal copies each thread finds its part in its cache.
+    let next = |side| match side {
+        Side::Here => lock(&steps).next(),
+        Side::There => lock(&steps).next_back(),
+    };
+    let work = |side| {
+        while let Some((index, step)) = next(side) {
+            let start = index * step_bytes;
+            match prepare(start, step.len()) {
+                Ok(()) => copy_parts(step, window(parts, start, start + step.len()), is_large),
+                Err(error) => return drop(lock(&failure).replace(error)),
+            }
+        }
+    };
+    if is_shared {
+        helper::share(&work)?;
+    } else {
+        work(Side::Here);
     }
-    let middle = (target.len() / 2).next_multiple_of(4096).min(target.len());
-    let (low, high) = target.split_at_mut(middle);
-    let mut high = Some(high);
-    thread::scope(|scope| {
-        let helper = thread::Builder::new().name("copy".into());
-        // Should no thread start, `high` stays here and is copied below.
-        let helper = helper.spawn_scoped(scope, || match high.take() {
-            Some(high) => copy_range(high, middle, parts, prepare),
-            None => Ok(()),
-        });
-        let done = copy_range(low, 0, parts, prepare);
-        let helped = helper.map_or(Ok(Ok(())), thread::ScopedJoinHandle::join);
-        done.and(
-            helped.unwrap_or_else(|_| Err(StoreError::system("copy", io::Error::other("a thread panicked")))),
-        )
-    })?;
-    high.map_or(Ok(()), |high| copy_range(high, middle, parts, prepare))
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Fills `target`, which lies `start` bytes into the concatenation of `parts`.
-fn copy_range(
-    target: &mut [u8],
-    start: usize,
-    parts: &[&[u8]],
-    prepare: &impl Fn(usize, usize) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let mut at = start;
-    for step in target.chunks_mut(STEP_BYTES) {
-        prepare(at, step.len())?;
-        let end = at + step.len();
-        copy_parts(step, window(parts, at, end));
-        at = end;
-    }
-    Ok(())
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The pieces of `parts` that lie in `start..end` of their concatenation.
@@ -98,11 +95,15 @@ fn window<'a>(parts: &'a [&'a [u8]], start: usize, end: usize) -> impl Iterator<
     })
 }
 
-fn copy_parts<'a>(target: &mut [u8], parts: impl Iterator<Item = &'a [u8]>) {
+fn copy_parts<'a>(target: &mut [u8], parts: impl Iterator<Item = &'a [u8]>, is_large: bool) {
     let mut rest = target;
     for part in parts {
         let (head, tail) = rest.split_at_mut(part.len());
-        copy_one(head, part);
+        if is_large {
+            copy_away(head, part);
+        } else {
+            head.copy_from_slice(part);
+        }
         rest = tail;
     }
     debug_assert!(rest.is_empty(), "the parts fill the target");
@@ -111,13 +112,6 @@ fn copy_parts<'a>(target: &mut [u8], parts: impl Iterator<Item = &'a [u8]>) {
 /// Copies to memory that this core does not read soon, whatever the length.
 pub(crate) fn copy_away(target: &mut [u8], source: &[u8]) {
     if target.len() != source.len() || !stream(target, source) {
-        target.copy_from_slice(source);
-    }
-}
-
-fn copy_one(target: &mut [u8], source: &[u8]) {
-    debug_assert!(target.len() == source.len(), "one part, one place");
-    if target.len() < STREAM_BYTES_MIN || !stream(target, source) {
         target.copy_from_slice(source);
     }
 }
@@ -260,8 +254,9 @@ mod tests {
             check(&[], skew);
             check(&[0, 1, 0, 64, 4095], skew);
             check(&[STREAM_BYTES_MIN - 1, STREAM_BYTES_MIN, 3, STREAM_BYTES_MIN + 4097], skew);
-            check(&[17, SPLIT_BYTES_MIN + 12_345, 9], skew);
-            check(&[SPLIT_BYTES_MIN / 2 + 4096, 5, SPLIT_BYTES_MIN / 2], skew);
+            check(&[17, SHARE_BYTES_MIN + 12_345, 9], skew);
+            check(&[SHARE_BYTES_MIN / 2 + 4096, 5, SHARE_BYTES_MIN / 2], skew);
+            check(&[17, 8 * STREAM_BYTES_MIN + 12_345, 9], skew);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Small objects are carved one after the other from the current region, so that a put takes no round trip; the
 //! next region is asked for when half of the current one is used. An object of more than a quarter of a region gets
-//! one of its own, exactly as large as it is. A region is retired, and what was not sealed in it is free again, when
+//! one of its own, exactly as large as it is; in a row of equal ones the region of the next is asked for while the last
+//! is written, and is then most often the one before that, still in the caches. A region is retired, and what was not sealed in it is free again, when
 //! the last writer in it is done *and has reported*: each [`Written`] holds its region until its record is sent.
 //!
 //! Regions start small and grow with use, so that a worker that returns one large value does not hold
@@ -12,7 +13,7 @@ use crate::answers::Answers;
 use crate::client::{Client, Core};
 use crate::codec::Encoded;
 use crate::error::{Error, Result, decode_failure};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use tharsis_object_store::{StoreError, WriteSlot, copy_large};
 use tharsis_protos::records::{Extent, FromClient};
@@ -24,6 +25,10 @@ use tharsis_types::{Failure, FailureKind};
 const REGION_BYTES_MIN: u64 = MIB as u64;
 /// Regions grow up to this.
 const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
+/// Objects up to this, and up to a share of the store, have the region of their next like asked for.
+const SPARE_BYTES_MAX: u64 = 4 * MIB as u64;
+/// What all of the store is, in such objects.
+const SPARES_MIN: u64 = 64;
 /// Large objects begin at multiples of this.
 const PAGE_BYTES: u64 = 4096;
 
@@ -40,6 +45,10 @@ struct Writing {
     /// The request for the region after the current one.
     ahead: Option<u32>,
     grown_bytes: u64,
+    /// A region of its own for an object of this length, asked for.
+    spare: Option<(u64, u32)>,
+    /// Length of the last object with a region of its own.
+    last_len: u64,
 }
 
 /// A granted region; dropping it retires it.
@@ -90,10 +99,7 @@ impl Client {
         let mut writing = self.core().regions.writing.lock();
         let region_bytes = writing.grown_bytes.max(REGION_BYTES_MIN);
         if len > region_bytes / 4 && len > REGION_BYTES_MIN / 4 {
-            drop(writing);
-            let request = self.request_region(len)?;
-            // The copy makes its pages.
-            let region = self.take_region(request)?;
+            let region = self.own_region(len, writing)?;
             let offset = region.extent.offset;
             return Ok((region, offset));
         }
@@ -116,6 +122,37 @@ impl Client {
             let region = self.take_region(request)?;
             self.core().arena.make_pages(region.extent.offset, region.extent.len).map_err(no_pages)?;
             writing.current = Some((region, 0));
+        }
+    }
+
+    /// A region for one object; the copy makes its pages.
+    fn own_region(&self, len: u64, mut writing: MutexGuard<'_, Writing>) -> Result<Arc<Region>> {
+        let is_row = std::mem::replace(&mut writing.last_len, len) == len;
+        let spare = match writing.spare {
+            Some((bytes, _)) if bytes != len && !is_row => None,
+            _ => writing.spare.take(),
+        };
+        let request = match spare {
+            Some((bytes, request)) if bytes == len => request,
+            _ => self.request_region(len)?,
+        };
+        let has_room = len <= SPARE_BYTES_MAX.min(self.core().arena.len() / SPARES_MIN);
+        if is_row && has_room && writing.spare.is_none() {
+            writing.spare = Some((len, self.request_region(len)?));
+        }
+        drop(writing);
+        if let Some((bytes, other)) = spare
+            && bytes != len
+        {
+            // Of another row: it is retired, if it was granted.
+            let _other = self.take_region(other);
+        }
+        match self.take_region(request) {
+            // What was asked for ahead may have waited too long for room.
+            Err(_) if spare.is_some_and(|(bytes, _)| bytes == len) => {
+                self.take_region(self.request_region(len)?)
+            }
+            taken => taken,
         }
     }
 

@@ -6,6 +6,7 @@ use super::resident::Peak;
 use super::statistics::median;
 use super::{Measurement, Options};
 use anyhow::{Result, bail};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tharsis::SpillChoice;
 use tharsis::prelude::*;
@@ -60,18 +61,36 @@ fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<(f64, f6
     Ok((median(&mut rates), median(&mut floors), bounded.end()?))
 }
 
-/// Copies values to one place, each thread its part of all of them: none waits for another or is started anew.
+/// Copies values to one place, which stays in the caches if it fits there. Each thread has its part of all of them and is
+/// started once; as with puts, a value is copied to its end before the next one begins.
 fn copy_all(threads: usize, target: &mut [u8], values: &Values, count: usize) {
     let part_bytes = target.len().div_ceil(threads);
+    let copied = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (index, part) in target.chunks_mut(part_bytes).enumerate() {
+            let copied = &copied;
             scope.spawn(move || {
                 for number in 0..count {
                     let start = index * part_bytes;
                     part.copy_from_slice(&values.value(number)[start..start + part.len()]);
                     std::hint::black_box(&part);
+                    copied.fetch_add(1, Ordering::AcqRel);
+                    wait_for(copied, (number + 1) * threads);
                 }
             });
         }
     });
+}
+
+/// Looks at a count until it is reached; who looks for long lets others go first.
+fn wait_for(count: &AtomicUsize, reached: usize) {
+    const LOOKS: u32 = 4096;
+    let mut looks = 0_u32;
+    while count.load(Ordering::Acquire) < reached {
+        std::hint::spin_loop();
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS) {
+            std::thread::yield_now();
+        }
+    }
 }

@@ -1,0 +1,205 @@
+//! A second thread for copies, kept: starting one takes as long as copying a mebibyte.
+//!
+//! There is one in a process, for one copy at a time. Whoever copies offers it a share of the work and begins itself. What
+//! the helper has not begun when the rest is done is taken back, so that nobody waits for a thread to wake up.
+
+use crate::error::StoreError;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the helper looks for the next copy before it sleeps: one is rarely alone.
+const SPIN: Duration = Duration::from_micros(100);
+/// Looks between two turns of other threads.
+const LOOKS_PER_YIELD: u32 = 32;
+
+/// Where work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// By the thread that wants it done.
+    Here,
+    /// By the helper.
+    There,
+}
+
+/// Calls `work` here and, if the helper is free, there as well, and returns when both are done.
+///
+/// # Errors
+/// If `work` panicked there.
+pub(super) fn share(work: &(dyn Fn(Side) + Sync)) -> Result<(), StoreError> {
+    let offer = HELPER.get_or_init(Helper::start).and_then(|helper| helper.offer(work));
+    work(Side::Here);
+    let Some(helper) = offer.as_ref().map(|offer| offer.helper) else { return Ok(()) };
+    drop(offer);
+    match helper.has_panicked.swap(false, Ordering::Relaxed) {
+        true => Err(StoreError::system("copy", io::Error::other("a thread panicked"))),
+        false => Ok(()),
+    }
+}
+
+static HELPER: OnceLock<Option<&'static Helper>> = OnceLock::new();
+
+struct Helper {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Whether there is a job: looked at without the lock.
+    is_offered: AtomicBool,
+    /// Number of the last job that is done.
+    done: AtomicU64,
+    has_panicked: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    job: Option<Job>,
+    /// Number of the last job that was offered.
+    offered: u64,
+    is_asleep: bool,
+}
+
+/// Work that lives until its offer is dropped.
+struct Job(&'static (dyn Fn(Side) + Sync));
+
+/// A job that the helper has, or may take.
+struct Offer<'w> {
+    helper: &'static Helper,
+    number: u64,
+    _work: &'w (dyn Fn(Side) + Sync),
+}
+
+impl Helper {
+    /// None where a second thread would have no processor, or cannot be had.
+    fn start() -> Option<&'static Helper> {
+        if thread::available_parallelism().is_ok_and(|n| n.get() == 1) {
+            return None;
+        }
+        let helper: &'static Helper = Box::leak(Box::new(Helper {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            is_offered: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            has_panicked: AtomicBool::new(false),
+        }));
+        thread::Builder::new().name("copy".into()).spawn(|| helper.run()).ok().map(|_| helper)
+    }
+
+    /// Offers a job, unless there is one already.
+    fn offer<'w>(&'static self, work: &'w (dyn Fn(Side) + Sync)) -> Option<Offer<'w>> {
+        let mut state = self.lock();
+        if state.job.is_some() || self.done.load(Ordering::Acquire) < state.offered {
+            return None;
+        }
+        // SAFETY: only the lifetime changes. The helper calls it no more once the offer is dropped, and the offer
+        // borrows it until then; it does not leave `share`, so it is always dropped.
+        let job =
+            unsafe { std::mem::transmute::<&'w (dyn Fn(Side) + Sync), &'static (dyn Fn(Side) + Sync)>(work) };
+        state.job = Some(Job(job));
+        state.offered += 1;
+        let number = state.offered;
+        self.is_offered.store(true, Ordering::Release);
+        if state.is_asleep {
+            self.wake.notify_one();
+        }
+        drop(state);
+        Some(Offer { helper: self, number, _work: work })
+    }
+
+    fn run(&self) {
+        loop {
+            let (job, number) = self.next();
+            if catch_unwind(AssertUnwindSafe(|| (job.0)(Side::There))).is_err() {
+                self.has_panicked.store(true, Ordering::Relaxed);
+            }
+            self.done.store(number, Ordering::Release);
+        }
+    }
+
+    /// The next job, and its number.
+    fn next(&self) -> (Job, u64) {
+        let mut sleep_at = Instant::now() + SPIN;
+        loop {
+            for _ in 0..LOOKS_PER_YIELD {
+                if self.is_offered.load(Ordering::Acquire) {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+            if self.is_offered.load(Ordering::Acquire) {
+                let mut state = self.lock();
+                self.is_offered.store(false, Ordering::Relaxed);
+                if let Some(job) = state.job.take() {
+                    return (job, state.offered);
+                }
+            } else if sleep_at <= Instant::now() {
+                let mut state = self.lock();
+                state.is_asleep = true;
+                while state.job.is_none() {
+                    state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                state.is_asleep = false;
+                sleep_at = Instant::now() + SPIN;
+            } else {
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Offer<'_> {
+    fn drop(&mut self) {
+        let mut state = self.helper.lock();
+        if state.offered == self.number && state.job.take().is_some() {
+            self.helper.is_offered.store(false, Ordering::Relaxed);
+            self.helper.done.store(self.number, Ordering::Release);
+            return;
+        }
+        drop(state);
+        let mut looks = 0;
+        while self.helper.done.load(Ordering::Acquire) < self.number {
+            std::hint::spin_loop();
+            looks += 1;
+            if looks % LOOKS_PER_YIELD == 0 {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn all_work_is_done_however_many_ask_for_help() {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..500 {
+                        let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
+                        share(&|_| {
+                            while let piece = next.fetch_add(1, Ordering::Relaxed)
+                                && piece < 10
+                            {
+                                sum.fetch_add(piece, Ordering::Relaxed);
+                            }
+                        })
+                        .unwrap();
+                        assert_eq!(sum.into_inner(), 45);
+                        if round % 100 == 0 {
+                            // Long enough for the helper to fall asleep.
+                            thread::sleep(10 * SPIN);
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
