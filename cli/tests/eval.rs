@@ -167,8 +167,8 @@ fn what_does_not_exist_is_said_and_never_guessed() {
     assert_eq!(class(&option), "NotImplemented");
     let table = reply(json!({"in": {"t": {"csv": "t.csv"}}, "out": ["t"]}));
     assert_eq!(class(&table), "NotImplemented");
-    let cluster = reply(json!({"ctx": {"mode": "cluster", "nodes": 2}, "in": x(), "out": ["x"]}));
-    assert_eq!(class(&cluster), "NotImplemented");
+    let nodes = reply(json!({"ctx": {"mode": "lazy", "nodes": 2}, "in": x(), "out": ["x"]}));
+    assert_eq!(class(&nodes), "ValueError");
 }
 
 #[test]
@@ -275,5 +275,34 @@ fn the_list_has_a_line_for_each_operation() {
     for name in ["np.add", "np.sum", "getitem", "rng.random", "np.linalg.svd"] {
         let row = listed.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}"));
         assert!(row["signature"].as_str().unwrap().starts_with('(') && row["doc"].is_string(), "{row}");
+    }
+}
+
+#[test]
+fn workers_and_nodes_give_what_threads_give() {
+    let program = |ctx: Value| {
+        json!({
+            "ctx": ctx,
+            "prog": [
+                ["x", "rng.random", [[60, 50]], {}],
+                ["m", "np.greater", [{"$": "x"}, 0.25], {}],
+                ["y", "getitem", [{"$": "x"}, {"$": "m"}], {}],
+                ["s", "np.sum", [{"$": "y"}], {}],
+                ["t", "np.transpose", [{"$": "x"}], {}],
+                ["r", "np.matmul", [{"$": "t"}, {"$": "x"}], {}],
+            ],
+            "out": ["s", "r"],
+        })
+    };
+    let found = replies(&[
+        program(json!({"mode": "lazy", "chunks": 20, "inline": "raw", "memory": "64MiB"})),
+        program(json!({"mode": "workers", "workers": 2, "chunks": 20, "inline": "raw", "memory": "64MiB"})),
+        program(
+            json!({"mode": "cluster", "nodes": 2, "workers": 1, "chunks": 20, "inline": "raw", "memory": "64MiB"}),
+        ),
+    ]);
+    for reply in &found {
+        assert_eq!(reply["ok"], true, "{reply}");
+        assert_eq!(reply["out"], found[0]["out"]);
     }
 }

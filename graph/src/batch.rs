@@ -16,7 +16,7 @@
 //! An executor with several nodes starts what has one home on one node; later batches go where their chunks lie anyway.
 
 use crate::error::Error;
-use crate::homes::{ROAMING, Homes};
+use crate::homes::{Homes, ROAMING};
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::Schedule;
 use crate::task::Runnable;

@@ -3,6 +3,7 @@
 //! A program that fails is answered like any other and does not change the exit status: that says whether requests could
 //! be read and replies written.
 
+use super::eval_places::Started;
 use crate::{output, refusal::Refusal};
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
@@ -16,7 +17,12 @@ use tharsis_numeric::protocol;
 pub fn run(folder: Option<&Path>) -> Result<()> {
     let replies = std::io::stdout().lock();
     match folder {
-        None => until_nobody_reads(protocol::eval(std::io::stdin().lock(), replies, Path::new("."))),
+        None => until_nobody_reads(protocol::eval(
+            std::io::stdin().lock(),
+            replies,
+            Path::new("."),
+            &Started::default(),
+        )),
         Some(folder) => answer_files(folder, replies),
     }
 }
@@ -32,9 +38,10 @@ pub fn list() -> Result<()> {
 }
 
 fn answer_files(folder: &Path, mut replies: impl Write) -> Result<()> {
+    let places = Started::default();
     for path in programs(folder)? {
         let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
-        until_nobody_reads(protocol::eval_text(&text, &mut replies, folder))?;
+        until_nobody_reads(protocol::eval_text(&text, &mut replies, folder, &places))?;
     }
     Ok(())
 }

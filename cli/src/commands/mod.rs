@@ -2,6 +2,7 @@
 
 mod config;
 mod eval;
+mod eval_places;
 mod gcs;
 mod memory;
 mod node;

@@ -1,18 +1,18 @@
 //! What a request says about how to run it.
 
-use super::Failure;
 use super::value::Value;
+use super::{Failure, Places, Wish};
 use crate::random::{Generator, default_rng};
 use crate::tensor::Tensor;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tharsis_graph::{Chunks, LocalExecutor};
+use tharsis_graph::{Chunks, Executor, LocalExecutor};
 
 /// How to run a request, and what to answer.
 pub(super) struct Context {
-    pub executor: LocalExecutor,
+    pub executor: Box<dyn Executor>,
     pub chunks: Chunks,
     /// Whether each step is computed before the next is looked at.
     pub eager: bool,
@@ -35,7 +35,12 @@ pub(super) struct Wants {
 }
 
 impl Context {
-    pub fn of(request: &Json, folder: &Path, started: Instant) -> Result<Context, Failure> {
+    pub fn of(
+        request: &Json,
+        folder: &Path,
+        places: &dyn Places,
+        started: Instant,
+    ) -> Result<Context, Failure> {
         let ctx = object(request, "ctx")?;
         let seed = whole(&ctx, "seed", 0)?;
         let raw = ctx.get("inline").is_some_and(|inline| inline == "raw");
@@ -44,9 +49,9 @@ impl Context {
             Some(dir) => Some(folder.join(text(dir)?)),
         };
         Ok(Context {
-            executor: executor(&ctx, started)?,
+            executor: executor(&ctx, places, started)?,
             chunks: chunks(&ctx)?,
-            eager: eager(&ctx)?,
+            eager: eager(&ctx),
             generator: Arc::new(default_rng(seed)),
             raw,
             wants: Wants::of(request)?,
@@ -88,7 +93,7 @@ impl Context {
     }
 
     fn tensor_at_hand(&self, tensor: &Tensor) -> Result<Tensor, Failure> {
-        let (mut made, _) = crate::run::execute(&[tensor], &self.executor)?;
+        let (mut made, _) = crate::run::execute(&[tensor], &*self.executor)?;
         made.pop().ok_or_else(|| Failure::new("Internal", "no result"))
     }
 }
@@ -132,20 +137,39 @@ fn whole(ctx: &Json, key: &str, default: u64) -> Result<u64, Failure> {
     found.as_u64().ok_or_else(|| Failure::value(format!("{key}: expected a whole number, found {found}")))
 }
 
-fn executor(ctx: &Json, started: Instant) -> Result<LocalExecutor, Failure> {
-    let threads = whole(ctx, "workers", THREADS_DEFAULT)?.min(THREADS_MAX);
+fn executor(ctx: &Json, places: &dyn Places, started: Instant) -> Result<Box<dyn Executor>, Failure> {
+    let workers = whole(ctx, "workers", THREADS_DEFAULT)?.min(THREADS_MAX) as usize;
     let memory_bytes = match ctx.get("memory") {
         Some(Json::String(text)) => {
             parse_bytes(text).ok_or_else(|| Failure::value(format!("memory: {text:?} is not a size")))?
         }
         _ => whole(ctx, "memory", MEMORY_DEFAULT_BYTES)?,
     };
-    let executor = LocalExecutor::new(threads as usize, memory_bytes)?;
-    let Some(limit) = ctx.get("timeout_s").filter(|limit| !limit.is_null()) else { return Ok(executor) };
+    let local = LocalExecutor::new(workers, memory_bytes)?;
+    let deadline = deadline(ctx, started)?;
+    let nodes = whole(ctx, "nodes", 1)?;
+    let nodes = match mode(ctx)? {
+        Mode::Here if nodes <= 1 => {
+            return Ok(Box::new(deadline.map_or(local, |deadline| local.until(deadline))));
+        }
+        Mode::Workers if nodes <= 1 => 1,
+        Mode::Here | Mode::Workers => {
+            return Err(Failure::value("nodes: more than one needs the mode cluster"));
+        }
+        Mode::Cluster if NODES_MAX < nodes => {
+            return Err(Failure::value(format!("nodes: {nodes}; at most {NODES_MAX} are started")));
+        }
+        Mode::Cluster => nodes.max(1) as usize,
+    };
+    places.executor(&Wish { nodes, workers, memory_bytes, deadline })
+}
+
+/// When the time allowed is over; a time too far away to be written is no limit.
+fn deadline(ctx: &Json, started: Instant) -> Result<Option<Instant>, Failure> {
+    let Some(limit) = ctx.get("timeout_s").filter(|limit| !limit.is_null()) else { return Ok(None) };
     let seconds = limit.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let seconds = seconds.ok_or_else(|| Failure::value(format!("timeout_s: {limit}")))?;
-    // A time too far away to be written is no limit.
-    Ok(started.checked_add(seconds).map_or(executor, |deadline| executor.until(deadline)))
+    Ok(started.checked_add(seconds))
 }
 
 fn chunks(ctx: &Json) -> Result<Chunks, Failure> {
@@ -161,19 +185,25 @@ fn chunks(ctx: &Json) -> Result<Chunks, Failure> {
     })
 }
 
-/// Programs run on threads of this process; other places are not pretended.
-fn eager(ctx: &Json) -> Result<bool, Failure> {
-    if 1 < whole(ctx, "nodes", 1)? {
-        return Err(Failure::missing("more than one node is not implemented"));
-    }
+/// Where programs run.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Here,
+    Workers,
+    Cluster,
+}
+
+fn mode(ctx: &Json) -> Result<Mode, Failure> {
     match ctx.get("mode").map(|mode| mode.as_str().unwrap_or("")) {
-        None | Some("lazy") => Ok(false),
-        Some("eager") => Ok(true),
-        Some(mode @ ("workers" | "cluster")) => {
-            Err(Failure::missing(format!("the mode {mode} is not implemented")))
-        }
+        None | Some("lazy" | "eager") => Ok(Mode::Here),
+        Some("workers") => Ok(Mode::Workers),
+        Some("cluster") => Ok(Mode::Cluster),
         Some(_) => Err(Failure::value("mode: there are eager, lazy, workers, cluster")),
     }
+}
+
+fn eager(ctx: &Json) -> bool {
+    ctx.get("mode").is_some_and(|mode| mode == "eager")
 }
 
 /// `2GiB`, `512MB`, `1000`.
@@ -198,3 +228,4 @@ fn parse_bytes(text: &str) -> Option<u64> {
 const MEMORY_DEFAULT_BYTES: u64 = 2 << 30;
 const THREADS_DEFAULT: u64 = 2;
 const THREADS_MAX: u64 = 64;
+const NODES_MAX: u64 = 8;

@@ -8,18 +8,21 @@ mod composed;
 mod context;
 mod draws;
 mod matrices;
+mod places;
 mod program;
 pub mod registry;
 mod reply;
 mod selections;
 mod value;
 
+pub use places::{Here, Places, Wish};
 pub use reply::INLINE_BYTES_MAX;
 pub use value::Value;
 
 use crate::error::Error;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tharsis_graph::Error as GraphError;
 
@@ -67,11 +70,17 @@ impl From<GraphError> for Failure {
     }
 }
 
-/// Answers requests until the stream ends. File names in requests are taken relative to `folder`.
+/// Answers requests until the stream ends. File names in requests are taken relative to `folder`; `places` has the workers of those
+/// that ask for some.
 ///
 /// # Errors
 /// Only those of the streams themselves.
-pub fn eval(mut requests: impl BufRead, mut replies: impl Write, folder: &Path) -> std::io::Result<()> {
+pub fn eval(
+    mut requests: impl BufRead,
+    mut replies: impl Write,
+    folder: &Path,
+    places: &dyn Places,
+) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -86,7 +95,7 @@ pub fn eval(mut requests: impl BufRead, mut replies: impl Write, folder: &Path) 
             continue;
         } else {
             match serde_json::from_slice::<Json>(&line) {
-                Ok(request) => answer(&request, folder),
+                Ok(request) => answer_on(&request, folder, places),
                 Err(error) => refused(error),
             }
         };
@@ -98,10 +107,15 @@ pub fn eval(mut requests: impl BufRead, mut replies: impl Write, folder: &Path) 
 ///
 /// # Errors
 /// Only those of the stream of replies.
-pub fn eval_text(text: &[u8], mut replies: impl Write, folder: &Path) -> std::io::Result<()> {
+pub fn eval_text(
+    text: &[u8],
+    mut replies: impl Write,
+    folder: &Path,
+    places: &dyn Places,
+) -> std::io::Result<()> {
     for request in serde_json::Deserializer::from_slice(text).into_iter::<Json>() {
         let reply = match request {
-            Ok(request) => answer(&request, folder),
+            Ok(request) => answer_on(&request, folder, places),
             Err(error) => refused(error),
         };
         write_line(&mut replies, &reply)?;
@@ -133,11 +147,15 @@ pub fn list(mut replies: impl Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The reply to one request.
+/// The reply to one request, which runs on threads of this process.
 pub fn answer(request: &Json, folder: &Path) -> Json {
+    answer_on(request, folder, &Here)
+}
+
+fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
     let id = request.get("id").cloned().unwrap_or(Json::Null);
     // A defect in one program must not take the evaluator down with it.
-    let outcome = std::panic::catch_unwind(|| program::evaluate(request, folder));
+    let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places)));
     let crash = |_| Err((Failure::new("Crash", "the evaluator panicked; this is a defect"), None));
     match outcome.unwrap_or_else(crash) {
         Ok(mut reply) => {

@@ -4,12 +4,12 @@ use super::args::Args;
 use super::context::{Context, object, text};
 use super::registry::find;
 use super::value::{self, Value};
-use super::{Failure, reply};
+use super::{Failure, Places, reply};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
-use tharsis_graph::{Executor, Metrics, Resident};
+use tharsis_graph::{Metrics, Resident};
 
 /// The step that failed, and its operation; none where it was the request itself.
 pub(super) type Step = Option<(usize, String)>;
@@ -17,10 +17,14 @@ pub(super) type Step = Option<(usize, String)>;
 type Names = HashMap<String, Value>;
 
 /// The reply to a request, without its id.
-pub(super) fn evaluate(request: &Json, folder: &Path) -> Result<Map<String, Json>, (Failure, Step)> {
+pub(super) fn evaluate(
+    request: &Json,
+    folder: &Path,
+    places: &dyn Places,
+) -> Result<Map<String, Json>, (Failure, Step)> {
     let started = Instant::now();
     let outside = |failure: Failure| (failure, None);
-    let (context, mut names) = prepare(request, folder, started).map_err(outside)?;
+    let (context, mut names) = prepare(request, folder, places, started).map_err(outside)?;
     for (index, step) in list(request, "prog").map_err(outside)?.iter().enumerate() {
         let operation = step.get(1).and_then(Json::as_str).unwrap_or("").to_owned();
         let made = run_step(step, &operation, &names, &context);
@@ -30,14 +34,19 @@ pub(super) fn evaluate(request: &Json, folder: &Path) -> Result<Map<String, Json
     finish(request, &names, &context, started).map_err(outside)
 }
 
-fn prepare(request: &Json, folder: &Path, started: Instant) -> Result<(Context, Names), Failure> {
+fn prepare(
+    request: &Json,
+    folder: &Path,
+    places: &dyn Places,
+    started: Instant,
+) -> Result<(Context, Names), Failure> {
     if !request.is_object() {
         return Err(Failure::value(format!("expected a request, found {request}")));
     }
     if request.get("v").is_some_and(|v| v != 1) {
         return Err(Failure::value("only version 1 is understood"));
     }
-    let mut context = Context::of(request, folder, started)?;
+    let mut context = Context::of(request, folder, places, started)?;
     let mut names = Names::new();
     for (name, input) in object(request, "in")?.as_object().into_iter().flatten() {
         let tensor = value::input(input, folder, &mut context.warnings)?;
@@ -107,11 +116,11 @@ fn finish(
         value.tensors(&mut |tensor| nodes.push(tensor.node().clone()));
         wanted.push((name, value));
     }
-    let (nodes, spent) = tharsis_graph::phases::settle(&nodes, &context.executor)?;
+    let (nodes, spent) = tharsis_graph::phases::settle(&nodes, &*context.executor)?;
     let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
     let mut reply = Map::new();
     if context.wants.plan {
-        let plan = json!({"tasks": job.schedule.order.len(), "peak_bytes_bound": job.schedule.bound_bytes});
+        let plan = json!({"tasks": job.schedule.order.len(), "peak_bytes_bound": context.executor.bound_bytes(&job)?});
         reply.insert("plan".to_owned(), plan);
     }
     // A plan alone is answered without running it.

@@ -4,7 +4,7 @@ use super::*;
 
 fn replies(requests: &str) -> Vec<Json> {
     let mut out = Vec::new();
-    eval(requests.as_bytes(), &mut out, Path::new(".")).unwrap();
+    eval(requests.as_bytes(), &mut out, Path::new("."), &super::Here).unwrap();
     out.split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_slice(line).unwrap())

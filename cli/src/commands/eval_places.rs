@@ -1,0 +1,62 @@
+//! The worker processes and nodes of programs that ask for some: started with the first such program, and kept for those that
+//! ask for the same.
+
+use std::sync::{Mutex, PoisonError};
+use tharsis::tensor::{Executor, RemoteExecutor};
+use tharsis::{LocalCluster, Runtime};
+use tharsis_numeric::protocol::{Failure, Places, Wish};
+
+/// What was started last.
+#[derive(Default)]
+pub struct Started(Mutex<Option<Place>>);
+
+struct Place {
+    nodes: usize,
+    workers: usize,
+    memory_bytes: u64,
+    // Dropped first: the driver before the nodes.
+    runtime: Runtime,
+    _cluster: Option<LocalCluster>,
+}
+
+/// A store has room for what chunks may take, and as much again for what clients write ahead and copies on their way.
+const STORE_SHARES: u64 = 2;
+/// A store below this has no room for the regions of its clients.
+const STORE_BYTES_MIN: u64 = 64 << 20;
+
+impl Places for Started {
+    fn executor(&self, wish: &Wish) -> Result<Box<dyn Executor>, Failure> {
+        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = match started.take().filter(|place| place.is_for(wish)) {
+            Some(place) => place,
+            None => Place::start(wish)
+                .map_err(|error| Failure { class: "RuntimeError".to_owned(), message: error.to_string() })?,
+        };
+        let executor = RemoteExecutor::new(&place.runtime).memory(wish.memory_bytes);
+        *started = Some(place);
+        Ok(match wish.deadline {
+            Some(deadline) => Box::new(executor.until(deadline)),
+            None => Box::new(executor),
+        })
+    }
+}
+
+impl Place {
+    fn is_for(&self, wish: &Wish) -> bool {
+        (self.nodes, self.workers, self.memory_bytes) == (wish.nodes, wish.workers, wish.memory_bytes)
+    }
+
+    fn start(wish: &Wish) -> tharsis::Result<Place> {
+        let Wish { nodes, workers, memory_bytes, .. } = *wish;
+        let store_bytes = memory_bytes.saturating_mul(STORE_SHARES).max(STORE_BYTES_MIN);
+        let cpus = workers as f64;
+        if nodes == 1 {
+            let init = tharsis::init().num_cpus(cpus).workers(workers).store_bytes(store_bytes);
+            return Ok(Place { nodes, workers, memory_bytes, runtime: init.start_local()?, _cluster: None });
+        }
+        let cluster = LocalCluster::start(nodes, cpus, store_bytes / nodes as u64)?;
+        let socket = cluster.socket(0).map(|socket| socket.display().to_string());
+        let runtime = tharsis::init().address(socket.unwrap_or_default()).start()?;
+        Ok(Place { nodes, workers, memory_bytes, runtime, _cluster: Some(cluster) })
+    }
+}
