@@ -324,6 +324,8 @@ impl Outputs {
             pack::output(&mut self.bytes, &ValueView::Local(written.extent), &encoded.nested);
             self.written.push(written);
         }
+        // A buffer may be a place in the arena, which nobody reads while somebody may still write it.
+        encoded.buffers.clear();
         self.keep.append(&mut encoded.keep);
         self.count += 1;
         Ok(())

@@ -53,6 +53,7 @@ pub use error::{Error, Result};
 pub use get::{Parted, Timeout, Wait, cancel, get_all, locations, wait};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
 pub use reference::{ObjectRef, RefFuture};
+pub use regions::Place;
 pub use registry::function_table;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};

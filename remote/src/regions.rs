@@ -6,14 +6,19 @@
 //! is written, and is then most often the one before that, still in the caches. A region is retired, and what was not sealed in it is free again, when
 //! the last writer in it is done *and has reported*: each [`Written`] holds its region until its record is sent.
 //!
+//! Who knows how large a buffer will be before there are its bytes takes a [`Place`] and makes them there: encoding a value
+//! that has this buffer then writes the rest of the frame before it, and copies nothing.
+//!
 //! Regions start small and grow with use, so that a worker that returns one large value does not hold
 //! sixteen mebibytes for the rest of its life.
 
 use crate::answers::Answers;
 use crate::client::{Client, Core};
 use crate::codec::Encoded;
+use crate::current::current;
 use crate::error::{Error, Result, decode_failure};
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tharsis_object_store::{StoreError, WriteSlot, copy_large};
 use tharsis_protos::records::{Extent, FromClient};
@@ -29,6 +34,8 @@ const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
 const SPARE_BYTES_MAX: u64 = 4 * MIB as u64;
 /// What all of the store is, in such objects.
 const SPARES_MIN: u64 = 64;
+/// What is kept free before a place for the other parts of its frame.
+const HEAD_ROOM_BYTES: usize = 512;
 /// Large objects begin at multiples of this.
 const PAGE_BYTES: u64 = 4096;
 
@@ -36,6 +43,8 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Default)]
 pub(crate) struct Regions {
     writing: Mutex<Writing>,
+    /// Places that are not dropped yet, by the address of their first byte.
+    places: Mutex<HashMap<usize, Taken>>,
     answers: Answers<std::result::Result<Extent, Failure>>,
 }
 
@@ -55,6 +64,53 @@ struct Writing {
 pub(crate) struct Region {
     core: Weak<Core>,
     extent: Extent,
+}
+
+/// Room in the arena for one buffer of a value to be stored. It takes a round trip to the node, so it is for large ones.
+///
+/// The bytes are stored where they are if they become the only buffer of the value, whole; otherwise they are copied like any
+/// others. It is to be dropped, with all that looks at it, before the task that stores the value ends.
+pub struct Place {
+    slot: WriteSlot,
+    region: Arc<Region>,
+}
+
+/// Where a place lies.
+struct Taken {
+    /// Of the frame, which begins [`HEAD_ROOM_BYTES`] before the buffer.
+    offset: u64,
+    len: usize,
+    region: Weak<Region>,
+}
+
+impl Place {
+    /// Takes a place for so many bytes from the current client; what it holds may be anything.
+    ///
+    /// # Errors
+    /// `Shutdown` without a client, `StoreFull` or `ObjectTooLarge` as the node says.
+    pub fn take(bytes: usize) -> Result<Place> {
+        current()?.take_place(bytes)
+    }
+}
+
+impl AsRef<[u8]> for Place {
+    fn as_ref(&self) -> &[u8] {
+        &self.slot
+    }
+}
+
+impl AsMut<[u8]> for Place {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.slot
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(core) = self.region.core.upgrade() {
+            core.regions.places.lock().remove(&self.slot.as_ptr().addr());
+        }
+    }
 }
 
 /// A frame that lies in the arena, complete.
@@ -87,12 +143,53 @@ impl Client {
     /// # Errors
     /// `StoreFull` or `ObjectTooLarge` as the node says, or the loss of the connection.
     pub(crate) fn write_frame(&self, encoded: &Encoded, layout: &FrameLayout) -> Result<Written> {
+        if let [buffer] = &encoded.buffers[..]
+            && let Some(written) = self.write_around(buffer, encoded, layout)?
+        {
+            return Ok(written);
+        }
         let len = layout.total_len() as u64;
         let (region, offset) = self.allocate(len)?;
         let mut slot =
             self.core().arena.write(offset, len).map_err(|error| Error::internal(error.to_string()))?;
         fill(&mut slot, encoded, layout)?;
         Ok(Written { extent: Extent { offset, len }, _region: region })
+    }
+
+    /// Writes what comes before a buffer that lies in a place; `None` if it lies elsewhere.
+    fn write_around(
+        &self,
+        buffer: &[u8],
+        encoded: &Encoded,
+        layout: &FrameLayout,
+    ) -> Result<Option<Written>> {
+        let found = {
+            let places = self.core().regions.places.lock();
+            let taken = places.get(&buffer.as_ptr().addr()).filter(|taken| taken.len == buffer.len());
+            taken.and_then(|taken| Some((taken.offset, taken.region.upgrade()?)))
+        };
+        let Some((offset, region)) = found else { return Ok(None) };
+        let Some(layout) = layout.clone().with_buffer_at(HEAD_ROOM_BYTES) else { return Ok(None) };
+        let slot = self.core().arena.write(offset, HEAD_ROOM_BYTES as u64);
+        let mut slot = slot.map_err(|error| Error::internal(error.to_string()))?;
+        let (head, len) = (layout.head(), encoded.in_band.len());
+        slot.fill(0);
+        slot[..head.len()].copy_from_slice(&head);
+        slot[head.len()..head.len() + len].copy_from_slice(&encoded.in_band);
+        let extent = Extent { offset, len: layout.total_len() as u64 };
+        Ok(Some(Written { extent, _region: region }))
+    }
+
+    fn take_place(&self, bytes: usize) -> Result<Place> {
+        let (room, len) = (HEAD_ROOM_BYTES as u64, bytes as u64);
+        // In a region that others share it would have to be stored before what is written behind it.
+        let region = self.own_region(room.saturating_add(len), self.core().regions.writing.lock())?;
+        let (arena, offset) = (&self.core().arena, region.extent.offset);
+        arena.make_pages(offset, room + len).map_err(no_pages)?;
+        let slot = arena.write(offset + room, len).map_err(|error| Error::internal(error.to_string()))?;
+        let taken = Taken { offset, len: bytes, region: Arc::downgrade(&region) };
+        self.core().regions.places.lock().insert(slot.as_ptr().addr(), taken);
+        Ok(Place { slot, region })
     }
 
     fn allocate(&self, len: u64) -> Result<(Arc<Region>, u64)> {

@@ -162,6 +162,19 @@ impl FrameLayout {
         Ok(Self { kind, encoding, in_band_len, buffers, total_len })
     }
 
+    /// The same with its only buffer at `offset`: for a buffer that was written before the rest was known. `None` if
+    /// that is no place for it, or there is not one buffer.
+    #[must_use]
+    pub fn with_buffer_at(mut self, offset: usize) -> Option<Self> {
+        let [(least, len)] = self.buffers[..] else { return None };
+        if offset < least || !offset.is_multiple_of(OBJECT_ALIGN) {
+            return None;
+        }
+        self.total_len = offset.checked_add(len)?;
+        self.buffers[0].0 = offset;
+        Some(self)
+    }
+
     /// Bytes of the whole frame.
     #[must_use]
     pub fn total_len(&self) -> usize {
@@ -399,6 +412,21 @@ mod tests {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 33) as usize % bound
         }
+    }
+
+    #[test]
+    fn a_buffer_may_lie_further_on() {
+        let layout = FrameLayout::new(PayloadKind::Serde, 0, 3, [100]).unwrap();
+        let moved = layout.clone().with_buffer_at(512).unwrap();
+        let mut bytes = moved.head();
+        bytes.extend([1, 2, 3]);
+        bytes.resize(512, 0);
+        bytes.extend([7; 100]);
+        let frame = Frame::parse(&bytes).unwrap();
+        assert_eq!((frame.in_band(), frame.buffer(0)), (&[1, 2, 3][..], Some(&[7; 100][..])));
+        assert!(layout.clone().with_buffer_at(64).is_none() && layout.with_buffer_at(513).is_none());
+        let two = FrameLayout::new(PayloadKind::Serde, 0, 3, [100, 1]).unwrap();
+        assert!(two.with_buffer_at(512).is_none());
     }
 
     #[test]

@@ -88,6 +88,27 @@ impl Runnable {
         outputs.map(|output| self.plan.tensors[output.tensor].chunk_bytes_max()).sum()
     }
 
+    /// Whether tasks of this stage write their results to places that are on offer.
+    pub fn takes_places(&self, stage: usize) -> bool {
+        let Stage { kernel, operands, .. } = &self.plan.stages[stage];
+        let stores = |operand: &Operand| {
+            operand.program.outputs.iter().all(|output| matches!(output, Output::Store(_)))
+        };
+        match kernel {
+            Kernel::Fused => operands.iter().all(stores),
+            Kernel::Product(_) => true,
+            Kernel::Foreign { .. } | Kernel::Reshape { .. } | Kernel::Whole(_) => false,
+        }
+    }
+
+    /// Bytes of a chunk as it is made.
+    pub fn exact_chunk_bytes(&self, chunk: ChunkId) -> usize {
+        let TensorSpec { dtype, tiling } = &self.plan.tensors[chunk.tensor as usize];
+        let (mut origin, mut extents) = (Vec::new(), Vec::new());
+        tiling.chunk(chunk.index as usize, &mut origin, &mut extents);
+        extents.iter().product::<usize>() * dtype.size_bytes()
+    }
+
     /// Bytes of a chunk, at most.
     pub fn chunk_bytes(&self, chunk: ChunkId) -> u64 {
         self.plan.tensors[chunk.tensor as usize].chunk_bytes_max()

@@ -21,6 +21,7 @@ const ALL: &[Scenario] = scenarios![
         t1_results_are_those_of_threads_to_the_bit,
         t1_batches_do_not_change_results,
         t2_results_are_inputs_again,
+        t2_results_are_made_where_they_are_stored,
         t2_tensors_find_the_runtime_of_their_thread,
         t3_the_store_stays_below_the_bound,
         t3_a_program_too_large_is_refused_with_the_number_needed,
@@ -118,6 +119,23 @@ fn t2_results_are_inputs_again(mode: Mode) {
     let elements = tharsis::tensor::create::arange(1000).unwrap();
     assert_eq!(bits(&execute(&[&elements, &stored[0]], &remote).unwrap().0[1..]), bits(&stored));
     drop((stored, x));
+    session.await_quiet();
+}
+
+/// Chunks on both sides of what is made in place and of what is stored around the cache, among small ones in the same batch.
+fn t2_results_are_made_where_they_are_stored(mode: Mode) {
+    let session = mode.start_with(2, |init| init.store_bytes(256 << 20));
+    let remote = RemoteExecutor::new(session.runtime());
+    for rows in [1_000, 9_000, 70_000] {
+        let x = matrix(2 * rows + 7, 8, [rows, 8]);
+        let y = (&x + 1.0).unwrap();
+        let made = [y.matmul(&y.t().unwrap().matmul(&y).unwrap()).unwrap(), y.sum(0).unwrap(), y];
+        let (expected, _) = run(&made, &LocalExecutor::within(remote.limits()));
+        for tasks in [1, 256] {
+            let (found, _) = run(&made, &remote.clone().batch_tasks(tasks));
+            assert!(expected == found, "{rows} rows, {tasks} tasks a batch");
+        }
+    }
     session.await_quiet();
 }
 

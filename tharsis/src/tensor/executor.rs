@@ -184,9 +184,8 @@ fn cpus_of(total: &str) -> f64 {
 
 /// Chunks may take this part of the store; regions that clients write ahead, and copies on their way, take of the rest.
 const STORE_SHARE: u64 = 2;
-/// A chunk of this size is still in the second-level cache when it is copied into the store, so that its bytes go to
-/// memory once; larger ones take three times the traffic.
-const CHUNK_BYTES_MAX: u64 = 1 << 20;
+/// Most chunks are made where they lie in the store, around the cache from some mebibytes on; smaller ones are more calls.
+const CHUNK_BYTES_MAX: u64 = 6 << 20;
 /// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what handing it out
 /// takes.
 const BATCH_COST: f64 = 1e6;

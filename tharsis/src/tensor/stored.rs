@@ -4,8 +4,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tharsis_graph::plan::ChunkId;
-use tharsis_kernels::{Buffer, Chunk, DType, KernelError};
-use tharsis_remote::Blob;
+use tharsis_kernels::{Buffer, Chunk, DType, KernelError, LentBytes};
+use tharsis_remote::{Blob, Place};
+
+/// From here on a chunk is made where it is stored.
+const PLACE_BYTES_MIN: usize = 512 << 10;
 
 /// A chunk in C order.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +47,32 @@ impl Stored {
         }
         Chunk::contiguous(dtype, &shape, Buffer::shared(Arc::new(data.into_bytes())))
     }
+}
+
+/// A place in the store for a result, lent to the kernel that makes it.
+struct Lease(Place);
+
+impl AsRef<[u8]> for Lease {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_ref()
+    }
+}
+
+impl AsMut<[u8]> for Lease {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.0.as_mut()
+    }
+}
+
+impl LentBytes for Lease {}
+
+/// Memory in the store for a chunk of so many bytes, which is then stored without a copy. Should there be none, the chunk
+/// is made elsewhere, and storing it says why. Small chunks are not worth asking.
+pub(super) fn place(bytes: usize) -> Option<Buffer> {
+    if bytes < PLACE_BYTES_MIN {
+        return None;
+    }
+    Buffer::lent(Box::new(Lease(Place::take(bytes).ok()?)))
 }
 
 /// The memory of a chunk, lent to the store while it is written.

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::plans;
-use super::stored::{Bundle, Stored};
+use super::stored::{self, Bundle, Stored};
 use crate::remote;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -176,7 +176,16 @@ impl Made {
             let inputs = ids.iter().map(|id| Ok((*id, self.find(*id, &mut reads_left)?)));
             let inputs = inputs.collect::<Result<Vec<_>, Fault>>()?;
             let started = Instant::now();
-            let made = runnable.run(task, &inputs, scratch)?;
+            if runnable.takes_places(task.stage as usize) {
+                let apart =
+                    runnable.outputs(task).zip(fates.clone()).filter(|(_, fate)| *fate == Fate::Apart);
+                apart
+                    .filter_map(|(id, _)| stored::place(runnable.exact_chunk_bytes(id)))
+                    .for_each(|place| scratch.offer(place));
+            }
+            let made = runnable.run(task, &inputs, scratch);
+            scratch.take_offers();
+            let made = made?;
             self.report.add(task.stage, started.elapsed().as_nanos() as u64);
             for (id, chunk) in runnable.outputs(task).zip(made) {
                 let fate =
