@@ -59,6 +59,7 @@ const fn definition(module: &'static str, name: &'static str) -> Definition {
         returns: 1,
         options: Options::default,
         run: |_| Ok(()),
+        plain: &(),
     }
 }
 
