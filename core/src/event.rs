@@ -86,6 +86,8 @@ pub enum Event {
         /// Runs handed back.
         returned: Vec<u32>,
     },
+    /// The disk has the blocks of a range of the annex back: it is free.
+    BlocksFreed(Extent),
     /// A reference's task is to be cancelled.
     CancelRequested {
         /// An output of the task.
@@ -336,7 +338,10 @@ pub enum Action {
     },
     /// Remove a copy from disk.
     Discard(ObjectId),
-    /// Grant or refuse a region.
+    /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].
+    FreeBlocks(Extent),
+    /// Grant or refuse a region. One in the annex has no blocks yet: it is granted when it has them; if the disk has none
+    /// left, the client is refused, and the region ends like one that the client retired.
     GrantRegion {
         /// The client.
         client: ClientId,

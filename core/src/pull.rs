@@ -52,6 +52,8 @@ pub struct Pulls {
     queue: BTreeMap<(u8, u64), Purpose>,
     pulls: IdMap<ObjectId, Pull>,
     admitted_bytes: u64,
+    /// Objects above this need no room in memory.
+    in_memory_max: Option<u64>,
     clock: u64,
 }
 
@@ -86,6 +88,12 @@ pub struct Missing {
 }
 
 impl Pulls {
+    /// None yet, with room elsewhere for objects above so many bytes.
+    #[must_use]
+    pub fn beside(in_memory_max: Option<u64>) -> Self {
+        Self { in_memory_max, ..Self::default() }
+    }
+
     /// Somebody needs objects that are not here.
     pub fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, room_bytes: u64, out: &mut Vec<Effect>) {
         if self.bundles.contains_key(&purpose) {
@@ -98,7 +106,8 @@ impl Pulls {
             Purpose::Ahead(_) => 2,
         };
         let order = (rank, self.clock);
-        let bytes = missing.iter().map(|m| m.len).sum();
+        let in_memory = |len: &u64| self.in_memory_max.is_none_or(|max| *len <= max);
+        let bytes = missing.iter().map(|m| m.len).filter(in_memory).sum();
         let objects = missing.iter().map(|m| m.object).collect();
         for m in missing {
             let pull = self.pulls.entry(m.object).or_insert_with(|| Pull {

@@ -194,6 +194,10 @@ impl World {
                 let (object, refusal) = (self.refs[*object].object, refusal.first().map(ToString::to_string));
                 self.feed(host, Event::Spilled { object, refusal, write_ns: 0 });
             }
+            ("blocks_freed", [host, offset, len]) => {
+                let (offset, len) = (offset.parse().unwrap(), len.parse().unwrap());
+                self.feed(host, Event::BlocksFreed(Extent { offset, len }));
+            }
             ("unmapped", [name, object]) => {
                 let (token, reference) = self.token(name, object);
                 let object = reference.object;
@@ -251,6 +255,7 @@ impl World {
         let config = Config {
             member: member(node, cpus),
             store_bytes: number(options, "store", 1 << 20),
+            annex_bytes: number(options, "annex", 0),
             create_timeout: 1000 * MS,
             can_spill: options.contains_key("spill"),
             high_water_bytes: u64::MAX,
@@ -517,6 +522,7 @@ impl World {
             }
             Action::Discard(object) => format!("discard {}", self.name(object)),
             Action::MemoryFreed | Action::Reclaim(_) => return,
+            Action::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
             Action::Restore { object, .. } => {
                 let from = self.hosts[host].node.id();
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);

@@ -59,6 +59,7 @@ impl Bench {
         let config = Config {
             member,
             store_bytes: 1 << 20,
+            annex_bytes: 0,
             create_timeout: 1000 * MS,
             can_spill: false,
             high_water_bytes: u64::MAX,

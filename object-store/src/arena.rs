@@ -8,15 +8,16 @@
 //! and are better used again; [`Arena::punch`] gives them back to the system when the node needs memory more than
 //! speed.
 //!
+//! Values that are larger than this memory lie in the *annex*, a file on disk ([`crate::annex`]) that is mapped behind it:
+//! an offset from [`Arena::len`] on means the annex.
+//!
 //! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is different
 //! but speed.
 
-use crate::error::{StoreError, check_range};
-use crate::map::{ArenaMap, PLACE};
-use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
-};
-use rustix::io::Errno;
+use crate::annex::{self, AnnexFile};
+use crate::error::StoreError;
+use crate::map::ArenaMap;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -32,15 +33,24 @@ const PRIVATE_HUGE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// The memory that object bytes live in.
 pub struct Arena {
     fd: OwnedFd,
+    annex: Option<OwnedFd>,
     map: Arc<ArenaMap>,
 }
 
 impl Arena {
-    /// Makes an arena of `bytes`, rounded up to [`ARENA_UNIT_BYTES`]; no page of it exists yet.
+    /// Makes an arena of `bytes`, rounded up to [`ARENA_UNIT_BYTES`], without an annex; no page of it exists yet.
     ///
     /// # Errors
     /// `BadSize` if it is empty or too large, `System` if the system has no such files or no address space.
     pub fn create(bytes: u64) -> Result<Arena, StoreError> {
+        Arena::with_annex(bytes, None)
+    }
+
+    /// The same, with an annex behind it.
+    ///
+    /// # Errors
+    /// As [`Arena::create`].
+    pub fn with_annex(bytes: u64, annex: Option<AnnexFile>) -> Result<Arena, StoreError> {
         if bytes == 0 || ARENA_BYTES_MAX < bytes {
             let (min_bytes, max_bytes) = (1, ARENA_BYTES_MAX);
             return Err(StoreError::BadSize { what: "an arena", bytes, min_bytes, max_bytes });
@@ -52,8 +62,9 @@ impl Arena {
         ftruncate(&fd, len).map_err(|cause| StoreError::system("size the arena", cause))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|cause| StoreError::system("seal the arena", cause))?;
-        let map = Arc::new(ArenaMap::whole(&fd, len)?);
-        Ok(Arena { fd, map })
+        let (annex, annex_bytes) = annex.map_or((None, 0), |file| (Some(file.fd), file.len));
+        let map = Arc::new(ArenaMap::whole(&fd, len, annex.as_ref().map(|fd| (fd.as_fd(), annex_bytes)))?);
+        Ok(Arena { fd, annex, map })
     }
 
     /// Gives the whole pages of a range back to the system; their contents become zeros.
@@ -63,21 +74,37 @@ impl Arena {
     /// # Errors
     /// `OutOfBounds`, or `System` if the system refuses.
     pub fn punch(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range(PLACE, self.len(), offset, len)?;
+        self.map.check(offset, len)?;
         let page_bytes = self.map.page_bytes();
         let start = offset.next_multiple_of(page_bytes);
         let end = (offset + len) / page_bytes * page_bytes;
         if end <= start {
             return Ok(());
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         self.map.forget_pages(start, end);
-        loop {
-            match fallocate(&self.fd, flags, start, end - start) {
-                Ok(()) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(cause) => return Err(StoreError::system("give pages of the arena back", cause)),
-            }
+        let (fd, at) = self.file_at(start);
+        annex::punch(fd, at, end - start)
+            .map_err(|cause| StoreError::system("give pages of the arena back", cause))
+    }
+
+    /// Makes the blocks of a range of the annex, without which nobody may be granted it; in memory it does nothing.
+    ///
+    /// # Errors
+    /// `NoSpace` if the disk is full, `System` if it refuses for another reason, `OutOfBounds`.
+    pub fn allocate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
+        self.map.check(offset, len)?;
+        if offset < self.len() {
+            return Ok(());
+        }
+        let (fd, at) = self.file_at(offset);
+        annex::allocate(fd, at, len)
+    }
+
+    /// The file in which an offset lies, and where.
+    pub fn file_at(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
+        match &self.annex {
+            Some(annex) if self.len() <= offset => (annex.as_fd(), offset - self.len()),
+            _ => (self.fd.as_fd(), offset),
         }
     }
 
@@ -86,19 +113,29 @@ impl Arena {
         self.fd.as_fd()
     }
 
+    /// The descriptor of the annex, for clients too.
+    pub fn annex_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.annex.as_ref().map(OwnedFd::as_fd)
+    }
+
     /// The node's own mapping, writable throughout; an embedded program uses it as its client mapping too.
     pub fn map(&self) -> &Arc<ArenaMap> {
         &self.map
     }
 
-    /// Bytes of the arena.
+    /// Bytes of its memory.
     pub fn len(&self) -> u64 {
-        self.map.len()
+        self.map.memory_len()
+    }
+
+    /// Bytes of the annex; 0 without one.
+    pub fn annex_len(&self) -> u64 {
+        self.map.len() - self.map.memory_len()
     }
 
     /// Never true: an empty arena cannot be made.
     pub fn is_empty(&self) -> bool {
-        self.map.is_empty()
+        self.len() == 0
     }
 }
 

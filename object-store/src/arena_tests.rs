@@ -104,3 +104,78 @@ fn an_unsealed_or_wrong_file_is_refused() {
     assert!(Arena::create(0).is_err());
     assert!(Arena::create(u64::MAX).is_err());
 }
+
+const MEMORY: u64 = ARENA_UNIT_BYTES;
+const ANNEX: u64 = 4 * ARENA_UNIT_BYTES;
+
+/// An arena with an annex in a folder, which the annex does not need any more.
+fn with_annex() -> Arena {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = fs::File::open(folder.path()).unwrap();
+    let file = AnnexFile::create(dir.as_fd(), ANNEX + 1).unwrap();
+    assert_eq!((file.len(), fs::read_dir(folder.path()).unwrap().count()), (ANNEX, 0), "it has no name");
+    Arena::with_annex(1, Some(file)).unwrap()
+}
+
+fn annex_client(arena: &Arena) -> Arc<ArenaMap> {
+    let annex = (arena.annex_fd().unwrap(), arena.annex_len());
+    Arc::new(ArenaMap::from_fds(arena.fd(), arena.len(), Some(annex)).unwrap())
+}
+
+#[test]
+fn the_annex_is_behind_the_memory_and_has_blocks_where_something_is() {
+    let arena = with_annex();
+    assert_eq!((arena.len(), arena.annex_len(), arena.map().len()), (MEMORY, ANNEX, MEMORY + ANNEX));
+    let blocks = || fstat(arena.annex_fd().unwrap()).unwrap().st_blocks as u64 * 512;
+    assert_eq!(blocks(), 0);
+    let len = 3 << 20;
+    arena.allocate(MEMORY, len).unwrap();
+    assert_eq!(blocks(), len);
+    let (writer, reader) = (annex_client(&arena), annex_client(&arena));
+    writer.grant(MEMORY, len).unwrap();
+    let mut slot = writer.write(MEMORY, len).unwrap();
+    let bytes = vec![7; len as usize];
+    crate::copy_large(&mut slot, &[&bytes]).unwrap();
+    drop(slot);
+    writer.retire(MEMORY, len).unwrap();
+    writer.grant(0, PAGE).unwrap();
+    writer.write(0, 8).unwrap().fill(1);
+    for map in [&writer, &reader, arena.map()] {
+        assert_eq!(map.read(MEMORY, len).unwrap(), bytes);
+        assert_eq!(map.read(0, 9).unwrap(), [1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    }
+    assert_eq!((blocks(), arena.file_at(MEMORY + 5).1, arena.file_at(5).1), (len, 5, 5));
+    arena.punch(MEMORY, len).unwrap();
+    assert_eq!((blocks(), reader.read(MEMORY, 1).unwrap()), (0, &[0][..]));
+    arena.map().make_pages(MEMORY, PAGE).unwrap();
+    assert_eq!(blocks(), PAGE, "what the node itself writes gets blocks too");
+}
+
+#[test]
+fn no_range_is_in_memory_and_in_the_annex() {
+    let arena = with_annex();
+    let map = annex_client(&arena);
+    assert!(matches!(map.read(MEMORY - 1, 2), Err(StoreError::OutOfBounds { .. })));
+    assert!(matches!(map.grant(MEMORY - PAGE, 2 * PAGE), Err(StoreError::OutOfBounds { .. })));
+    assert!(map.read(MEMORY + ANNEX, 1).is_err());
+    assert!(arena.punch(MEMORY - PAGE, 2 * PAGE).is_err());
+    let wrong = (arena.annex_fd().unwrap(), ANNEX - 1);
+    let refused = ArenaMap::from_fds(arena.fd(), arena.len(), Some(wrong));
+    assert!(matches!(refused, Err(StoreError::Mismatch { .. })));
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_signal() {
+    let Some(disk) = crate::spill::mounted::Mounted::tmpfs("size=8m") else { return };
+    let dir = fs::File::open(disk.path()).unwrap();
+    let file = AnnexFile::create(dir.as_fd(), u64::MAX).unwrap();
+    assert_eq!(file.len(), 8 << 20, "no more than the file system has");
+    let arena = Arena::with_annex(1, Some(file)).unwrap();
+    fs::write(disk.path().join("others"), vec![1; 6 << 20]).unwrap();
+    let refused = arena.allocate(MEMORY, 4 << 20).unwrap_err();
+    assert!(matches!(&refused, StoreError::NoSpace(space) if space.needed_bytes == 4 << 20), "{refused}");
+    assert!(arena.map().make_pages(MEMORY, 4 << 20).is_err());
+    arena.punch(MEMORY, 4 << 20).unwrap();
+    arena.allocate(MEMORY, 1 << 20).unwrap();
+    arena.map().write(MEMORY, 1 << 20).unwrap().fill(1);
+}

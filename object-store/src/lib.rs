@@ -11,6 +11,7 @@
 //! | how does the one sleep and the other wake it | [`bell`] |
 //! | what a client and its node share of these | [`channel`] |
 //! | where do object bytes live | [`arena`] |
+//! | and those that are larger than memory | [`annex`] |
 //! | who may read and write them | [`map`] |
 //! | how are large values copied at memory speed | [`copy`] |
 //! | how does a client meet its node | [`local_socket`] |
@@ -48,6 +49,8 @@ mod ranges;
 
 pub mod map;
 
+pub mod annex;
+
 pub mod arena;
 
 pub mod copy;
@@ -63,6 +66,7 @@ pub mod spill;
 #[cfg(feature = "inputs")]
 pub mod inputs;
 
+pub use annex::AnnexFile;
 pub use arena::Arena;
 pub use bell::{Bell, BellBoard, SpinPolicy};
 pub use channel::Channel;

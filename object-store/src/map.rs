@@ -16,30 +16,38 @@
 //! behind it, or gets one. Whoever is about to write much makes the pages first ([`ArenaMap::make_pages`]): three times
 //! as fast as fault by fault, and exhaustion is an error instead of SIGBUS. A map remembers which it made; they stay
 //! when a range is granted anew. If the node gave them back to the system meanwhile, writing takes faults again, no more.
+//!
+//! *The annex*, where there is one, is mapped right behind the memory, so that an offset is an address in both. No range
+//! is in both. It is a file on disk and cannot be sealed: it is never shrunk, and only processes of this node have it open.
+//! Blocks of a range are there before it is granted.
 
 #![allow(unsafe_code)]
 
-use crate::arena::huge_pages_available;
+use crate::annex;
+use crate::arena::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::error::{NoSpace, StoreError, check_range};
 use crate::ranges::RangeSet;
 use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_get_seals, fstat};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Pages made per system call: short enough that signals do not make it start over for ever.
 const STEP_BYTES: u64 = 64 << 20;
-pub(crate) const PLACE: &str = "the object arena";
+const PLACE: &str = "the object arena";
 
 /// Two mappings of a whole arena: one to read, one to write.
 pub struct ArenaMap {
     fd: OwnedFd,
+    annex: Option<OwnedFd>,
     to_read: NonNull<u8>,
     to_write: NonNull<u8>,
+    /// Bytes in memory; what lies behind them is the annex.
+    memory_len: u64,
     len: u64,
     page_bytes: u64,
     /// Ranges that may be written; `None` if all of it.
@@ -64,34 +72,62 @@ impl ArenaMap {
     /// `Mismatch` unless the file has exactly `len` bytes and is sealed against shrinking, `System` if it
     /// cannot be mapped.
     pub fn from_fd(fd: impl AsFd, len: u64) -> Result<ArenaMap, StoreError> {
+        ArenaMap::from_fds(fd, len, None)
+    }
+
+    /// The same, with an annex of so many bytes behind it.
+    ///
+    /// # Errors
+    /// As [`ArenaMap::from_fd`].
+    pub fn from_fds(
+        fd: impl AsFd,
+        len: u64,
+        annex: Option<(BorrowedFd<'_>, u64)>,
+    ) -> Result<ArenaMap, StoreError> {
         let seals = fcntl_get_seals(&fd).map_err(|e| StoreError::system("read the arena's seals", e))?;
         if !seals.contains(SealFlags::SHRINK) {
             let (found, expected) = (u64::from(seals.bits()), u64::from(SealFlags::SHRINK.bits()));
             return Err(StoreError::Mismatch { what: "the seals of an arena", found, expected });
         }
-        let found = fstat(&fd).map_err(|e| StoreError::system("read the arena's size", e))?.st_size as u64;
-        if found != len || len == 0 {
-            return Err(StoreError::Mismatch { what: "the size of an arena", found, expected: len });
+        check_size(fd.as_fd(), len, "the size of an arena")?;
+        if let Some((fd, len)) = annex {
+            check_size(fd, len, "the size of an annex")?;
         }
-        ArenaMap::map(fd, len, Some(Mutex::default()))
+        ArenaMap::map(fd.as_fd(), len, annex, Some(Mutex::default()))
     }
 
     /// Maps the arena that this process made, writable throughout.
-    pub(crate) fn whole(fd: impl AsFd, len: u64) -> Result<ArenaMap, StoreError> {
-        ArenaMap::map(fd, len, None)
+    pub(crate) fn whole(
+        fd: impl AsFd,
+        len: u64,
+        annex: Option<(BorrowedFd<'_>, u64)>,
+    ) -> Result<ArenaMap, StoreError> {
+        ArenaMap::map(fd.as_fd(), len, annex, None)
     }
 
-    fn map(fd: impl AsFd, len: u64, grants: Option<Mutex<RangeSet>>) -> Result<ArenaMap, StoreError> {
-        let fd = fd.as_fd().try_clone_to_owned().map_err(|e| StoreError::system("keep the arena open", e))?;
-        let to_read = map_whole(&fd, len, ProtFlags::READ)?;
-        let to_write = map_whole(&fd, len, ProtFlags::READ | ProtFlags::WRITE).inspect_err(|_| {
+    fn map(
+        fd: BorrowedFd<'_>,
+        memory_len: u64,
+        annex: Option<(BorrowedFd<'_>, u64)>,
+        grants: Option<Mutex<RangeSet>>,
+    ) -> Result<ArenaMap, StoreError> {
+        let keep = |fd: BorrowedFd<'_>| {
+            fd.try_clone_to_owned().map_err(|e| StoreError::system("keep the arena open", e))
+        };
+        let parts: Vec<_> = std::iter::once((fd, memory_len)).chain(annex).collect();
+        let (fd, annex) = (keep(fd)?, annex.map(|(fd, _)| keep(fd)).transpose()?);
+        let len = parts.iter().map(|(_, len)| len).sum();
+        let to_read = map_parts(&parts, ProtFlags::READ)?;
+        let to_write = map_parts(&parts, ProtFlags::READ | ProtFlags::WRITE).inspect_err(|_| {
             // SAFETY: made above, and nothing points into it yet.
             unsafe { unmap(to_read, len) };
         })?;
         let map = ArenaMap {
             fd,
+            annex,
             to_read,
             to_write,
+            memory_len,
             len,
             page_bytes: rustix::param::page_size() as u64,
             grants,
@@ -101,8 +137,8 @@ impl ArenaMap {
         };
         if huge_pages_available() {
             // Advice only: without it the pages are small.
-            let _ = map.advise(map.to_read, 0, len, Advice::LinuxHugepage);
-            let _ = map.advise(map.to_write, 0, len, Advice::LinuxHugepage);
+            let _ = map.advise(map.to_read, 0, memory_len, Advice::LinuxHugepage);
+            let _ = map.advise(map.to_write, 0, memory_len, Advice::LinuxHugepage);
         }
         Ok(map)
     }
@@ -137,9 +173,9 @@ impl ArenaMap {
     /// Makes the pages of a range that is about to be written, unless this map did before.
     ///
     /// # Errors
-    /// [`NoSpace`] if the system has no more memory, `OutOfBounds`.
+    /// [`NoSpace`] if the system has no more memory, or the disk no more blocks for the annex; `OutOfBounds`.
     pub fn make_pages(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range(PLACE, self.len, offset, len)?;
+        self.check(offset, len)?;
         let end = (offset + len).next_multiple_of(self.page_bytes).min(self.len);
         let mut at = offset - offset % self.page_bytes;
         if lock(&self.made).contains(at, end) {
@@ -153,6 +189,9 @@ impl ArenaMap {
                     at += step_bytes;
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::NOSPC | Errno::DQUOT | Errno::FAULT) if self.memory_len <= at => {
+                    return Err(annex::no_space(self.file_at(at).0, end - at));
+                }
                 Err(Errno::NOSPC | Errno::NOMEM | Errno::FAULT) => {
                     let available_bytes = available_memory_bytes();
                     return Err(NoSpace { needed_bytes: end - at, available_bytes, place: PLACE }.into());
@@ -173,7 +212,7 @@ impl ArenaMap {
     /// # Errors
     /// `OutOfBounds`, or `WriteUnderway` if a slot of this process covers some of it.
     pub fn read(&self, offset: u64, len: u64) -> Result<&[u8], StoreError> {
-        check_range(PLACE, self.len, offset, len)?;
+        self.check(offset, len)?;
         if self.slot_count.load(Ordering::Acquire) != 0 && lock(&self.slots).overlaps(offset, offset + len) {
             return Err(StoreError::WriteUnderway { offset, len });
         }
@@ -195,7 +234,7 @@ impl ArenaMap {
     /// # Errors
     /// `OutOfBounds`, `NotGranted`, or `WriteUnderway` if another slot covers some of it.
     pub fn write(self: &Arc<Self>, offset: u64, len: u64) -> Result<WriteSlot, StoreError> {
-        check_range(PLACE, self.len, offset, len)?;
+        self.check(offset, len)?;
         let end = offset + len;
         let grants = self.grants.as_ref().map(lock);
         if grants.as_ref().is_some_and(|g| !g.contains(offset, end)) {
@@ -211,9 +250,14 @@ impl ArenaMap {
         Ok(WriteSlot { map: Arc::clone(self), offset, len })
     }
 
-    /// Bytes of the arena.
+    /// Bytes of the arena, the annex included.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Bytes of the arena that are memory.
+    pub fn memory_len(&self) -> u64 {
+        self.memory_len
     }
 
     /// Never true: an empty arena cannot be made.
@@ -226,22 +270,40 @@ impl ArenaMap {
         self.page_bytes
     }
 
+    /// Whether a range lies in one part of the arena.
+    pub(crate) fn check(&self, offset: u64, len: u64) -> Result<(), StoreError> {
+        let limit_bytes = if offset < self.memory_len { self.memory_len } else { self.len };
+        check_range(PLACE, limit_bytes, offset, len)
+    }
+
+    /// The file in which an offset lies, and where.
+    fn file_at(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
+        match &self.annex {
+            Some(annex) if self.memory_len <= offset => (annex.as_fd(), offset - self.memory_len),
+            _ => (self.fd.as_fd(), offset),
+        }
+    }
+
     fn check_pages(&self, offset: u64, len: u64) -> Result<(), StoreError> {
-        check_range(PLACE, self.len, offset, len)?;
+        self.check(offset, len)?;
         if !(offset | len).is_multiple_of(self.page_bytes) {
             return Err(StoreError::Misaligned { offset, len, align: self.page_bytes });
         }
         Ok(())
     }
 
-    /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then ours.
+    /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then ours. Blocks
+    /// of the annex are the node's to make, whose map is the one without grants.
     fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
-        if !huge_pages_available() {
-            fallocate(&self.fd, FallocateFlags::empty(), offset, len)?;
+        let (fd, at) = self.file_at(offset);
+        let is_for_us =
+            if offset < self.memory_len { !huge_pages_available() } else { self.grants.is_none() };
+        if is_for_us {
+            fallocate(fd, FallocateFlags::empty(), at, len)?;
         }
         match self.advise(self.to_write, offset, len, Advice::LinuxPopulateWrite) {
             // A kernel without it leaves the page tables to be filled fault by fault.
-            Err(Errno::INVAL | Errno::NOSYS) => fallocate(&self.fd, FallocateFlags::empty(), offset, len),
+            Err(Errno::INVAL | Errno::NOSYS) => fallocate(fd, FallocateFlags::empty(), at, len),
             outcome => outcome,
         }
     }
@@ -257,12 +319,56 @@ impl ArenaMap {
     }
 }
 
-fn map_whole(fd: &OwnedFd, len: u64, flags: ProtFlags) -> Result<NonNull<u8>, StoreError> {
-    // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of this process.
-    let base = unsafe { mmap(ptr::null_mut(), len as usize, flags, MapFlags::SHARED, fd, 0) }
-        .map_err(|cause| StoreError::system("map the arena", cause))?;
+/// Maps files one behind the other, at an address of the kernel's choice that suits huge pages.
+fn map_parts(parts: &[(BorrowedFd<'_>, u64)], flags: ProtFlags) -> Result<NonNull<u8>, StoreError> {
+    let failed = |cause: Errno| StoreError::system("map the arena", cause);
+    if let [(fd, len)] = parts {
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of this process.
+        let base = unsafe { mmap(ptr::null_mut(), *len as usize, flags, MapFlags::SHARED, fd, 0) };
+        return not_null(base.map_err(failed)?);
+    }
+    let len: u64 = parts.iter().map(|(_, len)| len).sum();
+    let base = reserve(len).map_err(failed)?;
+    let mut at = base;
+    for (fd, part_len) in parts {
+        // SAFETY: replaces a part of the addresses reserved above, which nothing points into and nothing else uses.
+        let mapped =
+            unsafe { mmap(at.cast(), *part_len as usize, flags, MapFlags::SHARED | MapFlags::FIXED, fd, 0) };
+        if let Err(cause) = mapped {
+            // SAFETY: reserved above, and nothing points into it.
+            let _ = unsafe { munmap(base.cast(), len as usize) };
+            return Err(failed(cause));
+        }
+        at = at.wrapping_add(*part_len as usize);
+    }
+    not_null(base.cast())
+}
+
+/// Addresses for so many bytes that nothing else gets, beginning where a huge page can.
+fn reserve(len: u64) -> rustix::io::Result<*mut u8> {
+    let unit = ARENA_UNIT_BYTES as usize;
+    let (len, all) = (len as usize, len as usize + unit);
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: as for every fresh mapping at an address of the kernel's choice; this one has no memory behind it.
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), all, ProtFlags::empty(), flags) }?.cast::<u8>();
+    let head = start.addr().next_multiple_of(unit) - start.addr();
+    let base = start.wrapping_add(head);
+    // SAFETY: both ends of what was just reserved, which nothing points into. A length of zero fails, which is as well.
+    unsafe {
+        let _ = munmap(start.cast(), head);
+        let _ = munmap(base.wrapping_add(len).cast(), unit - head);
+    }
+    Ok(base)
+}
+
+fn not_null(base: *mut std::ffi::c_void) -> Result<NonNull<u8>, StoreError> {
     NonNull::new(base.cast::<u8>())
         .ok_or_else(|| StoreError::system("map the arena", std::io::Error::other("mapped at address 0")))
+}
+
+fn check_size(fd: BorrowedFd<'_>, expected: u64, what: &'static str) -> Result<(), StoreError> {
+    let found = fstat(fd).map_err(|e| StoreError::system("read the arena's size", e))?.st_size as u64;
+    if found == expected && 0 < found { Ok(()) } else { Err(StoreError::Mismatch { what, found, expected }) }
 }
 
 /// # Safety

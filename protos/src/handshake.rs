@@ -93,8 +93,10 @@ pub struct Welcome {
     pub board_segment: String,
     /// Bit of this client on the board.
     pub board_index: u32,
-    /// Bytes of the arena.
+    /// Bytes of the arena's memory.
     pub arena_bytes: u64,
+    /// Bytes of the annex behind it; its descriptor comes with an empty frame, unless these are none.
+    pub annex_bytes: u64,
 }
 
 /// What an observer asks of a node; answered by [`Answer::Report`] if nothing else is said.
@@ -165,6 +167,10 @@ pub struct StoreRow {
     pub spilled_count: usize,
     /// Bytes of these.
     pub spilled_bytes: u64,
+    /// Bytes in use of the file for values larger than the arena.
+    pub annex_used_bytes: u64,
+    /// Bytes that it may have; 0 without one.
+    pub annex_capacity_bytes: u64,
 }
 
 /// Tasks that wait for the same thing.

@@ -95,7 +95,7 @@ pub struct ObjectRow {
     pub bytes: u64,
     /// Bytes of the arena that it takes.
     pub arena_bytes: u64,
-    /// Bytes that it takes on disk.
+    /// Bytes that it takes on disk, spilled or in the file for values larger than the store.
     pub disk_bytes: u64,
     /// Where it is.
     pub place: PlaceRow,
@@ -135,6 +135,8 @@ pub enum PlaceRow {
     MemoryAndDisk,
     /// On disk alone.
     Disk,
+    /// On disk, in the file for values larger than the store, and mapped from there.
+    File,
     /// On its way into memory.
     Receiving,
     /// In memory, being written to disk.

@@ -122,6 +122,7 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
         Action::KillWorker { .. }
         | Action::MemoryFreed
         | Action::Discard(_)
+        | Action::FreeBlocks(_)
         | Action::Pull { .. }
         | Action::ReadMemory { .. }
         | Action::Reclaim(_)

@@ -176,6 +176,13 @@ impl Engine {
                 let clients = self.ports.iter().flatten();
                 let _gone = reply.send(inventory::of(&self.node, clients));
             }
+            Input::RegionReady { client, request, region, failure } => {
+                if failure.is_some() {
+                    self.node.handle(now, Event::RegionRetired { client, region }, &mut self.actions);
+                }
+                let region = failure.map_or(Ok(region), Err);
+                self.tell(client, &Action::GrantRegion { client, request, region });
+            }
             Input::Report { reply } => {
                 // What came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
@@ -226,6 +233,9 @@ impl Engine {
 
     fn perform_one(&mut self, action: &Action) {
         match action {
+            Action::GrantRegion { client, request, region: Ok(region) } if self.rim.needs_blocks(*region) => {
+                self.rim.make_blocks(*client, *request, *region);
+            }
             Action::AnswerLocations { client, .. }
             | Action::Deliver { client, .. }
             | Action::Run { client, .. }
@@ -233,12 +243,7 @@ impl Engine {
             | Action::GrantRegion { client, .. }
             | Action::Resume { client }
             | Action::StealBack { client, .. }
-            | Action::Unmap { client, .. } => {
-                let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
-                if let Some(port) = port {
-                    door::write(&self.node, port, action);
-                }
-            }
+            | Action::Unmap { client, .. } => self.tell(*client, action),
             Action::StopWorker { client } => {
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
                 if let Some(port) = port {
@@ -258,11 +263,20 @@ impl Engine {
             }
             Action::MemoryFreed => self.rim.give_back_memory(),
             Action::ReadMemory { within_ms } => self.rim.read_memory(*within_ms),
+            Action::FreeBlocks(extent) => self.rim.free_blocks(*extent),
             Action::Reclaim(extent) => self.rim.reclaim(*extent),
             Action::Send { to, packet } => self.rim.send(*to, packet),
             Action::Spill { object, extent } => self.rim.spill(*object, *extent),
             Action::Restore { object, into } => self.rim.restore(*object, *into),
             Action::Discard(object) => self.rim.discard(*object),
+        }
+    }
+
+    /// Writes a record to a client, if it is still there.
+    fn tell(&mut self, client: ClientId, action: &Action) {
+        let port = self.index_of.get(&client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
+        if let Some(port) = port {
+            door::write(&self.node, port, action);
         }
     }
 

@@ -2,15 +2,16 @@
 
 use crate::port::Port;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use tharsis_core::Event;
+use tharsis_core::event::Extent;
 use tharsis_core::node::Place;
 use tharsis_object_store::BellBoard;
 use tharsis_protos::handshake::Report;
 use tharsis_protos::inventory::Inventory;
-use tharsis_types::{JobId, ObjectId};
+use tharsis_types::{ClientId, Failure, JobId, ObjectId};
 
 /// One thing the loop should know or do.
 pub enum Input {
@@ -52,6 +53,17 @@ pub enum Input {
         object: ObjectId,
         /// Takes the answer.
         reply: SyncSender<Option<Place>>,
+    },
+    /// The blocks of a region in the annex were made, or could not be.
+    RegionReady {
+        /// Who asked for it.
+        client: ClientId,
+        /// Its request.
+        request: u32,
+        /// The region.
+        region: Extent,
+        /// Why it has no blocks.
+        failure: Option<Arc<Failure>>,
     },
     /// Somebody asks how the node is.
     Report {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tharsis_core::Node;
 use tharsis_core::node::Item;
 use tharsis_core::owner::MadeBy;
-use tharsis_core::store::{Phase, Usage};
+use tharsis_core::store::{Content, Phase, Usage};
 use tharsis_protos::handshake::StoreRow;
 use tharsis_protos::inventory::{
     ClientKind, ClientRow, Inventory, NAMED_MAX, OBJECTS_MAX, ObjectRow, PlaceRow, SITE_BYTES_MAX, SITES_MAX,
@@ -31,7 +31,7 @@ pub(crate) fn of<'a>(node: &Node, clients: impl Iterator<Item = &'a Port>) -> In
         objects,
         other_count: inventory.others.count,
         other_arena_bytes: inventory.others.arena_bytes,
-        other_disk_bytes: inventory.others.disk_bytes,
+        other_disk_bytes: inventory.others.disk_bytes + inventory.others.annex_bytes,
     }
 }
 
@@ -44,6 +44,8 @@ pub(crate) fn store_row(usage: &Usage) -> StoreRow {
         pinned_count: usage.pinned_count,
         spilled_count: usage.spilled_count,
         spilled_bytes: usage.spilled_bytes,
+        annex_used_bytes: usage.annex_used_bytes,
+        annex_capacity_bytes: usage.annex_capacity_bytes,
     }
 }
 
@@ -107,8 +109,8 @@ fn row(item: &Item, sites: &mut Sites) -> ObjectRow {
         job: content.object.task.job().0,
         bytes: content.len,
         arena_bytes: content.arena_bytes,
-        disk_bytes: content.disk_bytes,
-        place: place(content.phase),
+        disk_bytes: content.disk_bytes + content.annex_bytes,
+        place: place(content),
         is_secondary: content.is_secondary,
         is_put: content.object.is_put(),
         pins: numbers(&item.pins),
@@ -123,8 +125,9 @@ fn row(item: &Item, sites: &mut Sites) -> ObjectRow {
     }
 }
 
-fn place(phase: Phase) -> PlaceRow {
-    match phase {
+fn place(content: &Content) -> PlaceRow {
+    match content.phase {
+        Phase::There if content.annex_bytes > 0 => PlaceRow::File,
         Phase::Doomed => PlaceRow::Freed,
         Phase::OnDisk => PlaceRow::Disk,
         Phase::Receiving => PlaceRow::Receiving,

@@ -259,8 +259,14 @@ impl Reception {
             board_segment: self.board_segment.clone(),
             board_index: index as u32,
             arena_bytes: self.arena.len(),
+            annex_bytes: self.arena.annex_len(),
         };
         let sent = send(stream, &Answer::Welcome(welcome), Some(&self.arena));
+        // A frame carries one descriptor: that of the annex comes with an empty one.
+        let sent = sent.and_then(|()| match self.arena.annex_fd() {
+            Some(annex) => send_frame(stream, &[], 0, Some(annex)).map_err(|e| e.to_string()),
+            None => Ok(()),
+        });
         // The client says with an empty frame that it has mapped everything; then the name can go.
         let mapped = sent.and_then(|()| recv_frame(stream, 0).map_err(|e| e.to_string()));
         let _gone = segment.unlink();

@@ -1,5 +1,6 @@
 //! Putting a node together, and ending it.
 
+use crate::annex::Blocks;
 use crate::cluster::{Cluster, ClusterOptions, Desk, Newcomer};
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
@@ -20,7 +21,7 @@ use tharsis_core::event::Member;
 use tharsis_core::node::Config;
 use tharsis_core::{Event, Node, Now};
 use tharsis_object_store::bell::BELL_BOARD_BYTES;
-use tharsis_object_store::{Arena, BellBoard, Channel, Segment, segment};
+use tharsis_object_store::{Arena, BellBoard, Channel, Segment, SpillSet, StoreError, segment};
 use tharsis_protos::handshake::{FunctionEntry, Report};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 
@@ -108,6 +109,19 @@ pub fn new_node_id() -> Result<NodeId, Failure> {
     Ok(NodeId(u64::from_le_bytes(bytes).max(1)))
 }
 
+/// An arena, with an annex in a spill directory where that is possible: without one, large values are refused.
+fn make_arena(bytes: u64, spill: Option<&SpillSet>) -> Result<Arena, StoreError> {
+    let no_annex = |error: StoreError| tracing::warn!(%error, "values larger than the store are refused");
+    let annex = spill.and_then(|set| set.annex().map_err(no_annex).ok()?);
+    if annex.is_some() {
+        match Arena::with_annex(bytes, annex) {
+            Ok(arena) => return Ok(arena),
+            Err(error) => no_annex(error),
+        }
+    }
+    Arena::create(bytes)
+}
+
 /// The parts of a node before its loop runs.
 pub(crate) struct Parts {
     id: NodeId,
@@ -131,7 +145,8 @@ impl Parts {
             // Segments of nodes that were killed; failing to look is no reason not to start.
             let _swept = segment::sweep(segment::process_is_alive);
         }
-        let arena = Arena::create(options.store_bytes);
+        let spill = Spill::open(&options.spill)?;
+        let arena = make_arena(options.store_bytes, spill.as_ref());
         let arena =
             Arc::new(arena.map_err(|e| no_memory(format!("store of {} bytes: {e}", options.store_bytes)))?);
         let made = if shared {
@@ -143,11 +158,12 @@ impl Parts {
         let board = BellBoard::at(&board_segment, 0).map_err(|e| no_memory(e.to_string()))?;
         let inbox = Arc::new(Inbox::new(board.clone()));
         let member = Member { node: id, resources: options.resources, labels: options.labels };
-        let spill = Spill::open(&options.spill, id, &arena, &inbox)?;
+        let spill = spill.map(|set| Arc::new(Spill::new(set, id, &arena, &inbox)));
         let percent = |percent: u8| arena.len() / 100 * u64::from(percent);
         let config = Config {
             member,
             store_bytes: arena.len(),
+            annex_bytes: arena.annex_len(),
             create_timeout: CREATE_TIMEOUT,
             can_spill: spill.is_some(),
             high_water_bytes: percent(options.spill.high_water_percent),
@@ -201,6 +217,8 @@ impl Parts {
         cluster: Option<(Cluster, Desk)>,
     ) -> Result<NodeHandle, Failure> {
         let (cluster, desk) = cluster.unzip();
+        let no_thread = |cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}"));
+        let blocks = Blocks::start(&self.arena, &self.inbox).map_err(no_thread)?;
         let rim = Rim::new(
             Arc::clone(&self.arena),
             Arc::clone(&self.inbox),
@@ -210,12 +228,12 @@ impl Parts {
             self.spill,
             self.program.give_back_memory,
         )
+        .with_blocks(blocks)
         .watching(self.memory_watch);
         let observation = (self.program.collector)().map(Observation::new);
         let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim, observation);
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
-        let thread =
-            thread.map_err(|cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}")))?;
+        let thread = thread.map_err(no_thread)?;
         Ok(NodeHandle {
             id: self.id,
             inbox: self.inbox,

@@ -1,5 +1,6 @@
 //! Where actions leave the loop: workers, transfers, peers, pages.
 
+use crate::annex::Blocks;
 use crate::cluster::Cluster;
 use crate::inbox::{Inbox, Input};
 use crate::pressure::MemoryWatch;
@@ -31,6 +32,7 @@ pub struct Rim {
     workforce: Box<dyn Workforce>,
     cluster: Option<Cluster>,
     spill: Option<Arc<Spill>>,
+    blocks: Option<Blocks>,
     give_back_memory: fn(),
     memory_watch: Option<MemoryWatch>,
 }
@@ -47,7 +49,24 @@ impl Rim {
         spill: Option<Arc<Spill>>,
         give_back_memory: fn(),
     ) -> Self {
-        Self { arena, inbox, registry, workforce, cluster, spill, give_back_memory, memory_watch: None }
+        Self {
+            arena,
+            inbox,
+            registry,
+            workforce,
+            cluster,
+            spill,
+            blocks: None,
+            give_back_memory,
+            memory_watch: None,
+        }
+    }
+
+    /// The same, with somebody who makes blocks of the annex.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: Option<Blocks>) -> Self {
+        self.blocks = blocks;
+        self
     }
 
     /// The same, with somebody who looks at the memory.
@@ -57,10 +76,30 @@ impl Rim {
         self
     }
 
-    /// Bytes of the arena.
+    /// Bytes of the arena, the annex included.
     #[must_use]
     pub fn arena_bytes(&self) -> u64 {
-        self.arena.len()
+        self.arena.map().len()
+    }
+
+    /// Whether a region must have blocks of the disk before it is granted.
+    #[must_use]
+    pub fn needs_blocks(&self, region: Extent) -> bool {
+        self.arena.len() <= region.offset
+    }
+
+    /// Makes the blocks of such a region.
+    pub fn make_blocks(&self, client: ClientId, request: u32, region: Extent) {
+        if let Some(blocks) = &self.blocks {
+            blocks.make(client, request, region);
+        }
+    }
+
+    /// Gives the blocks of a range of the annex back.
+    pub fn free_blocks(&self, extent: Extent) {
+        if let Some(blocks) = &self.blocks {
+            blocks.free(extent);
+        }
     }
 
     /// Where other nodes reach this one.
@@ -162,6 +201,9 @@ impl Rim {
         }
         if let Some(spill) = self.spill {
             spill.stop();
+        }
+        if let Some(blocks) = self.blocks {
+            blocks.stop();
         }
     }
 }

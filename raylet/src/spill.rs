@@ -108,12 +108,7 @@ impl Spill {
     ///
     /// # Errors
     /// `InvalidArgument` with the directory and what is wrong with it.
-    pub fn open(
-        choice: &SpillChoice,
-        node: NodeId,
-        arena: &Arc<Arena>,
-        inbox: &Arc<Inbox>,
-    ) -> Result<Option<Arc<Self>>, Failure> {
+    pub fn open(choice: &SpillChoice) -> Result<Option<SpillSet>, Failure> {
         if choice.folders.is_empty() {
             return Ok(None);
         }
@@ -123,6 +118,12 @@ impl Spill {
         (options.may_compress, options.bytes_per_s_max) = (choice.may_compress, choice.bytes_per_s_max);
         let set = SpillSet::open(&places, &options)
             .map_err(|error| Failure::new(FailureKind::InvalidArgument, error.to_string()))?;
+        Ok(Some(set))
+    }
+
+    /// Works on such directories.
+    #[must_use]
+    pub fn new(set: SpillSet, node: NodeId, arena: &Arc<Arena>, inbox: &Arc<Inbox>) -> Self {
         let shared = Shared {
             set,
             node,
@@ -133,7 +134,7 @@ impl Spill {
             stopping: AtomicBool::new(false),
             is_loose: AtomicBool::new(false),
         };
-        Ok(Some(Arc::new(Self { shared: Arc::new(shared), threads: Mutex::default() })))
+        Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
     /// Writes an object to disk.

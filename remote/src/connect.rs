@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::registry::function_table;
 use std::io::Read;
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<C
     let is_worker = matches!(role, Role::Worker { .. });
     let stream = UnixStream::connect(socket).map_err(|cause| unreachable(&cause))?;
     local_socket::check_peer(&stream).map_err(|cause| unreachable(&cause))?;
-    let (welcome, arena) = greet(&stream, role).map_err(|refused| match refused {
+    let (welcome, arena, annex) = greet(&stream, role).map_err(|refused| match refused {
         Greeting::Broken(cause) => unreachable(&cause),
         Greeting::Refused(failure) => failure.into(),
     })?;
-    let parts = map(&welcome, arena, is_worker, log_sink)
+    let parts = map(&welcome, arena, annex, is_worker, log_sink)
         .map_err(|cause| Error::internal(format!("the node's memory cannot be mapped: {cause}")))?;
     // The names of the segments can go now: this process has mapped everything.
     local_socket::send_frame(&stream, &[], 0, None).map_err(|cause| unreachable(&cause))?;
@@ -55,7 +55,11 @@ enum Greeting {
     Refused(Failure),
 }
 
-fn greet(stream: &UnixStream, role: Role) -> std::result::Result<(Welcome, OwnedFd), Greeting> {
+/// What the node answers, with the descriptors of its arena and of the annex, if it has one.
+fn greet(
+    stream: &UnixStream,
+    role: Role,
+) -> std::result::Result<(Welcome, OwnedFd, Option<OwnedFd>), Greeting> {
     let broken = |cause: &dyn std::fmt::Display| Greeting::Broken(cause.to_string());
     let hello = Hello {
         magic: HELLO_MAGIC,
@@ -69,14 +73,24 @@ fn greet(stream: &UnixStream, role: Role) -> std::result::Result<(Welcome, Owned
     local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| broken(&cause))?;
     let (answer, arena) =
         local_socket::recv_frame(stream, HELLO_BYTES_MAX).map_err(|cause| broken(&cause))?;
+    let answer = postcard::from_bytes(&answer).map_err(|cause| broken(&cause))?;
+    let annex = match &answer {
+        Answer::Welcome(Welcome { annex_bytes: 1.., .. }) => {
+            local_socket::recv_frame(stream, 0).map_err(|cause| broken(&cause))?.1
+        }
+        _ => None,
+    };
     stream.set_read_timeout(None).map_err(|cause| broken(&cause))?;
-    match postcard::from_bytes(&answer).map_err(|cause| broken(&cause))? {
+    match answer {
         Answer::Refused(failure) => Err(Greeting::Refused(failure)),
         Answer::Inventory(_) | Answer::Report(_) => {
             Err(Greeting::Broken("the node answered a question that was not asked".to_owned()))
         }
         Answer::Welcome(welcome) => match arena {
-            Some(arena) => Ok((welcome, arena)),
+            Some(_) if annex.is_none() != (welcome.annex_bytes == 0) => {
+                Err(Greeting::Broken("the welcome brought no annex".to_owned()))
+            }
+            Some(arena) => Ok((welcome, arena, annex)),
             None => Err(Greeting::Broken("the welcome brought no arena".to_owned())),
         },
     }
@@ -85,11 +99,13 @@ fn greet(stream: &UnixStream, role: Role) -> std::result::Result<(Welcome, Owned
 fn map(
     welcome: &Welcome,
     arena: OwnedFd,
+    annex: Option<OwnedFd>,
     is_worker: bool,
     log_sink: Option<LogSink>,
 ) -> std::result::Result<ClientParts, tharsis_object_store::StoreError> {
     let rings = Arc::new(Segment::open(&welcome.ring_segment)?);
     let board = Arc::new(Segment::open(&welcome.board_segment)?);
+    let annex = annex.as_ref().map(|fd| (fd.as_fd(), welcome.annex_bytes));
     Ok(ClientParts {
         client: welcome.client,
         node: welcome.node,
@@ -98,7 +114,7 @@ fn map(
         channel: Channel::client_side(&rings)?,
         board: BellBoard::at(&board, 0)?,
         board_index: welcome.board_index,
-        arena: Arc::new(ArenaMap::from_fd(arena, welcome.arena_bytes)?),
+        arena: Arc::new(ArenaMap::from_fds(arena, welcome.arena_bytes, annex)?),
         log_sink,
     })
 }

@@ -254,7 +254,9 @@ impl Client {
     }
 
     fn grow(&self, writing: &mut Writing) -> u64 {
-        writing.grown_bytes = (writing.grown_bytes * 2).clamp(REGION_BYTES_MIN, REGION_BYTES_MAX);
+        // Not more than the memory has: what is larger lies on disk, and never small objects.
+        let max = REGION_BYTES_MAX.min(self.core().arena.memory_len()).max(REGION_BYTES_MIN);
+        writing.grown_bytes = (writing.grown_bytes * 2).clamp(REGION_BYTES_MIN, max);
         writing.grown_bytes
     }
 

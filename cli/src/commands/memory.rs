@@ -74,6 +74,10 @@ fn totals(inventory: &Inventory) -> Vec<String> {
     lines.push(format!("{:>16}  free", bytes(inventory.free_bytes)));
     lines.push(format!("{:>16}  in all", bytes(store.capacity_bytes)));
     lines.push(format!("{:>16}  on disk, {} objects", bytes(store.spilled_bytes), store.spilled_count));
+    if store.annex_capacity_bytes > 0 {
+        let (used, all) = (bytes(store.annex_used_bytes), bytes(store.annex_capacity_bytes));
+        lines.push(format!("{used:>16}  in a file for values larger than the store, of {all}"));
+    }
     lines
 }
 
@@ -169,6 +173,7 @@ fn client(inventory: &Inventory, number: u32) -> String {
 fn place(place: PlaceRow) -> &'static str {
     match place {
         PlaceRow::Disk => "on disk",
+        PlaceRow::File => "in a file on disk",
         PlaceRow::Freed => "freed, still mapped",
         PlaceRow::Memory => "in memory",
         PlaceRow::MemoryAndDisk => "in memory and on disk",

@@ -38,6 +38,13 @@ fn describe(report: &Report) -> Vec<String> {
         store.object_count,
         store.pinned_count
     ));
+    if 0 < store.annex_used_bytes {
+        lines.push(format!(
+            "file      {} of {} MiB in use by values larger than the store",
+            mib(store.annex_used_bytes),
+            mib(store.annex_capacity_bytes)
+        ));
+    }
     if 0 < report.sent_bytes {
         lines.push(format!("sent      {} MiB of objects to other nodes", mib(report.sent_bytes)));
     }

@@ -40,6 +40,8 @@ pub struct Others {
     pub count: usize,
     /// Bytes of the arena that they take.
     pub arena_bytes: u64,
+    /// Bytes of the annex that they take.
+    pub annex_bytes: u64,
     /// Bytes that they take on disk.
     pub disk_bytes: u64,
 }
@@ -54,6 +56,7 @@ impl Node {
         for content in contents.drain(max.min(contents.len())..) {
             others.count += 1;
             others.arena_bytes += content.arena_bytes;
+            others.annex_bytes += content.annex_bytes;
             others.disk_bytes += content.disk_bytes;
         }
         let mut pins = self.store.pins_by_object();
@@ -73,6 +76,12 @@ impl Node {
         let granted: u64 = unowned.granted.values().sum();
         let sum = listed + others.arena_bytes + granted + unowned.superseded_bytes;
         assert_eq!(sum, usage.used_bytes, "bytes of the arena that the inventory does not explain");
+        let in_annex = objects.iter().map(|item| item.content.annex_bytes).sum::<u64>();
+        let in_annex = in_annex + others.annex_bytes + unowned.annex_bytes;
+        assert_eq!(
+            in_annex, usage.annex_used_bytes,
+            "bytes of the annex that the inventory does not explain"
+        );
         let on_disk = objects.iter().map(|item| item.content.disk_bytes).sum::<u64>() + others.disk_bytes;
         assert_eq!(on_disk, usage.spilled_bytes, "bytes on disk that the inventory does not explain");
     }

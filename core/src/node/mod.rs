@@ -61,8 +61,10 @@ const ENDED_JOBS_MAX: usize = 1024;
 pub struct Config {
     /// Itself as a member of the cluster.
     pub member: Member,
-    /// Bytes of its arena.
+    /// Bytes of its arena's memory.
     pub store_bytes: u64,
+    /// Bytes of the annex behind it, for objects that are larger; 0 without one.
+    pub annex_bytes: u64,
     /// How long a client waits for room in the store.
     pub create_timeout: Now,
     /// Whether there is a disk to spill to.
@@ -187,8 +189,8 @@ impl Node {
             id,
             owner: Owner::new(id, config.lineage_bytes_max),
             leases: Leases::new(config.member.resources.clone()),
-            pulls: Pulls::default(),
-            store: Store::new(config.store_bytes),
+            pulls: Pulls::beside((config.annex_bytes > 0).then_some(config.store_bytes)),
+            store: Store::with_annex(config.store_bytes, config.annex_bytes),
             view: View::new(config.member.clone()),
             config,
             links: BTreeMap::new(),
@@ -255,6 +257,7 @@ impl Node {
                 self.region_wanted(now, client, request, bytes, out)
             }
             Event::RegionRetired { client, region } => self.store.retire(client, region),
+            Event::BlocksFreed(extent) => self.store.blocks_freed(extent),
             Event::Spilled { object, refusal, write_ns } => self.spilled(now, object, refusal, write_ns),
             Event::Unmapped { client, token, object } => self.unmapped(client, token, object),
             Event::Blocked { client, returned } => self.blocked(client, &returned, out),

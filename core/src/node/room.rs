@@ -5,6 +5,9 @@
 //! dropping or writing to disk the oldest unpinned copies, whichever costs less time, then by asking clients to let go of
 //! values that they keep mapped and do not look at.
 //! What waits too long gets a typed failure that names the largest holders.
+//!
+//! What is larger than the memory of the arena waits for its annex, a file on disk: that is another queue, and nothing
+//! that lies in memory goes for it.
 
 use super::Node;
 use crate::event::{Action, Extent};
@@ -51,8 +54,8 @@ pub(super) struct Disk {
     paused_until: Now,
     /// What it said when it last refused.
     refusal: Option<String>,
-    /// When clients were last asked to let go of mapped values.
-    asked_at: Now,
+    /// When clients were last asked to let go of mapped values, in memory and in the annex.
+    asked_at: [Now; 2],
     /// When all of them could be asked anew.
     all_asked_at: Now,
     /// Time that a thousand bytes take to the disk, in nanoseconds; 0 while unknown.
@@ -84,7 +87,9 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let waiter = RoomWaiter { client, request, bytes, until: now + self.config.create_timeout };
-        if !self.room_waiters.is_empty() || !self.try_grant(now, &waiter, out) {
+        let is_for_annex = self.store.is_for_annex(bytes);
+        let is_behind = self.room_waiters.iter().any(|w| self.store.is_for_annex(w.bytes) == is_for_annex);
+        if is_behind || !self.try_grant(now, &waiter, out) {
             self.room_waiters.push_back(waiter);
         }
     }
@@ -94,24 +99,29 @@ impl Node {
         for pull in std::mem::take(&mut self.stalled_pulls) {
             self.start_pull(pull, out);
         }
-        while let Some(waiter) = self.room_waiters.pop_front() {
-            if !self.try_grant(now, &waiter, out) {
-                self.room_waiters.push_front(waiter);
-                break;
+        let mut is_full = [false; 2];
+        for waiter in std::mem::take(&mut self.room_waiters) {
+            let place = usize::from(self.store.is_for_annex(waiter.bytes));
+            if is_full[place] || !self.try_grant(now, &waiter, out) {
+                is_full[place] = true;
+                self.room_waiters.push_back(waiter);
             }
         }
         self.make_room(now, out);
+        self.make_room_in_annex(now, out);
         for object in self.store.take_discarded() {
             self.forget_ahead(object, out);
             out.push(Action::Discard(object));
         }
+        out.extend(self.store.take_unneeded().into_iter().map(Action::FreeBlocks));
     }
 
     /// When [`Node::retry_for_room`] has something to do.
     pub(super) fn room_timeout(&self) -> Option<Now> {
         let deadlines = self.room_waiters.iter().map(|w| w.until);
         let deadline = deadlines.chain(self.stalled_pulls.iter().map(|p| p.until)).min()?;
-        let again = self.disk.paused_until.max(self.disk.asked_at + UNMAP_EVERY);
+        let again =
+            self.disk.paused_until.max(self.disk.asked_at[0].max(self.disk.asked_at[1]) + UNMAP_EVERY);
         Some(if self.now < again { deadline.min(again) } else { deadline })
     }
 
@@ -139,7 +149,7 @@ impl Node {
                 self.stalled_pulls.push(pull)
             }
             Err(failure) => {
-                let failure = self.explained(failure);
+                let failure = self.explained(failure, len);
                 self.pull_refused(object, &Arc::new(failure), out);
             }
         }
@@ -157,10 +167,11 @@ impl Node {
         self.disk.refusal = refusal;
     }
 
-    /// The disk is at work, however slow it is: whoever waits for room goes on to wait.
+    /// The disk is at work, however slow it is: whoever waits for room in memory goes on to wait.
     fn wait_on(&mut self, until: Now) {
-        let creates = self.room_waiters.iter_mut().map(|waiter| &mut waiter.until);
-        creates.chain(self.stalled_pulls.iter_mut().map(|pull| &mut pull.until)).for_each(|u| *u = until);
+        let creates = self.room_waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.until));
+        let all = creates.chain(self.stalled_pulls.iter_mut().map(|pull| (pull.len, &mut pull.until)));
+        all.filter(|(bytes, _)| !self.store.is_for_annex(*bytes)).for_each(|(_, u)| *u = until);
     }
 
     /// A client lets go of a value that it had mapped; its reference stays.
@@ -219,14 +230,15 @@ impl Node {
         }
         let above = self.store.settled_bytes().saturating_sub(low_water);
         let short = if self.store.will_have_room(waiting) { above } else { waiting.max(above) };
-        if short > 0 && self.disk.asked_at + UNMAP_EVERY <= now {
-            self.disk.asked_at = now;
-            if self.disk.all_asked_at + ASK_AGAIN_AFTER <= now {
-                self.disk.all_asked_at = now;
-                self.unmap_asked.clear();
-            }
-            self.ask_to_unmap(short, out);
-        }
+        self.ask_to_unmap(now, short, false, out);
+    }
+
+    /// In the annex only copies of what other nodes have can make room, as soon as nobody keeps them mapped.
+    fn make_room_in_annex(&mut self, now: Now, out: &mut Vec<Action>) {
+        let pulls = self.stalled_pulls.iter().map(|p| p.len);
+        let all = pulls.chain(self.room_waiters.iter().map(|w| w.bytes));
+        let bytes = all.filter(|bytes| self.store.is_for_annex(*bytes)).sum();
+        self.ask_to_unmap(now, bytes, true, out);
     }
 
     /// Drops a copy that is cheaper to make again than to write and read back.
@@ -238,22 +250,33 @@ impl Node {
 
     /// Bytes that somebody waits for: all at once, as far as they fit together.
     fn waiting_bytes(&self) -> u64 {
-        let pulls = self.stalled_pulls.iter().map(|p| p.len);
-        let with_reserve = |w: &RoomWaiter| w.bytes + self.store.reserve_beside(w.bytes);
-        let all: u64 = pulls.chain(self.room_waiters.iter().map(|w| w.bytes)).sum();
-        let first = self.stalled_pulls.first().map(|p| p.len);
-        let first = first.or_else(|| self.room_waiters.front().map(with_reserve)).unwrap_or(0);
+        let in_memory = |bytes: &u64| !self.store.is_for_annex(*bytes);
+        let mut pulls = self.stalled_pulls.iter().map(|p| p.len).filter(in_memory);
+        let mut waiters = self.room_waiters.iter().map(|w| w.bytes).filter(in_memory);
+        let all: u64 = pulls.clone().chain(waiters.clone()).sum();
+        let with_reserve = |bytes| bytes + self.store.reserve_beside(bytes);
+        let first = pulls.next().or_else(|| waiters.next().map(with_reserve)).unwrap_or(0);
         all.min(self.config.store_bytes / 2).max(first.min(self.config.store_bytes))
     }
 
-    /// Asks clients for values that they keep mapped: what only they keep in place, as much as is needed.
-    fn ask_to_unmap(&mut self, bytes: u64, out: &mut Vec<Action>) {
+    /// Asks clients for values that they keep mapped, in memory or in the annex: what only they keep in place, as much as
+    /// is needed.
+    fn ask_to_unmap(&mut self, now: Now, bytes: u64, in_annex: bool, out: &mut Vec<Action>) {
+        let asked_at = &mut self.disk.asked_at[usize::from(in_annex)];
+        if bytes == 0 || now < *asked_at + UNMAP_EVERY {
+            return;
+        }
+        *asked_at = now;
+        if self.disk.all_asked_at + ASK_AGAIN_AFTER <= now {
+            self.disk.all_asked_at = now;
+            self.unmap_asked.clear();
+        }
         let mut asked_bytes = 0;
         for &(object, client, token) in &self.mapped {
             if bytes <= asked_bytes {
                 break;
             }
-            if self.unmap_asked.insert((client, token)) {
+            if self.store.is_in_annex(object) == in_annex && self.unmap_asked.insert((client, token)) {
                 out.push(Action::Unmap { client, token });
                 asked_bytes += self.store.find(object).map_or(0, |extent| extent.len);
             }
@@ -267,15 +290,19 @@ impl Node {
         self.evicted(&evicted);
         let wait = matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.until;
         if !wait {
-            let region = granted.map_err(|failure| Arc::new(self.explained(failure)));
+            let region = granted.map_err(|failure| Arc::new(self.explained(failure, waiter.bytes)));
             out.push(Action::GrantRegion { client: waiter.client, request: waiter.request, region });
         }
         !wait
     }
 
     /// A full store, with what the disk said and who has most of it.
-    fn explained(&self, mut failure: Failure) -> Failure {
+    fn explained(&self, mut failure: Failure, bytes: u64) -> Failure {
         if failure.kind != FailureKind::StoreFull {
+            return failure;
+        }
+        if self.store.is_for_annex(bytes) {
+            failure.kind = FailureKind::OutOfDisk;
             return failure;
         }
         if let Some(refusal) = &self.disk.refusal {

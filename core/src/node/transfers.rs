@@ -155,8 +155,12 @@ impl Node {
     /// as good as before.
     pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
         self.transfer_ended(object, false);
+        let (kind, what) = match self.store.is_in_annex(object) {
+            true => (FailureKind::OutOfDisk, "room on disk"),
+            false => (FailureKind::OutOfMemory, "memory"),
+        };
         self.store.received(object, false);
-        let text = format!("no memory to read object {object} into: {cause}");
-        self.pull_refused(object, &Arc::new(Failure::new(FailureKind::OutOfMemory, text)), out);
+        let text = format!("no {what} to read object {object} into: {cause}");
+        self.pull_refused(object, &Arc::new(Failure::new(kind, text)), out);
     }
 }

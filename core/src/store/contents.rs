@@ -12,8 +12,10 @@ pub struct Content {
     pub object: ObjectId,
     /// Its bytes.
     pub len: u64,
-    /// Bytes of the arena that it takes; 0 if it is on disk alone.
+    /// Bytes of the arena's memory that it takes; 0 if it is on disk alone.
     pub arena_bytes: u64,
+    /// Bytes of the annex that it takes.
+    pub annex_bytes: u64,
     /// Bytes that it takes on disk.
     pub disk_bytes: u64,
     /// Where it is in its life.
@@ -39,13 +41,15 @@ pub enum Phase {
     Writing,
 }
 
-/// Bytes of the arena that belong to no object.
+/// Bytes in use that belong to no object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unowned {
-    /// Granted to clients and not used yet.
+    /// Of the arena's memory: granted to clients and not used yet.
     pub granted: BTreeMap<ClientId, u64>,
     /// Still being received although the object was written here meanwhile.
     pub superseded_bytes: u64,
+    /// Of the annex: either of these, or on its way back to the disk.
+    pub annex_bytes: u64,
 }
 
 impl Store {
@@ -56,18 +60,30 @@ impl Store {
         in_arena.chain(on_disk.map(|object| {
             let len = self.disk.len_of(object).unwrap_or(0);
             let phase = Phase::OnDisk;
-            Content { object, len, arena_bytes: 0, disk_bytes: len, phase, is_secondary: false }
+            let (arena_bytes, annex_bytes, is_secondary) = (0, 0, false);
+            Content { object, len, arena_bytes, annex_bytes, disk_bytes: len, phase, is_secondary }
         }))
     }
 
     /// Bytes in use that belong to no object. With the bytes of all objects these are all that are in use.
     #[must_use]
     pub fn unowned(&self) -> Unowned {
-        let unused = |regions: &Vec<super::Region>| regions.iter().map(|r| r.rest().len).sum();
-        Unowned {
-            granted: self.regions.iter().map(|(client, regions)| (*client, unused(regions))).collect(),
-            superseded_bytes: self.superseded.values().map(|e| super::rounded(e.len)).sum(),
+        let mut unowned = Unowned { annex_bytes: self.annex.leaving_bytes(), ..Unowned::default() };
+        for (client, regions) in &self.regions {
+            for rest in regions.iter().map(super::Region::rest) {
+                match self.annex.holds(rest) {
+                    true => unowned.annex_bytes += rest.len,
+                    false => *unowned.granted.entry(*client).or_default() += rest.len,
+                }
+            }
         }
+        for extent in self.superseded.values() {
+            match self.annex.holds(*extent) {
+                true => unowned.annex_bytes += self.span(*extent).len,
+                false => unowned.superseded_bytes += self.span(*extent).len,
+            }
+        }
+        unowned
     }
 
     /// Who has which object mapped, and how often.
@@ -91,7 +107,9 @@ impl Store {
             _ if self.disk.is_there(object) => Phase::ThereAndOnDisk,
             _ => Phase::There,
         };
-        let (len, arena_bytes) = (stored.extent.len, super::rounded(stored.extent.len));
-        Content { object, len, arena_bytes, disk_bytes, phase, is_secondary: !stored.primary }
+        let (len, bytes) = (stored.extent.len, self.span(stored.extent).len);
+        let (arena_bytes, annex_bytes) =
+            if self.annex.holds(stored.extent) { (0, bytes) } else { (bytes, 0) };
+        Content { object, len, arena_bytes, annex_bytes, disk_bytes, phase, is_secondary: !stored.primary }
     }
 }

@@ -8,7 +8,10 @@
 //! A primary copy without pins may be written to disk, and is then evicted like a secondary one: it can be read back. A
 //! copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not complete), *evictable*,
 //! *spillable*, or *doomed* (freed, and gone with its last pin).
+//!
+//! What is larger than the arena's memory lies in its annex, a file on disk (`annex.rs`), as far as there is one.
 
+mod annex;
 mod contents;
 mod disk;
 mod extents;
@@ -17,6 +20,7 @@ pub use contents::{Content, Phase, Unowned};
 pub use extents::{Extents, NotInUse, rounded};
 
 use crate::event::Extent;
+use annex::Annex;
 use disk::Disk;
 use std::collections::BTreeMap;
 use tharsis_types::hash::IdMap;
@@ -39,6 +43,7 @@ pub struct Store {
     spillable: BTreeMap<u64, ObjectId>,
     spillable_bytes: u64,
     disk: Disk,
+    annex: Annex,
     /// Where copies are still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
     clock: u64,
@@ -53,7 +58,7 @@ struct Stored {
     /// Freed by its owner; goes with the last pin.
     doomed: bool,
     pins: u32,
-    /// Place in `evictable` or `spillable`; 0 while it is held.
+    /// Place in `evictable` or `spillable`; 0 while it is held, and for a primary copy in the annex.
     age: u64,
 }
 
@@ -81,12 +86,22 @@ pub struct Usage {
     pub spilled_bytes: u64,
     /// Bytes that are being written to disk.
     pub writing_bytes: u64,
+    /// Bytes of the annex in use.
+    pub annex_used_bytes: u64,
+    /// Bytes of the annex in all.
+    pub annex_capacity_bytes: u64,
 }
 
 impl Store {
-    /// An empty arena.
+    /// An empty arena without an annex.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
+        Self::with_annex(capacity_bytes, 0)
+    }
+
+    /// An empty arena with an annex of so many bytes.
+    #[must_use]
+    pub fn with_annex(capacity_bytes: u64, annex_bytes: u64) -> Self {
         Self {
             extents: Extents::new(capacity_bytes),
             objects: IdMap::default(),
@@ -97,6 +112,7 @@ impl Store {
             spillable: BTreeMap::new(),
             spillable_bytes: 0,
             disk: Disk::default(),
+            annex: Annex::new(capacity_bytes, annex_bytes),
             superseded: IdMap::default(),
             clock: 0,
         }
@@ -146,9 +162,10 @@ impl Store {
             }
             None => None,
         };
-        let taken = Extent { offset: extent.offset, len: rounded(extent.len) };
-        let region =
-            self.regions.get_mut(&client).and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
+        let taken = self.span(extent);
+        let may_begin = !self.annex.holds(extent) || Annex::is_aligned(extent);
+        let regions = self.regions.get_mut(&client).filter(|_| may_begin);
+        let region = regions.and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
         let Some(region) = region else {
             let text =
                 format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
@@ -198,7 +215,7 @@ impl Store {
     /// The copy has arrived (or has not), from another node or from disk.
     pub fn received(&mut self, object: ObjectId, complete: bool) {
         if let Some(extent) = self.superseded.remove(&object) {
-            self.give(Extent { offset: extent.offset, len: rounded(extent.len) });
+            self.give(self.span(extent));
             return;
         }
         let Some(stored) = self.objects.get_mut(&object).filter(|s| !s.sealed) else { return };
@@ -323,6 +340,28 @@ impl Store {
         self.disk.take_discarded()
     }
 
+    /// Ranges of the annex whose blocks the disk is to have back; each is free after [`Store::blocks_freed`].
+    pub fn take_unneeded(&mut self) -> Vec<Extent> {
+        self.annex.take_unneeded()
+    }
+
+    /// The disk has the blocks of such a range back.
+    pub fn blocks_freed(&mut self, extent: Extent) {
+        self.annex.blocks_freed(extent);
+    }
+
+    /// Whether so many bytes would lie in the annex.
+    #[must_use]
+    pub fn is_for_annex(&self, bytes: u64) -> bool {
+        self.extents.capacity_bytes() < bytes && self.annex.capacity_bytes() > 0
+    }
+
+    /// Whether an object lies in the annex, or is on its way there.
+    #[must_use]
+    pub fn is_in_annex(&self, object: ObjectId) -> bool {
+        self.objects.get(&object).is_some_and(|stored| self.annex.holds(stored.extent))
+    }
+
     /// Where an object lies, if a copy is here and complete.
     #[must_use]
     pub fn find(&self, object: ObjectId) -> Option<Extent> {
@@ -388,6 +427,8 @@ impl Store {
             spilled_count: self.disk.there_count(),
             spilled_bytes: self.disk.there_bytes(),
             writing_bytes: self.disk.writing_bytes(),
+            annex_used_bytes: self.annex.used_bytes(),
+            annex_capacity_bytes: self.annex.capacity_bytes(),
         }
     }
 
@@ -418,14 +459,19 @@ impl Store {
 
     /// Asserts that books and arena agree (invariant 5).
     pub fn check(&self) {
-        let objects: u64 = self.objects.values().map(|s| rounded(s.extent.len)).sum();
-        let regions: u64 = self.regions.values().flatten().map(|r| r.rest().len).sum();
-        let superseded: u64 = self.superseded.values().map(|e| rounded(e.len)).sum();
-        assert_eq!(
-            self.extents.used_bytes(),
-            objects + regions + superseded,
-            "arena bytes without an owner, or with two"
-        );
+        for in_annex in [false, true] {
+            let sum = |all: &mut dyn Iterator<Item = Extent>| -> u64 {
+                all.filter(|e| self.annex.holds(*e) == in_annex).map(|e| e.len).sum()
+            };
+            let objects = sum(&mut self.objects.values().map(|s| self.span(s.extent)));
+            let regions = sum(&mut self.regions.values().flatten().map(Region::rest));
+            let superseded = sum(&mut self.superseded.values().map(|e| self.span(*e)));
+            let used = match in_annex {
+                false => self.extents.used_bytes(),
+                true => self.annex.used_bytes() - self.annex.leaving_bytes(),
+            };
+            assert_eq!(used, objects + regions + superseded, "arena bytes without an owner, or with two");
+        }
         let pinned: u32 = self.pins.values().flat_map(IdMap::values).sum();
         assert_eq!(
             pinned,
@@ -440,19 +486,25 @@ impl Store {
     }
 
     fn check_queues(&self) {
-        for (queue, bytes, may_go) in
-            [(&self.evictable, self.evictable_bytes, true), (&self.spillable, self.spillable_bytes, false)]
-        {
+        let (in_annex, annex_bytes) = self.annex.evictable();
+        let queue = |queue: &BTreeMap<u64, ObjectId>| queue.iter().map(|(a, o)| (*a, *o)).collect();
+        let queues: [(Vec<_>, u64, bool, bool); 3] = [
+            (queue(&self.evictable), self.evictable_bytes, true, false),
+            (queue(&self.spillable), self.spillable_bytes, false, false),
+            (in_annex.collect(), annex_bytes, true, true),
+        ];
+        for (queue, bytes, may_go, in_annex) in queues {
             let mut sum = 0;
             for (age, object) in queue {
-                let stored = self.objects.get(object);
+                let stored = self.objects.get(&object);
                 assert!(stored.is_some(), "{object} is queued and not there");
                 let Some(stored) = stored else { continue };
-                let elsewhere = !stored.primary || self.disk.is_there(*object);
+                let elsewhere = !stored.primary || self.disk.is_there(object);
                 let is_free = stored.pins == 0 && stored.sealed && !stored.doomed;
-                assert!(stored.age == *age && is_free && !self.disk.is_writing(*object), "{object} is held");
+                assert!(stored.age == age && is_free && !self.disk.is_writing(object), "{object} is held");
                 assert_eq!(elsewhere, may_go, "{object} is in the wrong queue");
-                sum += rounded(stored.extent.len);
+                assert_eq!(self.annex.holds(stored.extent), in_annex, "{object} is in the wrong queue");
+                sum += self.span(stored.extent).len;
             }
             assert_eq!(sum, bytes, "bytes of a queue");
         }
@@ -466,8 +518,7 @@ impl Store {
     ) -> Result<Extent, Failure> {
         let capacity = self.extents.capacity_bytes();
         if bytes > capacity {
-            let text = format!("{bytes} bytes do not fit into a store of {capacity} bytes");
-            return Err(Failure::new(FailureKind::ObjectTooLarge, text));
+            return self.allocate_in_annex(bytes, evicted);
         }
         loop {
             if let Some(extent) = take(&mut self.extents, bytes) {
@@ -482,6 +533,37 @@ impl Store {
                 evicted.push(oldest);
             }
         }
+    }
+
+    fn allocate_in_annex(&mut self, bytes: u64, evicted: &mut Vec<ObjectId>) -> Result<Extent, Failure> {
+        let (memory, annex) = (self.extents.capacity_bytes(), self.annex.capacity_bytes());
+        if bytes > annex {
+            let mut text = format!("{bytes} bytes do not fit into a store of {memory} bytes");
+            if annex > 0 {
+                text += &format!(", nor into its file of {annex} bytes for larger values");
+            }
+            return Err(Failure::new(FailureKind::ObjectTooLarge, text));
+        }
+        loop {
+            if let Some(extent) = self.annex.take(bytes) {
+                return Ok(extent);
+            }
+            let Some(oldest) = self.annex.victim(bytes) else {
+                let used = self.annex.used_bytes();
+                let text = format!(
+                    "{bytes} bytes needed, more than the store has, and {used} of {annex} bytes in use of its file for larger values"
+                );
+                return Err(Failure::new(FailureKind::StoreFull, text));
+            };
+            self.drop_object(oldest);
+            evicted.push(oldest);
+        }
+    }
+
+    /// All that an object takes.
+    fn span(&self, extent: Extent) -> Extent {
+        let len = if self.annex.holds(extent) { Annex::rounded(extent.len) } else { rounded(extent.len) };
+        Extent { offset: extent.offset, len }
     }
 
     fn full(&self, bytes: u64) -> Failure {
@@ -522,10 +604,18 @@ impl Store {
         else {
             return;
         };
+        let in_annex = self.annex.holds(stored.extent);
+        if in_annex && stored.primary {
+            return;
+        }
         self.clock += 1;
         stored.age = self.clock;
-        let bytes = rounded(stored.extent.len);
-        if elsewhere || !stored.primary {
+        let (extent, is_primary) = (stored.extent, stored.primary);
+        if in_annex {
+            return self.annex.rest(self.clock, object, self.span(extent).len);
+        }
+        let bytes = rounded(extent.len);
+        if elsewhere || !is_primary {
             self.evictable.insert(self.clock, object);
             self.evictable_bytes += bytes;
         } else {
@@ -537,13 +627,17 @@ impl Store {
     /// Keeps a copy where it is.
     fn hold(&mut self, object: ObjectId) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
-        let (age, bytes) = (std::mem::take(&mut stored.age), rounded(stored.extent.len));
-        self.leave_queue(age, bytes);
+        let (age, extent) = (std::mem::take(&mut stored.age), stored.extent);
+        self.leave_queue(age, extent);
     }
 
-    fn leave_queue(&mut self, age: u64, bytes: u64) {
+    fn leave_queue(&mut self, age: u64, extent: Extent) {
         if age == 0 {
             return;
+        }
+        let bytes = self.span(extent).len;
+        if self.annex.holds(extent) {
+            return self.annex.hold(age, bytes);
         }
         if self.evictable.remove(&age).is_some() {
             self.evictable_bytes -= bytes;
@@ -554,13 +648,15 @@ impl Store {
 
     fn drop_object(&mut self, object: ObjectId) {
         if let Some(stored) = self.objects.remove(&object) {
-            self.leave_queue(stored.age, rounded(stored.extent.len));
-            self.give(Extent { offset: stored.extent.offset, len: rounded(stored.extent.len) });
+            self.leave_queue(stored.age, stored.extent);
+            self.give(self.span(stored.extent));
         }
     }
 
     fn give(&mut self, extent: Extent) {
-        if extent.len > 0 {
+        if extent.len > 0 && self.annex.holds(extent) {
+            self.annex.give(extent);
+        } else if extent.len > 0 {
             let given = self.extents.give(extent);
             debug_assert!(given.is_ok(), "{given:?}");
         }
@@ -581,106 +677,5 @@ impl Region {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tharsis_types::{JobId, TaskId};
-
-    const A: ClientId = ClientId(1);
-    const B: ClientId = ClientId(2);
-
-    fn object(n: u32) -> ObjectId {
-        ObjectId::put(TaskId::root(JobId(1)), n)
-    }
-
-    #[test]
-    fn a_writer_that_dies_leaves_only_what_it_completed() {
-        let mut store = Store::new(1 << 20);
-        let region = store.grant(A, 65_536, &mut Vec::new()).unwrap();
-        store.seal(A, object(0), Extent { offset: region.offset, len: 100 }).unwrap();
-        store.check();
-        store.client_gone(A);
-        store.check();
-        assert_eq!(store.usage().used_bytes, 128);
-        store.free(object(0));
-        assert_eq!(store.usage().used_bytes, 0);
-    }
-
-    #[test]
-    fn only_free_parts_of_own_regions_can_be_sealed() {
-        let mut store = Store::new(1 << 20);
-        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
-        let first = Extent { offset: region.offset + 64, len: 64 };
-        assert!(store.seal(B, object(0), first).is_err(), "of another client");
-        store.seal(A, object(0), first).unwrap();
-        assert!(store.seal(A, object(1), first).is_err(), "sealed already");
-        assert!(store.seal(A, object(0), Extent { offset: region.offset + 128, len: 64 }).is_err(), "exists");
-        assert!(
-            store.seal(A, object(2), Extent { offset: region.offset + 4096, len: 64 }).is_err(),
-            "outside"
-        );
-        store.check();
-    }
-
-    #[test]
-    fn pinned_objects_outlive_their_owners_free() {
-        let mut store = Store::new(1 << 20);
-        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
-        store.seal(A, object(0), Extent { offset: region.offset, len: 64 }).unwrap();
-        store.retire(A, region);
-        store.pin(B, object(0)).unwrap();
-        store.free(object(0));
-        assert_eq!(store.usage().used_bytes, 64);
-        store.client_gone(B);
-        assert_eq!(store.usage().used_bytes, 0);
-        store.check();
-    }
-
-    #[test]
-    fn what_is_written_again_while_it_is_read_counts_again() {
-        let mut store = Store::new(1 << 20);
-        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
-        let old = Extent { offset: region.offset, len: 64 };
-        assert_eq!(store.seal(A, object(0), old).unwrap(), old);
-        store.pin(B, object(0)).unwrap();
-        store.free(object(0));
-        assert_eq!(store.find(object(0)), None);
-        let new = Extent { offset: region.offset + 64, len: 64 };
-        assert_eq!(store.seal(A, object(0), new).unwrap(), old);
-        assert_eq!(store.find(object(0)), Some(old));
-        store.client_gone(B);
-        store.retire(A, region);
-        store.check();
-        assert_eq!(store.usage().used_bytes, 64);
-    }
-
-    #[test]
-    fn what_is_written_while_it_is_received_is_kept_and_the_copy_dropped() {
-        let mut store = Store::new(1 << 20);
-        let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
-        store.receive(object(0), 64, &mut Vec::new()).unwrap();
-        let written = Extent { offset: region.offset, len: 64 };
-        assert_eq!(store.seal(A, object(0), written).unwrap(), written);
-        store.check();
-        store.received(object(0), true);
-        store.retire(A, region);
-        store.check();
-        assert_eq!((store.find(object(0)), store.usage().used_bytes), (Some(written), 64));
-    }
-
-    #[test]
-    fn unpinned_copies_make_room_oldest_first() {
-        let mut store = Store::new(4 * 4096);
-        for n in 0..4 {
-            store.receive(object(n), 4096, &mut Vec::new()).unwrap();
-            store.received(object(n), true);
-        }
-        store.pin(A, object(0)).unwrap();
-        let mut evicted = Vec::new();
-        store.grant(A, 8192, &mut evicted).unwrap();
-        assert_eq!(evicted, [object(1), object(2)]);
-        let full = store.grant(A, 8192, &mut evicted).unwrap_err();
-        assert_eq!(full.kind, FailureKind::StoreFull);
-        assert_eq!(store.grant(A, 4 * 4096 + 1, &mut evicted).unwrap_err().kind, FailureKind::ObjectTooLarge);
-        store.check();
-    }
-}
+#[path = "tests.rs"]
+mod tests;

@@ -14,7 +14,8 @@ use super::placement::{Claim, Fate, Placement};
 use super::read::Extent;
 use super::session::Session;
 use super::write::{Parts, sample, write_object};
-use crate::error::NoSpace;
+use crate::annex::AnnexFile;
+use crate::error::{NoSpace, StoreError};
 use crate::transfer::ObjectKey;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -70,6 +71,14 @@ impl SpillDir {
             may_compress: options.may_compress,
             session,
         })
+    }
+
+    /// A file for values that are larger than memory, as long as the quota; what lies in it does not count against it.
+    ///
+    /// # Errors
+    /// As [`AnnexFile::create`].
+    pub fn annex(&self) -> Result<AnnexFile, StoreError> {
+        AnnexFile::create(self.session.dir(), self.quota_bytes)
     }
 
     /// Writes an object, given in one or several parts. Blocks for as long as the disk takes.

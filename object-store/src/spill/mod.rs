@@ -58,7 +58,7 @@ pub(crate) mod inputs;
 mod tests;
 
 #[cfg(test)]
-mod mounted;
+pub(crate) mod mounted;
 
 #[cfg(test)]
 mod fault_tests;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A mounted file system, unmounted when dropped.
-pub(super) struct Mounted {
+pub(crate) struct Mounted {
     dir: tempfile::TempDir,
     /// The file system below that holds the image.
     _below: Option<Box<Mounted>>,
@@ -22,7 +22,7 @@ struct Image {
 
 impl Mounted {
     /// A file system in memory.
-    pub(super) fn tmpfs(options: &str) -> Option<Mounted> {
+    pub(crate) fn tmpfs(options: &str) -> Option<Mounted> {
         Mounted::mount(&["-t", "tmpfs", "-o", options, "none"])
     }
 
@@ -59,7 +59,7 @@ impl Mounted {
         run(Command::new("losetup").args(["-c", device.trim()])).map(drop)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 

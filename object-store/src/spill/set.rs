@@ -4,7 +4,8 @@ use super::compact::Compacted;
 use super::dir::SpillDir;
 use super::error::SpillError;
 use super::options::{DirUsage, SpillOptions, Written};
-use crate::error::NoSpace;
+use crate::annex::AnnexFile;
+use crate::error::{NoSpace, StoreError};
 use crate::transfer::ObjectKey;
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -31,6 +32,14 @@ impl SpillSet {
     pub fn open(places: &[SpillPlace], options: &SpillOptions) -> Result<SpillSet, SpillError> {
         let open = |place: &SpillPlace| SpillDir::open(&place.path, place.quota_bytes, options);
         Ok(SpillSet { dirs: places.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// A file in the first directory for values that are larger than memory, as long as the directory's quota.
+    ///
+    /// # Errors
+    /// As [`AnnexFile::create`].
+    pub fn annex(&self) -> Result<Option<AnnexFile>, StoreError> {
+        self.dirs.first().map(SpillDir::annex).transpose()
     }
 
     /// Writes an object to the directory with the fewest writers, of those the one with the most room, and to

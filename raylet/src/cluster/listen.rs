@@ -119,9 +119,11 @@ impl Senders {
     ) -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let file = Arc::new(arena.fd().try_clone_to_owned()?);
+        let annex = arena.annex_fd().map(|fd| fd.try_clone_to_owned()).transpose()?.map(Arc::new);
         let source = NodeSource {
             arena: Arc::clone(arena),
             file,
+            annex,
             inbox,
             code,
             spill,
@@ -172,6 +174,7 @@ impl Senders {
 struct NodeSource {
     arena: Arc<Arena>,
     file: Arc<OwnedFd>,
+    annex: Option<Arc<OwnedFd>>,
     inbox: Arc<Inbox>,
     code: Arc<Code>,
     spill: Option<Arc<Spill>>,
@@ -203,7 +206,9 @@ impl Source for NodeSource {
             return None;
         };
         let bytes = Box::new(Pinned { slice, object, inbox: Arc::clone(&self.inbox) });
-        let file = Some(FileRange { fd: Arc::clone(&self.file), offset: extent.offset });
+        let (_, offset) = self.arena.file_at(extent.offset);
+        let in_annex = self.annex.as_ref().filter(|_| self.arena.len() <= extent.offset);
+        let file = Some(FileRange { fd: Arc::clone(in_annex.unwrap_or(&self.file)), offset });
         Some(SourceRange::Memory { bytes, file })
     }
 

@@ -262,7 +262,7 @@ impl Session {
     pub fn await_quiet(&self) {
         self.await_report("nothing is in use", |r| {
             (r.task_count, r.running_count, r.object_count, r.store.object_count) == (0, 0, 0, 0)
-                && r.store.spilled_count == 0
+                && (r.store.spilled_count, r.store.annex_used_bytes) == (0, 0)
                 && r.nodes[0].free == r.nodes[0].total
         });
     }

@@ -169,8 +169,9 @@ impl Cluster {
     fn put_random(&mut self, host: usize, id: ClientId) {
         let nested = program::choices(&mut self.rng, 300);
         let stored = program::stored(&mut self.rng);
+        let memory_bytes = self.store_bytes;
         let Some(client) = self.client(host, id) else { return };
-        let extent = stored.and_then(|len| client.carve(len));
+        let extent = stored.and_then(|len| client.carve(len, memory_bytes));
         if let (Some(len), None) = (stored, extent) {
             // The next put finds the region; this one goes inline.
             let bytes = Client::region_bytes(len);
@@ -510,11 +511,12 @@ impl Cluster {
 
     /// Room for a value; `Err` if the client has to wait for the answer.
     fn room(&mut self, host: usize, id: ClientId, stored: Option<u64>) -> Result<Option<Extent>, ()> {
+        let memory_bytes = self.store_bytes;
         let (Some(len), Some(client)) = (stored, self.client(host, id)) else { return Ok(None) };
         if client.current.as_ref().is_some_and(|c| c.refused) {
             return Ok(None);
         }
-        if let Some(extent) = client.carve(len) {
+        if let Some(extent) = client.carve(len, memory_bytes) {
             return Ok(Some(extent));
         }
         client.phase = Phase::Region;

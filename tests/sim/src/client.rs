@@ -182,11 +182,14 @@ impl Client {
         token
     }
 
-    /// A range for a value, if a region has room.
-    pub fn carve(&mut self, len: u64) -> Option<Extent> {
-        let (region, used) =
-            self.regions.iter_mut().find(|(region, used)| used.next_multiple_of(64) + len <= region.len)?;
-        let offset = region.offset + used.next_multiple_of(64);
+    /// A range for a value, if a region has room; behind the memory, pages belong to one value each.
+    pub fn carve(&mut self, len: u64, memory_bytes: u64) -> Option<Extent> {
+        let align = |region: &Extent| if region.offset < memory_bytes { 64 } else { 4096 };
+        let (region, used) = self
+            .regions
+            .iter_mut()
+            .find(|(region, used)| used.next_multiple_of(align(region)) + len <= region.len)?;
+        let offset = region.offset + used.next_multiple_of(align(region));
         *used = offset - region.offset + len;
         Some(Extent { offset, len })
     }

@@ -51,6 +51,7 @@ pub(crate) struct Faults {
 /// Something that will happen.
 #[derive(Debug)]
 pub(crate) enum Happening {
+    BlocksFreed { host: usize, extent: Extent },
     Continue { host: usize, client: ClientId, epoch: u64 },
     Crash { host: usize },
     CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
@@ -147,7 +148,8 @@ pub(crate) struct Cluster {
     pull_failures: BTreeMap<ObjectId, u32>,
     next_pinner: u32,
     next_job: u32,
-    store_bytes: u64,
+    pub(crate) store_bytes: u64,
+    annex_bytes: u64,
     high_water_bytes: u64,
     at_once: u32,
     sabotage_at: u64,
@@ -159,7 +161,15 @@ impl Cluster {
         let mut rng = Rng::new(options.seed);
         let small = rng.chance(300);
         let faults = faults(&mut rng);
-        let store_bytes: u64 = if small { 1 << 20 } else { 64 << 20 };
+        // In a few small stores half of the values, and every region, are larger than the memory.
+        let tiny = small && options.seed.is_multiple_of(4);
+        let store_bytes: u64 = if tiny {
+            20 << 10
+        } else if small {
+            1 << 20
+        } else {
+            64 << 20
+        };
         // A low mark spills all that nobody maps, whatever the size of the store.
         let high_water_bytes = if rng.chance(500) { 64 << 10 } else { store_bytes / 5 * 4 };
         let node_count = options.nodes.unwrap_or_else(|| rng.range(1, 5) as usize).max(1);
@@ -182,6 +192,7 @@ impl Cluster {
             next_pinner: PINNERS,
             next_job: 1,
             store_bytes,
+            annex_bytes: if tiny { 1 << 20 } else { 0 },
             high_water_bytes,
             at_once: 0,
             sabotage_at: 0,
@@ -387,6 +398,7 @@ impl Cluster {
             Happening::SpillEnds { host, object, extent, content } => {
                 self.spill_ends(host, object, extent, content)
             }
+            Happening::BlocksFreed { host, extent } => self.blocks_freed(host, extent),
             Happening::Unmap { host, client, token } => self.unmap(host, client, token),
             Happening::Think { host, client } => self.think(host, client),
             Happening::Tick { host } => {
@@ -482,7 +494,14 @@ impl Cluster {
                 let value = self.seen(host, (client, token), object, extent);
                 self.tell(host, client, Told::Value { token, value });
             }
-            Action::GrantRegion { client, region, .. } => self.tell(host, client, Told::Region(region)),
+            Action::GrantRegion { client, region, .. } => {
+                let region = region.and_then(|region| self.make_blocks(host, client, region));
+                self.tell(host, client, Told::Region(region));
+            }
+            Action::FreeBlocks(extent) => {
+                let when = self.now + self.rng.range(50 * US, 5 * MS);
+                self.at(when, Happening::BlocksFreed { host, extent });
+            }
             Action::KillWorker { client, reason } => self.crash_client(host, client, reason),
             Action::Pull { object, from, into, .. } => self.start_pull(host, object, from, into),
             Action::ReadMemory { .. } | Action::Reclaim(_) => {}
@@ -654,6 +673,7 @@ impl Cluster {
         let config = Config {
             member: member.clone(),
             store_bytes: self.store_bytes,
+            annex_bytes: self.annex_bytes,
             create_timeout: 500 * MS,
             can_spill: true,
             high_water_bytes: self.high_water_bytes,
@@ -833,6 +853,7 @@ fn action_number(action: &Action) -> u64 {
         Action::Pull { object, into, .. } => mix(5, mix(object.task.mixed(), into.offset)),
         Action::ReadMemory { within_ms } => mix(15, *within_ms),
         Action::Reclaim(extent) => mix(6, extent.offset),
+        Action::FreeBlocks(extent) => mix(19, extent.offset),
         Action::Resume { client } => mix(7, u64::from(client.0)),
         Action::Run { client, run } => mix(8, mix(u64::from(client.0), u64::from(*run))),
         Action::Send { packet, .. } => mix(9, mix(packet.first, packet.messages.len() as u64)),

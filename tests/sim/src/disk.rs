@@ -2,9 +2,10 @@
 
 use crate::cluster::{Cluster, Happening, US};
 use crate::program::Content;
+use std::sync::Arc;
 use tharsis_core::event::Extent;
 use tharsis_core::{Event, MS, Now};
-use tharsis_types::{ClientId, ObjectId};
+use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
 /// How long a client that looks at a value that its node wants back may go on.
 const LOOK_MAX: Now = 20 * MS;
@@ -34,6 +35,29 @@ impl Cluster {
         }
         let write_ns = self.rng.range(50 * US, 5 * MS);
         self.feed(host, Event::Spilled { object, refusal, write_ns });
+    }
+
+    /// A region in the annex gets its blocks, or is given back because the disk has none left.
+    pub(crate) fn make_blocks(
+        &mut self,
+        host: usize,
+        client: ClientId,
+        region: Extent,
+    ) -> Result<Extent, Arc<Failure>> {
+        if region.offset < self.store_bytes || !self.rng.chance(self.faults.spill_refusal) {
+            return Ok(region);
+        }
+        self.at(self.now, Happening::Record { host, event: Event::RegionRetired { client, region } });
+        Err(Arc::new(Failure::new(FailureKind::OutOfDisk, "the disk is full")))
+    }
+
+    /// The blocks of a range are the disk's again: what stood there is gone.
+    pub(crate) fn blocks_freed(&mut self, host: usize, extent: Extent) {
+        if self.hosts[host].alive {
+            let end = extent.offset + extent.len;
+            self.hosts[host].arena.retain(|offset, _| !(extent.offset..end).contains(offset));
+            self.feed(host, Event::BlocksFreed(extent));
+        }
     }
 
     /// A node reads a copy back, which takes a while and may find that the disk has lost it.

@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 use std::time::{Duration, Instant};
+use tharsis::SpillChoice;
 use tharsis::generated::{Arguments, Call, Definition, Remote};
 use tharsis::prelude::*;
 use tharsis::{Options, RefId};
@@ -117,7 +118,8 @@ fn text_length(text: String) -> usize {
 
 /// Two gibibytes by value: the store is too small for it, which is said at once.
 fn task_payload_above_the_store(mode: Mode) {
-    let session = mode.start(1);
+    // With a disk it would go there.
+    let session = mode.start_with(1, |init| init.spill(SpillChoice::default()));
     let _entered = session.enter();
     let error = length::remote(Blob::from(vec![0; 2 << 30])).get().unwrap_err();
     assert_eq!(error.kind(), FailureKind::ObjectTooLarge);
@@ -138,7 +140,8 @@ fn zeros(len: usize) -> Blob {
 
 /// A result that the store cannot hold.
 fn task_result_above_the_store(mode: Mode) {
-    let session = mode.start(1);
+    // With a disk it would go there.
+    let session = mode.start_with(1, |init| init.spill(SpillChoice::default()));
     let _entered = session.enter();
     let error = zeros::remote(65 << 20).get().unwrap_err();
     assert_eq!(error.kind(), FailureKind::ObjectTooLarge, "{error}");

@@ -1,9 +1,11 @@
 //! D: files with spilled values, slow ones, and clients that wait for room.
 
 use crate::memory::{MIB, make_noise, noise};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 use tharsis::SpillChoice;
 use tharsis::prelude::*;
+use tharsis_protos::handshake::StoreRow;
 use tharsis_protos::inventory::{ClientKind, Inventory, PlaceRow};
 use tharsis_scenarios::mounted::Mounted;
 use tharsis_scenarios::{
@@ -19,6 +21,8 @@ pub const ALL: &[Scenario] = scenarios![
         d4_full_disk,
         d5_slow_disk,
         d6_larger_than_the_store,
+        d6_larger_than_the_store_and_no_room,
+        d6_larger_than_the_store_and_no_disk,
         d12_first_come_first_served,
         nothing_is_left_when_all_is_dropped;
     Processes:
@@ -190,10 +194,105 @@ fn add_one(n: u64) -> u64 {
     n + 1
 }
 
-/// A value that can never fit is refused at once, with its size and the store's.
+#[remote]
+fn is_noise_until(mapped: String, gate: String, value: Blob, seed: u64) -> bool {
+    mark(&mapped);
+    await_file(&gate);
+    value == noise(value.len(), seed)
+}
+
+/// Bytes on disk of files without a name that the session's node has open in its spill folder.
+fn nameless_bytes(session: &Session) -> u64 {
+    let folder = session.path("spill");
+    let files = std::fs::read_dir(format!("/proc/{}/fd", session.report().pid)).unwrap().flatten();
+    let ours = files.filter(|file| {
+        let name = std::fs::read_link(file.path()).unwrap_or_default().display().to_string();
+        name.starts_with(&folder) && name.ends_with("(deleted)")
+    });
+    // One file, open twice where the node sends it to others.
+    ours.filter_map(|file| std::fs::metadata(file.path()).ok()).map(|m| m.blocks() * 512).max().unwrap_or(0)
+}
+
+/// What is larger than the store lies in a file on disk, once, however many read it; its blocks go with it.
 fn d6_larger_than_the_store(mode: Mode) {
     let store = 16 * MIB;
-    let session = mode.start_with(1, |init| init.store_bytes(store as u64));
+    let session = mode.start_with(2, |init| init.store_bytes(store as u64));
+    let _entered = session.enter();
+    let len = store / 5 * 6;
+    let here = put(&noise(len, 1)).unwrap();
+    let there = make_noise::remote(len, 2);
+    assert!(there.get_timeout(20.0).unwrap() == noise(len, 2));
+    drop(there);
+    let one = (len as u64..(len + 8192) as u64, 0..store as u64 / 2);
+    let has_one =
+        |store: &StoreRow| one.0.contains(&store.annex_used_bytes) && one.1.contains(&store.used_bytes);
+    session.await_report("one of them is left", |r| has_one(&r.store));
+    assert!(one.0.contains(&nameless_bytes(&session)), "{}", nameless_bytes(&session));
+    let (mapped, gate) = (session.path("mapped"), session.path("gate"));
+    let readers = [(); 2].map(|()| is_noise_until::remote(mapped.clone(), gate.clone(), &here, 1));
+    let view = here.get_timeout(20.0).unwrap();
+    await_within(SOON, "both tasks have it", || marks(&mapped) == 2);
+    let now = session.store();
+    assert!(has_one(&now) && now.spilled_count == 0, "a second copy: {now:?}");
+    if mode == Mode::Processes {
+        let inventory = session.inventory();
+        let row = inventory.objects.iter().max_by_key(|row| row.bytes).unwrap();
+        assert_eq!((row.place, row.arena_bytes, row.disk_bytes), (PlaceRow::File, 0, now.annex_used_bytes));
+        assert_eq!(row.pins.len(), 3, "{row:?}");
+    }
+    open_gate(&gate);
+    assert!(view == noise(len, 1) && readers.iter().all(|r| r.get_timeout(20.0).unwrap()));
+    // The small ones have all of the memory for themselves.
+    let small: Vec<_> = (0..8).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
+    assert_eq!(session.store().spilled_count, 0);
+    drop((here, view, readers, small));
+    session.await_quiet();
+    assert_eq!(nameless_bytes(&session), 0);
+}
+
+/// A full disk and a file that is too small are typed failures with the numbers, and no signal.
+fn d6_larger_than_the_store_and_no_room(mode: Mode) {
+    let place = scratch().join(format!("disk of one {}", mode.name()));
+    let Some(disk) = Mounted::tmpfs(&place, DISK_BYTES) else {
+        let _removed = std::fs::remove_dir(&place);
+        return;
+    };
+    let store = 16 * MIB;
+    let session = mode.start_with(1, |init| init.store_bytes(store as u64).spill(spill_to(disk.path())));
+    let entered = session.enter();
+    let large = put(&noise(DISK_BYTES as usize + MIB, 1)).map(drop).unwrap_err();
+    assert_eq!(large.kind(), FailureKind::ObjectTooLarge, "{large}");
+    for size in [store as u64, DISK_BYTES] {
+        assert!(large.to_string().contains(&size.to_string()), "no {size}: {large}");
+    }
+    let others = disk.path().join("others");
+    std::fs::write(&others, vec![1; 32 * MIB]).unwrap();
+    let len = store / 5 * 6;
+    let here = put(&noise(len, 1)).map(drop).unwrap_err();
+    let there = make_noise::remote(len, 2).get_timeout(20.0).unwrap_err();
+    for error in [here, there] {
+        assert_eq!(error.kind(), FailureKind::OutOfDisk, "{error}");
+    }
+    std::fs::remove_file(others).unwrap();
+    let value = put(&noise(len, 1)).unwrap();
+    assert!(value.get_timeout(20.0).unwrap() == noise(len, 1));
+    // A second one waits for the first.
+    let waits = make_noise::remote(2 * len, 2);
+    std::thread::sleep(Duration::from_millis(300));
+    drop(value);
+    assert!(waits.get_timeout(20.0).unwrap() == noise(2 * len, 2));
+    drop(waits);
+    session.await_quiet();
+    drop(entered);
+    drop(session);
+    drop(disk);
+    std::fs::remove_dir(place).unwrap();
+}
+
+/// Without a disk it is refused at once, with both sizes.
+fn d6_larger_than_the_store_and_no_disk(mode: Mode) {
+    let store = 16 * MIB;
+    let session = mode.start_with(1, |init| init.store_bytes(store as u64).spill(SpillChoice::default()));
     let _entered = session.enter();
     let len = store / 5 * 6;
     let asked = Instant::now();

@@ -1,0 +1,127 @@
+//! The annex: the part of the arena that is a file on disk, for copies that are larger than its memory.
+//!
+//! Its offsets are those behind the memory. What lies in it is on disk already: it makes no room in memory and is never
+//! spilled. It takes whole pages, so that no block of the disk belongs to two. A range that becomes free is used again
+//! when the disk has its blocks back.
+
+use super::Extents;
+use crate::event::Extent;
+use std::collections::BTreeMap;
+use tharsis_types::ObjectId;
+
+/// Blocks of disks, and what a client may write to, go by pages of this size.
+const PAGE: u64 = 4096;
+
+/// Copies in the file, and what is free of it.
+#[derive(Debug)]
+pub(super) struct Annex {
+    /// Where it begins in the arena.
+    base: u64,
+    extents: Extents,
+    /// Copies without pins that exist on other nodes, oldest first.
+    evictable: BTreeMap<u64, ObjectId>,
+    evictable_bytes: u64,
+    /// Ranges that nobody needs any more and that the disk was not told of.
+    unneeded: Vec<Extent>,
+    /// Bytes of these, and of those that it has not given up yet.
+    leaving_bytes: u64,
+}
+
+impl Annex {
+    /// An empty one behind `base` bytes of memory.
+    pub(super) fn new(base: u64, capacity_bytes: u64) -> Self {
+        Self {
+            base,
+            extents: Extents::new(capacity_bytes / PAGE * PAGE),
+            evictable: BTreeMap::new(),
+            evictable_bytes: 0,
+            unneeded: Vec::new(),
+            leaving_bytes: 0,
+        }
+    }
+
+    /// Whether a range lies in it.
+    pub(super) fn holds(&self, extent: Extent) -> bool {
+        self.base <= extent.offset && self.extents.capacity_bytes() > 0
+    }
+
+    /// Bytes that a copy of `len` bytes takes.
+    pub(super) fn rounded(len: u64) -> u64 {
+        len.max(1).next_multiple_of(PAGE)
+    }
+
+    /// Whether an object can begin there.
+    pub(super) fn is_aligned(extent: Extent) -> bool {
+        extent.offset.is_multiple_of(PAGE)
+    }
+
+    /// Takes whole pages.
+    pub(super) fn take(&mut self, len: u64) -> Option<Extent> {
+        let taken = self.extents.take_pages(len)?;
+        Some(Extent { offset: self.base + taken.offset, len: taken.len })
+    }
+
+    /// The oldest copy that may go, if `bytes` then fit as far as anyone can tell, and do not when the disk has given up
+    /// what it is about to.
+    pub(super) fn victim(&self, bytes: u64) -> Option<ObjectId> {
+        let soon = self.free_bytes() + self.leaving_bytes;
+        let helps = (soon < bytes || self.leaving_bytes == 0) && bytes <= soon + self.evictable_bytes;
+        self.evictable.first_key_value().filter(|_| helps).map(|(_, object)| *object)
+    }
+
+    /// Nobody needs a range any more.
+    pub(super) fn give(&mut self, extent: Extent) {
+        self.leaving_bytes += extent.len;
+        self.unneeded.push(extent);
+    }
+
+    /// Ranges whose blocks the disk is to have back.
+    pub(super) fn take_unneeded(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.unneeded)
+    }
+
+    /// The disk has the blocks of a range back.
+    pub(super) fn blocks_freed(&mut self, extent: Extent) {
+        let offset = extent.offset.saturating_sub(self.base);
+        let given = self.extents.give(Extent { offset, len: extent.len });
+        debug_assert!(given.is_ok(), "{given:?}");
+        self.leaving_bytes -= extent.len;
+    }
+
+    /// A copy may go.
+    pub(super) fn rest(&mut self, age: u64, object: ObjectId, bytes: u64) {
+        self.evictable.insert(age, object);
+        self.evictable_bytes += bytes;
+    }
+
+    /// A copy is to stay, or is gone.
+    pub(super) fn hold(&mut self, age: u64, bytes: u64) {
+        if self.evictable.remove(&age).is_some() {
+            self.evictable_bytes -= bytes;
+        }
+    }
+
+    /// Bytes in use, those included that the disk has not given up yet.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.extents.used_bytes()
+    }
+
+    /// Bytes in all.
+    pub(super) fn capacity_bytes(&self) -> u64 {
+        self.extents.capacity_bytes()
+    }
+
+    /// Bytes that nobody needs and the disk has not given up yet.
+    pub(super) fn leaving_bytes(&self) -> u64 {
+        self.leaving_bytes
+    }
+
+    /// Copies that may go, and their bytes.
+    pub(super) fn evictable(&self) -> (impl Iterator<Item = (u64, ObjectId)>, u64) {
+        (self.evictable.iter().map(|(age, object)| (*age, *object)), self.evictable_bytes)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.extents.capacity_bytes() - self.extents.used_bytes()
+    }
+}

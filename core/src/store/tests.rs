@@ -1,0 +1,160 @@
+//! Tests of the store.
+
+use super::*;
+use tharsis_types::{JobId, TaskId};
+
+const A: ClientId = ClientId(1);
+const B: ClientId = ClientId(2);
+
+fn object(n: u32) -> ObjectId {
+    ObjectId::put(TaskId::root(JobId(1)), n)
+}
+
+#[test]
+fn a_writer_that_dies_leaves_only_what_it_completed() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 65_536, &mut Vec::new()).unwrap();
+    store.seal(A, object(0), Extent { offset: region.offset, len: 100 }).unwrap();
+    store.check();
+    store.client_gone(A);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 128);
+    store.free(object(0));
+    assert_eq!(store.usage().used_bytes, 0);
+}
+
+#[test]
+fn only_free_parts_of_own_regions_can_be_sealed() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    let first = Extent { offset: region.offset + 64, len: 64 };
+    assert!(store.seal(B, object(0), first).is_err(), "of another client");
+    store.seal(A, object(0), first).unwrap();
+    assert!(store.seal(A, object(1), first).is_err(), "sealed already");
+    assert!(store.seal(A, object(0), Extent { offset: region.offset + 128, len: 64 }).is_err(), "exists");
+    assert!(store.seal(A, object(2), Extent { offset: region.offset + 4096, len: 64 }).is_err(), "outside");
+    store.check();
+}
+
+#[test]
+fn pinned_objects_outlive_their_owners_free() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    store.seal(A, object(0), Extent { offset: region.offset, len: 64 }).unwrap();
+    store.retire(A, region);
+    store.pin(B, object(0)).unwrap();
+    store.free(object(0));
+    assert_eq!(store.usage().used_bytes, 64);
+    store.client_gone(B);
+    assert_eq!(store.usage().used_bytes, 0);
+    store.check();
+}
+
+#[test]
+fn what_is_written_again_while_it_is_read_counts_again() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    let old = Extent { offset: region.offset, len: 64 };
+    assert_eq!(store.seal(A, object(0), old).unwrap(), old);
+    store.pin(B, object(0)).unwrap();
+    store.free(object(0));
+    assert_eq!(store.find(object(0)), None);
+    let new = Extent { offset: region.offset + 64, len: 64 };
+    assert_eq!(store.seal(A, object(0), new).unwrap(), old);
+    assert_eq!(store.find(object(0)), Some(old));
+    store.client_gone(B);
+    store.retire(A, region);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 64);
+}
+
+#[test]
+fn what_is_written_while_it_is_received_is_kept_and_the_copy_dropped() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    store.receive(object(0), 64, &mut Vec::new()).unwrap();
+    let written = Extent { offset: region.offset, len: 64 };
+    assert_eq!(store.seal(A, object(0), written).unwrap(), written);
+    store.check();
+    store.received(object(0), true);
+    store.retire(A, region);
+    store.check();
+    assert_eq!((store.find(object(0)), store.usage().used_bytes), (Some(written), 64));
+}
+
+#[test]
+fn unpinned_copies_make_room_oldest_first() {
+    let mut store = Store::new(4 * 4096);
+    for n in 0..4 {
+        store.receive(object(n), 4096, &mut Vec::new()).unwrap();
+        store.received(object(n), true);
+    }
+    store.pin(A, object(0)).unwrap();
+    let mut evicted = Vec::new();
+    store.grant(A, 8192, &mut evicted).unwrap();
+    assert_eq!(evicted, [object(1), object(2)]);
+    let full = store.grant(A, 8192, &mut evicted).unwrap_err();
+    assert_eq!(full.kind, FailureKind::StoreFull);
+    assert_eq!(store.grant(A, 4 * 4096 + 1, &mut evicted).unwrap_err().kind, FailureKind::ObjectTooLarge);
+    store.check();
+}
+
+#[test]
+fn d6_what_is_larger_than_the_store_lies_in_its_annex() {
+    const STORE: u64 = 1 << 20;
+    const ANNEX: u64 = 3 << 20;
+    let mut store = Store::with_annex(STORE, ANNEX);
+    let small = store.grant(A, 65_536, &mut Vec::new()).unwrap();
+    assert!(small.offset < STORE);
+    let len = STORE / 5 * 6;
+    let region = store.grant(A, len, &mut Vec::new()).unwrap();
+    assert!(STORE <= region.offset && region.offset.is_multiple_of(4096) && region.len >= len);
+    let misplaced = Extent { offset: region.offset + 64, len: 64 };
+    assert!(store.seal(A, object(0), misplaced).is_err(), "a page would belong to two");
+    let lies = store.seal(A, object(0), Extent { offset: region.offset, len }).unwrap();
+    store.retire(A, region);
+    store.check();
+    let used = store.usage();
+    assert_eq!((used.used_bytes, used.annex_used_bytes), (65_536, region.len));
+    assert_eq!(store.victim(), None, "it is on disk already");
+    assert_eq!((store.pin(A, object(0)), store.pin(B, object(0))), (Some(lies), Some(lies)));
+    let full = store.grant(B, 2 * STORE, &mut Vec::new()).unwrap_err();
+    assert_eq!(full.kind, FailureKind::StoreFull);
+    let refused = store.grant(B, ANNEX + 1, &mut Vec::new()).unwrap_err();
+    assert_eq!(refused.kind, FailureKind::ObjectTooLarge);
+    for size in [ANNEX + 1, STORE, ANNEX] {
+        assert!(refused.message.contains(&size.to_string()), "{size} missing in {}", refused.message);
+    }
+    store.free(object(0));
+    store.client_gone(A);
+    assert_eq!(store.take_unneeded(), [], "it is mapped");
+    store.client_gone(B);
+    store.check();
+    assert_eq!(store.take_unneeded(), [region]);
+    assert!(store.grant(B, ANNEX, &mut Vec::new()).is_err(), "the disk has not given up the blocks");
+    store.blocks_freed(region);
+    store.check();
+    assert_eq!(store.grant(B, ANNEX, &mut Vec::new()).unwrap(), Extent { offset: STORE, len: ANNEX });
+    store.check();
+}
+
+#[test]
+fn d6_copies_in_the_annex_make_room_there_and_nowhere_else() {
+    const STORE: u64 = 1 << 20;
+    let mut store = Store::with_annex(STORE, 4 * STORE);
+    for n in 0..2 {
+        store.receive(object(n), STORE + 1, &mut Vec::new()).unwrap();
+        store.received(object(n), true);
+    }
+    store.check();
+    let mut evicted = Vec::new();
+    store.grant(A, STORE, &mut evicted).unwrap();
+    assert_eq!(evicted, []);
+    assert_eq!(store.grant(A, 3 * STORE, &mut evicted).unwrap_err().kind, FailureKind::StoreFull);
+    assert_eq!(evicted, [object(0), object(1)], "both must go, and their blocks");
+    for extent in store.take_unneeded() {
+        store.blocks_freed(extent);
+    }
+    store.grant(A, 3 * STORE, &mut evicted).unwrap();
+    store.check();
+}

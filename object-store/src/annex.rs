@@ -1,0 +1,118 @@
+//! The annex: a file on disk behind values that are larger than the memory of the arena.
+//!
+//! It lies in a spill directory, has no name from the start (or none any more as soon as it is open), and is sparse: as
+//! long as everything that could ever be put there, with blocks only where something is. It goes with the last process
+//! that has it open, however that ended.
+//!
+//! A file on disk cannot be sealed, and a store to a page that the disk has no block for ends the process with SIGBUS. So
+//! blocks are there before anybody is granted a range ([`AnnexFile::create`] finds out whether the file system can do
+//! that), and they go when the range is free again.
+
+use crate::error::{NoSpace, StoreError};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, ftruncate, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Longest annex: it is mapped twice.
+pub const ANNEX_BYTES_MAX: u64 = 1 << 40;
+/// Annexes have a multiple of this.
+pub const ANNEX_UNIT_BYTES: u64 = 2 << 20;
+/// Blocks made per system call: short enough that signals do not make it start over for ever.
+const STEP_BYTES: u64 = 64 << 20;
+/// What the file system must be able to do is tried with so many bytes.
+const PROBE_BYTES: u64 = 4096;
+const PLACE: &str = "the file for values larger than the store";
+/// Name of the file for a moment, where files without a name cannot be made.
+const NAME: &str = "annex";
+
+/// A sparse file without a name.
+pub struct AnnexFile {
+    pub(crate) fd: OwnedFd,
+    pub(crate) len: u64,
+}
+
+impl AnnexFile {
+    /// Makes one in a directory, for at most so many bytes and no more than its file system has.
+    ///
+    /// # Errors
+    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make blocks ahead
+    /// of a write and take them back.
+    pub fn create(dir: BorrowedFd<'_>, quota_bytes: u64) -> Result<AnnexFile, StoreError> {
+        let system = fstatvfs(dir).map_err(|cause| StoreError::system("look at the file system", cause))?;
+        let file_bytes_max = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        let all = system.f_blocks.saturating_mul(system.f_frsize);
+        let bytes = quota_bytes.min(all).min(file_bytes_max).min(ANNEX_BYTES_MAX);
+        let len = bytes / ANNEX_UNIT_BYTES * ANNEX_UNIT_BYTES;
+        if len == 0 {
+            let (min_bytes, max_bytes) = (ANNEX_UNIT_BYTES, ANNEX_BYTES_MAX);
+            return Err(StoreError::BadSize { what: "an annex", bytes, min_bytes, max_bytes });
+        }
+        let fd = open_nameless(dir).map_err(|cause| StoreError::system("make the annex", cause))?;
+        ftruncate(&fd, len).map_err(|cause| StoreError::system("size the annex", cause))?;
+        match allocate(fd.as_fd(), 0, PROBE_BYTES) {
+            // A full disk will have room again.
+            Ok(()) | Err(StoreError::NoSpace(_)) => {}
+            Err(error) => return Err(error),
+        }
+        punch(fd.as_fd(), 0, PROBE_BYTES).map_err(|cause| StoreError::system("free blocks", cause))?;
+        Ok(AnnexFile { fd, len })
+    }
+
+    /// Bytes that fit.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Never true: an empty one cannot be made.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+fn open_nameless(dir: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match openat(dir, ".", flags | OFlags::TMPFILE, mode) {
+        // What file systems, and kernels, without such files say.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+        outcome => return outcome,
+    }
+    let fd = openat(dir, NAME, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)?;
+    unlinkat(dir, NAME, AtFlags::empty())?;
+    Ok(fd)
+}
+
+/// Makes the blocks of a range that have none.
+///
+/// # Errors
+/// `NoSpace` if the disk, or what this user may have of it, is full; `System` for other reasons.
+pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), StoreError> {
+    let (mut at, end) = (offset, offset + len);
+    while at < end {
+        let step_bytes = STEP_BYTES.min(end - at);
+        match fallocate(fd, FallocateFlags::empty(), at, step_bytes) {
+            Ok(()) => at += step_bytes,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(Errno::NOSPC | Errno::DQUOT) => return Err(no_space(fd, end - at)),
+            Err(cause) => return Err(StoreError::system("make blocks for a large value", cause)),
+        }
+    }
+    Ok(())
+}
+
+/// Gives whole blocks of a range back; their contents become zeros.
+pub(crate) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> rustix::io::Result<()> {
+    loop {
+        match fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// The error of a full disk.
+pub(crate) fn no_space(fd: BorrowedFd<'_>, needed_bytes: u64) -> StoreError {
+    let free = fstatvfs(fd).map_or(0, |system| system.f_bavail.saturating_mul(system.f_frsize));
+    NoSpace { needed_bytes, available_bytes: free, place: PLACE }.into()
+}
