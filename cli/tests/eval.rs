@@ -284,7 +284,7 @@ fn workers_and_nodes_give_what_threads_give() {
         json!({
             "ctx": ctx,
             "prog": [
-                ["x", "rng.random", [[60, 50]], {}],
+                ["x", "rng.random", [[60, 20]], {}],
                 ["m", "np.greater", [{"$": "x"}, 0.25], {}],
                 ["y", "getitem", [{"$": "x"}, {"$": "m"}], {}],
                 ["s", "np.sum", [{"$": "y"}], {}],
