@@ -350,7 +350,8 @@ impl Owner {
         Some(shape)
     }
 
-    /// The node that has most of a task's arguments, if it is another one and worth going there.
+    /// The node that has most of a task's arguments, if it is another one and worth going there. It is this one if leases
+    /// elsewhere would otherwise take the task away from its arguments.
     fn near(&self, slot: u32) -> Option<NodeId> {
         let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
@@ -360,9 +361,13 @@ impl Owner {
                 links.copies.iter().for_each(|node| *bytes.entry(*node).or_default() += len);
             }
         }
-        let here = bytes.get(&self.me).copied().unwrap_or(0);
         let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;
-        (node != self.me && most >= here + NEAR_BYTES_MIN).then_some(node)
+        let is_mine = node == self.me;
+        let rival = bytes.iter().filter(|(n, _)| if is_mine { **n != node } else { **n == self.me });
+        let rival = rival.map(|(_, n)| *n).max().unwrap_or(0);
+        let is_worth_it = most >= rival + NEAR_BYTES_MIN;
+        let may_leave = || self.leases.values().any(|lease| lease.node != self.me);
+        (is_worth_it && (!is_mine || may_leave())).then_some(node)
     }
 
     /// Notes that a task ended in its queue.
