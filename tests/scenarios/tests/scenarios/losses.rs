@@ -258,7 +258,8 @@ fn truncated_files_are_never_a_value(mode: Mode) {
     let mut lost = 0;
     for part in [3, 2, 0] {
         for path in session.spill_files() {
-            let file = File::options().write(true).open(&path).unwrap();
+            // A file goes with the last value in it, which may have been lost the time before.
+            let Ok(file) = File::options().write(true).open(&path) else { continue };
             let len = file.metadata().unwrap().len();
             file.set_len(len / 4 * part + u64::from(part > 0)).unwrap();
         }
