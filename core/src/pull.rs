@@ -164,12 +164,7 @@ impl Pulls {
         }
         let hopeless = TRIES_PER_HOLDER * pull.holders.len() <= pull.failures;
         if hopeless || pull.needed_by.is_empty() {
-            let Some(pull) = self.pulls.remove(&object) else { return };
-            for purpose in pull.needed_by {
-                if self.remove(purpose) {
-                    out.push(Effect::Lost(purpose, object));
-                }
-            }
+            self.give_up(object, out);
         }
         self.advance(room_bytes, out);
     }
@@ -298,15 +293,34 @@ impl Pulls {
             })
             .collect();
         ready.sort_unstable();
+        let mut unreadable = Vec::new();
         for (_, object) in ready {
             if running >= TRANSFERS_MAX {
                 break;
             }
             let Some(pull) = self.pulls.get_mut(&object) else { continue };
-            let Some(from) = pull.holders.first().copied() else { continue };
+            let Some(from) = pull.holders.first().copied() else {
+                // Its last holder went before its turn came: nobody would ever start it.
+                unreadable.push(object);
+                continue;
+            };
             pull.running = true;
             running += 1;
             out.push(Effect::Start { object, len: pull.len, from });
+        }
+        if !unreadable.is_empty() {
+            unreadable.into_iter().for_each(|object| self.give_up(object, out));
+            self.advance(room_bytes, out);
+        }
+    }
+
+    /// An object cannot be read anywhere: the bundles that need it end.
+    fn give_up(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(pull) = self.pulls.remove(&object) else { return };
+        for purpose in pull.needed_by {
+            if self.remove(purpose) {
+                out.push(Effect::Lost(purpose, object));
+            }
         }
     }
 }
@@ -355,6 +369,26 @@ mod tests {
         out.clear();
         pulls.arrived(object(1), 1000, &mut out);
         assert_eq!(out.len(), 20);
+        assert!(pulls.is_empty());
+        pulls.check();
+    }
+
+    #[test]
+    fn an_object_that_nobody_has_is_lost_at_once_and_one_whose_holder_went_when_its_turn_comes() {
+        let mut pulls = Pulls::default();
+        let mut out = Vec::new();
+        pulls.want(Purpose::Read(1, 1), vec![missing(1, 3, &[])], 10, &mut out);
+        assert_eq!(out, [Effect::Lost(Purpose::Read(1, 1), object(1))]);
+        out.clear();
+        pulls.want(Purpose::Arguments(1), vec![missing(2, 8, &[7])], 10, &mut out);
+        pulls.want(Purpose::Arguments(2), vec![missing(3, 8, &[9])], 10, &mut out);
+        pulls.holder_gone(NodeId(9));
+        out.clear();
+        pulls.arrived(object(2), 10, &mut out);
+        assert_eq!(
+            out,
+            [Effect::Ready(Purpose::Arguments(1)), Effect::Lost(Purpose::Arguments(2), object(3))]
+        );
         assert!(pulls.is_empty());
         pulls.check();
     }
