@@ -142,14 +142,14 @@ impl Store {
 
     /// A client has completed an object in one of its regions; answers where the object lies.
     ///
-    /// That is elsewhere if a copy of it was freed and is still being read: then it counts again, and what was written
-    /// anew goes with its region.
+    /// That is elsewhere if a copy is here that was freed and is still being read, or that came from another node, where a
+    /// task ran before: then that one counts, and what was written anew goes with its region.
     ///
     /// # Errors
     /// `InvalidArgument` if the range is not a free part of one of the client's regions, or the object exists.
     pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<Extent, Failure> {
         let receiving = match self.objects.get_mut(&object) {
-            Some(stored) if stored.sealed && stored.doomed => {
+            Some(stored) if stored.sealed && (stored.doomed || !stored.primary) => {
                 (stored.doomed, stored.primary) = (false, true);
                 let extent = stored.extent;
                 self.rest(object);
