@@ -3,7 +3,9 @@
 //! A plain store reads the line that it overwrites before it writes it. A value of many mebibytes leaves the caches
 //! anyway, so from [`STREAM_BYTES_MIN`] on it is written with streaming stores, which do not (measured: 16.6
 //! against 6.7 GB/s of stores), and from [`SHARE_BYTES_MIN`] on by two threads, since one core cannot keep enough
-//! lines in flight to saturate memory. Several pages are copied side by side, which keeps several memory banks busy.
+//! lines in flight to saturate memory. With AVX-512 several pages are copied side by side, which keeps several memory
+//! banks busy; with AVX2 one by one, because loads that share their lowest twelve bits with stores on their way wait for
+//! these (measured where both were aligned to pages: 11 against 19 GB/s).
 //!
 //! `unsafe` is here for those instructions alone. What the CPU has is found at run time; without AVX-512 or AVX2
 //! it is the plain copy of the C library.
@@ -138,8 +140,8 @@ fn stream(target: &mut [u8], source: &[u8]) -> bool {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Two kernels of the same shape: align the target to a line, copy blocks of eight pages side by side, finish
-    //! with a plain copy.
+    //! Two kernels of the same shape: align the target to a line, copy blocks of pages side by side, finish with a plain
+    //! copy.
 
     use std::arch::x86_64::{
         _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512,
@@ -149,30 +151,32 @@ mod x86 {
     const LINE: usize = 64;
     const PAGE: usize = 4096;
     /// Pages side by side. With two threads 9.9 GB/s, against 8.7 one page at a time and 9.6 of the C library.
-    const LANES: usize = 8;
+    const LANES_AVX512: usize = 8;
+    /// The same of a processor without AVX-512: 19.8 GB/s, against 13 with eight pages and 19 of the C library.
+    const LANES_AVX2: usize = 1;
     const RUN: usize = 4 * LINE;
-    const BLOCK: usize = LANES * PAGE;
     /// How far ahead of the loads a line is asked for: one run.
     const AHEAD: usize = RUN;
 
     macro_rules! kernel {
-        ($name:ident, $feature:literal, $copy_run:ident) => {
+        ($name:ident, $feature:literal, $lanes:ident, $copy_run:ident) => {
             #[target_feature(enable = $feature)]
             pub(super) fn $name(target: &mut [u8], source: &[u8]) {
                 assert!(target.len() == source.len(), "one part, one place");
                 let head = target.as_ptr().align_offset(LINE).min(target.len());
                 target[..head].copy_from_slice(&source[..head]);
-                let blocks = target[head..].chunks_exact_mut(BLOCK).zip(source[head..].chunks_exact(BLOCK));
+                let block = $lanes * PAGE;
+                let blocks = target[head..].chunks_exact_mut(block).zip(source[head..].chunks_exact(block));
                 for (to, from) in blocks {
                     for at in (0..PAGE).step_by(RUN) {
-                        for lane in 0..LANES {
+                        for lane in 0..$lanes {
                             let at = lane * PAGE + at;
-                            // SAFETY: `at + RUN <= BLOCK`, the length of both; `to` is aligned to a line.
+                            // SAFETY: `at + RUN <= block`, the length of both; `to` is aligned to a line.
                             unsafe { $copy_run(from.as_ptr().add(at), to.as_mut_ptr().add(at)) };
                         }
                     }
                 }
-                let done = head + (target.len() - head) / BLOCK * BLOCK;
+                let done = head + (target.len() - head) / block * block;
                 target[done..].copy_from_slice(&source[done..]);
                 // Streaming stores are not ordered with what follows: without this, a reader that sees the object
                 // sealed could miss its bytes.
@@ -181,8 +185,8 @@ mod x86 {
         };
     }
 
-    kernel!(stream_avx512, "avx512f", run_avx512);
-    kernel!(stream_avx2, "avx2", run_avx2);
+    kernel!(stream_avx512, "avx512f", LANES_AVX512, run_avx512);
+    kernel!(stream_avx2, "avx2", LANES_AVX2, run_avx2);
 
     /// # Safety
     /// Both are valid for a run, and `to` is aligned to a line.
