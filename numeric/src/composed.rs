@@ -1,10 +1,10 @@
 //! Element-wise functions made of others: they fuse into the same loop as one with a kernel of its own.
 
-use crate::elementwise::where_;
+use crate::elementwise::{unary, where_};
 use crate::error::Result;
 use crate::operand::{Operand, cast};
 use crate::tensor::Tensor;
-use tharsis_kernels::{DType, Kind, promote};
+use tharsis_kernels::{DType, Kind, UnaryOp, promote};
 
 impl Tensor {
     /// The angle of complex numbers in radians; 0 or pi of real ones.
@@ -49,6 +49,16 @@ impl Tensor {
         let complex = self.dtype().is_complex() || exponent.dtype().is_complex();
         let dtype = if complex { DType::C128 } else { DType::F64 };
         cast(self, dtype)?.power(&cast(&exponent, dtype)?)
+    }
+
+    /// Mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times them give the numbers.
+    ///
+    /// # Errors
+    /// `TypeError` for complex numbers.
+    #[track_caller]
+    pub fn frexp(&self) -> Result<(Tensor, Tensor)> {
+        let power = unary(UnaryOp::FrexpExponent, self)?;
+        Ok((unary(UnaryOp::FrexpMantissa, self)?, cast(&power, DType::I32)?))
     }
 
     /// Whether elements are as close as `atol + rtol * |other|`; infinities if they are equal, NaN never.

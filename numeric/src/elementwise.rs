@@ -221,6 +221,8 @@ binary_methods! {
     less: Less;
     /// Whether less or equal.
     less_equal: LessEqual;
+    /// `x * 2^i`, where `i` is a whole number.
+    ldexp: Ldexp;
     /// Logarithm of the sum of exponentials.
     logaddexp: Logaddexp;
     /// Binary logarithm of the sum of powers of two.

@@ -22,11 +22,8 @@ impl Operator for Unary {
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let signature = self.0.signature(lowering.expr(inputs[0]).dtype)?;
-        // Half precision is computed in float32; the magnitude of a complex number is of its real dtype.
-        let args = signature.args.compute();
-        let arg = lowering.cast(inputs[0], args);
-        let computed = if args == signature.args { signature.out } else { self.0.signature(args)?.out };
-        let value = lowering.add(&out.shape, computed, ExprKind::Unary(self.0, arg));
+        let arg = lowering.cast(inputs[0], signature.args.compute());
+        let value = lowering.add(&out.shape, signature.computed(), ExprKind::Unary(self.0, arg));
         Ok(lowering.cast(value, out.dtype))
     }
 }
@@ -55,8 +52,7 @@ impl Operator for Binary {
             let wide = lowering.cast(common, args);
             broadcast_to(lowering, wide, &out.shape)
         });
-        let computed = if args == signature.args { signature.out } else { self.0.signature(args, args)?.out };
-        let value = lowering.add(&out.shape, computed, ExprKind::Binary(self.0, a, b));
+        let value = lowering.add(&out.shape, signature.computed(), ExprKind::Binary(self.0, a, b));
         Ok(lowering.cast(value, out.dtype))
     }
 }

@@ -124,6 +124,7 @@ impl Call<'_> {
             Fmod => floats!(self, f::Fmod),
             Heaviside => floats!(self, f::Heaviside),
             Hypot => floats!(self, f::Hypot),
+            Ldexp => floats!(self, f::Ldexp),
             Logaddexp => floats!(self, f::Logaddexp),
             Logaddexp2 => floats!(self, f::Logaddexp2),
             Nextafter => floats!(self, f::Nextafter),

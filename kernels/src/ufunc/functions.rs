@@ -145,6 +145,8 @@ on_floats! { wide:
     Exp = |x| vector_math::exp(x);
     Exp2 = |x| libm::exp2(x);
     Expm1 = |x| libm::expm1(x);
+    FrexpExponent = |x| f64::from(libm::frexp(x).1);
+    FrexpMantissa = |x| libm::frexp(x).0;
     Log = |x| vector_math::log(x);
     Log10 = |x| libm::log10(x);
     Log1p = |x| libm::log1p(x);
@@ -157,6 +159,8 @@ on_floats! { wide:
     Tanh = |x| libm::tanh(x);
     Arctan2 = |y, x| libm::atan2(y, x);
     Hypot = |x, y| libm::hypot(x, y);
+    // A product with a power of two further away than this is infinite or zero whatever is multiplied.
+    Ldexp = |x, power| libm::ldexp(x, power.clamp(-5000.0, 5000.0) as i32);
     Power = |x, y| libm::pow(x, y);
     Logaddexp = |x, y| logaddexp(x, y);
     Logaddexp2 = |x, y| logaddexp2(x, y);

@@ -30,6 +30,14 @@ pub struct Signature {
     pub out: DType,
 }
 
+impl Signature {
+    /// What the loop yields, before it is rounded to `out`.
+    #[must_use]
+    pub fn computed(self) -> DType {
+        if self.out == self.args { self.args.compute() } else { self.out }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum UnaryClass {
     /// Numbers to the same dtype; `bool` is refused.
@@ -80,6 +88,8 @@ enum BinaryClass {
     Integer,
     /// Integers alone.
     IntegerNotBool,
+    /// To the float of the first; the second is a whole number that fits 64 bits with a sign.
+    Scaled,
 }
 
 macro_rules! operations {
@@ -93,7 +103,7 @@ macro_rules! operations {
             /// All of them.
             pub const ALL: &'static [$Op] = &[$($Op::$name),*];
 
-            /// NumPy's name.
+            /// NumPy's name, where it has one.
             pub const fn name(self) -> &'static str {
                 match self { $($Op::$name => $text),* }
             }
@@ -132,6 +142,8 @@ operations! {
     Expm1 "expm1" Inexact,
     Fabs "fabs" Real,
     Floor "floor" Rounding,
+    FrexpExponent "frexp_exponent" Real,
+    FrexpMantissa "frexp_mantissa" Real,
     Imag "imag" Magnitude,
     Invert "invert" Bits,
     Isfinite "isfinite" Question,
@@ -182,6 +194,7 @@ operations! {
     Heaviside "heaviside" Real,
     Hypot "hypot" Real,
     Lcm "lcm" IntegerNotBool,
+    Ldexp "ldexp" Scaled,
     LeftShift "left_shift" Integer,
     Less "less" Compare,
     LessEqual "less_equal" Compare,
@@ -261,6 +274,8 @@ impl BinaryOp {
             BinaryClass::IntegerNotBool if !common.is_integer() => Err(refused()),
             BinaryClass::Bits | BinaryClass::IntegerNotBool => same(common),
             BinaryClass::Integer => same(bool_as_int8(common)),
+            BinaryClass::Scaled if a.is_complex() || b == DType::U64 || b.kind() > Kind::Signed => Err(refused()),
+            BinaryClass::Scaled => same(a.to_inexact()),
         }
     }
 

@@ -112,6 +112,8 @@ impl Call<'_> {
             Exp2 => floats!(self, f::Exp2),
             Expm1 => floats!(self, f::Expm1),
             Floor => floats!(self, f::Floor),
+            FrexpExponent => floats!(self, f::FrexpExponent),
+            FrexpMantissa => floats!(self, f::FrexpMantissa),
             Imag => floats!(self, Nothing),
             Isfinite => floats!(self, f::IsFinite),
             Isinf => floats!(self, f::IsInf),

@@ -21,6 +21,7 @@ pub(super) const COMPOSED: &[Row] = &[
         let (x, y) = (args.tensor(0, "x1")?, args.need(1, "x2")?.operand()?);
         tensor(x.float_power(y))
     }),
+    ("np.frexp", "(x)", "mantissa and power of two", |_, args| pair(args.tensor(0, "x")?.frexp()?)),
     ("np.isclose", "(a, b, rtol=1e-05, atol=1e-08)", "whether elements are close", |_, args| {
         let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
         let (rtol, atol) = (args.number_or(2, "rtol", 1e-5)?, args.number_or(3, "atol", 1e-8)?);

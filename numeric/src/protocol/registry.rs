@@ -31,6 +31,9 @@ pub struct Operation {
 
 pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
+/// What other functions are made of, and NumPy has no name for.
+const PARTS: [UnaryOp; 3] = [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile];
+
 /// All operations.
 pub fn all() -> Vec<Operation> {
     let named = NAMED
@@ -40,7 +43,7 @@ pub fn all() -> Vec<Operation> {
         .chain(MATRICES)
         .chain(SELECTIONS)
         .map(|&(name, signature, doc, run)| Operation { name: name.to_owned(), signature, doc, run });
-    let unary = UnaryOp::ALL.iter().filter(|&&op| op != UnaryOp::NormalQuantile);
+    let unary = UnaryOp::ALL.iter().filter(|op| !PARTS.contains(op));
     let unary = unary.map(|op| Operation {
         name: format!("np.{}", op.name()),
         signature: "(x)",

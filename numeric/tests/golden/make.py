@@ -284,3 +284,15 @@ with np.errstate(all="ignore"):
     beyond = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300])
     for dtype in ["int64", "int32"]:
         case([["r", "np.astype", [ref("x"), {"dt": dtype}], {}]], {"x": beyond}, lambda: beyond.astype(dtype))
+
+# Numbers taken apart into mantissa and power of two, and put together.
+for dtype in DTYPES:
+    x = values(dtype, (17,), special=dtype.startswith("f"))
+    for part in (0, 1):
+        case([["t", "np.frexp", [ref("x")], {}], ["r", "getitem", [ref("t"), part], {}]], {"x": x}, lambda: np.frexp(x)[part])
+    for power_dtype in ["bool", "int8", "int64", "uint8", "uint64", "float64"]:
+        power = values(power_dtype, (17,), special=power_dtype == "int8")
+        case([["r", "np.ldexp", [ref("x"), ref("i")], {}]], {"x": x, "i": power}, lambda: np.ldexp(x, power))
+powers = np.array([-(2**40), -1080, -1074, -140, 0, 127, 1023, 2**40])
+for dtype in ["float32", "float64"]:
+    case([["r", "np.ldexp", [ref("x"), ref("i")], {}]], {"x": np.full(8, 1.25, dtype), "i": powers}, lambda: np.ldexp(np.full(8, 1.25, dtype), powers))
