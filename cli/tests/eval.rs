@@ -9,7 +9,7 @@ use home::{Ended, Home};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Replies to lines of requests, which are looked for files in `folder`.
 fn replies_in(home: &Home, folder: &Path, lines: &str) -> Vec<Value> {
@@ -305,4 +305,53 @@ fn workers_and_nodes_give_what_threads_give() {
         assert_eq!(reply["ok"], true, "{reply}");
         assert_eq!(reply["out"], found[0]["out"]);
     }
+}
+
+/// A program over 64 MB on two workers, where `/dev/shm` has so many bytes. None, and a line on the terminal, where this user
+/// may not mount.
+fn reply_with_shm(home: &Home, bytes: u64) -> Option<Value> {
+    let request = json!({
+        "ctx": {"mode": "workers", "workers": 2, "chunks": 2_000_000, "memory": "512MiB"},
+        "prog": [
+            ["x", "np.ones", [[8_000_000]], {}],
+            ["y", "np.cumsum", [{"$": "x"}], {}],
+            ["r", "np.max", [{"$": "y"}], {}],
+        ],
+        "out": ["r"],
+    });
+    let eval = home.command(["eval"]);
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs -o size=$0 none /dev/shm || exit 99; exec \"$@\"";
+    command.args(["--mount", "sh", "-c", script, &bytes.to_string()]);
+    command.arg(eval.get_program()).args(eval.get_args());
+    for (name, value) in eval.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Where it may not mount, nobody reads.
+    let _written = writeln!(child.stdin.take().unwrap(), "{request}");
+    let ended = home::end_of(child);
+    if ended.status == 99 || ended.err.contains("unshare failed") {
+        let _told =
+            writeln!(std::io::stderr(), "NOT RUN, no file system could be mounted: {}", ended.err.trim());
+        return None;
+    }
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    parsed(&ended).pop()
+}
+
+/// Objects do not lie in `/dev/shm`; the rings of clients do, and say what they need where there is less.
+#[test]
+fn d15_a_small_dev_shm_is_enough_or_named() {
+    let home = Home::new();
+    let Some(found) = reply_with_shm(&home, 16 << 20) else { return };
+    assert_eq!(elements(&found), &json!(8e6));
+    let refused = reply_with_shm(&home, 1 << 20).unwrap();
+    assert_eq!(class(&refused), "RuntimeError");
+    let message = refused["err"]["msg"].as_str().unwrap();
+    assert!(message.contains("/dev/shm") && message.contains("available"), "{message}");
 }

@@ -21,21 +21,37 @@ const ROUNDS: usize = 5;
 /// Objects of 1 MB and of 100 MB.
 pub fn put_loop(options: &Options) -> Result<Measurement> {
     let [small, large] = KINDS.map(|kind| in_turn(options, kind));
-    let ((small, small_floor, _), (large, large_floor, peak)) = (small?, large?);
-    Ok(Measurement::new("put-loop", large, "GB/s", large_floor)
-        .with("small_gb_s", small)
-        .with("small_floor_gb_s", small_floor)
-        .with("small_ratio", small / small_floor)
-        .with_peak(peak))
+    let (small, large) = (small?, large?);
+    Ok(Measurement::new("put-loop", large.puts, "GB/s", large.best_copies())
+        .with("one_thread_ratio", large.puts / large.copies[0])
+        .with("small_gb_s", small.puts)
+        .with("small_floor_gb_s", small.best_copies())
+        .with("small_ratio", small.puts / small.best_copies())
+        .with("small_one_thread_ratio", small.puts / small.copies[0])
+        .with_peak(large.peak))
 }
 
-/// Rate of puts and of bare copies, with what memory the puts took.
-fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<(f64, f64, Peak)> {
+/// Rates in GB/s.
+struct Rates {
+    puts: f64,
+    /// Bare copies by one thread, by two, and so on.
+    copies: [f64; WORKERS],
+    peak: Peak,
+}
+
+impl Rates {
+    fn best_copies(&self) -> f64 {
+        self.copies.into_iter().fold(0.0, f64::max)
+    }
+}
+
+/// Puts and bare copies, with what memory the puts took.
+fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<Rates> {
     let count = if options.quick { count / 4 } else { count };
     let values = Values::incompressible(bytes);
     let mut target = vec![1; bytes];
     let bounded = Bounded::start(options, STORE_BYTES, SpillChoice::default())?;
-    let (mut rates, mut floors) = (Vec::new(), Vec::new());
+    let (mut rates, mut floors) = (Vec::new(), [const { Vec::new() }; WORKERS]);
     for round in 0..=ROUNDS {
         let rate = |started: Instant| (bytes * count) as f64 / 1e9 / started.elapsed().as_secs_f64();
         let started = Instant::now();
@@ -46,19 +62,23 @@ fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<(f64, f6
             }
         }
         let put_rate = rate(started);
-        let copied = (1..=WORKERS).map(|threads| {
-            let started = Instant::now();
-            copy_all(threads, &mut target, &values, count);
-            rate(started)
-        });
-        let copied = copied.fold(0.0, f64::max);
         // The first round makes the pages.
         if 0 < round {
             rates.push(put_rate);
-            floors.push(copied);
+        }
+        for (threads, floors) in (1..).zip(&mut floors) {
+            let started = Instant::now();
+            copy_all(threads, &mut target, &values, count);
+            if 0 < round {
+                floors.push(rate(started));
+            }
         }
     }
-    Ok((median(&mut rates), median(&mut floors), bounded.end()?))
+    Ok(Rates {
+        puts: median(&mut rates),
+        copies: floors.map(|mut rates| median(&mut rates)),
+        peak: bounded.end()?,
+    })
 }
 
 /// Copies values to one place, which stays in the caches if it fits there. Each thread has its part of all of them and is

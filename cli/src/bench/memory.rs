@@ -27,6 +27,13 @@ pub fn family(pid: u32) -> Vec<u32> {
     all
 }
 
+/// Processor time that the calling thread has used.
+pub fn thread_time() -> Result<Duration> {
+    let path = "/proc/thread-self/schedstat";
+    let text = std::fs::read_to_string(path).context(path)?;
+    Ok(Duration::from_nanos(text.split_whitespace().next().context("schedstat is empty")?.parse()?))
+}
+
 /// Processor time a process has used.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     let path = format!("/proc/{pid}/schedstat");

@@ -274,7 +274,9 @@ impl BinaryOp {
             BinaryClass::IntegerNotBool if !common.is_integer() => Err(refused()),
             BinaryClass::Bits | BinaryClass::IntegerNotBool => same(common),
             BinaryClass::Integer => same(bool_as_int8(common)),
-            BinaryClass::Scaled if a.is_complex() || b == DType::U64 || b.kind() > Kind::Signed => Err(refused()),
+            BinaryClass::Scaled if a.is_complex() || b == DType::U64 || b.kind() > Kind::Signed => {
+                Err(refused())
+            }
             BinaryClass::Scaled => same(a.to_inexact()),
         }
     }

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources, SpillChoice};
@@ -28,6 +29,7 @@ const ALL: &[Scenario] = &[
     ("e3_labels", e3_labels),
     ("e1_locality", e1_locality),
     ("d9_transfer_dedup", d9_transfer_dedup),
+    ("d10_who_gives_up_stops_nobody_else", d10_who_gives_up_stops_nobody_else),
     ("b4_borrower_chain_over_nodes", b4_borrower_chain_over_nodes),
     ("e6_death_of_a_node", e6_death_of_a_node),
     ("a_node_that_joins_late_is_used", a_node_that_joins_late_is_used),
@@ -250,6 +252,42 @@ fn d9_transfer_dedup() {
     assert!(get_all(&readers, Some(SOON.into())).unwrap().into_iter().all(|read| read == wanted));
     let store = cluster.report(1).unwrap().store;
     assert!(store.object_count == 1 && store.used_bytes < 2 * len as u64, "one copy came: {store:?}");
+}
+
+/// Makes a value when the time has come.
+#[remote]
+fn make_after(ms: u64, len: usize, seed: u64) -> Blob {
+    std::thread::sleep(Duration::from_millis(ms));
+    blob(len, seed)
+}
+
+/// Some threads look again and again, each time for a moment only, for a small value and for a large one that another thread
+/// reads: the large one comes all the same, and its bytes come once.
+fn d10_who_gives_up_stops_nobody_else() {
+    let len = 256 * MIB;
+    let cluster = cluster(vec![node(1.0), node(2.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let large = make::options().node(there, false).remote(len, 3);
+    made_ready(&large);
+    let small = make_after::options().node(there, false).remote(2000, MIB, 4);
+    let is_read = AtomicBool::new(false);
+    let mut gave_up = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(digest(&large.get_timeout(SOON).unwrap()), digest(&blob(len, 3)));
+            is_read.store(true, Ordering::Release);
+        });
+        while !is_read.load(Ordering::Acquire) {
+            gave_up += usize::from(large.get_timeout(0.002).is_err());
+            gave_up += usize::from(small.get_timeout(0.002).is_err());
+        }
+    });
+    assert!(0 < gave_up, "nobody gave up");
+    assert_eq!(digest(&small.get_timeout(SOON).unwrap()), digest(&blob(MIB, 4)));
+    let sent = cluster.report(1).unwrap().sent_bytes;
+    assert!(sent < (len + len / 2) as u64, "{sent} bytes were sent for {len}");
 }
 
 /// Passes the reference on until nobody is left to pass it to; the last one reads it.

@@ -142,48 +142,16 @@ impl AsRef<[u8]> for Lent {
 }
 
 macro_rules! with_number {
-    ($dtype:expr, $alias:ident => $body:expr, else $other:expr) => {
-        match $dtype {
-            DType::I8 => {
-                type $alias = i8;
+    ($value:expr, $alias:ident => $body:expr, else $other:expr) => {
+        with_number!(@each $value, $alias, $body, $other;
+            I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64)
+    };
+    (@each $value:expr, $alias:ident, $body:expr, $other:expr; $($dtype:ident $number:ty),*) => {
+        match $value {
+            $(DType::$dtype => {
+                type $alias = $number;
                 $body
-            }
-            DType::I16 => {
-                type $alias = i16;
-                $body
-            }
-            DType::I32 => {
-                type $alias = i32;
-                $body
-            }
-            DType::I64 => {
-                type $alias = i64;
-                $body
-            }
-            DType::U8 => {
-                type $alias = u8;
-                $body
-            }
-            DType::U16 => {
-                type $alias = u16;
-                $body
-            }
-            DType::U32 => {
-                type $alias = u32;
-                $body
-            }
-            DType::U64 => {
-                type $alias = u64;
-                $body
-            }
-            DType::F32 => {
-                type $alias = f32;
-                $body
-            }
-            DType::F64 => {
-                type $alias = f64;
-                $body
-            }
+            })*
             _ => $other,
         }
     };

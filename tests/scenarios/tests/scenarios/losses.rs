@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use tharsis::prelude::*;
-use tharsis_scenarios::{Mode, Scenario, Session, await_within, mark, marks, scenarios};
+use tharsis_scenarios::{
+    Mode, Scenario, Session, await_file, await_within, mark, marks, open_gate, scenarios,
+};
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
@@ -13,6 +15,7 @@ pub const ALL: &[Scenario] = scenarios![
         c3_lineage_holds_what_was_put,
         c6_a_chain_runs_again_once,
         c6_a_diamond_runs_again_once,
+        c7_one_recovery_at_a_time,
         c8_without_retries_lost_is_lost,
         flipped_bytes_are_never_a_value,
         truncated_files_are_never_a_value,
@@ -173,6 +176,45 @@ fn c6_a_diamond_runs_again_once(mode: Mode) {
     let counts: Vec<_> = runs.iter().map(|path| marks(path)).collect();
     assert_eq!(counts, [2, 2, 2, 2]);
     drop((a, left, right, c));
+    session.await_quiet();
+}
+
+/// Makes a value, when it may.
+#[remote(max_retries = 3)]
+fn source_after(seed: u64, runs: String, gate: String) -> Blob {
+    mark(&runs);
+    await_file(&gate);
+    std::thread::sleep(Duration::from_millis(200));
+    noise(LEN, seed)
+}
+
+/// Who asks while a value is made again starts nothing more; what is lost once more is made once more.
+fn c7_one_recovery_at_a_time(mode: Mode) {
+    let session = start(mode);
+    let _entered = session.enter();
+    let (runs, gate) = (session.path("runs"), session.path("gate"));
+    open_gate(&gate);
+    let value = source_after::remote(1, runs.clone(), gate.clone());
+    assert!(has_seed::remote(&value, 1).get_timeout(10.0).unwrap());
+    push_to_disk(&session, 1);
+    damage(&session, 1);
+    fs::remove_file(&gate).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(value.get_timeout(20.0).unwrap() == noise(LEN, 1)));
+        await_within(Duration::from_secs(10), "it is made again", || marks(&runs) == 2);
+        let asked_again = has_seed::remote(&value, 1);
+        scope.spawn(|| assert!(value.get_timeout(20.0).unwrap() == noise(LEN, 1)));
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(marks(&runs), 2, "a second recovery began beside the first");
+        open_gate(&gate);
+        assert!(asked_again.get_timeout(20.0).unwrap());
+    });
+    assert_eq!(marks(&runs), 2);
+    push_to_disk(&session, 1);
+    damage(&session, 1);
+    assert!(value.get_timeout(20.0).unwrap() == noise(LEN, 1));
+    assert_eq!(marks(&runs), 3);
+    drop(value);
     session.await_quiet();
 }
 
