@@ -67,10 +67,15 @@ fn has_seed(value: Blob, seed: u64) -> bool {
 
 /// Fills the store with other values until those that were there are on disk alone; then only they are there.
 fn push_to_disk(session: &Session, count: usize) {
+    push_out(session, |spilled| spilled == count);
+}
+
+/// The same until as many are on disk as `is_so` says, and the rest is nowhere. Returns how many.
+fn push_out(session: &Session, is_so: impl Fn(usize) -> bool) -> usize {
     let fillers: Vec<_> = (0..32).map(|seed| put(&noise(MIB, 1000 + seed)).unwrap()).collect();
     drop(fillers);
-    session.await_report("only what was there is on disk", |r| {
-        r.store.spilled_count == count && r.store.object_count == 0
+    let report = session.await_report("what was there has left the memory", |r| {
+        r.store.object_count == 0 && is_so(r.store.spilled_count)
     });
     // Compaction may still move them.
     let sizes = || {
@@ -83,6 +88,7 @@ fn push_to_disk(session: &Session, count: usize) {
         std::thread::sleep(Duration::from_millis(100));
         now == std::mem::replace(&mut before, now.clone())
     });
+    report.store.spilled_count
 }
 
 /// Where a value's bytes are on disk: the file and the offset of a piece from its middle.
@@ -199,22 +205,22 @@ fn c7_one_recovery_at_a_time(mode: Mode) {
     push_to_disk(&session, 1);
     damage(&session, 1);
     fs::remove_file(&gate).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(|| assert!(value.get_timeout(20.0).unwrap() == noise(LEN, 1)));
-        await_within(Duration::from_secs(10), "it is made again", || marks(&runs) == 2);
-        let asked_again = has_seed::remote(&value, 1);
-        scope.spawn(|| assert!(value.get_timeout(20.0).unwrap() == noise(LEN, 1)));
-        std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(marks(&runs), 2, "a second recovery began beside the first");
-        open_gate(&gate);
-        assert!(asked_again.get_timeout(20.0).unwrap());
-    });
+    // Tasks read it: the driver would keep it mapped, and off the disk.
+    let first = has_seed::remote(&value, 1);
+    await_within(Duration::from_secs(10), "it is made again", || marks(&runs) == 2);
+    let second = has_seed::remote(&value, 1);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(marks(&runs), 2, "a second recovery began beside the first");
+    open_gate(&gate);
+    assert!(first.get_timeout(20.0).unwrap() && second.get_timeout(20.0).unwrap());
     assert_eq!(marks(&runs), 2);
-    push_to_disk(&session, 1);
-    damage(&session, 1);
+    // Whether it goes to disk this time or is dropped at once is up to the node.
+    if push_out(&session, |spilled| spilled <= 1) == 1 {
+        damage(&session, 1);
+    }
     assert!(value.get_timeout(20.0).unwrap() == noise(LEN, 1));
     assert_eq!(marks(&runs), 3);
-    drop(value);
+    drop((value, first, second));
     session.await_quiet();
 }
 
