@@ -354,7 +354,7 @@ impl World {
         let id = self.refs[task].object.task;
         let run = self.clients.get_mut(worker).unwrap().runs.remove(&id).unwrap();
         let nested = self.list(options.get("nested").copied());
-        let run_ns = number(options, "ns", 1_000_000) as u32;
+        let run_ns = number(options, "ns", 10_000_000) as u32;
         let failed = |kind, error_type: &str| TaskOutcome::Failed {
             error_type: error_type.to_owned(),
             failure: Arc::new(Failure::new(kind, "from the function")),

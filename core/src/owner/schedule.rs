@@ -252,24 +252,19 @@ impl Owner {
     }
 
     pub(super) fn enqueue(&mut self, slot: u32) {
-        let near = self.near(slot);
-        let Some(shape) = self.set_queued(slot) else { return };
-        let queues = &mut self.shapes[shape as usize];
-        match near {
-            Some(node) => queues.near.entry(node).or_default().push_back(slot),
-            None => queues.queue.push_back(slot),
-        }
+        self.queue_with(slot, VecDeque::push_back);
     }
 
     /// Puts a task first that waited for large arguments: the sooner it runs, the sooner they can go.
     pub(super) fn enqueue_soon(&mut self, slot: u32) {
+        self.queue_with(slot, VecDeque::push_front);
+    }
+
+    fn queue_with(&mut self, slot: u32, push: fn(&mut VecDeque<u32>, u32)) {
         let near = self.near(slot);
         let Some(shape) = self.set_queued(slot) else { return };
         let queues = &mut self.shapes[shape as usize];
-        match near {
-            Some(node) => queues.near.entry(node).or_default().push_front(slot),
-            None => queues.queue.push_front(slot),
-        }
+        push(near.map_or(&mut queues.queue, |node| queues.near.entry(node).or_default()), slot);
     }
 
     pub(super) fn enqueue_first(&mut self, slot: u32) {
@@ -614,10 +609,12 @@ impl Shape {
         self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
     }
 
-    /// Tasks one lease may have at a time.
+    /// Tasks one lease may have at a time: as many as keep its worker busy until more can come. Where processors are busy with
+    /// other tasks that may be a while, so a second one is sent unless it could stand there until it is taken back.
     fn depth(&self) -> usize {
         let ahead = PIPELINE_AHEAD_NS.checked_div(self.run_ns).map_or(1, |n| n as usize + 1);
-        let depth = ahead.min(PIPELINE_DEPTH_MAX);
+        let is_brief = 0 < self.run_ns && self.run_ns < STEAL_AFTER / 2;
+        let depth = ahead.max(1 + usize::from(is_brief)).min(PIPELINE_DEPTH_MAX);
         match self.key.max_calls {
             0 => depth,
             _ => 1,
