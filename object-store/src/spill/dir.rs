@@ -89,20 +89,27 @@ impl SpillDir {
     /// `Exists`, `TooLarge`, `Quota`, `NoSpace`, `ReadOnly`, `Removed`, `Io`; after each of them nothing of
     /// the object is on disk. After the last three the directory takes no more objects.
     pub fn write(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
-        match self.write_once(key, parts) {
-            // What was removed may still take space.
-            Err(SpillError::NoSpace { .. } | SpillError::Quota { .. }) if self.punch_all() => {
-                self.books().file_system_has_more();
-                self.write_once(key, parts)
+        let mut has_punched = false;
+        loop {
+            match self.write_once(key, parts) {
+                // Somebody removed a file, to which nothing more goes; in the next one, or in a new one, it goes on.
+                Err(WriteError { error: SpillError::Removed { .. }, was_in_use: true }) => {}
+                // What was removed may still take space.
+                Err(WriteError { error: SpillError::NoSpace { .. } | SpillError::Quota { .. }, .. })
+                    if !has_punched && self.punch_all() =>
+                {
+                    has_punched = true;
+                    self.books().file_system_has_more();
+                }
+                result => return result.map_err(|failed| failed.error),
             }
-            result => result,
         }
     }
 
-    fn write_once(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
+    fn write_once(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, WriteError> {
         let object = Parts::new(parts);
         if OBJECT_BYTES_MAX < object.len() {
-            return Err(SpillError::TooLarge { bytes: object.len(), max_bytes: OBJECT_BYTES_MAX });
+            return Err(SpillError::TooLarge { bytes: object.len(), max_bytes: OBJECT_BYTES_MAX }.into());
         }
         let bytes = extent_bytes_max(object.len());
         let (claim, sequence, advice) = self.claim(key, object.len(), bytes)?;
@@ -129,7 +136,7 @@ impl SpillDir {
             }
             Err(error) => {
                 self.abort(key, claim, &error);
-                Err(error)
+                Err(WriteError { error, was_in_use: !claim.fresh })
             }
         }
     }
@@ -350,12 +357,27 @@ impl SpillDir {
         let mut books = self.books();
         books.writers_count -= 1;
         books.objects.remove(key);
-        books.failure = Failure::after(error).or(books.failure);
+        // A file that is gone says nothing of the directory: if that is gone too, no new file can be made in it.
+        let is_of_file = matches!(error, SpillError::Removed { .. }) && !claim.fresh;
+        books.failure = Failure::after(error).filter(|_| !is_of_file).or(books.failure);
         let failure = books.failure;
         let fate = books.placement.abort(claim);
         self.carry_out(books, claim.segment, fate);
         // The space that the torn write gave back is not space for the next try.
         self.books().failure = failure;
+    }
+}
+
+/// Why a write failed.
+struct WriteError {
+    error: SpillError,
+    /// Whether it was to go to a file that had been in use before.
+    was_in_use: bool,
+}
+
+impl From<SpillError> for WriteError {
+    fn from(error: SpillError) -> WriteError {
+        WriteError { error, was_in_use: false }
     }
 }
 

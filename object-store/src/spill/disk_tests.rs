@@ -118,20 +118,27 @@ fn after_a_power_cut_a_directory_begins_empty() {
     assert_eq!(&back, b"anew");
 }
 
-/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, and nothing more goes in.
+/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, nothing more goes in, and the
+/// directory is as good as before.
 #[test]
 fn a_deleted_file_is_read_to_its_end_and_takes_nothing_more() {
     let root = tempfile::tempdir().unwrap();
-    let dir = SpillDir::open(root.path(), u64::MAX, &SpillOptions::default()).unwrap();
-    dir.write(&key(1), &[b"before"]).unwrap();
-    fs::remove_file(&segment_files(root.path())[0]).unwrap();
-    let mut back = [0; 6];
-    dir.read_into(&key(1), 0, &mut back).unwrap();
-    assert_eq!(&back, b"before");
-    let refused = dir.write(&key(2), &[b"after"]);
-    assert!(matches!(refused, Err(SpillError::Removed { .. })), "{refused:?}");
-    assert!(dir.remove(&key(1)));
-    assert_eq!(dir.usage().used_bytes, 0);
+    let dir = SpillDir::open(root.path(), u64::MAX, &small_segments(3 * 8192)).unwrap();
+    let object = |number| vec![number as u8; 5000];
+    // The first file is full, the second has room.
+    (0..3).for_each(|number| assert!(dir.write(&key(number), &[&object(number)]).is_ok()));
+    let files = segment_files(root.path());
+    assert_eq!(files.len(), 2);
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    (3..8).for_each(|number| assert!(dir.write(&key(number), &[&object(number)]).is_ok()));
+    assert_eq!((dir.usage().condition, dir.usage().objects_count), (DirCondition::Usable, 8));
+    assert!(segment_files(root.path()).iter().all(|file| !files.contains(file)), "in files of their own");
+    for number in 0..8 {
+        let mut back = [0; 5000];
+        dir.read_into(&key(number), 0, &mut back).unwrap();
+        assert!(back[..] == object(number) && dir.remove(&key(number)));
+    }
+    assert_eq!((dir.usage().used_bytes, dir.usage().segments_count), (0, 0));
 }
 
 /// `spill-file`: "file is a FIFO / device / symlink / directory": refused, not followed, not waited for.
@@ -157,6 +164,9 @@ fn what_stands_where_a_file_should_go_is_not_touched() {
         assert_eq!(dir.usage().objects_count, 0);
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         assert_eq!(fs::symlink_metadata(&place).unwrap().file_type(), before);
+        // The next file is called something else.
+        dir.write(&key(1), &[b"x"]).unwrap();
+        assert_eq!((dir.usage().condition, dir.usage().objects_count), (DirCondition::Usable, 1));
     }
 }
 
