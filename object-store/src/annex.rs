@@ -11,9 +11,11 @@
 
 use crate::error::{NoSpace, StoreError};
 use crate::ranges::RangeSet;
+use crate::transfer::ReadAt;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, ftruncate, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,6 +97,36 @@ impl AnnexFile {
     /// Never true: an empty one cannot be made.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+/// A range of an annex, read from the file instead of through a mapping: an error of the disk is an error, and no SIGBUS.
+pub struct AnnexReader {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+impl ReadAt for AnnexReader {
+    fn total_bytes(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        let mut at = self.offset + offset;
+        let mut rest = target;
+        while !rest.is_empty() {
+            match rustix::io::pread(self.blocks.fd(), &mut *rest, at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    at += count as u64;
+                    rest = &mut rest[count..];
+                }
+                Err(Errno::INTR) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+        Ok(())
     }
 }
 

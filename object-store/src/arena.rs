@@ -14,7 +14,7 @@
 //! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is different
 //! but speed.
 
-use crate::annex::{self, AnnexFile, Blocks};
+use crate::annex::{self, AnnexFile, AnnexReader, Blocks};
 use crate::error::StoreError;
 use crate::map::ArenaMap;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -85,8 +85,7 @@ impl Arena {
             Some((blocks, at)) => blocks.punch(at, end - start),
             None => annex::punch(self.fd(), start, end - start),
         };
-        punched
-            .map_err(|cause| StoreError::system("give pages of the arena back", cause))
+        punched.map_err(|cause| StoreError::system("give pages of the arena back", cause))
     }
 
     /// Makes the blocks of a range of the annex, without which nobody may be granted it; in memory it does nothing.
@@ -103,10 +102,18 @@ impl Arena {
         self.in_annex(offset).map_or((self.fd(), offset), |(blocks, at)| (blocks.fd(), at))
     }
 
+    /// Reads a range from the disk, if it lies there: what a disk fails to read must not end the node, as it would through
+    /// its map.
+    pub fn disk_reader(&self, offset: u64, len: u64) -> Option<AnnexReader> {
+        self.map.check(offset, len).ok()?;
+        let (blocks, offset) = self.in_annex(offset)?;
+        Some(AnnexReader { blocks: Arc::clone(blocks), offset, len })
+    }
+
     /// The annex and where in it an offset lies, if it does.
-    fn in_annex(&self, offset: u64) -> Option<(&Blocks, u64)> {
+    fn in_annex(&self, offset: u64) -> Option<(&Arc<Blocks>, u64)> {
         let at = offset.checked_sub(self.len())?;
-        self.annex.as_ref().map(|blocks| (&**blocks, at))
+        self.annex.as_ref().map(|blocks| (blocks, at))
     }
 
     /// The descriptor to send to clients.

@@ -99,11 +99,7 @@ impl ArenaMap {
     }
 
     /// Maps the arena that this process made, writable throughout.
-    pub(crate) fn whole(
-        fd: impl AsFd,
-        len: u64,
-        annex: Option<&AnnexFile>,
-    ) -> Result<ArenaMap, StoreError> {
+    pub(crate) fn whole(fd: impl AsFd, len: u64, annex: Option<&AnnexFile>) -> Result<ArenaMap, StoreError> {
         let mut map = ArenaMap::map(fd.as_fd(), len, annex.map(|file| (file.blocks.fd(), file.len)), None)?;
         map.blocks = annex.map(|file| Arc::clone(&file.blocks));
         Ok(map)

@@ -7,10 +7,12 @@ use super::header::BLOCK_BYTES;
 use super::mounted::{Mounted, skip};
 use super::options::{DirCondition, SpillOptions};
 use super::tests::{key, noise, segment_files, small_segments};
+use crate::arena::Arena;
+use crate::transfer::ReadAt;
 use rustix::io::Errno;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -74,6 +76,30 @@ fn a_disk_that_is_gone_gives_errors_and_no_bytes() {
     let Some(()) = disk.break_disk(4096) else { return };
     let refused = dir.read_into(&key(1), 0, &mut vec![0; object.len()]);
     assert!(matches!(refused, Err(SpillError::Io { .. })), "{refused:?}");
+}
+
+/// What other nodes are sent of the annex is read, not mapped: they hear of an error, and the node lives.
+#[test]
+fn an_annex_that_cannot_be_read_is_an_error() {
+    const MEMORY: u64 = 2 << 20;
+    let Some(disk) = Mounted::ext4(64 << 20) else { return };
+    let dir = Arc::new(SpillDir::open(disk.path(), u64::MAX, &SpillOptions::default()).unwrap());
+    let arena = Arena::with_annex(MEMORY, Some(dir.annex().unwrap())).unwrap();
+    let value = noise(8 << 20, 1);
+    arena.allocate(MEMORY, value.len() as u64).unwrap();
+    // As a client would write it, except that no page is mapped: such pages stay in memory.
+    let file = File::from(arena.annex_fd().unwrap().try_clone_to_owned().unwrap());
+    file.write_all_at(&value, 0).unwrap();
+    let reader = arena.disk_reader(MEMORY, value.len() as u64).unwrap();
+    let mut back = vec![0; 1 << 20];
+    reader.read_at(3 << 20, &mut back).unwrap();
+    assert!(reader.total_bytes() == 8 << 20 && back == value[3 << 20..4 << 20]);
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let Some(()) = disk.break_disk(4096) else { return };
+    let refused = reader.read_at(3 << 20, &mut back).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(Errno::IO.raw_os_error()), "{refused}");
+    assert!(arena.disk_reader(0, 1).is_none(), "memory is no disk");
 }
 
 /// `spill-file`: "ENOSPC in the middle of a write": "no endless retry", also where the file system says it has room.

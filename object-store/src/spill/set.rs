@@ -31,8 +31,7 @@ impl SpillSet {
     /// # Errors
     /// What [`SpillDir::open`] fails with, for the first directory that does.
     pub fn open(places: &[SpillPlace], options: &SpillOptions) -> Result<SpillSet, SpillError> {
-        let open =
-            |place: &SpillPlace| SpillDir::open(&place.path, place.quota_bytes, options).map(Arc::new);
+        let open = |place: &SpillPlace| SpillDir::open(&place.path, place.quota_bytes, options).map(Arc::new);
         Ok(SpillSet { dirs: places.iter().map(open).collect::<Result<_, _>>()? })
     }
 
