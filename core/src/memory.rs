@@ -34,7 +34,7 @@ pub struct WorkerMemory {
     pub client: ClientId,
     /// Its process.
     pub pid: u32,
-    /// What it has of its own: neither pages of the store nor of files.
+    /// What it has of its own, and the processes that it started: neither pages of the store nor of files.
     pub bytes: u64,
 }
 

@@ -6,13 +6,18 @@
 //!
 //! A file on disk cannot be sealed, and a store to a page that the disk has no block for ends the process with SIGBUS. So
 //! blocks are there before anybody is granted a range ([`AnnexFile::create`] finds out whether the file system can do
-//! that), and they go when the range is free again.
+//! that), and they go when the range is free again. They count against the quota of the directory, with what else lies in
+//! it.
 
 use crate::error::{NoSpace, StoreError};
+use crate::ranges::RangeSet;
+use crate::transfer::ReadAt;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, ftruncate, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Longest annex: it is mapped twice.
 pub const ANNEX_BYTES_MAX: u64 = 1 << 40;
@@ -26,19 +31,44 @@ const PLACE: &str = "the file for values larger than the store";
 /// Name of the file for a moment, where files without a name cannot be made.
 const NAME: &str = "annex";
 
+/// What the blocks of an annex count against.
+pub(crate) trait Quota: Send + Sync {
+    /// Counts so many bytes more.
+    fn take(&self, bytes: u64) -> Result<(), NoSpace>;
+
+    /// The disk has these bytes back.
+    fn give(&self, bytes: u64);
+
+    /// Gives back to the disk what nobody needs of all else there; whether that was anything.
+    fn make_room(&self) -> bool;
+}
+
 /// A sparse file without a name.
 pub struct AnnexFile {
-    pub(crate) fd: OwnedFd,
+    pub(crate) blocks: Arc<Blocks>,
     pub(crate) len: u64,
 }
 
+/// The file, and which ranges of it have blocks.
+pub(crate) struct Blocks {
+    fd: OwnedFd,
+    quota: Box<dyn Quota>,
+    /// Ranges that the quota counts: all that have blocks, or are about to.
+    counted: Mutex<RangeSet>,
+}
+
 impl AnnexFile {
-    /// Makes one in a directory, for at most so many bytes and no more than its file system has.
+    /// Makes one in a directory, for at most so many bytes and no more than its file system has. What it takes is counted
+    /// by `quota`.
     ///
     /// # Errors
     /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make blocks ahead
     /// of a write and take them back.
-    pub fn create(dir: BorrowedFd<'_>, quota_bytes: u64) -> Result<AnnexFile, StoreError> {
+    pub(crate) fn create(
+        dir: BorrowedFd<'_>,
+        quota_bytes: u64,
+        quota: Box<dyn Quota>,
+    ) -> Result<AnnexFile, StoreError> {
         let system = fstatvfs(dir).map_err(|cause| StoreError::system("look at the file system", cause))?;
         let file_bytes_max = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         let all = system.f_blocks.saturating_mul(system.f_frsize);
@@ -56,7 +86,7 @@ impl AnnexFile {
             Err(error) => return Err(error),
         }
         punch(fd.as_fd(), 0, PROBE_BYTES).map_err(|cause| StoreError::system("free blocks", cause))?;
-        Ok(AnnexFile { fd, len })
+        Ok(AnnexFile { blocks: Arc::new(Blocks { fd, quota, counted: Mutex::default() }), len })
     }
 
     /// Bytes that fit.
@@ -67,6 +97,77 @@ impl AnnexFile {
     /// Never true: an empty one cannot be made.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+/// A range of an annex, read from the file instead of through a mapping: an error of the disk is an error, and no SIGBUS.
+pub struct AnnexReader {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+impl ReadAt for AnnexReader {
+    fn total_bytes(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        let mut at = self.offset + offset;
+        let mut rest = target;
+        while !rest.is_empty() {
+            match rustix::io::pread(self.blocks.fd(), &mut *rest, at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    at += count as u64;
+                    rest = &mut rest[count..];
+                }
+                Err(Errno::INTR) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Blocks {
+    /// The file.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Makes the blocks of a range that have none. After an error the range has some, and counts, until it is
+    /// [given back](Blocks::punch).
+    ///
+    /// # Errors
+    /// `NoSpace` if the quota is reached, or the disk is full, or what this user may have of it; `System` for other reasons.
+    pub(crate) fn allocate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
+        self.count(offset, offset + len)?;
+        match allocate(self.fd(), offset, len) {
+            Err(StoreError::NoSpace(_)) if self.quota.make_room() => allocate(self.fd(), offset, len),
+            outcome => outcome,
+        }
+    }
+
+    /// Gives whole blocks of a range back; their contents become zeros.
+    pub(crate) fn punch(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
+        punch(self.fd(), offset, len)?;
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = counted.bytes_within(offset, offset + len);
+        counted.remove(offset, offset + len);
+        self.quota.give(bytes);
+        Ok(())
+    }
+
+    /// Counts what of a range is not counted yet. The lock is held meanwhile, or two would count the same bytes.
+    fn count(&self, start: u64, end: u64) -> Result<(), NoSpace> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = end - start - counted.bytes_within(start, end);
+        if 0 < bytes {
+            self.quota.take(bytes)?;
+            counted.insert(start, end);
+        }
+        Ok(())
     }
 }
 
@@ -83,11 +184,7 @@ fn open_nameless(dir: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Makes the blocks of a range that have none.
-///
-/// # Errors
-/// `NoSpace` if the disk, or what this user may have of it, is full; `System` for other reasons.
-pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), StoreError> {
+fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), StoreError> {
     let (mut at, end) = (offset, offset + len);
     while at < end {
         let step_bytes = STEP_BYTES.min(end - at);
@@ -101,7 +198,7 @@ pub(crate) fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), 
     Ok(())
 }
 
-/// Gives whole blocks of a range back; their contents become zeros.
+/// Gives whole pages or blocks of a file back; their contents become zeros.
 pub(crate) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> rustix::io::Result<()> {
     loop {
         match fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {

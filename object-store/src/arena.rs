@@ -14,7 +14,7 @@
 //! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is different
 //! but speed.
 
-use crate::annex::{self, AnnexFile};
+use crate::annex::{self, AnnexFile, AnnexReader, Blocks};
 use crate::error::StoreError;
 use crate::map::ArenaMap;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -33,7 +33,7 @@ const PRIVATE_HUGE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// The memory that object bytes live in.
 pub struct Arena {
     fd: OwnedFd,
-    annex: Option<OwnedFd>,
+    annex: Option<Arc<Blocks>>,
     map: Arc<ArenaMap>,
 }
 
@@ -62,9 +62,8 @@ impl Arena {
         ftruncate(&fd, len).map_err(|cause| StoreError::system("size the arena", cause))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|cause| StoreError::system("seal the arena", cause))?;
-        let (annex, annex_bytes) = annex.map_or((None, 0), |file| (Some(file.fd), file.len));
-        let map = Arc::new(ArenaMap::whole(&fd, len, annex.as_ref().map(|fd| (fd.as_fd(), annex_bytes)))?);
-        Ok(Arena { fd, annex, map })
+        let map = Arc::new(ArenaMap::whole(&fd, len, annex.as_ref())?);
+        Ok(Arena { fd, annex: annex.map(|file| file.blocks), map })
     }
 
     /// Gives the whole pages of a range back to the system; their contents become zeros.
@@ -82,30 +81,39 @@ impl Arena {
             return Ok(());
         }
         self.map.forget_pages(start, end);
-        let (fd, at) = self.file_at(start);
-        annex::punch(fd, at, end - start)
-            .map_err(|cause| StoreError::system("give pages of the arena back", cause))
+        let punched = match self.in_annex(start) {
+            Some((blocks, at)) => blocks.punch(at, end - start),
+            None => annex::punch(self.fd(), start, end - start),
+        };
+        punched.map_err(|cause| StoreError::system("give pages of the arena back", cause))
     }
 
     /// Makes the blocks of a range of the annex, without which nobody may be granted it; in memory it does nothing.
     ///
     /// # Errors
-    /// `NoSpace` if the disk is full, `System` if it refuses for another reason, `OutOfBounds`.
+    /// `NoSpace` if the disk is full or its quota reached, `System` if it refuses for another reason, `OutOfBounds`.
     pub fn allocate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.map.check(offset, len)?;
-        if offset < self.len() {
-            return Ok(());
-        }
-        let (fd, at) = self.file_at(offset);
-        annex::allocate(fd, at, len)
+        self.in_annex(offset).map_or(Ok(()), |(blocks, at)| blocks.allocate(at, len))
     }
 
     /// The file in which an offset lies, and where.
     pub fn file_at(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
-        match &self.annex {
-            Some(annex) if self.len() <= offset => (annex.as_fd(), offset - self.len()),
-            _ => (self.fd.as_fd(), offset),
-        }
+        self.in_annex(offset).map_or((self.fd(), offset), |(blocks, at)| (blocks.fd(), at))
+    }
+
+    /// Reads a range from the disk, if it lies there: what a disk fails to read must not end the node, as it would through
+    /// its map.
+    pub fn disk_reader(&self, offset: u64, len: u64) -> Option<AnnexReader> {
+        self.map.check(offset, len).ok()?;
+        let (blocks, offset) = self.in_annex(offset)?;
+        Some(AnnexReader { blocks: Arc::clone(blocks), offset, len })
+    }
+
+    /// The annex and where in it an offset lies, if it does.
+    fn in_annex(&self, offset: u64) -> Option<(&Arc<Blocks>, u64)> {
+        let at = offset.checked_sub(self.len())?;
+        self.annex.as_ref().map(|blocks| (blocks, at))
     }
 
     /// The descriptor to send to clients.
@@ -115,7 +123,7 @@ impl Arena {
 
     /// The descriptor of the annex, for clients too.
     pub fn annex_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.annex.as_ref().map(OwnedFd::as_fd)
+        self.annex.as_ref().map(|blocks| blocks.fd())
     }
 
     /// The node's own mapping, writable throughout; an embedded program uses it as its client mapping too.

@@ -1,7 +1,10 @@
 //! Tests of the arena and of its mappings.
 
 use super::*;
+use crate::annex::Quota;
+use crate::error::NoSpace;
 use rustix::fs::fstat;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: u64 = 4096;
 
@@ -108,11 +111,35 @@ fn an_unsealed_or_wrong_file_is_refused() {
 const MEMORY: u64 = ARENA_UNIT_BYTES;
 const ANNEX: u64 = 4 * ARENA_UNIT_BYTES;
 
+/// A quota of so many bytes.
+struct Left(Arc<AtomicU64>);
+
+impl Quota for Left {
+    fn take(&self, bytes: u64) -> Result<(), NoSpace> {
+        let available_bytes = self.0.load(Ordering::Relaxed);
+        let over = NoSpace { needed_bytes: bytes, available_bytes, place: "a quota" };
+        self.0.store(available_bytes.checked_sub(bytes).ok_or(over)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn make_room(&self) -> bool {
+        false
+    }
+}
+
 /// An arena with an annex in a folder, which the annex does not need any more.
 fn with_annex() -> Arena {
+    with_annex_of(&Arc::new(AtomicU64::new(u64::MAX)))
+}
+
+fn with_annex_of(left: &Arc<AtomicU64>) -> Arena {
     let folder = tempfile::tempdir().unwrap();
     let dir = fs::File::open(folder.path()).unwrap();
-    let file = AnnexFile::create(dir.as_fd(), ANNEX + 1).unwrap();
+    let file = AnnexFile::create(dir.as_fd(), ANNEX + 1, Box::new(Left(Arc::clone(left)))).unwrap();
     assert_eq!((file.len(), fs::read_dir(folder.path()).unwrap().count()), (ANNEX, 0), "it has no name");
     Arena::with_annex(1, Some(file)).unwrap()
 }
@@ -152,6 +179,30 @@ fn the_annex_is_behind_the_memory_and_has_blocks_where_something_is() {
 }
 
 #[test]
+fn a_byte_of_the_annex_counts_once_and_as_long_as_it_has_a_block() {
+    let left = Arc::new(AtomicU64::new(4 << 20));
+    let arena = with_annex_of(&left);
+    let left = || left.load(Ordering::Relaxed);
+    arena.allocate(MEMORY, 2 << 20).unwrap();
+    assert_eq!(left(), 2 << 20);
+    // What the node receives is written through its own map, in pieces, and may reach into what is there.
+    arena.map().make_pages(MEMORY + (1 << 20), 2 << 20).unwrap();
+    arena.map().make_pages(0, MEMORY).unwrap();
+    assert_eq!(left(), 1 << 20);
+    for refused in
+        [arena.allocate(MEMORY, 5 << 20), arena.map().make_pages(MEMORY + (3 << 20), (1 << 20) + 1)]
+    {
+        let refused = refused.unwrap_err();
+        let is_ours = |space: &NoSpace| space.place == "a quota" && space.available_bytes == 1 << 20;
+        assert!(matches!(&refused, StoreError::NoSpace(space) if is_ours(space)), "{refused}");
+    }
+    let blocks = fstat(arena.annex_fd().unwrap()).unwrap().st_blocks as u64 * 512;
+    assert_eq!((blocks, left()), (3 << 20, 1 << 20), "a range that is refused takes nothing");
+    arena.punch(MEMORY, 5 << 20).unwrap();
+    assert_eq!(left(), 4 << 20);
+}
+
+#[test]
 fn no_range_is_in_memory_and_in_the_annex() {
     let arena = with_annex();
     let map = annex_client(&arena);
@@ -168,7 +219,8 @@ fn no_range_is_in_memory_and_in_the_annex() {
 fn a_full_disk_is_an_error_and_no_signal() {
     let Some(disk) = crate::spill::mounted::Mounted::tmpfs("size=8m") else { return };
     let dir = fs::File::open(disk.path()).unwrap();
-    let file = AnnexFile::create(dir.as_fd(), u64::MAX).unwrap();
+    let left = Arc::new(AtomicU64::new(u64::MAX));
+    let file = AnnexFile::create(dir.as_fd(), u64::MAX, Box::new(Left(left))).unwrap();
     assert_eq!(file.len(), 8 << 20, "no more than the file system has");
     let arena = Arena::with_annex(1, Some(file)).unwrap();
     fs::write(disk.path().join("others"), vec![1; 6 << 20]).unwrap();

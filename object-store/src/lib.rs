@@ -66,7 +66,7 @@ pub mod spill;
 #[cfg(feature = "inputs")]
 pub mod inputs;
 
-pub use annex::AnnexFile;
+pub use annex::{AnnexFile, AnnexReader};
 pub use arena::Arena;
 pub use bell::{Bell, BellBoard, SpinPolicy};
 pub use channel::Channel;

@@ -23,7 +23,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::annex;
+use crate::annex::{AnnexFile, Blocks, no_space};
 use crate::arena::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::error::{NoSpace, StoreError, check_range};
 use crate::ranges::RangeSet;
@@ -44,6 +44,8 @@ const PLACE: &str = "the object arena";
 pub struct ArenaMap {
     fd: OwnedFd,
     annex: Option<OwnedFd>,
+    /// Who makes blocks of the annex; none in a client, which is granted a range that has them.
+    blocks: Option<Arc<Blocks>>,
     to_read: NonNull<u8>,
     to_write: NonNull<u8>,
     /// Bytes in memory; what lies behind them is the annex.
@@ -97,12 +99,10 @@ impl ArenaMap {
     }
 
     /// Maps the arena that this process made, writable throughout.
-    pub(crate) fn whole(
-        fd: impl AsFd,
-        len: u64,
-        annex: Option<(BorrowedFd<'_>, u64)>,
-    ) -> Result<ArenaMap, StoreError> {
-        ArenaMap::map(fd.as_fd(), len, annex, None)
+    pub(crate) fn whole(fd: impl AsFd, len: u64, annex: Option<&AnnexFile>) -> Result<ArenaMap, StoreError> {
+        let mut map = ArenaMap::map(fd.as_fd(), len, annex.map(|file| (file.blocks.fd(), file.len)), None)?;
+        map.blocks = annex.map(|file| Arc::clone(&file.blocks));
+        Ok(map)
     }
 
     fn map(
@@ -125,6 +125,7 @@ impl ArenaMap {
         let map = ArenaMap {
             fd,
             annex,
+            blocks: None,
             to_read,
             to_write,
             memory_len,
@@ -181,6 +182,9 @@ impl ArenaMap {
         if lock(&self.made).contains(at, end) {
             return Ok(());
         }
+        if let Some(blocks) = self.blocks.as_ref().filter(|_| self.memory_len <= at) {
+            blocks.allocate(at - self.memory_len, end - at)?;
+        }
         while at < end {
             let step_bytes = STEP_BYTES.min(end - at);
             match self.make_step(at, step_bytes) {
@@ -190,7 +194,7 @@ impl ArenaMap {
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(Errno::NOSPC | Errno::DQUOT | Errno::FAULT) if self.memory_len <= at => {
-                    return Err(annex::no_space(self.file_at(at).0, end - at));
+                    return Err(no_space(self.file_at(at).0, end - at));
                 }
                 Err(Errno::NOSPC | Errno::NOMEM | Errno::FAULT) => {
                     let available_bytes = available_memory_bytes();
@@ -293,12 +297,10 @@ impl ArenaMap {
     }
 
     /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then ours. Blocks
-    /// of the annex are the node's to make, whose map is the one without grants.
+    /// of the annex are there.
     fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         let (fd, at) = self.file_at(offset);
-        let is_for_us =
-            if offset < self.memory_len { !huge_pages_available() } else { self.grants.is_none() };
-        if is_for_us {
+        if offset < self.memory_len && !huge_pages_available() {
             fallocate(fd, FallocateFlags::empty(), at, len)?;
         }
         match self.advise(self.to_write, offset, len, Advice::LinuxPopulateWrite) {

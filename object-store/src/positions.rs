@@ -1,6 +1,7 @@
 //! How far each side of a ring has come: the only words that both sides touch.
 //!
-//! Two words, each on cache lines of its own, count bytes since the ring was made and never wrap in practice:
+//! Two words, each on cache lines of its own, count bytes since the ring was made. They never wrap: a word that is as far as no
+//! ring gets ([`POSITION_MAX`]) is not believed.
 //!
 //! * `published`: written by the producer alone. Bytes below it are complete; the release store that moves it and
 //!   the consumer's acquire load make the bytes visible with it.
@@ -16,6 +17,9 @@
 //! published are never seen.
 
 use crate::sync::{AtomicU64, Ordering};
+
+/// More than any ring carries: at 100 GB/s it would take almost three years.
+const POSITION_MAX: u64 = 1 << 63;
 
 /// Two 64-byte lines: adjacent lines are fetched in pairs.
 #[repr(C, align(128))]
@@ -159,7 +163,7 @@ impl ConsumerPositions {
 fn check(published: u64, consumed: u64, capacity: u64) -> Result<(), BadPosition> {
     let aligned = (published | consumed).is_multiple_of(crate::record::RECORD_ALIGN);
     match published.checked_sub(consumed) {
-        Some(used) if used <= capacity && aligned => Ok(()),
+        Some(used) if used <= capacity && aligned && published <= POSITION_MAX => Ok(()),
         _ => Err(BadPosition { published, consumed }),
     }
 }

@@ -50,6 +50,17 @@ impl RangeSet {
         end <= start || self.end_by_start.range(..=start).next_back().is_some_and(|(_, &e)| end <= e)
     }
 
+    /// How many bytes of a range are in.
+    pub(crate) fn bytes_within(&self, start: u64, end: u64) -> u64 {
+        if end <= start {
+            return 0;
+        }
+        let before = self.end_by_start.range(..=start).next_back();
+        let reaching_in = before.map_or(0, |(_, &e)| e.min(end).saturating_sub(start));
+        let inside = self.end_by_start.range(start + 1..end).map(|(&s, &e)| e.min(end) - s);
+        reaching_in + inside.sum::<u64>()
+    }
+
     /// Whether any of a range is in.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         start < end && self.end_by_start.range(..end).next_back().is_some_and(|(_, &e)| start < e)
@@ -80,6 +91,8 @@ mod tests {
                 let inside = &model[start as usize..end as usize];
                 prop_assert_eq!(ranges.contains(start, end), inside.iter().all(|b| *b));
                 prop_assert_eq!(ranges.overlaps(start, end), inside.iter().any(|b| *b));
+                let count = inside.iter().filter(|b| **b).count();
+                prop_assert_eq!(ranges.bytes_within(start, end), count as u64);
             }
             let count = model.windows(2).filter(|w| !w[0] && w[1]).count() + usize::from(model[0]);
             prop_assert_eq!(ranges.end_by_start.len(), count);

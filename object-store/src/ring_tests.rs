@@ -122,6 +122,24 @@ fn a_place_must_hold_a_ring_of_this_capacity() {
     assert!(Consumer::attach(RingPlace::new(segment, 0, 512).unwrap(), 1).is_err());
 }
 
+/// Who attaches goes on counting from what stands there, and must not come to the end of the numbers.
+#[test]
+fn positions_that_no_ring_reaches_are_refused() {
+    for (position, is_sound) in [(1 << 62, true), (u64::MAX - 255, false), (u64::MAX - 7, false)] {
+        let place = place(256);
+        let mapped = place.clone().mapped_for_tests();
+        mapped.words().published.0.store(position, Ordering::Relaxed);
+        mapped.words().consumed.0.store(position, Ordering::Relaxed);
+        let ends = (Producer::attach(place.clone(), 1000), Consumer::attach(place, 1000));
+        assert_eq!((ends.0.is_ok(), ends.1.is_ok()), (is_sound, is_sound), "{position:#x}");
+        if let (Ok(mut producer), Ok(mut consumer)) = ends {
+            while producer.try_push(&[b"message"]).is_ok() {}
+            producer.publish();
+            assert_eq!(pop(&mut consumer).as_deref(), Some(&b"message"[..]));
+        }
+    }
+}
+
 #[test]
 fn two_threads_exchange_a_stream_in_order() {
     let (mut producer, mut consumer) = pair(4096);

@@ -5,10 +5,10 @@
 //! group is killed with it, so nothing that a task started is left behind.
 
 use crate::inbox::{Inbox, Input};
-use crate::pressure::{Roster, offer_worker};
+use crate::pressure::{Children, Roster, offer_worker};
 use crate::registry::lock;
 use crate::rim::Workforce;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -136,7 +136,7 @@ impl Workforce for Processes {
         let mut workers = lock(&self.shared.workers);
         if let Some(worker) = workers.values_mut().find(|w| w.client == Some(client)) {
             worker.reason.get_or_insert_with(|| reason.clone());
-            kill_group(worker.pid);
+            kill_family(worker.pid);
         }
     }
 
@@ -319,6 +319,17 @@ fn signal_name(signal: i32) -> &'static str {
         11 => " (SIGSEGV)",
         15 => " (SIGTERM)",
         _ => "",
+    }
+}
+
+/// Ends a process, its group, and what they started that has left the group: the memory that it is killed for may be there.
+fn kill_family(pid: u32) {
+    let descendants = Children::look().descendants(pid);
+    kill_group(pid);
+    let to_pid = |pid| i32::try_from(pid).ok().and_then(Pid::from_raw);
+    for pid in descendants.into_iter().filter_map(|(child, _)| to_pid(child)) {
+        // Gone already is fine.
+        let _gone = kill_process(pid, Signal::KILL);
     }
 }
 

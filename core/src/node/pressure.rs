@@ -16,6 +16,8 @@
 //! doubles each time, so that what is left can finish; not for longer than [`HOLD_MAX`], as what it waits for may be
 //! the very task that has to start.
 //!
+//! A worker is judged with all processes that it started, and they go with it.
+//!
 //! Workers that are threads of the program cannot be killed: nobody looks at the memory of an embedded node.
 
 use super::Node;

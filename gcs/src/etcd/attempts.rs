@@ -3,7 +3,8 @@
 //! The client spreads requests over all servers, also over those that do not answer: after a server was down, one
 //! request ends with "connection refused" although the others would have answered. Such a request never left this
 //! process, so it is made again, whatever it asks for. A request that was sent may have been carried out, so only one
-//! that can be carried out twice is made again then.
+//! that can be carried out twice is made again then. Such a one is not left with a server that is silent either: one that
+//! hangs keeps its connections, and a lease runs out while it is waited for.
 
 use crate::error::{StoreError, chain};
 use etcd_client as etcd;
@@ -16,6 +17,10 @@ use tonic::{Code, ConnectError, Status};
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
+
+/// How long the first attempt of a request that may be made twice waits for its server; each further one twice as long, as
+/// the servers may just be busy.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 /// When a request may be made again after it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +45,16 @@ where
     F: Future<Output = Result<T, etcd::Error>>,
 {
     let end = Instant::now() + deadline;
-    let mut pause = PAUSE_MIN;
+    let (mut pause, mut silence) = (PAUSE_MIN, SILENCE_MIN);
     loop {
-        let error = match tokio::time::timeout_at(end, ask()).await {
+        let until = if repeat == Repeat::Always { end.min(Instant::now() + silence) } else { end };
+        let error = match tokio::time::timeout_at(until, ask()).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error,
+            Err(_) if until < end => {
+                silence *= 2;
+                continue;
+            }
             Err(_) => return Err(StoreError::Deadline { what, deadline }),
         };
         let next = Instant::now() + pause;
@@ -144,6 +154,26 @@ mod tests {
         let (count, done) = attempts(Repeat::Unsent, || said(Code::Unavailable)).await;
         assert_eq!(count, 1);
         assert!(matches!(&done, Err(error) if error.is_transient()), "{done:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_silent_is_left_if_that_does_no_harm() {
+        for (repeat, answers) in [(Repeat::Always, true), (Repeat::Unsent, false)] {
+            let (begin, count) = (Instant::now(), Cell::new(0));
+            let done = attempt("test", Duration::from_secs(5), repeat, || {
+                count.set(count.get() + 1);
+                let is_silent = count.get() < 3;
+                async move {
+                    if is_silent {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(())
+                }
+            });
+            assert_eq!(done.await.is_ok(), answers);
+            let seconds = if answers { 3 } else { 5 };
+            assert_eq!((begin.elapsed().as_secs(), count.get()), (seconds, if answers { 3 } else { 1 }));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -73,8 +73,9 @@ impl Failure {
         match error {
             SpillError::NoSpace { cause, .. } => Some(Failure::full(cause)),
             SpillError::Removed { .. } => Some(Failure::Removed),
-            // Descriptors and memory that are short now say nothing about the disk.
-            SpillError::Io { cause, .. } if is_of_process(cause) => None,
+            // Descriptors and memory that are short now say nothing about the disk, and something that somebody put where
+            // a file should go is not in the way of the next one.
+            SpillError::Io { cause, .. } if is_passing(cause) => None,
             // One is enough, of a sync above all: the kernel has dropped the pages that it could not write, and
             // a second sync would succeed without them.
             SpillError::Io { cause, .. } | SpillError::ReadOnly { cause, .. } => {
@@ -94,7 +95,7 @@ impl Failure {
     }
 }
 
-fn is_of_process(cause: &io::Error) -> bool {
+fn is_passing(cause: &io::Error) -> bool {
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(errno, None | Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN))
+    matches!(errno, None | Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::EXIST))
 }

@@ -10,11 +10,11 @@ use super::error::SpillError;
 use super::file::{Device, SegmentFile};
 use super::header::{ALIGN, BLOCK_BYTES, Codec, Header, OBJECT_BYTES_MAX, extent_bytes_max};
 use super::options::{DirCondition, DirUsage, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SpillOptions, Written};
-use super::placement::{Claim, Fate, Placement};
+use super::placement::{Claim, Fate, OverQuota, Placement};
 use super::read::Extent;
 use super::session::Session;
 use super::write::{Parts, sample, write_object};
-use crate::annex::AnnexFile;
+use crate::annex::{AnnexFile, Quota};
 use crate::error::{NoSpace, StoreError};
 use crate::transfer::ObjectKey;
 use rustix::fs::AtFlags;
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A directory for spilled objects, this process's part of it. Dropping it removes that part.
 pub struct SpillDir {
@@ -73,12 +73,14 @@ impl SpillDir {
         })
     }
 
-    /// A file for values that are larger than memory, as long as the quota; what lies in it does not count against it.
+    /// A file for values that are larger than memory, as long as the quota, which what lies in it counts against as well.
     ///
     /// # Errors
-    /// As [`AnnexFile::create`].
-    pub fn annex(&self) -> Result<AnnexFile, StoreError> {
-        AnnexFile::create(self.session.dir(), self.quota_bytes)
+    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make blocks ahead
+    /// of a write and take them back.
+    pub fn annex(self: &Arc<Self>) -> Result<AnnexFile, StoreError> {
+        let quota = AnnexQuota { dir: Arc::downgrade(self) };
+        AnnexFile::create(self.session.dir(), self.quota_bytes, Box::new(quota))
     }
 
     /// Writes an object, given in one or several parts. Blocks for as long as the disk takes.
@@ -87,20 +89,27 @@ impl SpillDir {
     /// `Exists`, `TooLarge`, `Quota`, `NoSpace`, `ReadOnly`, `Removed`, `Io`; after each of them nothing of
     /// the object is on disk. After the last three the directory takes no more objects.
     pub fn write(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
-        match self.write_once(key, parts) {
-            // What was removed may still take space.
-            Err(SpillError::NoSpace { .. } | SpillError::Quota { .. }) if self.punch_all() => {
-                self.books().file_system_has_more();
-                self.write_once(key, parts)
+        let mut has_punched = false;
+        loop {
+            match self.write_once(key, parts) {
+                // Somebody removed a file, to which nothing more goes; in the next one, or in a new one, it goes on.
+                Err(WriteError { error: SpillError::Removed { .. }, was_in_use: true }) => {}
+                // What was removed may still take space.
+                Err(WriteError { error: SpillError::NoSpace { .. } | SpillError::Quota { .. }, .. })
+                    if !has_punched && self.punch_all() =>
+                {
+                    has_punched = true;
+                    self.books().file_system_has_more();
+                }
+                result => return result.map_err(|failed| failed.error),
             }
-            result => result,
         }
     }
 
-    fn write_once(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
+    fn write_once(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, WriteError> {
         let object = Parts::new(parts);
         if OBJECT_BYTES_MAX < object.len() {
-            return Err(SpillError::TooLarge { bytes: object.len(), max_bytes: OBJECT_BYTES_MAX });
+            return Err(SpillError::TooLarge { bytes: object.len(), max_bytes: OBJECT_BYTES_MAX }.into());
         }
         let bytes = extent_bytes_max(object.len());
         let (claim, sequence, advice) = self.claim(key, object.len(), bytes)?;
@@ -127,7 +136,7 @@ impl SpillDir {
             }
             Err(error) => {
                 self.abort(key, claim, &error);
-                Err(error)
+                Err(WriteError { error, was_in_use: !claim.fresh })
             }
         }
     }
@@ -184,6 +193,7 @@ impl SpillDir {
             path: self.path.clone(),
             quota_bytes: self.quota_bytes,
             used_bytes: books.placement.used_bytes(),
+            annex_bytes: books.placement.aside_bytes(),
             dead_bytes: books.placement.fills().iter().map(|fill| fill.dead_bytes).sum(),
             file_system_free_bytes: self.session.file_system_free_bytes(),
             objects_count: books.objects.len() as u64,
@@ -282,14 +292,9 @@ impl SpillDir {
             self.check_failure(failure, bytes)?;
             books.failure = None;
         }
-        let claim = books.placement.claim(bytes).map_err(|over| SpillError::Quota {
-            path: self.path.clone(),
-            cause: NoSpace {
-                needed_bytes: over.needed_bytes,
-                available_bytes: over.available_bytes,
-                place: "the quota",
-            },
-        })?;
+        let claim = books.placement.claim(bytes);
+        let claim =
+            claim.map_err(|over| SpillError::Quota { path: self.path.clone(), cause: over.into() })?;
         books.objects.insert(*key, Slot::Writing);
         books.writers_count += 1;
         let sequence = books.next_sequence;
@@ -352,11 +357,62 @@ impl SpillDir {
         let mut books = self.books();
         books.writers_count -= 1;
         books.objects.remove(key);
-        books.failure = Failure::after(error).or(books.failure);
+        // A file that is gone says nothing of the directory: if that is gone too, no new file can be made in it.
+        let is_of_file = matches!(error, SpillError::Removed { .. }) && !claim.fresh;
+        books.failure = Failure::after(error).filter(|_| !is_of_file).or(books.failure);
         let failure = books.failure;
         let fate = books.placement.abort(claim);
         self.carry_out(books, claim.segment, fate);
         // The space that the torn write gave back is not space for the next try.
         self.books().failure = failure;
+    }
+}
+
+/// Why a write failed.
+struct WriteError {
+    error: SpillError,
+    /// Whether it was to go to a file that had been in use before.
+    was_in_use: bool,
+}
+
+impl From<SpillError> for WriteError {
+    fn from(error: SpillError) -> WriteError {
+        WriteError { error, was_in_use: false }
+    }
+}
+
+/// The quota of a directory, for its annex. That lives as long as anybody maps it, the directory as long as its node does:
+/// after that nobody counts.
+struct AnnexQuota {
+    dir: Weak<SpillDir>,
+}
+
+impl Quota for AnnexQuota {
+    fn take(&self, bytes: u64) -> Result<(), NoSpace> {
+        let Some(dir) = self.dir.upgrade() else { return Ok(()) };
+        let taken = dir.books().placement.set_aside(bytes);
+        match taken {
+            // What was removed may still take space.
+            Err(_) if dir.punch_all() => Ok(dir.books().placement.set_aside(bytes)?),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    fn give(&self, bytes: u64) {
+        let Some(dir) = self.dir.upgrade() else { return };
+        let mut books = dir.books();
+        books.placement.give_back(bytes);
+        books.file_system_has_more();
+    }
+
+    fn make_room(&self) -> bool {
+        self.dir.upgrade().is_some_and(|dir| dir.punch_all())
+    }
+}
+
+impl From<OverQuota> for NoSpace {
+    fn from(over: OverQuota) -> NoSpace {
+        let OverQuota { needed_bytes, available_bytes } = over;
+        NoSpace { needed_bytes, available_bytes, place: "the quota of the spill directory" }
     }
 }

@@ -7,10 +7,12 @@ use super::header::BLOCK_BYTES;
 use super::mounted::{Mounted, skip};
 use super::options::{DirCondition, SpillOptions};
 use super::tests::{key, noise, segment_files, small_segments};
+use crate::arena::Arena;
+use crate::transfer::ReadAt;
 use rustix::io::Errno;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -76,6 +78,30 @@ fn a_disk_that_is_gone_gives_errors_and_no_bytes() {
     assert!(matches!(refused, Err(SpillError::Io { .. })), "{refused:?}");
 }
 
+/// What other nodes are sent of the annex is read, not mapped: they hear of an error, and the node lives.
+#[test]
+fn an_annex_that_cannot_be_read_is_an_error() {
+    const MEMORY: u64 = 2 << 20;
+    let Some(disk) = Mounted::ext4(64 << 20) else { return };
+    let dir = Arc::new(SpillDir::open(disk.path(), u64::MAX, &SpillOptions::default()).unwrap());
+    let arena = Arena::with_annex(MEMORY, Some(dir.annex().unwrap())).unwrap();
+    let value = noise(8 << 20, 1);
+    arena.allocate(MEMORY, value.len() as u64).unwrap();
+    // As a client would write it, except that no page is mapped: such pages stay in memory.
+    let file = File::from(arena.annex_fd().unwrap().try_clone_to_owned().unwrap());
+    file.write_all_at(&value, 0).unwrap();
+    let reader = arena.disk_reader(MEMORY, value.len() as u64).unwrap();
+    let mut back = vec![0; 1 << 20];
+    reader.read_at(3 << 20, &mut back).unwrap();
+    assert!(reader.total_bytes() == 8 << 20 && back == value[3 << 20..4 << 20]);
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let Some(()) = disk.break_disk(4096) else { return };
+    let refused = reader.read_at(3 << 20, &mut back).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(Errno::IO.raw_os_error()), "{refused}");
+    assert!(arena.disk_reader(0, 1).is_none(), "memory is no disk");
+}
+
 /// `spill-file`: "ENOSPC in the middle of a write": "no endless retry", also where the file system says it has room.
 #[test]
 fn a_disk_that_promised_too_much_is_full_until_it_has_more() {
@@ -118,20 +144,27 @@ fn after_a_power_cut_a_directory_begins_empty() {
     assert_eq!(&back, b"anew");
 }
 
-/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, and nothing more goes in.
+/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, nothing more goes in, and the
+/// directory is as good as before.
 #[test]
 fn a_deleted_file_is_read_to_its_end_and_takes_nothing_more() {
     let root = tempfile::tempdir().unwrap();
-    let dir = SpillDir::open(root.path(), u64::MAX, &SpillOptions::default()).unwrap();
-    dir.write(&key(1), &[b"before"]).unwrap();
-    fs::remove_file(&segment_files(root.path())[0]).unwrap();
-    let mut back = [0; 6];
-    dir.read_into(&key(1), 0, &mut back).unwrap();
-    assert_eq!(&back, b"before");
-    let refused = dir.write(&key(2), &[b"after"]);
-    assert!(matches!(refused, Err(SpillError::Removed { .. })), "{refused:?}");
-    assert!(dir.remove(&key(1)));
-    assert_eq!(dir.usage().used_bytes, 0);
+    let dir = SpillDir::open(root.path(), u64::MAX, &small_segments(3 * 8192)).unwrap();
+    let object = |number| vec![number as u8; 5000];
+    // The first file is full, the second has room.
+    (0..3).for_each(|number| assert!(dir.write(&key(number), &[&object(number)]).is_ok()));
+    let files = segment_files(root.path());
+    assert_eq!(files.len(), 2);
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    (3..8).for_each(|number| assert!(dir.write(&key(number), &[&object(number)]).is_ok()));
+    assert_eq!((dir.usage().condition, dir.usage().objects_count), (DirCondition::Usable, 8));
+    assert!(segment_files(root.path()).iter().all(|file| !files.contains(file)), "in files of their own");
+    for number in 0..8 {
+        let mut back = [0; 5000];
+        dir.read_into(&key(number), 0, &mut back).unwrap();
+        assert!(back[..] == object(number) && dir.remove(&key(number)));
+    }
+    assert_eq!((dir.usage().used_bytes, dir.usage().segments_count), (0, 0));
 }
 
 /// `spill-file`: "file is a FIFO / device / symlink / directory": refused, not followed, not waited for.
@@ -157,6 +190,9 @@ fn what_stands_where_a_file_should_go_is_not_touched() {
         assert_eq!(dir.usage().objects_count, 0);
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         assert_eq!(fs::symlink_metadata(&place).unwrap().file_type(), before);
+        // The next file is called something else.
+        dir.write(&key(1), &[b"x"]).unwrap();
+        assert_eq!((dir.usage().condition, dir.usage().objects_count), (DirCondition::Usable, 1));
     }
 }
 

@@ -88,7 +88,7 @@ pub enum SpillError {
         #[source]
         cause: io::Error,
     },
-    /// Somebody removed the directory or the file while it was in use.
+    /// Somebody removed the directory while it was in use.
     #[error("{path:?} was removed while it was in use; objects in it can still be read, none be added")]
     Removed {
         /// What is gone.

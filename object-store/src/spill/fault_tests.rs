@@ -8,6 +8,8 @@ use super::mounted::Mounted;
 use super::options::{DirCondition, SpillOptions};
 use super::set::{SpillPlace, SpillSet};
 use super::tests::{key, noise, segment_files, small_segments};
+use crate::arena::Arena;
+use crate::error::{NoSpace, StoreError};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
@@ -252,6 +254,39 @@ fn a_quota_is_kept_and_named() {
     }
     assert!(dir.remove(&key(1)));
     dir.write(&key(2), &[&[1; 5000]]).unwrap();
+}
+
+/// Values larger than memory and those that are spilled take no more than the quota together.
+#[test]
+fn the_annex_counts_against_the_quota() {
+    const MEMORY: u64 = 2 << 20;
+    let root = tempfile::tempdir().unwrap();
+    let dir = Arc::new(SpillDir::open(root.path(), 12 << 20, &SpillOptions::default()).unwrap());
+    let arena = Arena::with_annex(MEMORY, Some(dir.annex().unwrap())).unwrap();
+    let object = noise(3 << 20, 1);
+    dir.write(&key(1), &[&object]).unwrap();
+    dir.write(&key(2), &[&object]).unwrap();
+    arena.allocate(MEMORY, 4 << 20).unwrap();
+    let usage = dir.usage();
+    assert_eq!(usage.annex_bytes, 4 << 20);
+    assert!((10 << 20..11 << 20).contains(&usage.used_bytes), "{usage:?}");
+    assert!(matches!(dir.write(&key(3), &[&object]), Err(SpillError::Quota { .. })));
+    let refused = arena.allocate(MEMORY + (4 << 20), 4 << 20).unwrap_err();
+    let has_numbers = |space: &NoSpace| space.needed_bytes == 4 << 20 && space.available_bytes < 2 << 20;
+    assert!(matches!(&refused, StoreError::NoSpace(space) if has_numbers(space)), "{refused}");
+    // What was removed is given back when the annex needs it.
+    assert!(dir.remove(&key(1)) && 0 < dir.usage().dead_bytes);
+    arena.allocate(MEMORY + (4 << 20), 4 << 20).unwrap();
+    assert_eq!((dir.usage().annex_bytes, dir.usage().dead_bytes), (8 << 20, 0));
+    // And what the annex gives back is room for what is spilled.
+    assert!(dir.write(&key(3), &[&object]).is_err());
+    arena.punch(MEMORY, 8 << 20).unwrap();
+    dir.write(&key(3), &[&object]).unwrap();
+    assert_eq!(dir.usage().annex_bytes, 0);
+    // Somebody may map it for longer than the node is there.
+    drop(dir);
+    arena.allocate(MEMORY, 12 << 20).unwrap();
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "the annex keeps no folder");
 }
 
 #[test]

@@ -56,8 +56,10 @@ pub struct DirUsage {
     /// Bytes that it may use.
     pub quota_bytes: u64,
     /// Bytes that it uses: objects with their headers and padding, writes under way, removed objects not
-    /// given back yet.
+    /// given back yet, the annex.
     pub used_bytes: u64,
+    /// Of these, bytes of values larger than memory.
+    pub annex_bytes: u64,
     /// Of these, bytes of removed objects.
     pub dead_bytes: u64,
     /// Bytes that its file system has left.

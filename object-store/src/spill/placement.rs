@@ -43,6 +43,8 @@ pub(crate) struct Placement {
     quota_bytes: u64,
     segment_bytes: u64,
     used_bytes: u64,
+    /// Of these, bytes that lie in no segment.
+    aside_bytes: u64,
     next_segment: u64,
     segments: BTreeMap<u64, SegmentUse>,
 }
@@ -61,7 +63,26 @@ struct SegmentUse {
 
 impl Placement {
     pub(crate) fn new(quota_bytes: u64, segment_bytes: u64) -> Placement {
-        Placement { quota_bytes, segment_bytes, used_bytes: 0, next_segment: 0, segments: BTreeMap::new() }
+        let segments = BTreeMap::new();
+        Placement { quota_bytes, segment_bytes, used_bytes: 0, aside_bytes: 0, next_segment: 0, segments }
+    }
+
+    /// Counts `bytes` that lie elsewhere in the directory.
+    pub(crate) fn set_aside(&mut self, bytes: u64) -> Result<(), OverQuota> {
+        let available_bytes = self.free_bytes();
+        if available_bytes < bytes {
+            return Err(OverQuota { needed_bytes: bytes, available_bytes });
+        }
+        self.used_bytes += bytes;
+        self.aside_bytes += bytes;
+        Ok(())
+    }
+
+    /// Such bytes are gone.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.aside_bytes);
+        self.used_bytes -= bytes;
+        self.aside_bytes -= bytes;
     }
 
     /// Finds a place for `bytes`, in a segment of its own if no segment is that large.
@@ -184,9 +205,14 @@ impl Placement {
         self.segments.iter().map(fill).collect()
     }
 
-    /// Bytes on disk: living, dead and not given back, and claimed.
+    /// Bytes on disk: living, dead and not given back, claimed, and set aside.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes
+    }
+
+    /// Of these, what was set aside.
+    pub(crate) fn aside_bytes(&self) -> u64 {
+        self.aside_bytes
     }
 
     /// Bytes until the quota.
@@ -224,7 +250,7 @@ mod tests {
 
     /// Checks what must hold after every step.
     fn check(placement: &Placement, claims: &[Claim]) {
-        let mut used_bytes = 0;
+        let mut used_bytes = placement.aside_bytes;
         for (id, segment) in &placement.segments {
             assert_eq!(segment.live_bytes, segment.live.values().sum::<u64>());
             assert_eq!(segment.dead_bytes, segment.dead.values().sum::<u64>());
@@ -247,11 +273,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_order_of_steps_keeps_ranges_apart_and_the_quota(
-            steps in prop::collection::vec((0..6_u8, any::<prop::sample::Index>(), 1..150_u64), 1..200),
+            steps in prop::collection::vec((0..8_u8, any::<prop::sample::Index>(), 1..150_u64), 1..200),
         ) {
             let mut placement = Placement::new(1000, 100);
             let mut claims = Vec::new();
             let mut objects = Vec::new();
+            let mut aside_bytes = 0;
             for (step, which, bytes) in steps {
                 match step {
                     0 | 1 => match placement.claim(bytes) {
@@ -270,6 +297,14 @@ mod tests {
                         let (segment, offset) = objects.swap_remove(which.index(objects.len()));
                         let _ = placement.remove(segment, offset);
                     }
+                    5 => match placement.set_aside(bytes) {
+                        Ok(()) => aside_bytes += bytes,
+                        Err(refused) => prop_assert!(refused.available_bytes < refused.needed_bytes),
+                    },
+                    6 => {
+                        placement.give_back(bytes.min(aside_bytes));
+                        aside_bytes -= bytes.min(aside_bytes);
+                    }
                     _ => {
                         if let Some(fill) = placement.fills().iter().find(|fill| fill.dead_bytes != 0) {
                             for (offset, bytes) in placement.dead_runs(fill.segment) {
@@ -280,7 +315,9 @@ mod tests {
                 }
                 // A segment in which nothing lives stays only for its writer.
                 check(&placement, &claims);
+                prop_assert_eq!(placement.aside_bytes(), aside_bytes);
             }
+            placement.give_back(aside_bytes);
             for claim in claims {
                 let _ = placement.abort(claim);
             }

@@ -9,6 +9,7 @@ use crate::error::{NoSpace, StoreError};
 use crate::transfer::ObjectKey;
 use std::cmp::Reverse;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A directory and what it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct SpillPlace {
 
 /// Spill directories, each usually on a device of its own.
 pub struct SpillSet {
-    dirs: Vec<SpillDir>,
+    dirs: Vec<Arc<SpillDir>>,
 }
 
 impl SpillSet {
@@ -30,14 +31,14 @@ impl SpillSet {
     /// # Errors
     /// What [`SpillDir::open`] fails with, for the first directory that does.
     pub fn open(places: &[SpillPlace], options: &SpillOptions) -> Result<SpillSet, SpillError> {
-        let open = |place: &SpillPlace| SpillDir::open(&place.path, place.quota_bytes, options);
+        let open = |place: &SpillPlace| SpillDir::open(&place.path, place.quota_bytes, options).map(Arc::new);
         Ok(SpillSet { dirs: places.iter().map(open).collect::<Result<_, _>>()? })
     }
 
-    /// A file in the first directory for values that are larger than memory, as long as the directory's quota.
+    /// A file in the first directory for values that are larger than memory, within the directory's quota.
     ///
     /// # Errors
-    /// As [`AnnexFile::create`].
+    /// As [`SpillDir::annex`].
     pub fn annex(&self) -> Result<Option<AnnexFile>, StoreError> {
         self.dirs.first().map(SpillDir::annex).transpose()
     }
@@ -52,7 +53,7 @@ impl SpillSet {
             return Err(SpillError::Exists { key: *key });
         }
         let needed_bytes = parts.iter().map(|part| part.len() as u64).sum();
-        let loads: Vec<(usize, u64)> = self.dirs.iter().map(SpillDir::load).collect();
+        let loads: Vec<(usize, u64)> = self.dirs.iter().map(|dir| dir.load()).collect();
         let nowhere = NoSpace { needed_bytes, available_bytes: 0, place: "a set without directories" };
         let mut last = SpillError::NoSpace { path: PathBuf::new(), cause: nowhere };
         for index in order(&loads, needed_bytes) {
@@ -105,11 +106,11 @@ impl SpillSet {
 
     /// What each directory holds.
     pub fn usage(&self) -> Vec<DirUsage> {
-        self.dirs.iter().map(SpillDir::usage).collect()
+        self.dirs.iter().map(|dir| dir.usage()).collect()
     }
 
     fn find(&self, key: &ObjectKey) -> Option<&SpillDir> {
-        self.dirs.iter().find(|dir| dir.len_of(key).is_some())
+        self.dirs.iter().map(|dir| &**dir).find(|dir| dir.len_of(key).is_some())
     }
 }
 

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::node::Place;
-use tharsis_object_store::transfer::{self, FileRange, MAGIC, ObjectKey, Source, SourceRange};
-use tharsis_object_store::{Arena, ArenaSlice};
+use tharsis_object_store::transfer::{self, FileRange, MAGIC, ObjectKey, ReadAt, Source, SourceRange};
+use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
 use tharsis_types::ObjectId;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -119,11 +119,9 @@ impl Senders {
     ) -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let file = Arc::new(arena.fd().try_clone_to_owned()?);
-        let annex = arena.annex_fd().map(|fd| fd.try_clone_to_owned()).transpose()?.map(Arc::new);
         let source = NodeSource {
             arena: Arc::clone(arena),
             file,
-            annex,
             inbox,
             code,
             spill,
@@ -174,7 +172,6 @@ impl Senders {
 struct NodeSource {
     arena: Arc<Arena>,
     file: Arc<OwnedFd>,
-    annex: Option<Arc<OwnedFd>>,
     inbox: Arc<Inbox>,
     code: Arc<Code>,
     spill: Option<Arc<Spill>>,
@@ -183,8 +180,8 @@ struct NodeSource {
 }
 
 /// Bytes that stay where they are until this is dropped.
-struct Pinned {
-    slice: ArenaSlice,
+struct Pinned<T> {
+    bytes: T,
     object: ObjectId,
     inbox: Arc<Inbox>,
 }
@@ -201,14 +198,16 @@ impl Source for NodeSource {
                 return Some(SourceRange::Stored(self.spill.as_ref()?.reader(object, len)));
             }
         };
-        let Ok(slice) = self.arena.map().slice(extent.offset, extent.len) else {
+        let inbox = Arc::clone(&self.inbox);
+        if let Some(bytes) = self.arena.disk_reader(extent.offset, extent.len) {
+            return Some(SourceRange::Stored(Box::new(Pinned { bytes, object, inbox })));
+        }
+        let Ok(bytes) = self.arena.map().slice(extent.offset, extent.len) else {
             self.inbox.put(Input::CloseTransfer { object });
             return None;
         };
-        let bytes = Box::new(Pinned { slice, object, inbox: Arc::clone(&self.inbox) });
-        let (_, offset) = self.arena.file_at(extent.offset);
-        let in_annex = self.annex.as_ref().filter(|_| self.arena.len() <= extent.offset);
-        let file = Some(FileRange { fd: Arc::clone(in_annex.unwrap_or(&self.file)), offset });
+        let bytes = Box::new(Pinned { bytes, object, inbox });
+        let file = Some(FileRange { fd: Arc::clone(&self.file), offset: extent.offset });
         Some(SourceRange::Memory { bytes, file })
     }
 
@@ -233,13 +232,23 @@ impl NodeSource {
     }
 }
 
-impl AsRef<[u8]> for Pinned {
+impl AsRef<[u8]> for Pinned<ArenaSlice> {
     fn as_ref(&self) -> &[u8] {
-        &self.slice
+        &self.bytes
     }
 }
 
-impl Drop for Pinned {
+impl ReadAt for Pinned<AnnexReader> {
+    fn total_bytes(&self) -> u64 {
+        self.bytes.total_bytes()
+    }
+
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        self.bytes.read_at(offset, target)
+    }
+}
+
+impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
         self.inbox.put(Input::CloseTransfer { object: self.object });
     }

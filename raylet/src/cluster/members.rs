@@ -9,6 +9,7 @@ use super::links::{Peers, dial};
 use super::pulls::Pulls;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tharsis_core::Event;
@@ -16,7 +17,8 @@ use tharsis_core::event::Member;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::control::{NodeChange, NodeInfo, NodeLoad};
 use tharsis_types::NodeId;
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 /// The lease is renewed this often within its time to live.
 const RENEWALS_PER_LEASE: u32 = 4;
@@ -63,17 +65,13 @@ impl Membership {
     }
 
     async fn keep_alive(&self) {
-        let pause = self.lease_ttl / RENEWALS_PER_LEASE;
         let load = NodeLoad { total: self.me.resources.clone(), ..NodeLoad::default() };
-        loop {
-            sleep(pause).await;
-            match self.control.keep_alive(self.me.id, load.clone()).await {
-                Ok(true) => {}
-                Ok(false) => return self.fence("its lease ran out"),
-                // Nobody is declared dead by a control store that is away.
-                Err(error) => tracing::info!(%error, "lease is not renewed"),
-            }
-        }
+        let renew = || {
+            let (control, node, load) = (self.control.clone(), self.me.id, load.clone());
+            async move { control.keep_alive(node, load).await }
+        };
+        renew_until_lost(self.lease_ttl / RENEWALS_PER_LEASE, renew).await;
+        self.fence("its lease ran out");
     }
 
     async fn watch(&self) {
@@ -126,8 +124,69 @@ impl Membership {
     }
 }
 
+/// Renews a lease at a fixed pace until an answer says that it is lost.
+///
+/// Earlier requests that have no answer yet are not waited for. One that hangs, on a server that has just gone or is not up
+/// yet, takes until its deadline, which may be longer than the lease: a store that is back must hear of this node before.
+async fn renew_until_lost<F, E>(pace: Duration, renew: impl Fn() -> F)
+where
+    F: Future<Output = Result<bool, E>> + Send + 'static,
+    E: Display + Send + 'static,
+{
+    let mut ticks = interval_at(Instant::now() + pace, pace);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut asked = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                asked.spawn(renew());
+            }
+            Some(answer) = asked.join_next() => match answer {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => return,
+                // Nobody is declared dead by a control store that is away.
+                Ok(Err(error)) => tracing::info!(%error, "lease is not renewed"),
+                Err(error) => tracing::error!(%error, "lease is not renewed"),
+            },
+        }
+    }
+}
+
 /// The time for people, in ms since 1970.
 pub fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Duration = Duration::from_millis(20);
+
+    /// A request that hangs for longer than a lease lasts does not keep the next ones from being made, and neither does a
+    /// store that is away.
+    #[tokio::test]
+    async fn renewals_go_on_while_one_hangs() {
+        let begin = Instant::now();
+        let count = Arc::new(Mutex::new(0));
+        let renew = || {
+            *lock(&count) += 1;
+            let number = *lock(&count);
+            async move {
+                match number {
+                    1 => {
+                        sleep(1000 * PACE).await;
+                        Ok(true)
+                    }
+                    2..10 => Err("the store is away"),
+                    10..20 => Ok(true),
+                    _ => Ok(false),
+                }
+            }
+        };
+        renew_until_lost(PACE, renew).await;
+        assert_eq!(*lock(&count), 20, "what is lost is known at once");
+        assert!((20 * PACE..500 * PACE).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+    }
 }

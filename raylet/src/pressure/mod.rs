@@ -2,7 +2,7 @@
 //!
 //! A thread of its own reads a handful of small files in `/proc` and of control groups, every half second while there
 //! is room and up to fifty times a second near a limit. The loop hears of a look only if it says something new: an
-//! idle node stays idle. What follows from a look is decided in `core`.
+//! idle node stays idle. What follows from a look is decided in `core`. What a worker started counts with it.
 //!
 //! Only workers that are processes can be looked at and killed; a node inside a program has no watch.
 
@@ -12,6 +12,7 @@ mod processes;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use gauges::Machine;
+pub(crate) use processes::Children;
 use rustix::fs::fstat;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -135,10 +136,11 @@ fn watch(watched: &Watched, wishes: &Wishes) {
 
 /// The workers come first: one that is not listed any more is not in what the limits count either.
 fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
-    let own_bytes = |(client, pid)| {
-        processes::own_bytes(&format!("{pid}")).map(|bytes| WorkerMemory { client, pid, bytes })
+    let children = Children::look();
+    let memory = |(client, pid)| {
+        processes::family_bytes(pid, &children).map(|bytes| WorkerMemory { client, pid, bytes })
     };
-    let mut workers: Vec<_> = (watched.roster)().into_iter().filter_map(own_bytes).collect();
+    let mut workers: Vec<_> = (watched.roster)().into_iter().filter_map(memory).collect();
     workers.sort_by_key(|worker| worker.client);
     let process_bytes = processes::own_bytes("self").unwrap_or(0);
     let store_bytes = fstat(watched.arena.fd())

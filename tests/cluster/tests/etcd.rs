@@ -32,6 +32,7 @@ const ALL: &[Scenario] = &[
         "work_goes_on_without_a_quorum_and_the_rest_recovers_alone",
         work_goes_on_without_a_quorum_and_the_rest_recovers_alone,
     ),
+    ("a_server_that_hangs_costs_nobody_the_lease", a_server_that_hangs_costs_nobody_the_lease),
 ];
 
 #[tharsis::main]
@@ -175,4 +176,25 @@ fn work_goes_on_without_a_quorum_and_the_rest_recovers_alone() {
     assert_all_run(&nodes);
     cluster.add(node()).unwrap();
     assert_all_run(&[cluster.node(2).unwrap()]);
+}
+
+/// A request that hangs on one server takes longer than a lease lasts; the others answer.
+fn a_server_that_hangs_costs_nobody_the_lease() {
+    let etcd = now(EtcdTrio::start());
+    let mut cluster = cluster(etcd.endpoints());
+    cluster.add(node()).unwrap();
+    cluster.add(node()).unwrap();
+    let nodes = [0, 1].map(|index| cluster.node(index).unwrap());
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    assert_all_run(&nodes);
+    etcd.hang(2);
+    let until = Instant::now() + LEASE_TTL * 4;
+    while Instant::now() < until {
+        assert_all_run(&nodes);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for index in 0..2 {
+        assert_eq!(cluster.report(index).unwrap().nodes.len(), 2, "nobody is declared dead");
+    }
 }

@@ -30,6 +30,7 @@ const LEASE_TTL: Duration = Duration::from_secs(3);
 const ALL: &[Scenario] = &[
     ("c1_a_lost_result_is_made_again_as_often_as_it_may", c1_a_lost_result_is_made_again_as_often_as_it_may),
     ("c2_a_copy_becomes_the_value", c2_a_copy_becomes_the_value),
+    ("d6_a_value_larger_than_the_stores_travels", d6_a_value_larger_than_the_stores_travels),
     ("c8_a_borrower_asks_the_owner", c8_a_borrower_asks_the_owner),
     ("d7_a_spilled_value_is_read_from_elsewhere", d7_a_spilled_value_is_read_from_elsewhere),
     ("d13_only_copies_are_evicted", d13_only_copies_are_evicted),
@@ -196,6 +197,32 @@ fn c8_a_borrower_asks_the_owner() {
     fs::write(gate, b"").unwrap();
     assert!(read.get_timeout(SOON).unwrap());
     assert_eq!(runs(&path), 2);
+}
+
+/// What is larger than a store travels from one node's file to another's, both ways, and outlives the node it came from.
+fn d6_a_value_larger_than_the_stores_travels() {
+    let mut field = Field::new(&["home", "a"]);
+    let runtime = driver(&field.cluster, 0);
+    let _entered = runtime.enter();
+    let (len, path) = (STORE_BYTES as usize * 5 / 2 + 1000, field.path("runs"));
+    let in_files = |field: &Field, index| {
+        let store = field.cluster.report(index).unwrap().store;
+        assert!(store.used_bytes < STORE_BYTES / 2 && store.spilled_count == 0, "{store:?}");
+        store.annex_used_bytes
+    };
+    let one = len as u64..len as u64 + 8192;
+    let theirs = make::options().labels(in_zone("a")).remote(len, 1, path.clone());
+    assert!(theirs.get_timeout(SOON).unwrap() == noise(len, 1));
+    assert!([0, 1].iter().all(|index| one.contains(&in_files(&field, *index))), "a copy at each");
+    let ours = put(&noise(len, 2)).unwrap();
+    let is_read = |value| is_noise::options().labels(in_zone("a")).remote(value, len, 2);
+    assert!(is_read(&ours).get_timeout(SOON).unwrap());
+    assert!([0, 1].iter().all(|index| 2 * one.start <= in_files(&field, *index)), "two copies at each");
+    field.kill(1, 1);
+    assert!(theirs.get_timeout(SOON).unwrap() == noise(len, 1));
+    assert_eq!(runs(&path), 1, "the copy counts, nothing was made again");
+    drop((theirs, ours));
+    await_that("the file is empty", || in_files(&field, 0) == 0);
 }
 
 /// What is on disk alone is sent from there: it takes no room in the store of the node that has it.

@@ -74,6 +74,16 @@ impl EtcdTrio {
         self.members[index].kill();
     }
 
+    /// Makes one of them hang: its connections stay, and nobody answers. It can only be killed then.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn hang(&self, index: usize) {
+        let child = self.members[index].child.as_ref().expect("it runs");
+        let sent = Command::new("kill").args(["-STOP", &child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "it cannot be stopped");
+    }
+
     /// Starts one again that was killed.
     pub fn start_again(&mut self, index: usize) {
         self.members[index].start();

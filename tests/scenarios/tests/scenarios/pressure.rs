@@ -19,6 +19,7 @@ pub const ALL: &[Scenario] = tharsis_scenarios::scenarios![
     Processes: i1_a_hog_dies_before_the_kernel_acts,
     i1_the_newest_that_can_run_again_goes_and_keeps_its_retries,
     i1_a_task_may_not_take_more_than_it_said,
+    i1_what_a_task_starts_counts_with_it,
     i1_the_kernel_would_kill_workers_first,
     i2_page_cache_does_not_count;
 ];
@@ -48,6 +49,18 @@ fn hog(bytes: u64, started: String) -> u64 {
         std::thread::sleep(Duration::from_millis(1));
     }
     all.iter().map(|part| u64::from(part[part.len() / 2])).sum::<u64>() / 7
+}
+
+/// Has another process take memory: `tail` keeps what it is to print, here until nobody cares.
+#[remote]
+fn starts_hog(started_with: String, bytes: u64, pid_file: String) -> bool {
+    let hog = format!("echo $$ >'{pid_file}'; head -c {bytes} /dev/zero | tail -c {bytes} | sleep 60");
+    Command::new("sh")
+        .args(["-c", &format!("{started_with}sh -c \"$HOG\"")])
+        .env("HOG", hog)
+        .status()
+        .unwrap()
+        .success()
 }
 
 /// Has memory until a file appears.
@@ -146,6 +159,29 @@ fn i1_a_task_may_not_take_more_than_it_said(mode: Mode) {
     assert_eq!(modest.get().unwrap(), 32);
     drop((greedy, modest));
     session.await_quiet();
+}
+
+/// A task that has the memory in another process ends like one that has it itself, and that process with it.
+fn i1_what_a_task_starts_counts_with_it(mode: Mode) {
+    for (limit, memory, said) in [(LIMIT_BYTES, None, "200 MiB"), (4096 * MIB, Some(64 * MIB), "64 MiB")] {
+        let session = mode.start_with(2, |init| init.memory_limit(limit));
+        let _entered = session.enter();
+        for started_with in ["", "setsid "] {
+            let pid_file = session.path(&format!("{started_with}pid"));
+            let options = starts_hog::options().max_retries(0);
+            let options = match memory {
+                Some(bytes) => options.memory(bytes),
+                None => options,
+            };
+            let hogs = options.remote(started_with.to_owned(), HOG_BYTES_MAX, pid_file.clone());
+            let error = hogs.get_timeout(30.0).unwrap_err();
+            assert_eq!(error.kind(), FailureKind::OutOfMemory, "{error}");
+            assert!(error.to_string().contains(said), "{said} is missing in {error}");
+            let pid = fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+            await_within(SOON, "what it started is gone", || !processes::runs(pid));
+        }
+        session.await_quiet();
+    }
 }
 
 /// Where the kernel has to choose after all, it chooses workers, and never the node before them.

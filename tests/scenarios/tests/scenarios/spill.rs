@@ -18,11 +18,13 @@ pub const ALL: &[Scenario] = scenarios![
         b2_an_argument_outlives_full_stores,
         d2_a_file_goes_with_its_last_value,
         d2_dropped_while_written,
+        d2_a_file_is_deleted,
         d4_full_disk,
         d5_slow_disk,
         d6_larger_than_the_store,
         d6_larger_than_the_store_and_no_room,
         d6_larger_than_the_store_and_no_disk,
+        d6_larger_than_the_store_and_no_quota,
         d12_first_come_first_served,
         nothing_is_left_when_all_is_dropped;
     Processes:
@@ -162,6 +164,25 @@ fn d4_full_disk(mode: Mode) {
     std::fs::remove_dir(place).unwrap();
 }
 
+/// Somebody deletes the files: what is in them can be read, and what comes later goes into new ones.
+fn d2_a_file_is_deleted(mode: Mode) {
+    let session = mode.start_with(1, |init| init.store_bytes(16 << 20));
+    let _entered = session.enter();
+    let mut values: Vec<_> = (0..24).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
+    let before = session.await_report("some are on disk", |r| 8 <= r.store.spilled_count).store;
+    let deleted = session.spill_files();
+    deleted.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    values.extend((24..48).map(|seed| put(&noise(MIB, seed)).unwrap()));
+    let more = before.spilled_count + 16;
+    session.await_report("more are on disk", |r| more <= r.store.spilled_count);
+    assert!(!deleted.is_empty() && !session.spill_files().is_empty());
+    for (seed, value) in values.iter().enumerate() {
+        assert!(value.get_timeout(20.0).unwrap() == noise(MIB, seed as u64), "value {seed} differs");
+    }
+    drop(values);
+    session.await_quiet();
+}
+
 /// A disk that is much too slow costs time, no value, and nobody else anything.
 fn d5_slow_disk(mode: Mode) {
     let session = start_slow(mode, 16 << 20, 6 << 20);
@@ -287,6 +308,30 @@ fn d6_larger_than_the_store_and_no_room(mode: Mode) {
     drop(session);
     drop(disk);
     std::fs::remove_dir(place).unwrap();
+}
+
+/// What is spilled and what is larger than the store share a quota, whose numbers the refusal gives.
+fn d6_larger_than_the_store_and_no_quota(mode: Mode) {
+    let (store, quota) = (16 * MIB, 64 * MIB);
+    let session = mode.start_spilling(1, |init, mut spill| {
+        spill.folders[0].quota_bytes = quota as u64;
+        init.store_bytes(store as u64).spill(spill)
+    });
+    let _entered = session.enter();
+    let small: Vec<_> = (0..48).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
+    session.await_report("most are on disk", |r| 32 <= r.store.spilled_count);
+    let error = put(&noise(quota / 2, 1)).map(drop).unwrap_err();
+    assert_eq!(error.kind(), FailureKind::OutOfDisk, "{error}");
+    assert!(error.to_string().contains("quota"), "{error}");
+    for (seed, value) in small.iter().enumerate() {
+        assert!(value.get_timeout(20.0).unwrap() == noise(MIB, seed as u64), "value {seed} differs");
+    }
+    drop(small);
+    session.await_quiet();
+    let large = put(&noise(quota / 2, 1)).unwrap();
+    assert!(large.get_timeout(20.0).unwrap() == noise(quota / 2, 1));
+    drop(large);
+    session.await_quiet();
 }
 
 /// Without a disk it is refused at once, with both sizes.
