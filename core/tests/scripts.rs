@@ -20,7 +20,8 @@
 //! | `memory a USED/LIMIT w1=MIB ..` | somebody looks at the memory of a node and its workers, in MiB |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `tick MS` | time passes |
-//! | `die b` | a node is gone and the others hear of it |
+//! | `die b [unheard]` | a node is gone and the others hear of it, or do not yet |
+//! | `hear a b` | they do: one of them |
 //! | `show a` | what the node says of itself |
 
 use std::collections::BTreeMap;
@@ -224,7 +225,8 @@ impl World {
             ("net", []) => self.deliver(),
             ("lose", []) => self.packets.clear(),
             ("tick", [ms]) => self.tick(ms.parse().unwrap()),
-            ("die", [host]) => self.die(host),
+            ("die", [host, rest @ ..]) => self.die(host, rest != ["unheard"]),
+            ("hear", [host, gone]) => self.feed(host, Event::MemberLeft { node: node_id(gone) }),
             ("show", [host]) => self.show(host),
             _ => panic!("no such command: {line}"),
         }
@@ -459,10 +461,10 @@ impl World {
         self.now = end;
     }
 
-    fn die(&mut self, host: &str) {
+    fn die(&mut self, host: &str, is_heard: bool) {
         self.hosts.remove(host);
         self.packets.retain(|(from, to, _)| from != host && to != host);
-        for other in self.hosts.keys().cloned().collect::<Vec<_>>() {
+        for other in self.hosts.keys().filter(|_| is_heard).cloned().collect::<Vec<_>>() {
             self.feed(&other, Event::MemberLeft { node: node_id(host) });
         }
     }

@@ -548,7 +548,7 @@ impl Node {
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
-        self.give_up_strangers(now);
+        self.give_up_strangers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
         if self.leases.waiting_count() > 0 && now >= self.recalled_at + RECALL_EVERY {
