@@ -9,7 +9,7 @@
 //! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node, known to all before it |
 //! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [node=b]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
-//! | `submit d t1 f [deps=t0,..] [nested=..]` | a call; `t1` names its outputs, `t1.1` the second |
+//! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
 //! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
@@ -138,7 +138,14 @@ impl World {
                 let client = self.add_client(name, host, job);
                 self.feed(host, Event::DriverJoined { client, job });
             }
-            ("submit", [client, task, class]) => self.submit(client, task, class, &options),
+            ("submit", [client, task, class]) => {
+                let id = self.next_task(client);
+                self.submit(client, task, id, class, &options);
+            }
+            ("submit", [client, task, class, "again"]) => {
+                let id = self.refs[*task].object.task;
+                self.submit(client, task, id, class, &options);
+            }
             ("ready", [host, worker]) => {
                 let start = self.hosts.get_mut(*host).unwrap().starts.remove(0);
                 let client = self.add_client(worker, host, JobId(1));
@@ -325,15 +332,26 @@ impl World {
         id
     }
 
-    fn submit(&mut self, name: &str, task_name: &str, class: &str, options: &BTreeMap<&str, &str>) {
-        let (class, definition) = self.classes[class].clone();
+    /// Workers' children have the worker's name in their id, so that no two names collide.
+    fn next_task(&mut self, name: &str) -> TaskId {
         let client = self.clients.get_mut(name).unwrap();
-        // Workers' children have the worker's name in their id, so that no two names collide.
-        let task = TaskId::root(client.job)
+        client.submitted += 1;
+        TaskId::root(client.job)
             .child(u64::from(client.id.0))
             .child(node_id(&client.host).0)
-            .child(client.submitted);
-        client.submitted += 1;
+            .child(client.submitted - 1)
+    }
+
+    fn submit(
+        &mut self,
+        name: &str,
+        task_name: &str,
+        task: TaskId,
+        class: &str,
+        options: &BTreeMap<&str, &str>,
+    ) {
+        let (class, definition) = self.classes[class].clone();
+        let client = &self.clients[name];
         let (host, id, owner) = (client.host.clone(), client.id, node_id(&client.host));
         let mut tokens = smallvec::SmallVec::new();
         for index in 0..definition.returns {

@@ -5,7 +5,7 @@
 
 use super::Node;
 use super::pressure::Running;
-use crate::event::{Action, Extent, OutputValue, TaskOutcome, Value};
+use crate::event::{Action, Extent, Output, OutputValue, TaskOutcome, Value};
 use crate::lease::LeaseKey;
 use crate::owner::{Ended, Owner, dependency_failure};
 use crate::peer::{DoneOutcome, Message, PushedTask};
@@ -509,7 +509,7 @@ impl Node {
     }
 
     /// Takes a run off the books and tells the owner of its task how it ended.
-    fn end_run(&mut self, number: u32, run_ns: u32, outcome: TaskOutcome, out: &mut Vec<Action>) {
+    fn end_run(&mut self, number: u32, run_ns: u32, mut outcome: TaskOutcome, out: &mut Vec<Action>) {
         let Some(run) = self.take_run(number, out) else { return };
         let (to, lease) = run.lease;
         let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
@@ -524,7 +524,7 @@ impl Node {
                 );
             }
             Origin::Lent(lent) => {
-                if let TaskOutcome::Returned(outputs) = &outcome {
+                if let TaskOutcome::Returned(outputs) = &mut outcome {
                     self.lend_outputs(run.task, outputs, to);
                 }
                 lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
@@ -540,9 +540,9 @@ impl Node {
     }
 
     /// Outputs made for another node: it decides how long they live, and has the references inside on loan.
-    fn lend_outputs(&mut self, task: TaskId, outputs: &[crate::event::Output], to: NodeId) {
+    fn lend_outputs(&mut self, task: TaskId, outputs: &mut [Output], to: NodeId) {
         let lives = self.view.knows(to);
-        for (index, output) in outputs.iter().enumerate() {
+        for (index, output) in outputs.iter_mut().enumerate() {
             let object = ObjectId::output(task, index as u32);
             match output.value {
                 OutputValue::Written(_) if lives => self.copy_for(object, to),
@@ -550,7 +550,7 @@ impl Node {
                 OutputValue::Inline(_) => {}
             }
             if lives {
-                self.owner.lend_references(&output.nested, to);
+                output.nested = self.owner.lend_references(&output.nested, to);
             }
         }
     }

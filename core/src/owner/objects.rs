@@ -453,13 +453,11 @@ impl Owner {
         Some(reference)
     }
 
-    /// Lends references named by id, as outputs of a run for another node name them.
-    pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) {
-        for reference in nested {
-            if let Some(slot) = self.objects.find(&reference.object) {
-                let _reference = self.lend(slot, to);
-            }
-        }
+    /// Lends references that stand in outputs of a run for another node. They come back with the owners that the ledger
+    /// knows: for the client, what it submitted is of this node, also where it ran before for another.
+    pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
+        let lend = |reference: &RefId| self.objects.find(&reference.object).and_then(|slot| self.lend(slot, to));
+        nested.iter().filter_map(lend).collect()
     }
 
     /// Counts down one use.
