@@ -325,7 +325,8 @@ impl Owner {
         if !origin.dropped {
             if task.retries_left == 0 {
                 let text = format!("object {id} was lost, and its task has no retries left");
-                return Err(Failure::new(FailureKind::RetriesExhausted, text));
+                let failure = Failure::new(FailureKind::RetriesExhausted, text);
+                return Err(self.located_failure(recipe, &failure, self.me).as_ref().clone());
             }
             task.retries_left -= i32::from(task.retries_left > 0);
         }
