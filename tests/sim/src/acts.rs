@@ -193,6 +193,7 @@ impl Cluster {
         };
         if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
             facts.cancelled = true;
+            facts.cancelled_with_children |= force;
             self.send(host, id, Event::CancelRequested { reference, force, recursive: force });
         }
     }
@@ -204,7 +205,8 @@ impl Cluster {
         let owner = self.hosts[host].id;
         let Some(client) = self.client(host, id) else { return };
         let named = !client.classes.insert(*kind);
-        let task = client.context.task.child(client.context.children);
+        let parent = client.context.task;
+        let task = parent.child(client.context.children);
         client.context.children += 1;
         let depth = client.context.depth + 1;
         let dependencies = client.chosen(dependencies);
@@ -217,7 +219,7 @@ impl Cluster {
         if !named {
             self.send(host, id, Event::ClassDefined { client: id, class: *kind, definition: Ok(definition) });
         }
-        if let Err(text) = self.oracle.submitted(task, *kind, depth, &objects) {
+        if let Err(text) = self.oracle.submitted(parent, task, *kind, depth, &objects) {
             self.fail("a task that runs again submits the same", text);
         }
         let payload = Payload { depth, nested: nested.clone() }.encode();

@@ -78,7 +78,7 @@ impl Cluster {
         }
         let content = self.hosts[host].disk.get(&object).cloned();
         if self.rng.chance(self.faults.disk_loss) {
-            self.oracle.disk_losses.insert(object);
+            *self.oracle.disk_losses.entry(object).or_default() += 1;
             let from = self.hosts[host].id;
             self.feed(host, Event::PullFailed { object, from, done_bytes: 0, cause: "bad bytes".into() });
             return;
