@@ -481,6 +481,9 @@ impl Cluster {
 
     fn perform(&mut self, host: usize, actions: Vec<Action>) {
         for action in actions {
+            if self.verbose {
+                tell_person_of(host, &action);
+            }
             self.note(action_number(&action));
             self.perform_one(host, action);
         }
@@ -817,6 +820,18 @@ impl Cluster {
                 self.crash_client(host, client, failure);
             }
         }
+    }
+}
+
+/// Actions that are not told of by what follows from them.
+#[allow(clippy::print_stdout, reason = "asked for on the command line")]
+fn tell_person_of(host: usize, action: &Action) {
+    let is_told = matches!(
+        action,
+        Action::Send { .. } | Action::Run { .. } | Action::MemoryFreed | Action::AnswerLocations { .. }
+    );
+    if !is_told {
+        println!("{:>22} node {host}: {action:?}", "");
     }
 }
 
