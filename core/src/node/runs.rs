@@ -257,8 +257,12 @@ impl Node {
             return;
         }
         let max_calls = entry.max_calls;
+        let is_dying = entry.stage == Stage::Doomed || self.pressure.is_doomed(client);
         let outcome = self.seal_outputs(run, client, outcome);
         self.end_run(run, run_ns, outcome, out);
+        if is_dying && !self.has_sent_runs(client) {
+            return self.dismiss_idle(client, out);
+        }
         if max_calls > 0 && self.leases.called(client, max_calls) {
             self.lease_change(out, |leases, effects| {
                 leases.worker_gone(client, effects);
@@ -435,6 +439,11 @@ impl Node {
         } else {
             self.arguments_ready(number, out);
         }
+    }
+
+    fn has_sent_runs(&self, client: ClientId) -> bool {
+        let sent = |run: &u32| self.runs.get(*run).is_some_and(|r| r.stage != Stage::Staging);
+        self.runs_of.get(&client).is_some_and(|runs| runs.iter().any(sent))
     }
 
     /// Whether more than one run is with a worker.
