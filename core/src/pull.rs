@@ -231,6 +231,12 @@ impl Pulls {
         self.bundles.len()
     }
 
+    /// Objects that somebody waits for, or whose transfer still runs.
+    #[must_use]
+    pub fn object_count(&self) -> usize {
+        self.pulls.len()
+    }
+
     /// Whether nobody waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {

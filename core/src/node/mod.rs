@@ -8,6 +8,7 @@
 //! | `mod.rs` | the machines, events in, effects passed on |
 //! | `clients.rs` | what drivers and workers ask for: references, values, regions |
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
+//! | `leftovers.rs` | what is kept although nobody needs it, for tests |
 //! | `runs.rs` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
@@ -17,6 +18,7 @@
 mod ahead;
 mod clients;
 mod inventory;
+mod leftovers;
 mod peers;
 mod pressure;
 mod room;

@@ -419,6 +419,20 @@ impl Owner {
         self.objects.iter().filter_map(|(slot, _)| self.reference(slot))
     }
 
+    /// What is in tables that are empty when nobody refers to anything.
+    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 7] {
+        let (objects, tasks) = self.counts();
+        [
+            ("objects", objects),
+            ("tasks", tasks),
+            ("queued tasks", self.queued_count()),
+            ("leases held", self.leased_count()),
+            ("kept tasks", self.lineage.usage().task_count),
+            ("tasks to wake", self.woken.len()),
+            ("objects in grace", self.grace.len()),
+        ]
+    }
+
     /// Leases that were asked for or granted.
     #[must_use]
     pub fn leased_count(&self) -> usize {

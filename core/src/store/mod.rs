@@ -432,6 +432,17 @@ impl Store {
         }
     }
 
+    /// What is in tables that are empty when nobody refers to anything.
+    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 5] {
+        [
+            ("stored objects", self.objects.len()),
+            ("spilled objects", self.disk.there_count()),
+            ("clients with regions", self.regions.len()),
+            ("clients with pins", self.pins.len()),
+            ("transfers of what was written here meanwhile", self.superseded.len()),
+        ]
+    }
+
     /// Free ranges, whose pages can go back to the system when the node is idle.
     pub fn free_ranges(&self) -> impl Iterator<Item = Extent> {
         self.extents.free()
