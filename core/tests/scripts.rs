@@ -705,9 +705,11 @@ fn tell(value: Option<&Value>) -> String {
 fn tell_failure(failure: &Failure) -> String {
     let attempt =
         failure.root().origin.as_ref().map_or(String::new(), |o| format!(" in attempt {}", o.attempt));
-    match &failure.cause {
-        None => format!("{:?}{attempt}", failure.kind),
-        Some(_) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),
+    let is_lost = matches!(failure.kind, FailureKind::ObjectLost | FailureKind::RetriesExhausted);
+    match (&failure.cause, failure.message.split_once(": ")) {
+        (None, Some((_, cause))) if is_lost => format!("{:?}{attempt}: {cause}", failure.kind),
+        (None, _) => format!("{:?}{attempt}", failure.kind),
+        (Some(_), _) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),
     }
 }
 

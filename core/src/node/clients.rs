@@ -105,19 +105,25 @@ impl Node {
     }
 
     /// No copy of an object is left where somebody waits for it.
-    pub(super) fn pull_lost(&mut self, purpose: Purpose, object: ObjectId, out: &mut Vec<Action>) {
+    pub(super) fn pull_lost(
+        &mut self,
+        purpose: Purpose,
+        object: ObjectId,
+        cause: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
         if matches!(purpose, Purpose::Ahead(_)) {
             // Whoever asks for it finds out.
             return;
         }
         if !self.owner.is_awaited(object) {
-            self.owner.lost(object, &mut self.effects);
+            self.owner.lost(object, cause, &mut self.effects);
         }
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
             Purpose::Ahead(_) => {}
             Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
-            Purpose::Arguments(run) => self.arguments_lost(run, object, out),
+            Purpose::Arguments(run) => self.arguments_lost(run, object, cause, out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);
                 self.reads.remove(&(client, token));
@@ -200,7 +206,7 @@ impl Node {
     /// Waits for objects of other nodes; those without any holder are lost at once.
     pub(super) fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, out: &mut Vec<Action>) {
         if let Some(lost) = missing.iter().find(|m| m.holders.is_empty()).map(|m| m.object) {
-            self.pull_lost(purpose, lost, out);
+            self.pull_lost(purpose, lost, None, out);
             return;
         }
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));

@@ -293,8 +293,8 @@ impl Node {
             Event::MemoryRead(reading) => self.memory_read(&reading, out),
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
             Event::PullDone { object } => self.pull_done(object, out),
-            Event::PullFailed { object, from, done_bytes, .. } => {
-                self.pull_failed(object, from, done_bytes, out)
+            Event::PullFailed { object, from, done_bytes, cause } => {
+                self.pull_failed(object, from, done_bytes, &cause, out)
             }
             Event::PullRefused { object, cause } => self.no_memory_for(object, &cause, out),
             Event::Tick => self.tick(now, out),
@@ -571,7 +571,9 @@ impl Node {
         for effect in effects {
             match effect {
                 pull::Effect::Ready(purpose) => self.pulled(purpose, out),
-                pull::Effect::Lost(purpose, object) => self.pull_lost(purpose, object, out),
+                pull::Effect::Lost { purpose, object, cause } => {
+                    self.pull_lost(purpose, object, cause.as_deref(), out)
+                }
                 pull::Effect::Start { object, len, from } => {
                     let until = self.now + self.config.create_timeout;
                     self.start_pull(StalledPull { object, len, from, until }, out);

@@ -7,7 +7,7 @@ use super::Node;
 use super::pressure::Running;
 use crate::event::{Action, Extent, Output, OutputValue, TaskOutcome, Value};
 use crate::lease::LeaseKey;
-use crate::owner::{Ended, Owner, dependency_failure};
+use crate::owner::{Ended, Owner, because, dependency_failure};
 use crate::peer::{DoneOutcome, Message, PushedTask};
 use crate::pull::{Missing, Purpose};
 use crate::{MS, Now};
@@ -198,7 +198,7 @@ impl Node {
             Some(object) => {
                 let number = self.runs.insert(run);
                 self.runs_of.entry(client).or_default().push_back(number);
-                self.arguments_lost(number, object, out);
+                self.arguments_lost(number, object, None, out);
             }
         }
     }
@@ -232,8 +232,14 @@ impl Node {
     }
 
     /// An argument of a run has no copy left.
-    pub(super) fn arguments_lost(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
-        let text = format!("argument {object} has no copy left");
+    pub(super) fn arguments_lost(
+        &mut self,
+        run: u32,
+        object: ObjectId,
+        cause: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
+        let text = because(format!("argument {object} has no copy left"), cause);
         let failure = Arc::new(Failure::new(FailureKind::ObjectLost, text));
         self.arguments_refused(run, failure, out);
     }

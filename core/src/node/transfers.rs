@@ -91,7 +91,8 @@ impl Node {
         if last == holder || asks >= ASKS_MAX || !self.view.knows(holder) {
             self.asked.remove(&object);
             self.tell_waiting(object, false);
-            return self.pull_failed(object, holder, asked.done_bytes, out);
+            let cause = "neither it nor those that it named have it";
+            return self.pull_failed(object, holder, asked.done_bytes, cause, out);
         }
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
         self.send(holder, Message::ReadRequest { object, sent: false, in_vain: Some(last) });
@@ -106,6 +107,7 @@ impl Node {
         object: ObjectId,
         from: NodeId,
         done_bytes: u64,
+        cause: &str,
         out: &mut Vec<Action>,
     ) {
         self.transfer_ended(object, false);
@@ -114,10 +116,13 @@ impl Node {
             Some(into) => drop(self.begun.insert(object, (into, done_bytes))),
             None => self.store.received(object, false),
         }
-        if from == self.id {
+        let cause = if from == self.id {
             self.copy_lost(object, out);
-        }
-        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
+            format!("it could not be read back from disk: {cause}")
+        } else {
+            format!("it could not be read from node {from}: {cause}")
+        };
+        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, cause, room, effects));
         if self.begun.remove(&object).is_some() {
             self.store.received(object, false);
         }

@@ -25,6 +25,7 @@ mod tasks;
 
 pub use holders::{Holders, MadeBy};
 pub use lineage::LineageUsage;
+pub(crate) use objects::because;
 pub use schedule::Pending;
 pub use tasks::Ended;
 pub(crate) use tasks::dependency_failure;

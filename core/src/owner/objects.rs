@@ -276,7 +276,7 @@ impl Owner {
     }
 
     /// No copy of an object can be read: it is made again, or its owner asked, or its readers fail.
-    pub fn lost(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+    pub fn lost(&mut self, object: ObjectId, cause: Option<&str>, out: &mut Vec<Effect>) {
         let Some(slot) = self.objects.find(&object) else { return };
         let Some(entry) = self.objects.get_mut(slot) else { return };
         let owner = entry.owner();
@@ -289,11 +289,11 @@ impl Owner {
         match owner {
             None => {
                 out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
-                self.remake(slot, out);
+                self.remake(slot, cause, out);
             }
             Some(_) if is_answered && links.losses <= LOSSES_MAX => self.ask_owner(Some(slot), out),
             Some(_) => {
-                let text = format!("no copy of object {object} is left");
+                let text = because(format!("no copy of object {object} is left"), cause);
                 self.lose(slot, Failure::new(FailureKind::ObjectLost, text), out);
             }
         }
@@ -328,7 +328,7 @@ impl Owner {
         if object.owner().is_some() {
             self.ask_owner(Some(slot), out);
         } else if object.producer.is_none() {
-            self.remake(slot, out);
+            self.remake(slot, None, out);
         }
     }
 
@@ -375,7 +375,7 @@ impl Owner {
             let is_last = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
             let lost = is_last && !object.has_recipe();
             if lost || (owner == Some(node) && object.value.is_none()) {
-                self.lost(object_id(&self.objects, slot), out);
+                self.lost(object_id(&self.objects, slot), None, out);
             } else if let Some(owner) = owner.filter(|o| lender_died && *o != node) {
                 self.reborrow(slot, owner, out);
             }
@@ -609,7 +609,7 @@ impl Owner {
     pub(super) fn lose_orphan(&mut self, slot: u32, out: &mut Vec<Effect>) {
         let valueless = self.objects.get(slot).is_some_and(|o| o.value.is_none());
         if valueless && self.is_orphan(slot) {
-            self.lost(object_id(&self.objects, slot), out);
+            self.lost(object_id(&self.objects, slot), None, out);
         }
     }
 
@@ -683,6 +683,14 @@ impl Owner {
         let object = object_id(&self.objects, slot);
         let (state, nested) = self.remote_state(slot, to);
         out.push(Effect::Send { to, message: Message::ObjectState { object, state, nested } });
+    }
+}
+
+/// What happened, and why if that is known.
+pub(crate) fn because(text: String, cause: Option<&str>) -> String {
+    match cause {
+        Some(cause) => format!("{text}: {cause}"),
+        None => text,
     }
 }
 
