@@ -512,7 +512,7 @@ impl Node {
         for (index, output) in outputs.iter_mut().enumerate() {
             let OutputValue::Written(extent) = &mut output.value else { continue };
             let object = ObjectId::output(task, index as u32);
-            match self.store.find(object).map_or_else(|| self.store.seal(client, object, *extent), Ok) {
+            match self.store.seal(client, object, *extent) {
                 Ok(lies) => *extent = lies,
                 Err(failure) => {
                     (0..index as u32).for_each(|i| self.store.free(ObjectId::output(task, i)));

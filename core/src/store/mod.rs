@@ -46,6 +46,8 @@ pub struct Store {
     annex: Annex,
     /// Where copies are still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
+    /// What clients wrote and look at of objects that were here already, by the client's name for its reference.
+    doubles: BTreeMap<(ClientId, u64), Extent>,
     clock: u64,
 }
 
@@ -114,6 +116,7 @@ impl Store {
             disk: Disk::default(),
             annex: Annex::new(capacity_bytes, annex_bytes),
             superseded: IdMap::default(),
+            doubles: BTreeMap::new(),
             clock: 0,
         }
     }
@@ -142,26 +145,49 @@ impl Store {
 
     /// A client has completed an object in one of its regions; answers where the object lies.
     ///
-    /// That is elsewhere if a copy is here that was freed and is still being read, or that came from another node, where a
-    /// task ran before: then that one counts, and what was written anew goes with its region.
+    /// That is elsewhere if a complete copy is here already, because its task ran before: then that one counts, and what was
+    /// written anew goes with its region, unless [`Store::keep_double`] keeps it.
     ///
     /// # Errors
-    /// `InvalidArgument` if the range is not a free part of one of the client's regions, or the object exists.
+    /// `InvalidArgument` if the range is not a free part of one of the client's regions.
     pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<Extent, Failure> {
         let receiving = match self.objects.get_mut(&object) {
-            Some(stored) if stored.sealed && (stored.doomed || !stored.primary) => {
+            Some(stored) if stored.sealed => {
                 (stored.doomed, stored.primary) = (false, true);
                 let extent = stored.extent;
                 self.rest(object);
                 return Ok(extent);
             }
-            Some(stored) if !stored.sealed => Some(stored.extent),
-            Some(_) => {
-                let text = format!("object {object} exists already");
-                return Err(Failure::new(FailureKind::InvalidArgument, text));
-            }
+            Some(stored) => Some(stored.extent),
             None => None,
         };
+        self.carve(client, extent)?;
+        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
+        self.objects.insert(object, stored);
+        self.disk.discard(object);
+        self.rest(object);
+        self.superseded.extend(receiving.map(|into| (object, into)));
+        Ok(extent)
+    }
+
+    /// A client wrote what is here already, and looks at what it wrote: that stays until [`Store::drop_double`]. A range
+    /// that is not a free part of its regions is not the client's to keep.
+    pub fn keep_double(&mut self, client: ClientId, token: u64, extent: Extent) {
+        if self.carve(client, extent).is_ok() {
+            self.drop_double(client, token);
+            self.doubles.insert((client, token), extent);
+        }
+    }
+
+    /// A client lets go of what it wrote although it was here already, if it did.
+    pub fn drop_double(&mut self, client: ClientId, token: u64) {
+        if let Some(extent) = self.doubles.remove(&(client, token)) {
+            self.give(self.span(extent));
+        }
+    }
+
+    /// Takes a range out of a client's region; what was skipped before it is free.
+    fn carve(&mut self, client: ClientId, extent: Extent) -> Result<(), Failure> {
         let taken = self.span(extent);
         let may_begin = !self.annex.holds(extent) || Annex::is_aligned(extent);
         let regions = self.regions.get_mut(&client).filter(|_| may_begin);
@@ -174,12 +200,7 @@ impl Store {
         let gap = Extent { offset: region.carved_to, len: taken.offset - region.carved_to };
         region.carved_to = taken.offset + taken.len;
         self.give(gap);
-        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
-        self.objects.insert(object, stored);
-        self.disk.discard(object);
-        self.rest(object);
-        self.superseded.extend(receiving.map(|into| (object, into)));
-        Ok(extent)
+        Ok(())
     }
 
     /// A client is done with a region; what it did not use is free again.
@@ -411,6 +432,10 @@ impl Store {
         for region in self.regions.remove(&client).unwrap_or_default() {
             self.give(region.rest());
         }
+        let doubles = self.doubles.range((client, 0)..=(client, u64::MAX)).map(|((_, token), _)| *token);
+        for token in doubles.collect::<Vec<_>>() {
+            self.drop_double(client, token);
+        }
         for (object, count) in self.pins.remove(&client).unwrap_or_default() {
             self.unpin_times(object, count);
         }
@@ -433,13 +458,14 @@ impl Store {
     }
 
     /// What is in tables that are empty when nobody refers to anything.
-    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 5] {
+    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 6] {
         [
             ("stored objects", self.objects.len()),
             ("spilled objects", self.disk.there_count()),
             ("clients with regions", self.regions.len()),
             ("clients with pins", self.pins.len()),
             ("transfers of what was written here meanwhile", self.superseded.len()),
+            ("values that were written again", self.doubles.len()),
         ]
     }
 
@@ -476,7 +502,8 @@ impl Store {
             };
             let objects = sum(&mut self.objects.values().map(|s| self.span(s.extent)));
             let regions = sum(&mut self.regions.values().flatten().map(Region::rest));
-            let superseded = sum(&mut self.superseded.values().map(|e| self.span(*e)));
+            let superseded = self.superseded.values().chain(self.doubles.values());
+            let superseded = sum(&mut superseded.map(|e| self.span(*e)));
             let used = match in_annex {
                 false => self.extents.used_bytes(),
                 true => self.annex.used_bytes() - self.annex.leaving_bytes(),
