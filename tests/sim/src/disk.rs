@@ -63,6 +63,7 @@ impl Cluster {
     /// A node reads a copy back, which takes a while and may find that the disk has lost it.
     pub(crate) fn start_restore(&mut self, host: usize, object: ObjectId, into: Extent) {
         self.summary.restore_count += 1;
+        self.summary.ahead_count += u64::from(self.hosts[host].node.is_only_ahead(object));
         let when = self.now + self.rng.range(50 * US, 5 * MS);
         self.at(when, Happening::RestoreEnds { host, object, into });
     }

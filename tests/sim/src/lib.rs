@@ -103,6 +103,8 @@ pub struct Summary {
     pub spill_count: u64,
     /// Copies read back.
     pub restore_count: u64,
+    /// Of these, those that nobody waited for.
+    pub ahead_count: u64,
     /// Gets.
     pub get_count: u64,
     /// Failures read.
@@ -172,7 +174,8 @@ impl fmt::Display for Summary {
             self.worker_count, self.crash_count, self.block_count
         )?;
         writeln!(f, "  gets     {}, {} failures read", self.get_count, self.failure_count)?;
-        writeln!(f, "  disks    {} copies written, {} read back", self.spill_count, self.restore_count)?;
+        let (spills, restores, ahead) = (self.spill_count, self.restore_count, self.ahead_count);
+        writeln!(f, "  disks    {spills} copies written, {restores} read back, {ahead} of them ahead")?;
         writeln!(
             f,
             "  network  {} messages in {} packets, {} transfers",
