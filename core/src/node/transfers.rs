@@ -41,6 +41,10 @@ impl Node {
             out.push(Action::Pull { object, from: holder, into, done_bytes });
             return;
         }
+        if !self.view.knows(holder) {
+            // It left while the transfer waited for room: it would never answer.
+            return self.pull_failed(object, holder, done_bytes, "it is gone", out);
+        }
         self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
         self.send(holder, Message::ReadRequest { object, sent: false, in_vain: None });
     }
