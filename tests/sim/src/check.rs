@@ -49,10 +49,12 @@ impl Cluster {
             let s = at.node.snapshot();
             let mut counts = at.node.leftovers();
             counts.extend([("copies on disk", at.disk.len()), ("CPU units of tasks", at.used_cpu as usize)]);
-            if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > 0) {
+            counts.retain(|(_, count)| *count > 0);
+            if !counts.is_empty() {
                 let refs: Vec<_> = at.node.references().take(4).collect();
+                let stored: Vec<_> = at.node.inventory(4).objects.iter().map(|o| o.content.object).collect();
                 let text = format!(
-                    "{count} {what} on node {host} ({}) after {when}; references {refs:?}; {:?}",
+                    "{counts:?} on node {host} ({}) after {when}; references {refs:?}; stored {stored:?}; {:?}",
                     at.id, s.pending
                 );
                 self.fail("nothing leaks", text);
