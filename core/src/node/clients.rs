@@ -215,12 +215,12 @@ impl Node {
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
     }
 
-    /// The ledger here needs a copy no more. A task that ran again under another owner may have found its output
-    /// here: then the copy is that owner's as well, and stays.
+    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under another owner may
+    /// have found its output here: then the copy is that owner's as well, and stays.
     pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
         let knows = |owner: &NodeId| self.view.knows(*owner);
         let claimed = self.copy_owners.get(&object).is_some_and(|owners| owners.iter().any(knows));
-        if !claimed {
+        if !claimed && !self.counts_on_copy(object) {
             self.copy_owners.remove(&object);
             self.store.free(object);
         }
@@ -234,9 +234,13 @@ impl Node {
                 self.copy_owners.remove(&object);
             }
         }
-        let ours = self.owner.owns(object) && self.owner.copies(object).contains(&self.id);
-        if !ours && !self.copy_owners.contains_key(&object) {
+        if !self.counts_on_copy(object) && !self.copy_owners.contains_key(&object) {
             self.store.free(object);
         }
+    }
+
+    /// Whether an object is of the ledger here, and a copy here one of those that it knows.
+    fn counts_on_copy(&self, object: ObjectId) -> bool {
+        self.owner.owns(object) && self.owner.copies(object).contains(&self.id)
     }
 }

@@ -93,12 +93,12 @@ impl Node {
         }
     }
 
-    /// Copies of a dead owner's objects stay only where something refers to them.
+    /// Copies of a dead owner's objects stay only where something refers to them as its, or the ledger here counts on them.
     fn drop_orphaned_copies(&mut self, owner: NodeId) {
         let orphans: Vec<_> =
             self.copy_owners.iter().filter(|(_, o)| o.contains(&owner)).map(|(object, _)| *object).collect();
         for object in orphans {
-            if self.owner.reference_of(object).is_none() {
+            if self.owner.reference_of(object).is_none_or(|reference| reference.owner == self.id) {
                 self.drop_lent_copy(object, owner);
             }
         }

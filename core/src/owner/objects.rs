@@ -578,6 +578,9 @@ impl Owner {
             links.copies.clear();
             if local {
                 links.copies.push(self.me);
+            } else {
+                // What is here of a run for an owner that died, if anything is.
+                out.push(Effect::DropCopy { holder: self.me, object: id });
             }
             links.asked = false;
             let lenders = std::mem::take(&mut links.lenders);
