@@ -214,8 +214,7 @@ impl Node {
 
     /// Kills the worker that can be spared best.
     fn relieve(&mut self, gauge: MemoryGauge, whose: &str, reading: &MemoryReading, out: &mut Vec<Action>) {
-        let worth =
-            |w: &&WorkerMemory| WORTH_BYTES <= w.bytes && !self.pressure.is_doomed(w.client);
+        let worth = |w: &&WorkerMemory| WORTH_BYTES <= w.bytes && !self.pressure.is_doomed(w.client);
         let (mut busy, mut idle) = (Vec::new(), Vec::new());
         for worker in reading.workers.iter().filter(worth).copied() {
             match self.running(worker.client) {
