@@ -1,7 +1,7 @@
 //! Tests of the store.
 
 use super::*;
-use tharsis_types::{JobId, TaskId};
+use tharsis_types::{FailureKind, JobId, TaskId};
 
 const A: ClientId = ClientId(1);
 const B: ClientId = ClientId(2);
