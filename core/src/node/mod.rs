@@ -9,7 +9,7 @@
 //! | `clients.rs` | what drivers and workers ask for: references, values, regions |
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
 //! | `leftovers.rs` | what is kept although nobody needs it, for tests |
-//! | `runs.rs` | tasks that run here, for this node's ledger or another's |
+//! | `runs/` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
 //! | `transfers.rs` | objects that come from other nodes: from whom they are read |
