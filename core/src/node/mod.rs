@@ -540,6 +540,8 @@ impl Node {
     }
 
     fn cancel(&mut self, reference: RefId, force: bool, recursive: bool) {
+        // For the client, what it submitted is of this node, also where it ran before for another.
+        let reference = self.owner.reference_of(reference.object).unwrap_or(reference);
         if reference.owner == self.id {
             self.owner.cancel(reference.object, force, recursive, &mut self.effects);
         } else {
