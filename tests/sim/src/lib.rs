@@ -18,7 +18,7 @@
 //! | 9 | a failure has a cause, so tasks with retries left survive | `Oracle::excuse` |
 //! | 10 | arguments are the expected values, in order | `Cluster::read_arguments` |
 //! | 11 | mapped bytes never change, delivered bytes are there | `Cluster::still` |
-//! | 12 | nothing leaks: objects, tasks, runs, leases, pulls, messages, bytes | `Cluster::check_empty` |
+//! | 12 | nothing leaks: objects, bytes, tasks, and whatever else `Node::leftovers` counts | `Cluster::check_empty` |
 //! | 13 | all resources come back | `Cluster::check_empty` |
 //! | 14 | workers are bounded and end with their job | `Cluster::check_worker_counts`, `check_no_workers` |
 //! | 15 | what is sent ahead to a worker is bounded, and of its job | `Cluster::told`, `start_next` |
