@@ -41,7 +41,14 @@ pub enum Effect {
         from: NodeId,
     },
     /// An object of the bundle has no holder left.
-    Lost(Purpose, ObjectId),
+    Lost {
+        /// The bundle.
+        purpose: Purpose,
+        /// The object.
+        object: ObjectId,
+        /// Why the last transfer broke off, if one began.
+        cause: Option<String>,
+    },
 }
 
 /// Transfers of one node.
@@ -72,6 +79,8 @@ struct Pull {
     holders: Vec<NodeId>,
     /// Transfers that broke off.
     failures: usize,
+    /// Why the last of them did.
+    cause: Option<String>,
     running: bool,
     needed_by: BTreeSet<Purpose>,
 }
@@ -114,6 +123,7 @@ impl Pulls {
                 len: m.len,
                 holders: Vec::new(),
                 failures: 0,
+                cause: None,
                 running: false,
                 needed_by: BTreeSet::new(),
             });
@@ -155,10 +165,18 @@ impl Pulls {
     }
 
     /// A transfer broke off (or its node left): the next holder, or the end of the bundles that need it.
-    pub fn failed(&mut self, object: ObjectId, from: NodeId, room_bytes: u64, out: &mut Vec<Effect>) {
+    pub fn failed(
+        &mut self,
+        object: ObjectId,
+        from: NodeId,
+        cause: String,
+        room_bytes: u64,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(pull) = self.pulls.get_mut(&object) else { return };
         pull.running = false;
         pull.failures += 1;
+        pull.cause = Some(cause);
         if let Some(at) = pull.holders.iter().position(|h| *h == from) {
             pull.holders[at..].rotate_left(1);
         }
@@ -229,6 +247,12 @@ impl Pulls {
     #[must_use]
     pub fn len(&self) -> usize {
         self.bundles.len()
+    }
+
+    /// Objects that somebody waits for, or whose transfer still runs.
+    #[must_use]
+    pub fn object_count(&self) -> usize {
+        self.pulls.len()
     }
 
     /// Whether nobody waits.
@@ -319,7 +343,7 @@ impl Pulls {
         let Some(pull) = self.pulls.remove(&object) else { return };
         for purpose in pull.needed_by {
             if self.remove(purpose) {
-                out.push(Effect::Lost(purpose, object));
+                out.push(Effect::Lost { purpose, object, cause: pull.cause.clone() });
             }
         }
     }
@@ -364,7 +388,7 @@ mod tests {
         }
         assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(7) }]);
         out.clear();
-        pulls.failed(object(1), NodeId(7), 1000, &mut out);
+        pulls.failed(object(1), NodeId(7), "broke off".into(), 1000, &mut out);
         assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(8) }]);
         out.clear();
         pulls.arrived(object(1), 1000, &mut out);
@@ -378,7 +402,7 @@ mod tests {
         let mut pulls = Pulls::default();
         let mut out = Vec::new();
         pulls.want(Purpose::Read(1, 1), vec![missing(1, 3, &[])], 10, &mut out);
-        assert_eq!(out, [Effect::Lost(Purpose::Read(1, 1), object(1))]);
+        assert_eq!(out, [Effect::Lost { purpose: Purpose::Read(1, 1), object: object(1), cause: None }]);
         out.clear();
         pulls.want(Purpose::Arguments(1), vec![missing(2, 8, &[7])], 10, &mut out);
         pulls.want(Purpose::Arguments(2), vec![missing(3, 8, &[9])], 10, &mut out);
@@ -387,7 +411,10 @@ mod tests {
         pulls.arrived(object(2), 10, &mut out);
         assert_eq!(
             out,
-            [Effect::Ready(Purpose::Arguments(1)), Effect::Lost(Purpose::Arguments(2), object(3))]
+            [
+                Effect::Ready(Purpose::Arguments(1)),
+                Effect::Lost { purpose: Purpose::Arguments(2), object: object(3), cause: None }
+            ]
         );
         assert!(pulls.is_empty());
         pulls.check();
@@ -400,12 +427,14 @@ mod tests {
         pulls.want(Purpose::Arguments(1), vec![missing(1, 8, &[7])], 10, &mut out);
         pulls.want(Purpose::Arguments(2), vec![missing(2, 8, &[7])], 10, &mut out);
         out.clear();
-        for _ in 0..TRIES_PER_HOLDER {
-            pulls.failed(object(1), NodeId(7), 10, &mut out);
+        for n in 0..TRIES_PER_HOLDER {
+            pulls.failed(object(1), NodeId(7), format!("break {n}"), 10, &mut out);
         }
         out.retain(|effect| !matches!(effect, Effect::Start { object: again, .. } if *again == object(1)));
         let next = Effect::Start { object: object(2), len: 8, from: NodeId(7) };
-        assert_eq!(out, [Effect::Lost(Purpose::Arguments(1), object(1)), next]);
+        let cause = Some("break 2".to_owned());
+        let lost = Effect::Lost { purpose: Purpose::Arguments(1), object: object(1), cause };
+        assert_eq!(out, [lost, next], "the last of the breaks is told");
         pulls.forget(Purpose::Arguments(2), 10, &mut out);
         pulls.check();
         assert!(pulls.is_empty());

@@ -107,6 +107,12 @@ impl Relay {
         });
     }
 
+    /// Objects that somebody reads or waits for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// Whether nobody reads.
     #[must_use]
     pub fn is_empty(&self) -> bool {

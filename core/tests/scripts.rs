@@ -9,7 +9,7 @@
 //! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node, known to all before it |
 //! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [node=b]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
-//! | `submit d t1 f [deps=t0,..] [nested=..]` | a call; `t1` names its outputs, `t1.1` the second |
+//! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
 //! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
@@ -20,7 +20,8 @@
 //! | `memory a USED/LIMIT w1=MIB ..` | somebody looks at the memory of a node and its workers, in MiB |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `tick MS` | time passes |
-//! | `die b` | a node is gone and the others hear of it |
+//! | `die b [unheard]` | a node is gone and the others hear of it, or do not yet |
+//! | `hear a b` | they do: one of them |
 //! | `show a` | what the node says of itself |
 
 use std::collections::BTreeMap;
@@ -137,7 +138,14 @@ impl World {
                 let client = self.add_client(name, host, job);
                 self.feed(host, Event::DriverJoined { client, job });
             }
-            ("submit", [client, task, class]) => self.submit(client, task, class, &options),
+            ("submit", [client, task, class]) => {
+                let id = self.next_task(client);
+                self.submit(client, task, id, class, &options);
+            }
+            ("submit", [client, task, class, "again"]) => {
+                let id = self.refs[*task].object.task;
+                self.submit(client, task, id, class, &options);
+            }
             ("ready", [host, worker]) => {
                 let start = self.hosts.get_mut(*host).unwrap().starts.remove(0);
                 let client = self.add_client(worker, host, JobId(1));
@@ -224,7 +232,8 @@ impl World {
             ("net", []) => self.deliver(),
             ("lose", []) => self.packets.clear(),
             ("tick", [ms]) => self.tick(ms.parse().unwrap()),
-            ("die", [host]) => self.die(host),
+            ("die", [host, rest @ ..]) => self.die(host, rest != ["unheard"]),
+            ("hear", [host, gone]) => self.feed(host, Event::MemberLeft { node: node_id(gone) }),
             ("show", [host]) => self.show(host),
             _ => panic!("no such command: {line}"),
         }
@@ -323,15 +332,26 @@ impl World {
         id
     }
 
-    fn submit(&mut self, name: &str, task_name: &str, class: &str, options: &BTreeMap<&str, &str>) {
-        let (class, definition) = self.classes[class].clone();
+    /// Workers' children have the worker's name in their id, so that no two names collide.
+    fn next_task(&mut self, name: &str) -> TaskId {
         let client = self.clients.get_mut(name).unwrap();
-        // Workers' children have the worker's name in their id, so that no two names collide.
-        let task = TaskId::root(client.job)
+        client.submitted += 1;
+        TaskId::root(client.job)
             .child(u64::from(client.id.0))
             .child(node_id(&client.host).0)
-            .child(client.submitted);
-        client.submitted += 1;
+            .child(client.submitted - 1)
+    }
+
+    fn submit(
+        &mut self,
+        name: &str,
+        task_name: &str,
+        task: TaskId,
+        class: &str,
+        options: &BTreeMap<&str, &str>,
+    ) {
+        let (class, definition) = self.classes[class].clone();
+        let client = &self.clients[name];
         let (host, id, owner) = (client.host.clone(), client.id, node_id(&client.host));
         let mut tokens = smallvec::SmallVec::new();
         for index in 0..definition.returns {
@@ -459,10 +479,10 @@ impl World {
         self.now = end;
     }
 
-    fn die(&mut self, host: &str) {
+    fn die(&mut self, host: &str, is_heard: bool) {
         self.hosts.remove(host);
         self.packets.retain(|(from, to, _)| from != host && to != host);
-        for other in self.hosts.keys().cloned().collect::<Vec<_>>() {
+        for other in self.hosts.keys().filter(|_| is_heard).cloned().collect::<Vec<_>>() {
             self.feed(&other, Event::MemberLeft { node: node_id(host) });
         }
     }
@@ -685,9 +705,11 @@ fn tell(value: Option<&Value>) -> String {
 fn tell_failure(failure: &Failure) -> String {
     let attempt =
         failure.root().origin.as_ref().map_or(String::new(), |o| format!(" in attempt {}", o.attempt));
-    match &failure.cause {
-        None => format!("{:?}{attempt}", failure.kind),
-        Some(_) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),
+    let is_lost = matches!(failure.kind, FailureKind::ObjectLost | FailureKind::RetriesExhausted);
+    match (&failure.cause, failure.message.split_once(": ")) {
+        (None, Some((_, cause))) if is_lost => format!("{:?}{attempt}: {cause}", failure.kind),
+        (None, _) => format!("{:?}{attempt}", failure.kind),
+        (Some(_), _) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),
     }
 }
 

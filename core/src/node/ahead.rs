@@ -54,6 +54,12 @@ impl Streams {
 }
 
 impl Node {
+    /// Whether an object is being read back that nobody waits for. For tests and the simulator.
+    #[must_use]
+    pub fn is_only_ahead(&self, object: ObjectId) -> bool {
+        self.pulls.is_only_ahead(object)
+    }
+
     /// A client reads an object: if it is one of a row on disk, those that follow are read back already.
     pub(super) fn read_ahead(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         let Some(place) = self.store.place_on_disk(object) else { return };

@@ -33,9 +33,12 @@ impl Node {
         let value = match value {
             OutputValue::Inline(bytes) => Value::Inline(bytes),
             OutputValue::Written(extent) => match self.store.seal(client, object, extent) {
-                Ok(extent) => {
+                Ok(lies) => {
                     self.map(client, token, object);
-                    Value::Stored { len: extent.len }
+                    if lies != extent {
+                        self.store.keep_double(client, token, extent);
+                    }
+                    Value::Stored { len: lies.len }
                 }
                 Err(failure) => Value::Failed(Arc::new(failure)),
             },
@@ -105,19 +108,25 @@ impl Node {
     }
 
     /// No copy of an object is left where somebody waits for it.
-    pub(super) fn pull_lost(&mut self, purpose: Purpose, object: ObjectId, out: &mut Vec<Action>) {
+    pub(super) fn pull_lost(
+        &mut self,
+        purpose: Purpose,
+        object: ObjectId,
+        cause: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
         if matches!(purpose, Purpose::Ahead(_)) {
             // Whoever asks for it finds out.
             return;
         }
         if !self.owner.is_awaited(object) {
-            self.owner.lost(object, &mut self.effects);
+            self.owner.lost(object, cause, &mut self.effects);
         }
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
             Purpose::Ahead(_) => {}
             Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
-            Purpose::Arguments(run) => self.arguments_lost(run, object, out),
+            Purpose::Arguments(run) => self.arguments_lost(run, object, cause, out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);
                 self.reads.remove(&(client, token));
@@ -200,18 +209,18 @@ impl Node {
     /// Waits for objects of other nodes; those without any holder are lost at once.
     pub(super) fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, out: &mut Vec<Action>) {
         if let Some(lost) = missing.iter().find(|m| m.holders.is_empty()).map(|m| m.object) {
-            self.pull_lost(purpose, lost, out);
+            self.pull_lost(purpose, lost, None, out);
             return;
         }
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
     }
 
-    /// The ledger here needs a copy no more. A task that ran again under another owner may have found its output
-    /// here: then the copy is that owner's as well, and stays.
+    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under another owner may
+    /// have found its output here: then the copy is that owner's as well, and stays.
     pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
         let knows = |owner: &NodeId| self.view.knows(*owner);
         let claimed = self.copy_owners.get(&object).is_some_and(|owners| owners.iter().any(knows));
-        if !claimed {
+        if !claimed && !self.counts_on_copy(object) {
             self.copy_owners.remove(&object);
             self.store.free(object);
         }
@@ -225,9 +234,13 @@ impl Node {
                 self.copy_owners.remove(&object);
             }
         }
-        let ours = self.owner.owns(object) && self.owner.copies(object).contains(&self.id);
-        if !ours && !self.copy_owners.contains_key(&object) {
+        if !self.counts_on_copy(object) && !self.copy_owners.contains_key(&object) {
             self.store.free(object);
         }
+    }
+
+    /// Whether an object is of the ledger here, and a copy here one of those that it knows.
+    fn counts_on_copy(&self, object: ObjectId) -> bool {
+        self.owner.owns(object) && self.owner.copies(object).contains(&self.id)
     }
 }

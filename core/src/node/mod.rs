@@ -8,7 +8,8 @@
 //! | `mod.rs` | the machines, events in, effects passed on |
 //! | `clients.rs` | what drivers and workers ask for: references, values, regions |
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
-//! | `runs.rs` | tasks that run here, for this node's ledger or another's |
+//! | `leftovers.rs` | what is kept although nobody needs it, for tests |
+//! | `runs/` | tasks that run here, for this node's ledger or another's |
 //! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
 //! | `transfers.rs` | objects that come from other nodes: from whom they are read |
@@ -17,6 +18,7 @@
 mod ahead;
 mod clients;
 mod inventory;
+mod leftovers;
 mod peers;
 mod pressure;
 mod room;
@@ -291,8 +293,8 @@ impl Node {
             Event::MemoryRead(reading) => self.memory_read(&reading, out),
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
             Event::PullDone { object } => self.pull_done(object, out),
-            Event::PullFailed { object, from, done_bytes, .. } => {
-                self.pull_failed(object, from, done_bytes, out)
+            Event::PullFailed { object, from, done_bytes, cause } => {
+                self.pull_failed(object, from, done_bytes, &cause, out)
             }
             Event::PullRefused { object, cause } => self.no_memory_for(object, &cause, out),
             Event::Tick => self.tick(now, out),
@@ -538,6 +540,8 @@ impl Node {
     }
 
     fn cancel(&mut self, reference: RefId, force: bool, recursive: bool) {
+        // For the client, what it submitted is of this node, also where it ran before for another.
+        let reference = self.owner.reference_of(reference.object).unwrap_or(reference);
         if reference.owner == self.id {
             self.owner.cancel(reference.object, force, recursive, &mut self.effects);
         } else {
@@ -548,7 +552,7 @@ impl Node {
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
-        self.give_up_strangers(now);
+        self.give_up_strangers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
         if self.leases.waiting_count() > 0 && now >= self.recalled_at + RECALL_EVERY {
@@ -569,7 +573,9 @@ impl Node {
         for effect in effects {
             match effect {
                 pull::Effect::Ready(purpose) => self.pulled(purpose, out),
-                pull::Effect::Lost(purpose, object) => self.pull_lost(purpose, object, out),
+                pull::Effect::Lost { purpose, object, cause } => {
+                    self.pull_lost(purpose, object, cause.as_deref(), out)
+                }
                 pull::Effect::Start { object, len, from } => {
                     let until = self.now + self.config.create_timeout;
                     self.start_pull(StalledPull { object, len, from, until }, out);

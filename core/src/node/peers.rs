@@ -45,16 +45,13 @@ impl Node {
         }
         if !self.view.knows(node) {
             self.strangers.remove(&node);
-            self.owner.node_gone(now, node, &mut self.effects);
-            return;
+            return self.forget_node(now, node, out);
         }
         self.links.remove(&node);
         self.view.left(node);
         self.pulls.holder_gone(node);
         self.transfers_with_gone(node, out);
-        self.owner.node_gone(now, node, &mut self.effects);
-        self.apply(out);
-        self.drop_orphaned_copies(node);
+        self.forget_node(now, node, out);
         let runs_of = &self.runs_of;
         let mut busy = Vec::new();
         let mut effects = Vec::new();
@@ -68,13 +65,20 @@ impl Node {
     }
 
     /// Nodes that somebody spoke of and that never joined have died before this one joined.
-    pub(super) fn give_up_strangers(&mut self, now: Now) {
+    pub(super) fn give_up_strangers(&mut self, now: Now, out: &mut Vec<Action>) {
         let late = |(node, stranger): (&NodeId, &Stranger)| (stranger.until <= now).then_some(*node);
         let dead: Vec<_> = self.strangers.iter().filter_map(late).collect();
         for node in dead {
             self.strangers.remove(&node);
-            self.owner.node_gone(now, node, &mut self.effects);
+            self.forget_node(now, node, out);
         }
+    }
+
+    /// A node is dead, whether it was ever a member here: nobody will say what becomes of what it owned.
+    fn forget_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
+        self.owner.node_gone(now, node, &mut self.effects);
+        self.apply(out);
+        self.drop_orphaned_copies(node);
     }
 
     /// Sends a message to another node; one that is not known yet gets it when it joins.
@@ -89,12 +93,12 @@ impl Node {
         }
     }
 
-    /// Copies of a dead owner's objects stay only where something refers to them.
+    /// Copies of a dead owner's objects stay only where something refers to them as its, or the ledger here counts on them.
     fn drop_orphaned_copies(&mut self, owner: NodeId) {
         let orphans: Vec<_> =
             self.copy_owners.iter().filter(|(_, o)| o.contains(&owner)).map(|(object, _)| *object).collect();
         for object in orphans {
-            if self.owner.reference_of(object).is_none() {
+            if self.owner.reference_of(object).is_none_or(|reference| reference.owner == self.id) {
                 self.drop_lent_copy(object, owner);
             }
         }

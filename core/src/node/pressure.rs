@@ -107,6 +107,11 @@ impl Pressure {
         self.hold_until
     }
 
+    /// Whether a worker is being killed for its memory.
+    pub(super) fn is_doomed(&self, client: ClientId) -> bool {
+        self.doomed.contains_key(&client)
+    }
+
     /// A worker is gone; whether its task runs again, if it was killed for its memory.
     pub(super) fn gone(&mut self, client: ClientId) -> bool {
         self.watched.remove(&client);
@@ -192,7 +197,7 @@ impl Node {
 
     /// Kills a worker whose task has more memory than it said.
     fn kill_greedy(&mut self, worker: &WorkerMemory, run: &Running, watched: Watched, out: &mut Vec<Action>) {
-        if self.pressure.doomed.contains_key(&worker.client) {
+        if self.pressure.is_doomed(worker.client) {
             return;
         }
         self.pressure.doomed.insert(worker.client, false);
@@ -211,8 +216,7 @@ impl Node {
 
     /// Kills the worker that can be spared best.
     fn relieve(&mut self, gauge: MemoryGauge, whose: &str, reading: &MemoryReading, out: &mut Vec<Action>) {
-        let worth =
-            |w: &&WorkerMemory| WORTH_BYTES <= w.bytes && !self.pressure.doomed.contains_key(&w.client);
+        let worth = |w: &&WorkerMemory| WORTH_BYTES <= w.bytes && !self.pressure.is_doomed(w.client);
         let (mut busy, mut idle) = (Vec::new(), Vec::new());
         for worker in reading.workers.iter().filter(worth).copied() {
             match self.running(worker.client) {
@@ -252,8 +256,9 @@ impl Node {
         out.push(Action::KillWorker { client: worker.client, reason });
     }
 
-    /// Gives an idle worker nothing more to do: what it would be sent from here on, it might or might not start.
-    fn dismiss_idle(&mut self, client: ClientId, out: &mut Vec<Action>) {
+    /// Gives an idle worker that is being killed nothing more to do: what it would be sent from here on, it might or
+    /// might not start.
+    pub(super) fn dismiss_idle(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_given_back(client, out);
         self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
     }

@@ -177,6 +177,7 @@ impl Node {
     /// A client lets go of a value that it had mapped; its reference stays.
     pub(super) fn unmapped(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.unmap_asked.remove(&(client, token));
+        self.store.drop_double(client, token);
         if self.mapped.remove(&(object, client, token)) {
             self.store.unpin(client, object);
         }

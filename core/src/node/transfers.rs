@@ -41,6 +41,10 @@ impl Node {
             out.push(Action::Pull { object, from: holder, into, done_bytes });
             return;
         }
+        if !self.view.knows(holder) {
+            // It left while the transfer waited for room: it would never answer.
+            return self.pull_failed(object, holder, done_bytes, "it is gone", out);
+        }
         self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
         self.send(holder, Message::ReadRequest { object, sent: false, in_vain: None });
     }
@@ -91,7 +95,8 @@ impl Node {
         if last == holder || asks >= ASKS_MAX || !self.view.knows(holder) {
             self.asked.remove(&object);
             self.tell_waiting(object, false);
-            return self.pull_failed(object, holder, asked.done_bytes, out);
+            let cause = "neither it nor those that it named have it";
+            return self.pull_failed(object, holder, asked.done_bytes, cause, out);
         }
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
         self.send(holder, Message::ReadRequest { object, sent: false, in_vain: Some(last) });
@@ -106,6 +111,7 @@ impl Node {
         object: ObjectId,
         from: NodeId,
         done_bytes: u64,
+        cause: &str,
         out: &mut Vec<Action>,
     ) {
         self.transfer_ended(object, false);
@@ -114,10 +120,13 @@ impl Node {
             Some(into) => drop(self.begun.insert(object, (into, done_bytes))),
             None => self.store.received(object, false),
         }
-        if from == self.id {
+        let cause = if from == self.id {
             self.copy_lost(object, out);
-        }
-        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, room, effects));
+            format!("it could not be read back from disk: {cause}")
+        } else {
+            format!("it could not be read from node {from}: {cause}")
+        };
+        self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, cause, room, effects));
         if self.begun.remove(&object).is_some() {
             self.store.received(object, false);
         }

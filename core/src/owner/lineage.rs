@@ -9,7 +9,7 @@
 //! Kept tasks take memory: above the limit the oldest are forgotten, and what only they could make is lost for good if
 //! it is lost at all.
 
-use super::{Effect, Object, Owner, Task, TaskState};
+use super::{Effect, Object, Owner, Task, TaskState, because};
 use crate::event::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -297,8 +297,9 @@ impl Owner {
         matches!(task.state, TaskState::Kept { .. })
     }
 
-    /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made fails.
-    pub(super) fn remake(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made fails, with the
+    /// cause for which the object was lost.
+    pub(super) fn remake(&mut self, slot: u32, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
             if self.objects.get(object).is_none_or(|o| o.producer.is_some()) {
@@ -306,7 +307,10 @@ impl Owner {
             }
             match self.recipe_for(object) {
                 Ok(task) => self.run_again(task, &mut wanted, out),
-                Err(failure) => self.lose(object, failure, out),
+                Err(mut failure) => {
+                    failure.message = because(failure.message, cause.filter(|_| object == slot));
+                    self.lose(object, failure, out);
+                }
             }
         }
     }
@@ -325,7 +329,8 @@ impl Owner {
         if !origin.dropped {
             if task.retries_left == 0 {
                 let text = format!("object {id} was lost, and its task has no retries left");
-                return Err(Failure::new(FailureKind::RetriesExhausted, text));
+                let failure = Failure::new(FailureKind::RetriesExhausted, text);
+                return Err(self.located_failure(recipe, &failure, self.me).as_ref().clone());
             }
             task.retries_left -= i32::from(task.retries_left > 0);
         }

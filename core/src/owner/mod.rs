@@ -9,7 +9,9 @@
 //!
 //! | file | concern |
 //! |---|---|
-//! | `objects.rs` | values, references, loans, freeing |
+//! | `objects.rs` | entries: values, references of clients, freeing |
+//! | `loans.rs` | references that travel between nodes |
+//! | `locating.rs` | what an object is and where its copies lie, between nodes |
 //! | `holders.rs` | who refers to an object, for people |
 //! | `lineage.rs` | what ended tasks were, to make their outputs again |
 //! | `table.rs` | where an entry is, by id or by name |
@@ -18,6 +20,8 @@
 
 mod holders;
 mod lineage;
+mod loans;
+mod locating;
 mod objects;
 mod schedule;
 mod table;
@@ -25,6 +29,7 @@ mod tasks;
 
 pub use holders::{Holders, MadeBy};
 pub use lineage::LineageUsage;
+pub(crate) use locating::because;
 pub use schedule::Pending;
 pub use tasks::Ended;
 pub(crate) use tasks::dependency_failure;
@@ -417,6 +422,20 @@ impl Owner {
     /// Every object in the ledger, with its owner.
     pub fn references(&self) -> impl Iterator<Item = RefId> {
         self.objects.iter().filter_map(|(slot, _)| self.reference(slot))
+    }
+
+    /// What is in tables that are empty when nobody refers to anything.
+    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 7] {
+        let (objects, tasks) = self.counts();
+        [
+            ("objects", objects),
+            ("tasks", tasks),
+            ("queued tasks", self.queued_count()),
+            ("leases held", self.leased_count()),
+            ("kept tasks", self.lineage.usage().task_count),
+            ("tasks to wake", self.woken.len()),
+            ("objects in grace", self.grace.len()),
+        ]
     }
 
     /// Leases that were asked for or granted.

@@ -44,7 +44,7 @@ pub enum Phase {
 /// Bytes in use that belong to no object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unowned {
-    /// Of the arena's memory: granted to clients and not used yet.
+    /// Of the arena's memory: granted to clients and not used yet, or used for what is here already.
     pub granted: BTreeMap<ClientId, u64>,
     /// Still being received although the object was written here meanwhile.
     pub superseded_bytes: u64,
@@ -75,6 +75,12 @@ impl Store {
                     true => unowned.annex_bytes += rest.len,
                     false => *unowned.granted.entry(*client).or_default() += rest.len,
                 }
+            }
+        }
+        for ((client, _), extent) in &self.doubles {
+            match self.annex.holds(*extent) {
+                true => unowned.annex_bytes += self.span(*extent).len,
+                false => *unowned.granted.entry(*client).or_default() += self.span(*extent).len,
             }
         }
         for extent in self.superseded.values() {

@@ -9,25 +9,33 @@
 //! copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not complete), *evictable*,
 //! *spillable*, or *doomed* (freed, and gone with its last pin).
 //!
-//! What is larger than the arena's memory lies in its annex, a file on disk (`annex.rs`), as far as there is one.
+//! | file | concern |
+//! |---|---|
+//! | `regions.rs` | what clients write, and tell of |
+//! | `room.rs` | how full the arena is, and what goes to make room |
+//! | `extents.rs` | which ranges are free |
+//! | `annex.rs` | what is larger than the arena's memory, in a file on disk, as far as there is one |
+//! | `disk.rs` | which copies are on disk, and in what order they went there |
+//! | `contents.rs` | what lies there, for people |
 
 mod annex;
 mod contents;
 mod disk;
 mod extents;
+mod regions;
+mod room;
 
 pub use contents::{Content, Phase, Unowned};
 pub use extents::{Extents, NotInUse, rounded};
+pub use room::Usage;
 
 use crate::event::Extent;
 use annex::Annex;
 use disk::Disk;
+use regions::Region;
 use std::collections::BTreeMap;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
-
-/// At most this share of the arena is kept free to read back what is on disk.
-const RESERVE_SHARE: u64 = 4;
+use tharsis_types::{ClientId, Failure, ObjectId};
 
 /// The objects in one node's arena.
 #[derive(Debug)]
@@ -46,6 +54,8 @@ pub struct Store {
     annex: Annex,
     /// Where copies are still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
+    /// What clients wrote and look at of objects that were here already, by the client's name for its reference.
+    doubles: BTreeMap<(ClientId, u64), Extent>,
     clock: u64,
 }
 
@@ -60,36 +70,6 @@ struct Stored {
     pins: u32,
     /// Place in `evictable` or `spillable`; 0 while it is held, and for a primary copy in the annex.
     age: u64,
-}
-
-#[derive(Debug)]
-struct Region {
-    extent: Extent,
-    /// Everything below belongs to objects or was given back.
-    carved_to: u64,
-}
-
-/// How full the arena is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Bytes in use, regions included.
-    pub used_bytes: u64,
-    /// Bytes in all.
-    pub capacity_bytes: u64,
-    /// Objects.
-    pub object_count: usize,
-    /// Objects that are mapped by somebody.
-    pub pinned_count: usize,
-    /// Objects with a copy on disk.
-    pub spilled_count: usize,
-    /// Bytes of these.
-    pub spilled_bytes: u64,
-    /// Bytes that are being written to disk.
-    pub writing_bytes: u64,
-    /// Bytes of the annex in use.
-    pub annex_used_bytes: u64,
-    /// Bytes of the annex in all.
-    pub annex_capacity_bytes: u64,
 }
 
 impl Store {
@@ -114,83 +94,8 @@ impl Store {
             disk: Disk::default(),
             annex: Annex::new(capacity_bytes, annex_bytes),
             superseded: IdMap::default(),
+            doubles: BTreeMap::new(),
             clock: 0,
-        }
-    }
-
-    /// Grants a client a region to write to. Objects that had to go are appended to `evicted`.
-    ///
-    /// # Errors
-    /// `ObjectTooLarge` if it can never fit, `StoreFull` if it does not fit now.
-    pub fn grant(
-        &mut self,
-        client: ClientId,
-        bytes: u64,
-        evicted: &mut Vec<ObjectId>,
-    ) -> Result<Extent, Failure> {
-        let free = self.extents.capacity_bytes() - self.extents.used_bytes();
-        if free + self.evictable_bytes < bytes + self.reserve_beside(bytes)
-            && bytes <= self.extents.capacity_bytes()
-        {
-            return Err(self.full(bytes));
-        }
-        let extent = self.allocate(bytes, Extents::take_pages, evicted)?;
-        let carved_to = extent.offset;
-        self.regions.entry(client).or_default().push(Region { extent, carved_to });
-        Ok(extent)
-    }
-
-    /// A client has completed an object in one of its regions; answers where the object lies.
-    ///
-    /// That is elsewhere if a copy is here that was freed and is still being read, or that came from another node, where a
-    /// task ran before: then that one counts, and what was written anew goes with its region.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the range is not a free part of one of the client's regions, or the object exists.
-    pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<Extent, Failure> {
-        let receiving = match self.objects.get_mut(&object) {
-            Some(stored) if stored.sealed && (stored.doomed || !stored.primary) => {
-                (stored.doomed, stored.primary) = (false, true);
-                let extent = stored.extent;
-                self.rest(object);
-                return Ok(extent);
-            }
-            Some(stored) if !stored.sealed => Some(stored.extent),
-            Some(_) => {
-                let text = format!("object {object} exists already");
-                return Err(Failure::new(FailureKind::InvalidArgument, text));
-            }
-            None => None,
-        };
-        let taken = self.span(extent);
-        let may_begin = !self.annex.holds(extent) || Annex::is_aligned(extent);
-        let regions = self.regions.get_mut(&client).filter(|_| may_begin);
-        let region = regions.and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
-        let Some(region) = region else {
-            let text =
-                format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
-            return Err(Failure::new(FailureKind::InvalidArgument, text));
-        };
-        let gap = Extent { offset: region.carved_to, len: taken.offset - region.carved_to };
-        region.carved_to = taken.offset + taken.len;
-        self.give(gap);
-        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
-        self.objects.insert(object, stored);
-        self.disk.discard(object);
-        self.rest(object);
-        self.superseded.extend(receiving.map(|into| (object, into)));
-        Ok(extent)
-    }
-
-    /// A client is done with a region; what it did not use is free again.
-    pub fn retire(&mut self, client: ClientId, extent: Extent) {
-        let Some(regions) = self.regions.get_mut(&client) else { return };
-        if let Some(at) = regions.iter().position(|r| r.extent == extent) {
-            let rest = regions.swap_remove(at).rest();
-            if regions.is_empty() {
-                self.regions.remove(&client);
-            }
-            self.give(rest);
         }
     }
 
@@ -225,14 +130,6 @@ impl Store {
         } else {
             self.drop_object(object);
         }
-    }
-
-    /// Bytes that a region of `bytes` leaves free: as many as the largest copy on disk needs to be read back, even when the
-    /// disk takes no more, but no more than a quarter of the arena, and nothing from a region that takes all of it.
-    #[must_use]
-    pub fn reserve_beside(&self, bytes: u64) -> u64 {
-        let capacity = self.extents.capacity_bytes();
-        rounded(self.disk.largest_bytes()).min(capacity / RESERVE_SHARE).min(capacity.saturating_sub(bytes))
     }
 
     /// Whether a complete copy is in the arena; one that was freed and is still mapped counts again.
@@ -283,12 +180,6 @@ impl Store {
     #[must_use]
     pub fn holds(&self, object: ObjectId) -> bool {
         self.objects.contains_key(&object)
-    }
-
-    /// Bytes that are free, or would be if copies that exist elsewhere were evicted.
-    #[must_use]
-    pub fn spare_bytes(&self) -> u64 {
-        self.extents.capacity_bytes() - self.extents.used_bytes() + self.evictable_bytes
     }
 
     /// The copy that is next to make room, were it written to disk or dropped.
@@ -411,50 +302,13 @@ impl Store {
         for region in self.regions.remove(&client).unwrap_or_default() {
             self.give(region.rest());
         }
+        let doubles = self.doubles.range((client, 0)..=(client, u64::MAX)).map(|((_, token), _)| *token);
+        for token in doubles.collect::<Vec<_>>() {
+            self.drop_double(client, token);
+        }
         for (object, count) in self.pins.remove(&client).unwrap_or_default() {
             self.unpin_times(object, count);
         }
-    }
-
-    /// How full the arena is.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        Usage {
-            used_bytes: self.extents.used_bytes(),
-            capacity_bytes: self.extents.capacity_bytes(),
-            object_count: self.objects.len(),
-            pinned_count: self.objects.values().filter(|s| s.pins > 0).count(),
-            spilled_count: self.disk.there_count(),
-            spilled_bytes: self.disk.there_bytes(),
-            writing_bytes: self.disk.writing_bytes(),
-            annex_used_bytes: self.annex.used_bytes(),
-            annex_capacity_bytes: self.annex.capacity_bytes(),
-        }
-    }
-
-    /// Free ranges, whose pages can go back to the system when the node is idle.
-    pub fn free_ranges(&self) -> impl Iterator<Item = Extent> {
-        self.extents.free()
-    }
-
-    /// Bytes that are free, or would be if everything that nobody has pinned were evicted.
-    #[must_use]
-    pub fn receivable_bytes(&self) -> u64 {
-        let free = self.extents.capacity_bytes() - self.extents.used_bytes();
-        free + self.evictable_bytes + self.spillable_bytes + self.disk.writing_bytes()
-    }
-
-    /// Bytes in use that cannot be evicted, once what is on its way to disk has arrived there.
-    #[must_use]
-    pub fn settled_bytes(&self) -> u64 {
-        self.extents.used_bytes().saturating_sub(self.evictable_bytes + self.disk.writing_bytes())
-    }
-
-    /// Whether a range of this size will be there when what is on its way to disk has arrived there, as far as anyone
-    /// can tell: evicted copies need not lie side by side.
-    #[must_use]
-    pub fn will_have_room(&self, bytes: u64) -> bool {
-        bytes <= self.extents.largest_free_bytes() + self.evictable_bytes + self.disk.writing_bytes()
     }
 
     /// Asserts that books and arena agree (invariant 5).
@@ -465,7 +319,8 @@ impl Store {
             };
             let objects = sum(&mut self.objects.values().map(|s| self.span(s.extent)));
             let regions = sum(&mut self.regions.values().flatten().map(Region::rest));
-            let superseded = sum(&mut self.superseded.values().map(|e| self.span(*e)));
+            let superseded = self.superseded.values().chain(self.doubles.values());
+            let superseded = sum(&mut superseded.map(|e| self.span(*e)));
             let used = match in_annex {
                 false => self.extents.used_bytes(),
                 true => self.annex.used_bytes() - self.annex.leaving_bytes(),
@@ -510,74 +365,10 @@ impl Store {
         }
     }
 
-    fn allocate(
-        &mut self,
-        bytes: u64,
-        take: fn(&mut Extents, u64) -> Option<Extent>,
-        evicted: &mut Vec<ObjectId>,
-    ) -> Result<Extent, Failure> {
-        let capacity = self.extents.capacity_bytes();
-        if bytes > capacity {
-            return self.allocate_in_annex(bytes, evicted);
-        }
-        loop {
-            if let Some(extent) = take(&mut self.extents, bytes) {
-                return Ok(extent);
-            }
-            let free = capacity - self.extents.used_bytes();
-            let oldest = self.evictable.first_key_value().filter(|_| bytes <= free + self.evictable_bytes);
-            let Some((_, oldest)) = oldest else { return Err(self.full(bytes)) };
-            let oldest = *oldest;
-            self.drop_object(oldest);
-            if !self.disk.is_there(oldest) {
-                evicted.push(oldest);
-            }
-        }
-    }
-
-    fn allocate_in_annex(&mut self, bytes: u64, evicted: &mut Vec<ObjectId>) -> Result<Extent, Failure> {
-        let (memory, annex) = (self.extents.capacity_bytes(), self.annex.capacity_bytes());
-        if bytes > annex {
-            let mut text = format!("{bytes} bytes do not fit into a store of {memory} bytes");
-            if annex > 0 {
-                text += &format!(", nor into its file of {annex} bytes for larger values");
-            }
-            return Err(Failure::new(FailureKind::ObjectTooLarge, text));
-        }
-        loop {
-            if let Some(extent) = self.annex.take(bytes) {
-                return Ok(extent);
-            }
-            let Some(oldest) = self.annex.victim(bytes) else {
-                let used = self.annex.used_bytes();
-                let text = format!(
-                    "{bytes} bytes needed, more than the store has, and {used} of {annex} bytes in use of its file for larger values"
-                );
-                return Err(Failure::new(FailureKind::StoreFull, text));
-            };
-            self.drop_object(oldest);
-            evicted.push(oldest);
-        }
-    }
-
     /// All that an object takes.
     fn span(&self, extent: Extent) -> Extent {
         let len = if self.annex.holds(extent) { Annex::rounded(extent.len) } else { rounded(extent.len) };
         Extent { offset: extent.offset, len }
-    }
-
-    fn full(&self, bytes: u64) -> Failure {
-        let (used, capacity) = (self.extents.used_bytes(), self.extents.capacity_bytes());
-        let mut text = format!(
-            "{bytes} bytes needed, {used} of {capacity} bytes in use by {} objects, largest hole {} bytes",
-            self.objects.len(),
-            self.extents.largest_free_bytes()
-        );
-        let reserve = self.reserve_beside(bytes);
-        if reserve > 0 {
-            text += &format!(", {reserve} bytes kept free to read back what is on disk");
-        }
-        Failure::new(FailureKind::StoreFull, text)
     }
 
     fn unpin_times(&mut self, object: ObjectId, times: u32) {
@@ -660,19 +451,6 @@ impl Store {
             let given = self.extents.give(extent);
             debug_assert!(given.is_ok(), "{given:?}");
         }
-    }
-}
-
-impl Region {
-    fn rest(&self) -> Extent {
-        Extent { offset: self.carved_to, len: self.extent.offset + self.extent.len - self.carved_to }
-    }
-
-    fn has_room_for(&self, taken: Extent) -> bool {
-        let end = taken.offset.checked_add(taken.len);
-        taken.offset.is_multiple_of(rounded(1))
-            && self.carved_to <= taken.offset
-            && end.is_some_and(|end| end <= self.extent.offset + self.extent.len)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the store.
 
 use super::*;
-use tharsis_types::{JobId, TaskId};
+use tharsis_types::{FailureKind, JobId, TaskId};
 
 const A: ClientId = ClientId(1);
 const B: ClientId = ClientId(2);
@@ -31,7 +31,6 @@ fn only_free_parts_of_own_regions_can_be_sealed() {
     assert!(store.seal(B, object(0), first).is_err(), "of another client");
     store.seal(A, object(0), first).unwrap();
     assert!(store.seal(A, object(1), first).is_err(), "sealed already");
-    assert!(store.seal(A, object(0), Extent { offset: region.offset + 128, len: 64 }).is_err(), "exists");
     assert!(store.seal(A, object(2), Extent { offset: region.offset + 4096, len: 64 }).is_err(), "outside");
     store.check();
 }
@@ -66,6 +65,29 @@ fn what_is_written_again_while_it_is_read_counts_again() {
     store.retire(A, region);
     store.check();
     assert_eq!(store.usage().used_bytes, 64);
+}
+
+#[test]
+fn what_is_written_twice_counts_once_and_the_writer_keeps_what_it_looks_at() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    let [first, second, other] = [0, 64, 128].map(|at| Extent { offset: region.offset + at, len: 64 });
+    assert_eq!(store.seal(A, object(0), first).unwrap(), first);
+    assert_eq!(store.seal(A, object(0), second).unwrap(), first, "the first counts");
+    store.keep_double(B, 7, second);
+    store.keep_double(A, 7, second);
+    store.seal(A, object(1), other).unwrap();
+    store.retire(A, region);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 3 * 64, "B has no region to keep anything in");
+    store.drop_double(A, 7);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 2 * 64);
+    let region = store.grant(B, 4096, &mut Vec::new()).unwrap();
+    store.keep_double(B, 1, Extent { offset: region.offset, len: 64 });
+    store.client_gone(B);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 2 * 64, "it goes with its writer");
 }
 
 #[test]

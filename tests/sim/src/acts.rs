@@ -25,7 +25,8 @@ impl Cluster {
         match self.rng.range(0, 100) {
             0..45 => self.submit_random(host, id, 1),
             45..48 => self.submit_random(host, id, 40),
-            48..62 => self.put_random(host, id),
+            48..57 => self.put_random(host, id),
+            57..62 => self.put_or_read_row(host, id),
             62..80 => {
                 if let Some(token) = self.random_local(host, id) {
                     self.want(host, id, token);
@@ -134,10 +135,12 @@ impl Cluster {
     /// The last operations of a driver: get most of what is left, then drop everything.
     fn drain(&mut self, host: usize, id: ClientId) {
         let Some(client) = self.client(host, id) else { return };
-        if let Some(driver) = client.driver.as_mut() {
-            driver.draining = true;
-        }
-        let tokens: Vec<_> = client.refs.keys().copied().collect();
+        let Some(driver) = client.driver.as_mut() else { return };
+        driver.draining = true;
+        driver.reading.extend(driver.row.drain(..));
+        let in_row = driver.reading.clone();
+        let tokens: Vec<_> = client.refs.keys().copied().filter(|token| !in_row.contains(token)).collect();
+        self.read_on(host, id);
         for token in tokens {
             if self.rng.chance(800) { self.want(host, id, token) } else { self.release(host, id, token) }
         }
@@ -181,6 +184,51 @@ impl Cluster {
         self.put(host, id, extent, &nested);
     }
 
+    /// Puts many values one after the other, or reads them in that order: what is spilled is read ahead then.
+    fn put_or_read_row(&mut self, host: usize, id: ClientId) {
+        let count = self.rng.range(6, 14);
+        let lens: Vec<_> = (0..count).map(|_| self.rng.range(5_000, 20_000)).collect();
+        let Some(client) = self.client(host, id) else { return };
+        if let Some(driver) = client.driver.as_mut().filter(|driver| !driver.row.is_empty()) {
+            driver.reading.extend(driver.row.drain(..));
+            return self.read_on(host, id);
+        }
+        if let Some(driver) = client.driver.as_mut() {
+            driver.planned = lens.clone();
+        }
+        let bytes = lens.iter().map(|len| len.next_multiple_of(4096)).sum();
+        self.retire_regions(host, id);
+        self.send(host, id, Event::RegionWanted { client: id, request: 0, bytes });
+    }
+
+    /// Puts the values of a row, as far as there is room for them.
+    fn put_row(&mut self, host: usize, id: ClientId) {
+        let memory_bytes = self.store_bytes;
+        let Some(client) = self.client(host, id) else { return };
+        let planned = client.driver.as_mut().map(|driver| std::mem::take(&mut driver.planned));
+        let lens = planned.unwrap_or_default().into_iter();
+        let extents: Vec<_> = lens.map_while(|len| client.carve(len, memory_bytes)).collect();
+        for extent in extents {
+            let token = self.put(host, id, Some(extent), &[]);
+            if let Some(driver) = self.client(host, id).and_then(|c| c.driver.as_mut()) {
+                driver.row.extend(token);
+            }
+        }
+    }
+
+    /// Asks for the next value of a row, when the one before is there.
+    fn read_on(&mut self, host: usize, id: ClientId) {
+        while let Some(client) = self.client(host, id) {
+            let Some(driver) = client.driver.as_mut() else { return };
+            let Some(token) = driver.reading.front().copied() else { return };
+            match client.refs.get(&token) {
+                Some(held) if held.pending => return,
+                Some(held) if !held.ended && held.mapped.is_none() => return self.want(host, id, token),
+                _ => drop(driver.reading.pop_front()),
+            }
+        }
+    }
+
     fn cancel_random(&mut self, host: usize, id: ClientId) {
         let Some(token) = self.random_local(host, id) else { return };
         if !self.rng.chance(self.faults.cancel * 4) {
@@ -193,6 +241,7 @@ impl Cluster {
         };
         if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
             facts.cancelled = true;
+            facts.cancelled_with_children |= force;
             self.send(host, id, Event::CancelRequested { reference, force, recursive: force });
         }
     }
@@ -204,7 +253,8 @@ impl Cluster {
         let owner = self.hosts[host].id;
         let Some(client) = self.client(host, id) else { return };
         let named = !client.classes.insert(*kind);
-        let task = client.context.task.child(client.context.children);
+        let parent = client.context.task;
+        let task = parent.child(client.context.children);
         client.context.children += 1;
         let depth = client.context.depth + 1;
         let dependencies = client.chosen(dependencies);
@@ -217,7 +267,7 @@ impl Cluster {
         if !named {
             self.send(host, id, Event::ClassDefined { client: id, class: *kind, definition: Ok(definition) });
         }
-        if let Err(text) = self.oracle.submitted(task, *kind, depth, &objects) {
+        if let Err(text) = self.oracle.submitted(parent, task, *kind, depth, &objects) {
             self.fail("a task that runs again submits the same", text);
         }
         let payload = Payload { depth, nested: nested.clone() }.encode();
@@ -233,9 +283,9 @@ impl Cluster {
         self.send(host, id, Event::Submitted { client: id, class: *kind, task, tokens: tokens.into(), args });
     }
 
-    fn put(&mut self, host: usize, id: ClientId, extent: Option<Extent>, nested: &[u64]) {
+    fn put(&mut self, host: usize, id: ClientId, extent: Option<Extent>, nested: &[u64]) -> Option<u64> {
         let owner = self.hosts[host].id;
-        let Some(client) = self.client(host, id) else { return };
+        let client = self.client(host, id)?;
         let object = ObjectId::put(client.context.task, client.context.puts);
         client.context.puts += 1;
         let nested = client.chosen(nested);
@@ -243,8 +293,12 @@ impl Cluster {
         client.context.locals.push(token);
         let content = Content { hash: program::put_value(object), nested: nested.clone() };
         self.oracle.expected.insert(object, content.hash);
-        let value = self.store(host, extent, content);
+        let value = self.store(host, extent, content.clone());
+        if let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) {
+            held.mapped = extent.map(|extent| (extent, content));
+        }
         self.send(host, id, Event::Put { client: id, token, object, value, nested, site: "".into() });
+        Some(token)
     }
 
     fn store(&mut self, host: usize, extent: Option<Extent>, content: Content) -> OutputValue {
@@ -260,7 +314,7 @@ impl Cluster {
     /// A client asks for a value, unless it has it.
     fn want(&mut self, host: usize, id: ClientId, token: u64) {
         let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) else { return };
-        if held.ended || held.pending {
+        if held.ended || held.pending || held.mapped.is_some() {
             return;
         }
         held.pending = true;
@@ -306,6 +360,7 @@ impl Cluster {
         }
         let inside = content.map(|c| c.nested).unwrap_or_default();
         self.find_inside(host, id, &inside);
+        self.read_on(host, id);
         self.drop_if_drained(host, id);
         self.unblock_if_ready(host, id);
     }
@@ -333,6 +388,9 @@ impl Cluster {
     fn region_told(&mut self, host: usize, id: ClientId, region: Option<Extent>) {
         let Some(client) = self.client(host, id) else { return };
         client.regions.extend(region.map(|r| (r, 0)));
+        if client.driver.is_some() {
+            return self.put_row(host, id);
+        }
         if client.phase == Phase::Region {
             client.phase = Phase::Working;
             if let Some(current) = client.current.as_mut() {

@@ -47,26 +47,14 @@ impl Cluster {
             let at = &self.hosts[host];
             at.node.check();
             let s = at.node.snapshot();
-            let counts = [
-                ("objects", s.object_count as u64),
-                ("tasks", s.task_count as u64),
-                ("queued tasks", s.queued_count as u64),
-                ("runs", s.running_count as u64),
-                ("leases given", s.lease_count as u64),
-                ("leases held", s.leased_count as u64),
-                ("pulls", s.pull_count as u64),
-                ("unacknowledged messages", s.unacknowledged_count as u64),
-                ("stored objects", s.store.object_count as u64),
-                ("pinned objects", s.store.pinned_count as u64),
-                ("bytes in use", s.store.used_bytes),
-                ("spilled objects", s.store.spilled_count as u64),
-                ("copies on disk", at.disk.len() as u64),
-                ("CPU units of tasks", at.used_cpu),
-            ];
-            if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > 0) {
+            let mut counts = at.node.leftovers();
+            counts.extend([("copies on disk", at.disk.len()), ("CPU units of tasks", at.used_cpu as usize)]);
+            counts.retain(|(_, count)| *count > 0);
+            if !counts.is_empty() {
                 let refs: Vec<_> = at.node.references().take(4).collect();
+                let stored: Vec<_> = at.node.inventory(4).objects.iter().map(|o| o.content.object).collect();
                 let text = format!(
-                    "{count} {what} on node {host} ({}) after {when}; references {refs:?}; {:?}",
+                    "{counts:?} on node {host} ({}) after {when}; references {refs:?}; stored {stored:?}; {:?}",
                     at.id, s.pending
                 );
                 self.fail("nothing leaks", text);

@@ -90,12 +90,18 @@ pub enum Phase {
 }
 
 /// The program of a driver.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Driver {
     /// Operations to go.
     pub ops_left: u32,
     /// Waits for its last gets.
     pub draining: bool,
+    /// Bytes of the values of a row that it has asked for room for.
+    pub planned: Vec<u64>,
+    /// Values that it put one after the other.
+    pub row: Vec<u64>,
+    /// Of these, those that it is about to read, one after the other.
+    pub reading: VecDeque<u64>,
 }
 
 /// A run as it was sent.

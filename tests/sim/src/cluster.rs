@@ -161,14 +161,14 @@ impl Cluster {
         let mut rng = Rng::new(options.seed);
         let small = rng.chance(300);
         let faults = faults(&mut rng);
-        // In a few small stores half of the values, and every region, are larger than the memory.
+        // In a few small stores half of the values, and every region, are larger than the memory; in a few others one row
+        // of values goes for the next one.
         let tiny = small && options.seed.is_multiple_of(4);
-        let store_bytes: u64 = if tiny {
-            20 << 10
-        } else if small {
-            1 << 20
-        } else {
-            64 << 20
+        let store_bytes: u64 = match (small, options.seed % 4) {
+            (true, 0) => 20 << 10,
+            (true, 1 | 2) => 300 << 10,
+            (true, _) => 1 << 20,
+            (false, _) => 64 << 20,
         };
         // A low mark spills all that nobody maps, whatever the size of the store.
         let high_water_bytes = if rng.chance(500) { 64 << 10 } else { store_bytes / 5 * 4 };
@@ -481,6 +481,9 @@ impl Cluster {
 
     fn perform(&mut self, host: usize, actions: Vec<Action>) {
         for action in actions {
+            if self.verbose {
+                tell_person_of(host, &action);
+            }
             self.note(action_number(&action));
             self.perform_one(host, action);
         }
@@ -706,7 +709,7 @@ impl Cluster {
             let job = JobId(self.next_job);
             self.next_job += 1;
             let ops_left = self.rng.range(10, 80) as u32;
-            let client = self.new_client(host, job, Some(Driver { ops_left, draining: false }));
+            let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
             self.feed(host, Event::DriverJoined { client, job });
             let when = self.now + self.rng.range(0, 5 * MS);
             self.at(when, Happening::Think { host, client });
@@ -817,6 +820,18 @@ impl Cluster {
                 self.crash_client(host, client, failure);
             }
         }
+    }
+}
+
+/// Actions that are not told of by what follows from them.
+#[allow(clippy::print_stdout, reason = "asked for on the command line")]
+fn tell_person_of(host: usize, action: &Action) {
+    let is_told = matches!(
+        action,
+        Action::Send { .. } | Action::Run { .. } | Action::MemoryFreed | Action::AnswerLocations { .. }
+    );
+    if !is_told {
+        println!("{:>22} node {host}: {action:?}", "");
     }
 }
 

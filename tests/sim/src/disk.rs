@@ -63,6 +63,7 @@ impl Cluster {
     /// A node reads a copy back, which takes a while and may find that the disk has lost it.
     pub(crate) fn start_restore(&mut self, host: usize, object: ObjectId, into: Extent) {
         self.summary.restore_count += 1;
+        self.summary.ahead_count += u64::from(self.hosts[host].node.is_only_ahead(object));
         let when = self.now + self.rng.range(50 * US, 5 * MS);
         self.at(when, Happening::RestoreEnds { host, object, into });
     }
@@ -78,7 +79,7 @@ impl Cluster {
         }
         let content = self.hosts[host].disk.get(&object).cloned();
         if self.rng.chance(self.faults.disk_loss) {
-            self.oracle.disk_losses.insert(object);
+            *self.oracle.disk_losses.entry(object).or_default() += 1;
             let from = self.hosts[host].id;
             self.feed(host, Event::PullFailed { object, from, done_bytes: 0, cause: "bad bytes".into() });
             return;

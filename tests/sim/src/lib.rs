@@ -18,7 +18,7 @@
 //! | 9 | a failure has a cause, so tasks with retries left survive | `Oracle::excuse` |
 //! | 10 | arguments are the expected values, in order | `Cluster::read_arguments` |
 //! | 11 | mapped bytes never change, delivered bytes are there | `Cluster::still` |
-//! | 12 | nothing leaks: objects, tasks, runs, leases, pulls, messages, bytes | `Cluster::check_empty` |
+//! | 12 | nothing leaks: objects, bytes, tasks, and whatever else `Node::leftovers` counts | `Cluster::check_empty` |
 //! | 13 | all resources come back | `Cluster::check_empty` |
 //! | 14 | workers are bounded and end with their job | `Cluster::check_worker_counts`, `check_no_workers` |
 //! | 15 | what is sent ahead to a worker is bounded, and of its job | `Cluster::told`, `start_next` |
@@ -103,6 +103,8 @@ pub struct Summary {
     pub spill_count: u64,
     /// Copies read back.
     pub restore_count: u64,
+    /// Of these, those that nobody waited for.
+    pub ahead_count: u64,
     /// Gets.
     pub get_count: u64,
     /// Failures read.
@@ -172,7 +174,8 @@ impl fmt::Display for Summary {
             self.worker_count, self.crash_count, self.block_count
         )?;
         writeln!(f, "  gets     {}, {} failures read", self.get_count, self.failure_count)?;
-        writeln!(f, "  disks    {} copies written, {} read back", self.spill_count, self.restore_count)?;
+        let (spills, restores, ahead) = (self.spill_count, self.restore_count, self.ahead_count);
+        writeln!(f, "  disks    {spills} copies written, {restores} read back, {ahead} of them ahead")?;
         writeln!(
             f,
             "  network  {} messages in {} packets, {} transfers",

@@ -17,8 +17,8 @@ pub struct Oracle {
     pub node_deaths: u32,
     /// Worker starts that failed.
     pub start_failures: u32,
-    /// Objects of which a disk has lost a copy.
-    pub disk_losses: BTreeSet<ObjectId>,
+    /// Objects of which a disk has lost copies, and how many.
+    pub disk_losses: BTreeMap<ObjectId, u32>,
     /// A copy could not be read back for want of memory.
     pub lacks_pages: bool,
     /// Stores are small enough to be full at times.
@@ -42,8 +42,12 @@ pub struct TaskFacts {
     pub memory_kills: u32,
     /// Starts that ended with an error value.
     pub raises: u32,
+    /// The task that first submitted it; a driver's root for what drivers submit.
+    pub parent: Option<TaskId>,
     /// Someone asked to cancel it.
     pub cancelled: bool,
+    /// And with it what it submitted.
+    pub cancelled_with_children: bool,
     /// An output goes to the store.
     pub stores: bool,
 }
@@ -65,6 +69,7 @@ impl Oracle {
     /// A text if it does not.
     pub fn submitted(
         &mut self,
+        parent: TaskId,
         task: TaskId,
         kind: u32,
         depth: u8,
@@ -84,6 +89,7 @@ impl Oracle {
         }
         let facts = self.tasks.entry(task).or_default();
         (facts.kind, facts.depth) = (kind, depth);
+        facts.parent.get_or_insert(parent);
         facts.submissions += 1;
         facts.stores = program::script(task, kind, depth).outputs.iter().any(|o| o.stored.is_some());
         Ok(())
@@ -99,14 +105,18 @@ impl Oracle {
         let facts = self.tasks.get(&task);
         let kind = facts.map_or(u32::MAX, |f| f.kind);
         let faulty = self.node_deaths > 0;
+        let losses = self.losses(task);
+        // What may have taken a retry of the task, the last of which there was none left for.
+        let spent = facts.is_some_and(|f| {
+            let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
+            let taken = f.crashes + f.raises + self.start_failures + self.node_deaths + losses;
+            u32::try_from(retries).is_ok_and(|retries| retries < taken)
+        });
         let excused = match root.kind {
             FailureKind::UserError => facts.is_some_and(|f| raises(task, f) && f.raises > 0),
-            FailureKind::Cancelled => facts.is_some_and(|f| f.cancelled),
-            FailureKind::WorkerCrashed | FailureKind::NodeDied => facts.is_some_and(|f| {
-                let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
-                0 <= retries
-                    && (retries as u32) < f.crashes + f.raises + self.start_failures + self.node_deaths
-            }),
+            FailureKind::Cancelled => self.is_cancelled(task),
+            FailureKind::WorkerCrashed | FailureKind::NodeDied => spent,
+            FailureKind::RetriesExhausted => spent && (faulty || losses > 0),
             FailureKind::OutOfMemory => self.lacks_pages || facts.is_some_and(|f| 0 < f.memory_kills),
             FailureKind::WorkerStartFailed => self.start_failures > 0,
             FailureKind::ObjectLost => faulty || !self.disk_losses.is_empty(),
@@ -122,6 +132,20 @@ impl Oracle {
         } else {
             Err(format!("{object} of a task of kind {kind} failed without a cause: {failure}"))
         }
+    }
+
+    /// Whether someone asked to cancel a task, or one that led to it together with what that submitted.
+    fn is_cancelled(&self, task: TaskId) -> bool {
+        let facts = |task: &TaskId| self.tasks.get(task);
+        let mut ancestors =
+            std::iter::successors(facts(&task), |f| f.parent.as_ref().and_then(facts)).skip(1);
+        facts(&task).is_some_and(|f| f.cancelled) || ancestors.any(|f| f.cancelled_with_children)
+    }
+
+    /// Copies of what a task made that disks have lost.
+    fn losses(&self, task: TaskId) -> u32 {
+        let of_task = ObjectId::output(task, 0)..ObjectId::put(task, 0);
+        self.disk_losses.range(of_task).map(|(_, count)| count).sum()
     }
 
     /// Side effects that a task may have had at most.

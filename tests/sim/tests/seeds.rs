@@ -49,6 +49,14 @@ fn different_seeds_take_different_courses() {
     assert_eq!(hashes.len(), 8);
 }
 
+#[test]
+fn disks_are_written_to_and_read_from_also_ahead_of_readers() {
+    let all: Vec<_> = (0..40).map(|n| seed(n).unwrap()).collect();
+    let count = |of: fn(&Summary) -> u64| all.iter().filter(|summary| of(summary) > 0).count();
+    let counts = [count(|s| s.spill_count), count(|s| s.restore_count), count(|s| s.ahead_count)];
+    assert!(counts.iter().all(|clusters| 2 <= *clusters), "{counts:?} clusters write, read, read ahead");
+}
+
 /// The rule that a planted fault breaks first, in any of a few seeds.
 fn found(sabotage: Sabotage) -> Vec<&'static str> {
     let runs = (0..PLANTED_SEEDS).map(|seed| run(&Options { seed, sabotage, ..Options::default() }));

@@ -2,14 +2,22 @@
 //!
 //! A run is *staging* until all its arguments are in the local arena, then *sent* to its worker. A worker runs what it
 //! is sent in order, so the first sent run of a worker is the one that has started, as far as anyone can know.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | runs and their workers: starts, what is first, what takes too long |
+//! | `arguments.rs` | arguments: pinned, waited for, or not to be had |
+//! | `ends.rs` | ends: reported, handed back, lost with the worker |
+
+mod arguments;
+mod ends;
 
 use super::Node;
 use super::pressure::Running;
-use crate::event::{Action, Extent, OutputValue, TaskOutcome, Value};
+use crate::event::{Action, Extent, TaskOutcome, Value};
 use crate::lease::LeaseKey;
-use crate::owner::{Ended, Owner, dependency_failure};
-use crate::peer::{DoneOutcome, Message, PushedTask};
-use crate::pull::{Missing, Purpose};
+use crate::owner::Owner;
+use crate::peer::{Message, PushedTask};
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{
@@ -198,132 +206,8 @@ impl Node {
             Some(object) => {
                 let number = self.runs.insert(run);
                 self.runs_of.entry(client).or_default().push_back(number);
-                self.arguments_lost(number, object, out);
+                self.arguments_lost(number, object, None, out);
             }
-        }
-    }
-
-    /// All arguments of a run are here.
-    pub(super) fn arguments_ready(&mut self, run: u32, out: &mut Vec<Action>) {
-        match self.failed_argument(run) {
-            None => {}
-            Some(Some(failure)) => return self.arguments_refused(run, failure, out),
-            Some(None) => return self.return_run(run, out),
-        }
-        let missing = self.pin_arguments(run);
-        if !missing.is_empty() {
-            self.want(Purpose::Arguments(run), missing, out);
-            return;
-        }
-        let Some(entry) = self.runs.get_mut(run) else { return };
-        let client = entry.client;
-        entry.stage = Stage::Sent { first_since: None };
-        self.line_up(client, run);
-        out.push(Action::Run { client, run });
-    }
-
-    /// No copy of an argument can be read, and its owner is asked: whoever sent the task here asks as well, as it named
-    /// the copies.
-    pub(super) fn argument_awaited(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
-        if let Some(sender) = self.runs.get(run).map(|r| r.lease.0).filter(|node| *node != self.id) {
-            self.send(sender, Message::CopiesUnreadable { object });
-        }
-        self.return_run(run, out);
-    }
-
-    /// An argument of a run has no copy left.
-    pub(super) fn arguments_lost(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
-        let text = format!("argument {object} has no copy left");
-        let failure = Arc::new(Failure::new(FailureKind::ObjectLost, text));
-        self.arguments_refused(run, failure, out);
-    }
-
-    /// A run cannot have its arguments.
-    pub(super) fn arguments_refused(&mut self, run: u32, failure: Arc<Failure>, out: &mut Vec<Action>) {
-        self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
-    }
-
-    /// A worker reports the end of a run.
-    pub(super) fn finished(
-        &mut self,
-        client: ClientId,
-        run: u32,
-        run_ns: u32,
-        outcome: TaskOutcome,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(entry) = self.runs.get(run) else { return };
-        if entry.client != client || entry.stage == Stage::Staging {
-            return;
-        }
-        let max_calls = entry.max_calls;
-        let outcome = self.seal_outputs(run, client, outcome);
-        self.end_run(run, run_ns, outcome, out);
-        if max_calls > 0 && self.leases.called(client, max_calls) {
-            self.lease_change(out, |leases, effects| {
-                leases.worker_gone(client, effects);
-                effects.push(crate::lease::Effect::StopWorker(client));
-            });
-        }
-    }
-
-    /// Runs come back that a worker has not started.
-    pub(super) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
-        for run in returned {
-            if self.runs.get(*run).is_some_and(|r| r.client == client) {
-                self.return_run(*run, out);
-            }
-        }
-    }
-
-    /// Runs of a worker that are not sent yet go back as well.
-    pub(super) fn staging_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
-        let runs = self.runs_of.get(&client).cloned().unwrap_or_default();
-        for run in runs {
-            if self.runs.get(run).is_some_and(|r| r.stage == Stage::Staging) {
-                self.return_run(run, out);
-            }
-        }
-    }
-
-    /// Runs that are not sent yet go back, unless one is the next of its worker.
-    pub(super) fn staging_behind_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
-        let runs = self.runs_of.get(&client).cloned().unwrap_or_default();
-        for run in runs.into_iter().skip(1) {
-            if self.runs.get(run).is_some_and(|r| r.stage == Stage::Staging) {
-                self.return_run(run, out);
-            }
-        }
-    }
-
-    /// A worker is gone: the first run it was sent had started, the others had not.
-    pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
-        let runs = self.runs_of.remove(&client).unwrap_or_default();
-        let sent = |n: &u32| self.runs.get(*n).is_some_and(|r| r.stage != Stage::Staging);
-        let first = runs.iter().copied().find(sent);
-        for run in runs.iter().copied().filter(|run| Some(*run) != first) {
-            self.return_run(run, out);
-        }
-        let runs_again = self.pressure.gone(client);
-        if let Some(run) = first {
-            if runs_again && self.has_retries(run) {
-                return self.return_run(run, out);
-            }
-            let failure = self.failure_of(run, failure);
-            self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
-        }
-    }
-
-    /// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before has
-    /// simply crashed for the next one.
-    fn failure_of(&self, run: u32, failure: &Arc<Failure>) -> Arc<Failure> {
-        let is_doomed = self.runs.get(run).is_some_and(|r| r.stage == Stage::Doomed);
-        match failure.kind {
-            FailureKind::Cancelled | FailureKind::TimedOut if !is_doomed => {
-                let text = "its worker was killed because of another task";
-                Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
-            }
-            _ => failure.clone(),
         }
     }
 
@@ -440,157 +324,6 @@ impl Node {
     /// Whether more than one run is with a worker.
     pub(super) fn has_runs_behind(&self, client: ClientId) -> bool {
         self.runs_of.get(&client).is_some_and(|runs| 1 < runs.len())
-    }
-
-    /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing if it
-    /// is being made again.
-    fn failed_argument(&self, number: u32) -> Option<Option<Arc<Failure>>> {
-        let run = self.runs.get(number)?;
-        let call = run.origin.call(&self.owner, run.lease.1)?;
-        call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot)? {
-            (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
-            (_, Some(Value::Failed(cause))) => {
-                Some(Some(Arc::new(dependency_failure(dependency.parameter, cause))))
-            }
-            (_, None) => Some(None),
-        })
-    }
-
-    /// Pins what is here of a run's arguments and returns what is not.
-    fn pin_arguments(&mut self, number: u32) -> Vec<Missing> {
-        let mut missing: Vec<Missing> = Vec::new();
-        let Some(run) = self.runs.get_mut(number) else { return missing };
-        let Some(call) = run.origin.call(&self.owner, run.lease.1) else { return missing };
-        for (_, slot) in call.dependencies {
-            let Some((object, Some(Value::Stored { len }))) = self.owner.entry(*slot) else { continue };
-            if run.pins.contains(&object) || missing.iter().any(|m| m.object == object) {
-                continue;
-            }
-            if self.store.pin(run.client, object).is_some() {
-                run.pins.push(object);
-            } else {
-                missing.push(Missing { object, len: *len, holders: Vec::new() });
-            }
-        }
-        for m in &mut missing {
-            m.holders = self.holders(m.object);
-        }
-        missing
-    }
-
-    /// An argument arrived that a run still waits for the rest of: it must not be evicted meanwhile.
-    pub(super) fn pin_argument(&mut self, number: u32, object: ObjectId) {
-        if let Some(run) = self.runs.get_mut(number)
-            && !run.pins.contains(&object)
-            && self.store.pin(run.client, object).is_some()
-        {
-            run.pins.push(object);
-        }
-    }
-
-    /// Puts written outputs into the books of the arena.
-    fn seal_outputs(&mut self, run: u32, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
-        let (TaskOutcome::Returned(outputs), Some(task)) = (&mut outcome, self.runs.get(run).map(|r| r.task))
-        else {
-            return outcome;
-        };
-        for (index, output) in outputs.iter_mut().enumerate() {
-            let OutputValue::Written(extent) = &mut output.value else { continue };
-            let object = ObjectId::output(task, index as u32);
-            match self.store.find(object).map_or_else(|| self.store.seal(client, object, *extent), Ok) {
-                Ok(lies) => *extent = lies,
-                Err(failure) => {
-                    (0..index as u32).for_each(|i| self.store.free(ObjectId::output(task, i)));
-                    return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
-                }
-            }
-        }
-        outcome
-    }
-
-    /// Takes a run off the books and tells the owner of its task how it ended.
-    fn end_run(&mut self, number: u32, run_ns: u32, outcome: TaskOutcome, out: &mut Vec<Action>) {
-        let Some(run) = self.take_run(number, out) else { return };
-        let (to, lease) = run.lease;
-        let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
-        match run.origin {
-            Origin::Own(slot) => {
-                self.owner.ended_at(
-                    self.now,
-                    Some(slot),
-                    &ended,
-                    DoneOutcome::from_local(outcome),
-                    &mut self.effects,
-                );
-            }
-            Origin::Lent(lent) => {
-                if let TaskOutcome::Returned(outputs) = &outcome {
-                    self.lend_outputs(run.task, outputs, to);
-                }
-                lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-                let outcome = Box::new(DoneOutcome::from_local(outcome));
-                self.send(
-                    to,
-                    Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome },
-                );
-            }
-        }
-        // Loans go back to their lenders after the end is reported.
-        self.apply(out);
-    }
-
-    /// Outputs made for another node: it decides how long they live, and has the references inside on loan.
-    fn lend_outputs(&mut self, task: TaskId, outputs: &[crate::event::Output], to: NodeId) {
-        let lives = self.view.knows(to);
-        for (index, output) in outputs.iter().enumerate() {
-            let object = ObjectId::output(task, index as u32);
-            match output.value {
-                OutputValue::Written(_) if lives => self.copy_for(object, to),
-                OutputValue::Written(_) => self.store.free(object),
-                OutputValue::Inline(_) => {}
-            }
-            if lives {
-                self.owner.lend_references(&output.nested, to);
-            }
-        }
-    }
-
-    pub(super) fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
-        let Some(run) = self.take_run(number, out) else { return };
-        let (to, lease) = run.lease;
-        match run.origin {
-            Origin::Own(_) => self.owner.given_back(lease, &[(run.task, run.attempt)], &mut self.effects),
-            Origin::Lent(lent) => {
-                lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-                self.send(to, Message::TaskGiveBack { lease, tasks: vec![(run.task, run.attempt)] });
-            }
-        }
-    }
-
-    fn take_run(&mut self, number: u32, out: &mut Vec<Action>) -> Option<Run> {
-        let run = self.runs.remove(number)?;
-        self.children.remove(&run.task);
-        for object in &run.pins {
-            self.store.unpin(run.client, *object);
-        }
-        let mut next = None;
-        if let Some(runs) = self.runs_of.get_mut(&run.client) {
-            match runs.front() {
-                Some(first) if *first == number => drop(runs.pop_front()),
-                _ => runs.retain(|n| *n != number),
-            }
-            next = runs.front().copied();
-            if next.is_none() {
-                self.runs_of.remove(&run.client);
-            }
-        }
-        if run.stage == Stage::Staging {
-            self.pull_change(out, |pulls, room, effects| {
-                pulls.forget(Purpose::Arguments(number), room, effects)
-            });
-        }
-        self.mark_first(next);
-        Some(run)
     }
 
     /// A run that is sent overtakes those of its worker that still wait for arguments: the worker has it first.
