@@ -71,6 +71,10 @@ impl Owner {
             if is_owner || links.copies.is_empty() {
                 links.copies = copies;
             }
+            if is_owner && entry.is_gone() && !matches!(value, Value::Stored { .. }) {
+                // It was made again, and is not in a store this time.
+                entry.value = None;
+            }
             if entry.value.is_some() {
                 inside.into_iter().for_each(|s| self.unuse(s, out));
                 return;
