@@ -207,3 +207,28 @@ pub(crate) fn because(text: String, cause: Option<&str>) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, TaskId};
+
+    #[test]
+    fn what_is_made_again_need_not_be_stored_again() {
+        let (me, owner, lender) = (NodeId(1), NodeId(2), NodeId(3));
+        let object = ObjectId::output(TaskId::root(JobId(1)), 0);
+        let mut ledger = Owner::new(me, 0);
+        let mut out = Vec::new();
+        ledger.adopt(RefId { object, owner }, Some(lender), &mut out);
+        let stored = |holders| RemoteState::Stored { len: 8, holders };
+        let inline = || RemoteState::Inline([7].as_slice().into());
+        ledger.located(lender, object, stored(vec![lender]), &[], &mut out);
+        ledger.located(lender, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Stored { len: 8 }), "only the owner knows");
+        ledger.ask_anew(object, &mut out);
+        ledger.located(owner, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())));
+        ledger.located(owner, object, stored(vec![owner]), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())), "it is here");
+    }
+}
