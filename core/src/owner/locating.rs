@@ -71,6 +71,10 @@ impl Owner {
             if is_owner || links.copies.is_empty() {
                 links.copies = copies;
             }
+            if is_owner && entry.is_gone() && !matches!(value, Value::Stored { .. }) {
+                // It was made again, and is not in a store this time.
+                entry.value = None;
+            }
             if entry.value.is_some() {
                 inside.into_iter().for_each(|s| self.unuse(s, out));
                 return;
@@ -201,5 +205,30 @@ pub(crate) fn because(text: String, cause: Option<&str>) -> String {
     match cause {
         Some(cause) => format!("{text}: {cause}"),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, TaskId};
+
+    #[test]
+    fn what_is_made_again_need_not_be_stored_again() {
+        let (me, owner, lender) = (NodeId(1), NodeId(2), NodeId(3));
+        let object = ObjectId::output(TaskId::root(JobId(1)), 0);
+        let mut ledger = Owner::new(me, 0);
+        let mut out = Vec::new();
+        ledger.adopt(RefId { object, owner }, Some(lender), &mut out);
+        let stored = |holders| RemoteState::Stored { len: 8, holders };
+        let inline = || RemoteState::Inline([7].as_slice().into());
+        ledger.located(lender, object, stored(vec![lender]), &[], &mut out);
+        ledger.located(lender, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Stored { len: 8 }), "only the owner knows");
+        ledger.ask_anew(object, &mut out);
+        ledger.located(owner, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())));
+        ledger.located(owner, object, stored(vec![owner]), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())), "it is here");
     }
 }
