@@ -251,11 +251,12 @@ impl Engine {
                 }
             }
             Action::KillWorker { client, reason } => {
+                // First, or it ends by itself meanwhile, and nobody knows any more what it started.
+                self.rim.kill(*client, reason);
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
                 if let Some(port) = port {
                     port.shutdown(&reason.message);
                 }
-                self.rim.kill(*client, reason);
             }
             Action::StartWorker { start, job } => self.rim.start_worker(*start, *job),
             Action::Pull { object, from, into, done_bytes } => {
