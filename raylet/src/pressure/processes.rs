@@ -202,11 +202,15 @@ mod tests {
         }
         let pid = group.0.id();
         assert!(own_bytes(&pid.to_string()).unwrap() < 10 * MIB);
-        let mut listed = Children::Listed.descendants(pid);
-        let mut found = Children::find().descendants(pid);
-        listed.sort_unstable();
-        found.sort_unstable();
-        assert!(listed == found && 2 < listed.len(), "{listed:?} {found:?}");
+        // `head` ends at some time, perhaps between the two.
+        group.await_that("both ways find the same", |pid| {
+            let [listed, found] = [Children::Listed, Children::find()].map(|children| {
+                let mut descendants = children.descendants(pid);
+                descendants.sort_unstable();
+                descendants
+            });
+            listed == found && 2 < listed.len()
+        });
         drop(group);
         assert_eq!(family_bytes(pid, &Children::look()), None);
     }

@@ -140,23 +140,14 @@ fn nothing_per_task_or_object_is_written() {
 fn work_goes_on_without_a_quorum_and_the_rest_recovers_alone() {
     let mut etcd = now(EtcdTrio::start());
     let mut cluster = cluster(etcd.endpoints());
-    cluster.add(node()).unwrap();
-    cluster.add(node()).unwrap();
-    let nodes = [0, 1].map(|index| cluster.node(index).unwrap());
+    let nodes = add_two(&mut cluster);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     assert_all_run(&nodes);
 
     etcd.kill(0);
     etcd.kill(1);
-    let until = Instant::now() + LEASE_TTL * 2;
-    while Instant::now() < until {
-        assert_all_run(&nodes);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    for index in 0..2 {
-        assert_eq!(cluster.report(index).unwrap().nodes.len(), 2, "nobody is declared dead by its absence");
-    }
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 2);
     // What needs the store waits for it.
     let socket = cluster.socket(1).unwrap().display().to_string();
     let late = std::thread::spawn(move || {
@@ -182,14 +173,24 @@ fn work_goes_on_without_a_quorum_and_the_rest_recovers_alone() {
 fn a_server_that_hangs_costs_nobody_the_lease() {
     let etcd = now(EtcdTrio::start());
     let mut cluster = cluster(etcd.endpoints());
-    cluster.add(node()).unwrap();
-    cluster.add(node()).unwrap();
-    let nodes = [0, 1].map(|index| cluster.node(index).unwrap());
+    let nodes = add_two(&mut cluster);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     assert_all_run(&nodes);
     etcd.hang(2);
-    let until = Instant::now() + LEASE_TTL * 4;
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 4);
+}
+
+fn add_two(cluster: &mut LocalCluster) -> [NodeId; 2] {
+    [(); 2].map(|()| {
+        let index = cluster.add(node()).unwrap();
+        cluster.node(index).unwrap()
+    })
+}
+
+/// All this time both nodes run tasks, and neither is declared dead.
+fn assert_both_stay(cluster: &LocalCluster, nodes: [NodeId; 2], time: Duration) {
+    let until = Instant::now() + time;
     while Instant::now() < until {
         assert_all_run(&nodes);
         std::thread::sleep(Duration::from_millis(100));
