@@ -24,13 +24,13 @@ pub use from_client::{FromClient, OutcomeView};
 pub use lists::{ArgumentsView, DependenciesView, NodesView, OutputsView, RefsView, SlotsView, TokensView};
 pub use to_client::ToClient;
 
-use tharsis_types::ObjectId;
+use tharsis_types::RefId;
 
 /// Names a reference inside its client.
 pub type Token = u64;
 
 /// Bytes of a packed [`RefId`](tharsis_types::RefId).
-pub const REF_BYTES: usize = ObjectId::LEN + 8;
+pub const REF_BYTES: usize = RefId::LEN;
 /// Bytes of a packed [`Dependency`](tharsis_types::task::Dependency).
 pub const DEPENDENCY_BYTES: usize = REF_BYTES + 2;
 /// Bytes of a packed [`Token`].

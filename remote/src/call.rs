@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
 use crate::get;
-use crate::handles::{Handle, check_session};
+use crate::handles::{self, Handle, check_session};
 use crate::reference::ObjectRef;
 use crate::regions::Written;
 use crate::worker::{Argument, RunClass};
@@ -31,7 +31,7 @@ impl Arguments {
     pub(crate) fn clear(&mut self) {
         self.encoded.clear();
         self.dependencies.clear();
-        self.keep.clear();
+        handles::drop_all(&mut self.keep);
     }
 
     /// Adds the argument of one parameter.
@@ -305,7 +305,7 @@ impl Outputs {
         self.count = 0;
         self.bytes.clear();
         self.written.clear();
-        self.keep.clear();
+        handles::drop_all(&mut self.keep);
         self.encoded.clear();
     }
 

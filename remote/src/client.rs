@@ -205,10 +205,11 @@ impl Client {
         self.0.slab.lock().insert(self, reference, state)
     }
 
-    /// Makes a handle for a reference that was found inside a value.
+    /// Makes a handle for a reference that was found inside a value. The node hears of it with the next record, or when
+    /// [`Client::flush`] says that there are no more of them: a value may hold thousands.
     pub(crate) fn hold(&self, reference: RefId) -> Arc<Handle> {
         let handle = self.handle(reference, State::Held);
-        match self.send(&FromClient::Hold { token: handle.token(), reference }) {
+        match self.0.send_later(&FromClient::Hold { token: handle.token(), reference }) {
             Ok(()) => handle,
             Err(error) => Handle::failed(error),
         }
@@ -218,6 +219,18 @@ impl Client {
     pub(crate) fn release(&self, token: Token, reference: RefId) {
         self.0.slab.lock().remove(token);
         self.send_or_lose(&FromClient::Release { token, reference });
+    }
+
+    /// The same for one of many, before [`Client::flush`].
+    pub(crate) fn release_later(&self, token: Token, reference: RefId) {
+        self.0.slab.lock().remove(token);
+        // Its loss shows elsewhere: the connection is gone then.
+        let _ = self.0.send_later(&FromClient::Release { token, reference });
+    }
+
+    /// Shows the node what was to be sent later.
+    pub(crate) fn flush(&self) {
+        self.0.publish(self.0.outbox.lock());
     }
 }
 
@@ -270,24 +283,25 @@ impl Core {
     }
 
     pub(crate) fn send(&self, record: &FromClient<'_>) -> Result<()> {
-        let mut bytes = RECORD.take();
-        bytes.clear();
-        record.encode(&mut bytes);
-        let result = self.push(&bytes);
-        const KEPT_BYTES: usize = 64 << 10;
-        if bytes.capacity() <= KEPT_BYTES {
-            RECORD.with_borrow_mut(|kept| *kept = bytes);
+        if let Some(outbox) = encoded(record, |bytes| self.push(bytes))? {
+            self.publish(outbox);
         }
-        result
+        Ok(())
     }
 
-    fn push(&self, bytes: &[u8]) -> Result<()> {
+    /// Sends a record that the node need not see before the next one.
+    fn send_later(&self, record: &FromClient<'_>) -> Result<()> {
+        encoded(record, |bytes| self.push(bytes)).map(|_unpublished| ())
+    }
+
+    /// Puts a record into the ring, where the node does not see it yet; none if it was put off.
+    fn push(&self, bytes: &[u8]) -> Result<Option<MutexGuard<'_, Producer>>> {
         if self.is_lost() {
             return Err(self.loss());
         }
         if DISPATCHING.get() == std::ptr::from_ref(self) {
             self.defer(bytes.to_vec());
-            return Ok(());
+            return Ok(None);
         }
         let mut outbox = self.outbox.lock();
         loop {
@@ -301,11 +315,14 @@ impl Core {
                 Err(error) => return Err(self.broken(&error)),
             }
         }
+        Ok(Some(outbox))
+    }
+
+    fn publish(&self, mut outbox: MutexGuard<'_, Producer>) {
         outbox.publish();
         drop(outbox);
         self.ring_node();
         self.send_deferred();
-        Ok(())
     }
 
     fn push_large(&self, outbox: &mut MutexGuard<'_, Producer>, bytes: &[u8]) -> Result<()> {
@@ -390,6 +407,19 @@ impl Core {
         DISPATCHING.set(outer);
         result
     }
+}
+
+/// Has `push` take the bytes of a record.
+fn encoded<R>(record: &FromClient<'_>, push: impl FnOnce(&[u8]) -> R) -> R {
+    const KEPT_BYTES: usize = 64 << 10;
+    let mut bytes = RECORD.take();
+    bytes.clear();
+    record.encode(&mut bytes);
+    let result = push(&bytes);
+    if bytes.capacity() <= KEPT_BYTES {
+        RECORD.with_borrow_mut(|kept| *kept = bytes);
+    }
+    result
 }
 
 impl Drop for Core {

@@ -11,7 +11,7 @@
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::handles::Handle;
+use crate::handles::{self, Handle};
 use crate::memory::Mapped;
 use bytes::Bytes;
 use postcard::ser_flavors::Flavor;
@@ -46,7 +46,7 @@ impl Encoded {
         self.in_band.clear();
         self.buffers.clear();
         self.nested.clear();
-        self.keep.clear();
+        handles::drop_all(&mut self.keep);
     }
 
     /// How the frame of this value is laid out.
@@ -113,6 +113,8 @@ struct Source {
     whole: Bytes,
     buffers: Vec<Range<usize>>,
     client: Option<Client>,
+    /// Whether the node has yet to hear of references that were found.
+    holds: bool,
 }
 
 thread_local! {
@@ -161,7 +163,7 @@ impl<'a> Decoder<'a> {
             Payload::Mapped(mapped) => Bytes::from_owner(mapped.clone()),
             Payload::Inline(bytes) => Bytes::copy_from_slice(bytes),
         };
-        Ok(Self { bytes, in_band, source: Source { whole, buffers, client } })
+        Ok(Self { bytes, in_band, source: Source { whole, buffers, client, holds: false } })
     }
 
     /// Decodes the next value.
@@ -186,6 +188,9 @@ impl Source {
         let result = decode();
         if let Some(own) = SOURCE.with(|source| std::mem::replace(&mut *source.borrow_mut(), outer)) {
             *self = own;
+        }
+        if let Some(client) = self.client.as_ref().filter(|_| std::mem::take(&mut self.holds)) {
+            client.flush();
         }
         result
     }
@@ -257,6 +262,10 @@ pub(crate) fn offer_reference(handle: &Arc<Handle>) -> bool {
 
 /// Makes a live reference of an id that was decoded; `None` outside a context.
 pub(crate) fn adopt_reference(reference: RefId) -> Option<Arc<Handle>> {
-    let client = SOURCE.with(|source| source.borrow().as_ref().and_then(|source| source.client.clone()))?;
+    let client = SOURCE.with_borrow_mut(|source| {
+        let source = source.as_mut()?;
+        source.holds = true;
+        source.client.clone()
+    })?;
     Some(client.hold(reference))
 }

@@ -277,6 +277,23 @@ impl Drop for Handle {
     }
 }
 
+/// Drops handles; the node sees all at once those that were the last of theirs.
+pub(crate) fn drop_all(handles: &mut Vec<Arc<Handle>>) {
+    let mut told: Option<Client> = None;
+    for mut last in handles.drain(..).filter_map(Arc::into_inner) {
+        let Some(client) = last.client.take() else { continue };
+        client.release_later(last.token, last.reference);
+        if let Some(other) = told.replace(client)
+            && told.as_ref().is_some_and(|client| !client.is_same(&other))
+        {
+            other.flush();
+        }
+    }
+    if let Some(client) = told {
+        client.flush();
+    }
+}
+
 /// Refuses references of another session on their way to the node of `client`, which could never find them.
 ///
 /// # Errors

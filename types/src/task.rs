@@ -110,6 +110,30 @@ pub struct RefId {
     pub owner: NodeId,
 }
 
+impl RefId {
+    /// Bytes of a reference in records and values.
+    pub const LEN: usize = ObjectId::LEN + size_of::<NodeId>();
+
+    /// The reference as bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..ObjectId::LEN].copy_from_slice(&self.object.to_bytes());
+        out[ObjectId::LEN..].copy_from_slice(&self.owner.0.to_le_bytes());
+        out
+    }
+
+    /// A reference from its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        let mut object = [0; ObjectId::LEN];
+        let mut owner = [0; size_of::<NodeId>()];
+        object.copy_from_slice(&bytes[..ObjectId::LEN]);
+        owner.copy_from_slice(&bytes[ObjectId::LEN..]);
+        Self { object: ObjectId::from_bytes(object), owner: NodeId(u64::from_le_bytes(owner)) }
+    }
+}
+
 /// An object that a task needs before it can run: the value of one parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependency {

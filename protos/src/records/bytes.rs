@@ -1,7 +1,7 @@
 //! What records are made of: numbers, strings of bytes, references and values, written and read.
 
 use super::{BadRecord, Extent, REF_BYTES, Token, ValueView, pack};
-use tharsis_types::{NodeId, ObjectId, RefId, TaskId};
+use tharsis_types::{ObjectId, RefId, TaskId};
 
 const VALUE_INLINE: u8 = 0;
 const VALUE_LOCAL: u8 = 1;
@@ -60,11 +60,9 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: &ValueView<'_>) {
 
 /// Reads a packed reference from a chunk that `chunks_exact` or [`Reader::take`] has sized.
 pub(super) fn read_ref(bytes: &[u8]) -> RefId {
-    let mut object = [0; ObjectId::LEN];
-    let mut owner = [0; 8];
-    object.copy_from_slice(&bytes[..ObjectId::LEN]);
-    owner.copy_from_slice(&bytes[ObjectId::LEN..REF_BYTES]);
-    RefId { object: ObjectId::from_bytes(object), owner: NodeId(u64::from_le_bytes(owner)) }
+    let mut whole = [0; REF_BYTES];
+    whole.copy_from_slice(&bytes[..REF_BYTES]);
+    RefId::from_bytes(whole)
 }
 
 /// Reads a record from its front, never beyond its end.
@@ -126,7 +124,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn reference(&mut self) -> Result<RefId, BadRecord> {
-        self.take(REF_BYTES).map(read_ref)
+        self.array().map(RefId::from_bytes)
     }
 
     pub(super) fn extent(&mut self) -> Result<Extent, BadRecord> {

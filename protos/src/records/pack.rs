@@ -7,8 +7,7 @@ use tharsis_types::{NodeId, RefId};
 
 /// Appends a reference.
 pub fn reference(out: &mut Vec<u8>, reference: &RefId) {
-    out.extend_from_slice(&reference.object.to_bytes());
-    out.extend_from_slice(&reference.owner.0.to_le_bytes());
+    out.extend_from_slice(&reference.to_bytes());
 }
 
 /// Packs nodes.

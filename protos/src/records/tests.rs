@@ -2,7 +2,7 @@
 
 use super::*;
 use tharsis_types::task::Dependency;
-use tharsis_types::{JobId, NodeId, RefId, TaskId};
+use tharsis_types::{JobId, NodeId, ObjectId, TaskId};
 
 fn reference(n: u64) -> RefId {
     RefId { object: ObjectId::output(TaskId::root(JobId(1)).child(n), n as u32), owner: NodeId(n + 1) }
