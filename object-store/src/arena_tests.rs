@@ -97,6 +97,25 @@ fn pages_come_and_go() {
 }
 
 #[test]
+fn pages_that_another_wrote_are_mapped_and_those_between_are_made() {
+    let arena = Arena::create(2 << 20).unwrap();
+    let (first, second) = (client(&arena), client(&arena));
+    first.grant(0, arena.len()).unwrap();
+    for (page, value) in [(0, 1), (1, 2), (6, 3), (9, 4)] {
+        first.write(page * PAGE, PAGE).unwrap().fill(value);
+    }
+    first.make_pages(3 * PAGE, PAGE).unwrap();
+    first.retire(0, arena.len()).unwrap();
+    second.grant(0, 12 * PAGE).unwrap();
+    second.make_pages(0, 12 * PAGE).unwrap();
+    assert_eq!(fstat(arena.fd()).unwrap().st_blocks as u64 * 512, 12 * PAGE);
+    let values: Vec<u8> = (0..12).map(|page| second.read(page * PAGE + 7, 1).unwrap()[0]).collect();
+    assert_eq!(values, [1, 2, 0, 0, 0, 0, 3, 0, 0, 4, 0, 0]);
+    second.write(0, 12 * PAGE).unwrap().fill(5);
+    assert_eq!(first.read(0, 12 * PAGE).unwrap(), [5; 12 * PAGE as usize]);
+}
+
+#[test]
 fn an_unsealed_or_wrong_file_is_refused() {
     let fd = memfd_create("unsealed", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
     ftruncate(&fd, 4096).unwrap();

@@ -27,7 +27,7 @@ use crate::annex::{AnnexFile, Blocks, no_space};
 use crate::arena::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::error::{NoSpace, StoreError, check_range};
 use crate::ranges::RangeSet;
-use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_get_seals, fstat};
+use rustix::fs::{FallocateFlags, SealFlags, SeekFrom, fallocate, fcntl_get_seals, fstat};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
@@ -296,14 +296,27 @@ impl ArenaMap {
         Ok(())
     }
 
+    /// Whether others have written a range of the memory, as far as its first and its last page show.
+    fn is_written(&self, start: u64, end: u64) -> bool {
+        let is_written = |page| rustix::fs::seek(&self.fd, SeekFrom::Data(page)) == Ok(page);
+        is_written(start) && is_written(end - self.page_bytes)
+    }
+
     /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then ours. Blocks
     /// of the annex are there.
+    ///
+    /// Where others have written there are pages, which readers map in a third of the time: the kernel maps those around as
+    /// well, and in a shared mapping of memory that gives the right to write too. A page that is not there yet comes this
+    /// way as well, only later than it could.
     fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         let (fd, at) = self.file_at(offset);
-        if offset < self.memory_len && !huge_pages_available() {
+        let is_memory = offset < self.memory_len;
+        let is_written = is_memory && self.is_written(offset, offset + len);
+        if is_memory && !is_written && !huge_pages_available() {
             fallocate(fd, FallocateFlags::empty(), at, len)?;
         }
-        match self.advise(self.to_write, offset, len, Advice::LinuxPopulateWrite) {
+        let advice = if is_written { Advice::LinuxPopulateRead } else { Advice::LinuxPopulateWrite };
+        match self.advise(self.to_write, offset, len, advice) {
             // A kernel without it leaves the page tables to be filled fault by fault.
             Err(Errno::INVAL | Errno::NOSYS) => fallocate(fd, FallocateFlags::empty(), at, len),
             outcome => outcome,
@@ -312,7 +325,7 @@ impl ArenaMap {
 
     fn advise(&self, base: NonNull<u8>, offset: u64, len: u64, advice: Advice) -> rustix::io::Result<()> {
         debug_assert!(
-            matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateWrite),
+            matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite),
             "only advice that leaves the contents alone"
         );
         debug_assert!(base == self.to_read || base == self.to_write, "one of our mappings");
