@@ -66,6 +66,9 @@ pub enum Error {
     /// A file of pickled objects, which are never unpickled.
     #[error("{what} holds pickled objects (ObjectArray), which are never unpickled")]
     ObjectArray { what: String },
+    /// A name in an archive that leads out of the folder into which it would be unpacked.
+    #[error("{what} has a member {member:?}, which leads out of it (PathTraversal)")]
+    PathTraversal { what: String, member: String },
     /// The time allowed is over.
     #[error("the program did not end within the time allowed")]
     Timeout,
@@ -135,6 +138,7 @@ impl Error {
             Error::File { .. } => "OSError",
             Error::Corrupt { .. } => "DataCorrupt",
             Error::ObjectArray { .. } => "ObjectArray",
+            Error::PathTraversal { .. } => "PathTraversal",
             Error::Timeout => "Timeout",
             Error::Engine(failure) => failure.class,
             Error::NotImplemented(_) => "NotImplemented",

@@ -1,10 +1,12 @@
 //! Parts of files as chunks: what the tasks do that read and write them.
 
+use super::archive::Deflated;
 use serde_json::{Value as Json, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tharsis_graph::{Error as GraphError, Foreign, ForeignName};
 use tharsis_kernels::{Buffer, Chunk, DType, Place};
 
@@ -24,11 +26,19 @@ pub(super) struct Elements {
 #[derive(Debug)]
 pub(super) struct Reading(pub(super) Elements);
 
+/// Reads them out of a compressed member of an archive.
+#[derive(Debug)]
+pub(super) struct Inflating {
+    pub(super) elements: Elements,
+    pub(super) deflated: Deflated,
+}
+
 /// Writes a chunk to its place, and gives the number of its bytes.
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Elements);
 
 const READING: &str = "npy-read";
+const INFLATING: &str = "npz-inflate";
 const WRITING: &str = "npy-write";
 
 impl Foreign for Reading {
@@ -41,23 +51,37 @@ impl Foreign for Reading {
     }
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {
-        let Elements { path, dtype, .. } = &self.0;
+        let path = &self.0.path;
         let file = File::open(path).map_err(|error| file_error(path, &error))?;
-        let bytes = place.extents.iter().product::<usize>() * dtype.size_bytes();
-        let mut data = Buffer::zeroed(bytes);
-        let to = &mut data.elements_mut::<u8>()[..bytes];
-        self.0.for_each_stretch(place, |at, range| file.read_exact_at(&mut to[range], at)).map_err(
-            |error| match error.kind() {
-                // It was long enough when it was opened.
-                ErrorKind::UnexpectedEof => GraphError::Corrupt {
-                    what: path.display().to_string(),
-                    reason: "the file has become shorter".to_owned(),
+        self.0.chunk(place, |to| {
+            self.0.for_each_stretch(place, |at, range| file.read_exact_at(&mut to[range], at)).map_err(
+                |error| match error.kind() {
+                    // It was long enough when it was opened.
+                    ErrorKind::UnexpectedEof => GraphError::Corrupt {
+                        what: path.display().to_string(),
+                        reason: "the file has become shorter".to_owned(),
+                    },
+                    _ => file_error(path, &error),
                 },
-                _ => file_error(path, &error),
-            },
-        )?;
-        self.0.normalize(to);
-        Ok(Chunk::contiguous(*dtype, place.extents, data)?)
+            )
+        })
+    }
+}
+
+impl Foreign for Inflating {
+    fn name(&self) -> Option<ForeignName> {
+        let mut name = self.elements.to_json()?;
+        let Deflated { start, len, inflated_len, crc } = self.deflated;
+        name["deflated"] = json!([start, len, inflated_len, crc]);
+        Some(ForeignName { kind: INFLATING.to_owned(), name: name.to_string() })
+    }
+
+    fn describe(&self) -> String {
+        format!("inflate {}", self.elements.path.display())
+    }
+
+    fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {
+        self.elements.chunk(place, |to| self.deflated.read(&self.elements, place, to))
     }
 }
 
@@ -83,23 +107,30 @@ impl Foreign for Writing {
 }
 
 /// The function of this file that a plan names.
-pub(crate) fn find(name: &ForeignName) -> Option<std::sync::Arc<dyn Foreign>> {
-    let elements = || Elements::parse(&serde_json::from_str(&name.name).ok()?);
+pub(crate) fn find(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
+    let json: Json = serde_json::from_str(&name.name).ok()?;
+    let elements = Elements::parse(&json)?;
     match name.kind.as_str() {
-        READING => Some(std::sync::Arc::new(Reading(elements()?))),
-        WRITING => Some(std::sync::Arc::new(Writing(elements()?))),
+        READING => Some(Arc::new(Reading(elements))),
+        INFLATING => {
+            let (start, len, inflated_len, crc) = serde_json::from_value(json["deflated"].clone()).ok()?;
+            Some(Arc::new(Inflating { elements, deflated: Deflated { start, len, inflated_len, crc } }))
+        }
+        WRITING => Some(Arc::new(Writing(elements))),
         _ => None,
     }
 }
 
 impl Elements {
     fn name(&self, kind: &str) -> Option<ForeignName> {
+        Some(ForeignName { kind: kind.to_owned(), name: self.to_json()?.to_string() })
+    }
+
+    fn to_json(&self) -> Option<Json> {
         let Elements { path, start, dtype, shape, swapped } = self;
         // A path that is no text cannot be told to other processes.
         let path = path.to_str()?;
-        let name =
-            json!({"path": path, "start": start, "dtype": dtype.name(), "shape": shape, "swapped": swapped});
-        Some(ForeignName { kind: kind.to_owned(), name: name.to_string() })
+        Some(json!({"path": path, "start": start, "dtype": dtype.name(), "shape": shape, "swapped": swapped}))
     }
 
     fn parse(name: &Json) -> Option<Elements> {
@@ -113,8 +144,29 @@ impl Elements {
         })
     }
 
-    /// Visits the stretches of the file that a place consists of: where each begins, and which bytes of the chunk it is.
-    fn for_each_stretch(
+    /// Where they end, in bytes.
+    pub(super) fn end(&self) -> u64 {
+        self.start
+            + self.shape.iter().map(|&extent| extent as u64).product::<u64>() * self.dtype.size_bytes() as u64
+    }
+
+    /// The chunk at a place, of the bytes that `read` finds for it.
+    fn chunk(
+        &self,
+        place: Place<'_>,
+        read: impl FnOnce(&mut [u8]) -> Result<(), GraphError>,
+    ) -> Result<Chunk, GraphError> {
+        let bytes = place.extents.iter().product::<usize>() * self.dtype.size_bytes();
+        let mut data = Buffer::zeroed(bytes);
+        let to = &mut data.elements_mut::<u8>()[..bytes];
+        read(to)?;
+        self.normalize(to);
+        Ok(Chunk::contiguous(self.dtype, place.extents, data)?)
+    }
+
+    /// Visits the stretches of the file that a place consists of, from first to last: where each begins, and which bytes of
+    /// the chunk it is.
+    pub(super) fn for_each_stretch(
         &self,
         place: Place<'_>,
         mut visit: impl FnMut(u64, std::ops::Range<usize>) -> std::io::Result<()>,
@@ -196,6 +248,11 @@ mod tests {
         let name = elements.name(READING).unwrap();
         assert_eq!(Elements::parse(&serde_json::from_str(&name.name).unwrap()), Some(elements));
         assert!(find(&name).is_some());
+        let elements = Elements::parse(&serde_json::from_str(&name.name).unwrap()).unwrap();
+        let deflated = Deflated { start: 1, len: 2, inflated_len: 3, crc: 4 };
+        let inflating = Inflating { elements, deflated };
+        let found = find(&inflating.name().unwrap()).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{inflating:?}"), "all of it travels");
         assert!(find(&ForeignName { kind: READING.to_owned(), name: "{}".to_owned() }).is_none());
     }
 }

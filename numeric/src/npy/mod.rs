@@ -1,15 +1,19 @@
-//! NumPy's `.npy` files, read and written by blocks: a file may be many times larger than the memory.
+//! NumPy's `.npy` files, read and written by blocks: a file may be many times larger than the memory; and `.npz` archives of
+//! them, which are read.
 
+mod archive;
 mod blocks;
 mod header;
 
+use archive::Deflated;
+pub use archive::{INFLATED_BYTES_MAX, MEMBERS_MAX, RATIO_BYTES_MIN, RATIO_MAX, load_npz, open_npz};
 pub(crate) use blocks::find;
 pub use header::HEADER_BYTES_MAX;
 
 use crate::error::{Blame, Error, Result};
 use crate::run::{execute, settle};
 use crate::tensor::Tensor;
-use blocks::{Elements, Reading, Writing, file_error};
+use blocks::{Elements, Inflating, Reading, Writing, file_error};
 use header::{Header, header_bytes};
 use std::fs::File;
 use std::io::Write;
@@ -17,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::ops::{Sink, Source};
-use tharsis_graph::{Error as GraphError, Executor};
+use tharsis_graph::{Error as GraphError, Executor, Foreign};
 use tharsis_kernels::{Chunk, DType, Element, with_element};
 
-/// A `.npy` file whose header was read and checked.
+/// A `.npy` file, or one in an archive, whose header was read and checked.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -41,6 +45,8 @@ pub struct NpyFile {
     header: Header,
     start: u64,
     extra_bytes: u64,
+    /// Where it lies in the archive that `path` is, if it is compressed there.
+    deflated: Option<Deflated>,
 }
 
 impl NpyFile {
@@ -73,7 +79,11 @@ impl NpyFile {
         }
         let elements =
             Elements { path: self.path.clone(), start: self.start, dtype, shape: shape.clone(), swapped };
-        let tensor = Tensor::apply(Source { function: Arc::new(Reading(elements)), shape, dtype }, &[])?;
+        let function: Arc<dyn Foreign> = match self.deflated {
+            Some(deflated) => Arc::new(Inflating { elements, deflated }),
+            None => Arc::new(Reading(elements)),
+        };
+        let tensor = Tensor::apply(Source { function, shape, dtype }, &[])?;
         if fortran_order { tensor.t() } else { Ok(tensor) }
     }
 }
@@ -147,20 +157,21 @@ fn open_file(path: &Path) -> std::result::Result<NpyFile, GraphError> {
     let mut file = File::open(path).map_err(failed)?;
     let file_bytes = file.metadata().map_err(failed)?.len();
     let (header, start) = Header::read(&mut file).map_err(|refusal| refusal.of_file(path))?;
-    let found = file_bytes.saturating_sub(start);
-    match header.data_bytes() {
-        Some(expected) if expected <= found => {
-            let path = std::path::absolute(path).map_err(failed)?;
-            Ok(NpyFile { path, header, start, extra_bytes: found - expected })
-        }
-        expected => {
-            let expected = expected.map_or("more than 2^64".to_owned(), |bytes| bytes.to_string());
-            let Header { shape, dtype, .. } = header;
-            let reason =
-                format!("shape {shape:?} of {dtype} needs {expected} bytes, the file has {found} bytes");
-            Err(GraphError::Corrupt { what: path.display().to_string(), reason })
-        }
+    let extra_bytes = fit(path, &header, file_bytes.saturating_sub(start))?;
+    let path = std::path::absolute(path).map_err(failed)?;
+    Ok(NpyFile { path, header, start, extra_bytes, deflated: None })
+}
+
+/// How many bytes are left behind the elements where `found` follow the header.
+fn fit(path: &Path, header: &Header, found: u64) -> std::result::Result<u64, GraphError> {
+    let expected = header.data_bytes();
+    if let Some(extra) = expected.and_then(|expected| found.checked_sub(expected)) {
+        return Ok(extra);
     }
+    let expected = expected.map_or("more than 2^64".to_owned(), |bytes| bytes.to_string());
+    let Header { shape, dtype, .. } = header;
+    let reason = format!("shape {shape:?} of {dtype} needs {expected} bytes, the file has {found} bytes");
+    Err(GraphError::Corrupt { what: path.display().to_string(), reason })
 }
 
 /// Writes a chunk as a file of its own.
