@@ -5,7 +5,7 @@ use crate::codec::{self, REFUSED_REFERENCE};
 use crate::error::{Error, Result};
 use crate::get::{self, Timeout};
 use crate::handles::Handle;
-use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize, Serializer, ser};
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -93,7 +93,7 @@ impl<T> Serialize for ObjectRef<T> {
             return Err(ser::Error::custom(error));
         }
         if codec::offer_reference(&self.handle) {
-            serializer.serialize_bytes(&self.id().to_bytes())
+            self.id().serialize(serializer)
         } else {
             Err(ser::Error::custom(REFUSED_REFERENCE))
         }
@@ -102,23 +102,8 @@ impl<T> Serialize for ObjectRef<T> {
 
 impl<'de, T> Deserialize<'de> for ObjectRef<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let reference = RefId::from_bytes(deserializer.deserialize_bytes(IdBytes)?);
+        let reference = RefId::deserialize(deserializer)?;
         codec::adopt_reference(reference).map(Self::new).ok_or_else(|| de::Error::custom(REFUSED_REFERENCE))
-    }
-}
-
-/// Takes the bytes of an id as a whole: a value may hold thousands.
-struct IdBytes;
-
-impl<'de> Visitor<'de> for IdBytes {
-    type Value = [u8; RefId::LEN];
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} bytes of a reference", RefId::LEN)
-    }
-
-    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        bytes.try_into().map_err(|_wrong_len| E::invalid_length(bytes.len(), &self))
     }
 }
 

@@ -4,7 +4,9 @@
 //! and named by a number afterwards, so that a queued call costs little more than its id and its arguments.
 
 use crate::{FunctionId, JobId, NodeId, ObjectId, Resources, SmallBytes};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 
 /// Which try of a task this is; the first is 0.
 pub type Attempt = u32;
@@ -102,7 +104,7 @@ pub enum LabelTerm {
 }
 
 /// An object and the node that answers for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RefId {
     /// The object.
     pub object: ObjectId,
@@ -131,6 +133,33 @@ impl RefId {
         object.copy_from_slice(&bytes[..ObjectId::LEN]);
         owner.copy_from_slice(&bytes[ObjectId::LEN..]);
         Self { object: ObjectId::from_bytes(object), owner: NodeId(u64::from_le_bytes(owner)) }
+    }
+}
+
+/// As bytes, which are taken as a whole: a value may hold thousands.
+impl Serialize for RefId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for RefId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(RefIdBytes)
+    }
+}
+
+struct RefIdBytes;
+
+impl Visitor<'_> for RefIdBytes {
+    type Value = RefId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} bytes of a reference", RefId::LEN)
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<RefId, E> {
+        bytes.try_into().map(RefId::from_bytes).map_err(|_wrong_len| E::invalid_length(bytes.len(), &self))
     }
 }
 
