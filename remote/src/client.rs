@@ -230,7 +230,10 @@ impl Client {
 
     /// Shows the node what was to be sent later.
     pub(crate) fn flush(&self) {
-        self.0.publish(self.0.outbox.lock());
+        // Inside a dispatch it was put off, and this thread may have the outbox.
+        if !self.0.is_dispatching() {
+            self.0.publish(self.0.outbox.lock());
+        }
     }
 }
 
@@ -299,7 +302,7 @@ impl Core {
         if self.is_lost() {
             return Err(self.loss());
         }
-        if DISPATCHING.get() == std::ptr::from_ref(self) {
+        if self.is_dispatching() {
             self.defer(bytes.to_vec());
             return Ok(None);
         }
@@ -377,7 +380,7 @@ impl Core {
 
     /// Sends what was deferred, as far as there is room and nobody else is sending.
     pub(crate) fn send_deferred(&self) {
-        if !self.has_deferred() || DISPATCHING.get() == std::ptr::from_ref(self) {
+        if !self.has_deferred() || self.is_dispatching() {
             return;
         }
         fence(Ordering::SeqCst);
@@ -398,6 +401,11 @@ impl Core {
             drop(outbox);
             self.ring_node();
         }
+    }
+
+    /// Whether this thread is inside a dispatch.
+    fn is_dispatching(&self) -> bool {
+        DISPATCHING.get() == std::ptr::from_ref(self)
     }
 
     /// Runs `dispatch` so that nothing in it waits for room.
