@@ -28,7 +28,7 @@ pub const RATIO_BYTES_MIN: u64 = 64 << 20;
 /// Arrays in an archive.
 pub const MEMBERS_MAX: u64 = 1 << 16;
 
-/// Where a compressed member lies in its archive.
+/// Where a member lies in its archive, and what it is when inflated: the same, if it is only stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deflated {
     pub(super) start: u64,
@@ -191,7 +191,8 @@ impl Deflated {
         });
         // Whoever reads the last element goes on to the end, having seen it all then.
         let is_last = elements.end() <= at;
-        let read = read.and_then(|()| if is_last { std::io::copy(&mut bytes, &mut sink()) } else { Ok(0) });
+        let left = if is_last { self.inflated_len.saturating_sub(at) } else { 0 };
+        let read = read.and_then(|()| std::io::copy(&mut bytes.by_ref().take(left), &mut sink()));
         read.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
                 corrupt(path, format!("a member does not inflate: {error}"))
