@@ -277,10 +277,10 @@ impl Owner {
         true
     }
 
-    /// A task that was sent and not started goes back to the head of its queue, unless nobody wants it any more.
+    /// A task that was sent and not started goes back to the head of its queue, unless nobody wants it any more. It was not
+    /// tried: what is sent next is the same attempt, under its lease.
     pub(super) fn restore(&mut self, slot: u32, out: &mut Vec<Effect>) {
-        let Some(task) = self.tasks.get_mut(slot) else { return };
-        task.attempt += 1;
+        let Some(task) = self.tasks.get(slot) else { return };
         let failure = match (task.cancelled, self.ended_jobs.contains(&task.id.job())) {
             (_, true) => job_ended(),
             (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),
