@@ -210,12 +210,14 @@ pub enum Message {
         /// What came out; outputs that are written lie in the sender's arena, references are lent.
         outcome: Box<DoneOutcome>,
     },
-    /// Tasks that were pushed but not started.
+    /// Tasks that were pushed come back.
     TaskGiveBack {
         /// The lease.
         lease: LeaseId,
         /// The tasks and attempts.
         tasks: Vec<(TaskId, Attempt)>,
+        /// Whether they had been started: then they run again as another attempt, without being charged for it.
+        started: bool,
     },
     /// Give back tasks that have not started.
     TaskStealBack {

@@ -644,10 +644,10 @@ impl World {
                     tell_outcome(outcome)
                 )
             }
-            Message::TaskGiveBack { tasks, .. } => {
+            Message::TaskGiveBack { tasks, started, .. } => {
                 let names: Vec<_> =
                     tasks.iter().map(|(task, _)| self.name(ObjectId::output(*task, 0))).collect();
-                format!("not started: {}", names.join(", "))
+                format!("{}: {}", if *started { "given up" } else { "not started" }, names.join(", "))
             }
             Message::TaskPush { task, .. } => {
                 let states = task.dependencies.iter();

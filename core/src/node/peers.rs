@@ -165,7 +165,9 @@ impl Node {
                 let ended = Ended { lease, task, attempt, run_ns, node: from };
                 self.owner.ended(now, &ended, *outcome, &mut self.effects);
             }
-            Message::TaskGiveBack { lease, tasks } => self.owner.given_back(lease, &tasks, &mut self.effects),
+            Message::TaskGiveBack { lease, tasks, started } => {
+                self.owner.given_back(lease, &tasks, started, &mut self.effects)
+            }
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
         }

@@ -109,8 +109,15 @@ impl Owner {
 
     /// A lease is gone; whatever was not reported before was never started.
     pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        self.take_back(lease, false, out);
+    }
+
+    fn take_back(&mut self, lease: LeaseId, may_have_started: bool, out: &mut Vec<Effect>) {
         let Some(gone) = self.remove_lease(lease) else { return };
         for slot in gone.in_flight.into_iter().rev() {
+            if let Some(task) = self.tasks.get_mut(slot) {
+                task.attempt += u32::from(may_have_started);
+            }
             self.restore(slot, out);
         }
     }
@@ -157,7 +164,8 @@ impl Owner {
                     out,
                 );
             }
-            self.lease_revoked(lease, out);
+            // Of the others, reports may be lost.
+            self.take_back(lease, true, out);
         }
         for shape in &mut self.shapes {
             let orphans = shape.near.remove(&node).unwrap_or_default();

@@ -158,10 +158,19 @@ impl Owner {
         }
     }
 
-    /// Tasks that were sent but not started come back; they keep their attempts' number but not their place.
-    pub fn given_back(&mut self, lease: LeaseId, tasks: &[(TaskId, Attempt)], out: &mut Vec<Effect>) {
+    /// Tasks that were sent come back, and keep neither place nor, if they were `started`, the number of their attempt.
+    pub fn given_back(
+        &mut self,
+        lease: LeaseId,
+        tasks: &[(TaskId, Attempt)],
+        started: bool,
+        out: &mut Vec<Effect>,
+    ) {
         for (task, attempt) in tasks.iter().rev() {
             if let Some(slot) = self.sent_task(*task, lease, *attempt) {
+                if let Some(task) = self.tasks.get_mut(slot) {
+                    task.attempt += u32::from(started);
+                }
                 self.lease_unsent(lease, slot);
                 self.restore(slot, out);
             }
@@ -277,8 +286,8 @@ impl Owner {
         true
     }
 
-    /// A task that was sent and not started goes back to the head of its queue, unless nobody wants it any more. It was not
-    /// tried: what is sent next is the same attempt, under its lease.
+    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more. If it was not started, what
+    /// is sent next is the same attempt.
     pub(super) fn restore(&mut self, slot: u32, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot) else { return };
         let failure = match (task.cancelled, self.ended_jobs.contains(&task.id.job())) {

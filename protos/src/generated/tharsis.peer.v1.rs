@@ -283,13 +283,16 @@ pub mod task_done {
         Failed(super::TaskFailed),
     }
 }
-/// Tasks that were pushed but not started.
+/// Tasks that were pushed come back.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TaskGiveBack {
     #[prost(fixed64, tag = "1")]
     pub lease: u64,
     #[prost(message, repeated, tag = "2")]
     pub tasks: ::prost::alloc::vec::Vec<TaskAttempt>,
+    /// Whether they had been started.
+    #[prost(bool, tag = "3")]
+    pub started: bool,
 }
 /// A task to run under a lease.
 #[derive(Clone, PartialEq, ::prost::Message)]

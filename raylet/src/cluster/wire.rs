@@ -201,10 +201,10 @@ impl Part {
                 run_ns: *run_ns,
                 outcome: Some(wire_outcome(outcome)),
             }),
-            Message::TaskGiveBack { lease, tasks } => {
+            Message::TaskGiveBack { lease, tasks, started } => {
                 let each = tasks.iter().map(|(task, attempt)| (task_bytes(task), *attempt));
                 let tasks = each.map(|(task, attempt)| wire::TaskAttempt { task, attempt }).collect();
-                Kind::TaskGiveBack(wire::TaskGiveBack { lease: lease.0, tasks })
+                Kind::TaskGiveBack(wire::TaskGiveBack { lease: lease.0, tasks, started: *started })
             }
             Message::TaskPush { lease, task } => Kind::TaskPush(wire::TaskPush {
                 lease: lease.0,
@@ -280,7 +280,8 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::TaskGiveBack(m) => {
             let each =
                 m.tasks.into_iter().map(|t| Ok((task("task_give_back.tasks.task", &t.task)?, t.attempt)));
-            Message::TaskGiveBack { lease: LeaseId(m.lease), tasks: each.collect::<Result<_, BadMessage>>()? }
+            let tasks = each.collect::<Result<_, BadMessage>>()?;
+            Message::TaskGiveBack { lease: LeaseId(m.lease), tasks, started: m.started }
         }
         Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
         Kind::TaskStealBack(m) => Message::TaskStealBack { lease: LeaseId(m.lease) },

@@ -118,7 +118,8 @@ fn all_messages() -> Vec<Message> {
         Message::TaskCancel { task, force: true, recursive: true },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(returned) },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(failed) },
-        Message::TaskGiveBack { lease, tasks: vec![(task, 1), (task_id(3), 0)] },
+        Message::TaskGiveBack { lease, tasks: vec![(task, 1), (task_id(3), 0)], started: false },
+        Message::TaskGiveBack { lease, tasks: vec![(task, 2)], started: true },
         Message::TaskPush { lease, task: Box::new(pushed) },
         Message::TaskStealBack { lease },
     ];

@@ -83,7 +83,7 @@ impl Node {
         let runs_again = self.pressure.gone(client);
         if let Some(run) = first {
             if runs_again && self.has_retries(run) {
-                return self.return_run(run, out);
+                return self.send_back(run, true, out);
             }
             let failure = self.failure_of(run, failure);
             self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
@@ -181,14 +181,22 @@ impl Node {
         }
     }
 
+    /// A run that was not started goes back to where its task came from.
     pub(in crate::node) fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
+        self.send_back(number, false, out);
+    }
+
+    fn send_back(&mut self, number: u32, started: bool, out: &mut Vec<Action>) {
         let Some(run) = self.take_run(number, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {
-            Origin::Own(_) => self.owner.given_back(lease, &[(run.task, run.attempt)], &mut self.effects),
+            Origin::Own(_) => {
+                self.owner.given_back(lease, &[(run.task, run.attempt)], started, &mut self.effects)
+            }
             Origin::Lent(lent) => {
                 lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-                self.send(to, Message::TaskGiveBack { lease, tasks: vec![(run.task, run.attempt)] });
+                let tasks = vec![(run.task, run.attempt)];
+                self.send(to, Message::TaskGiveBack { lease, tasks, started });
             }
         }
     }

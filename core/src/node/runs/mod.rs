@@ -179,7 +179,8 @@ impl Node {
         }
         let Some(client) = self.leases.worker(key) else {
             references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-            self.send(from, Message::TaskGiveBack { lease, tasks: vec![(pushed.task, pushed.attempt)] });
+            let tasks = vec![(pushed.task, pushed.attempt)];
+            self.send(from, Message::TaskGiveBack { lease, tasks, started: false });
             return;
         };
         let class_number = self.owner.intern_class(&pushed.class);
