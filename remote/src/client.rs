@@ -298,6 +298,7 @@ impl Core {
     }
 
     /// Puts a record into the ring, where the node does not see it yet; none if it was put off.
+    #[inline]
     fn push(&self, bytes: &[u8]) -> Result<Option<MutexGuard<'_, Producer>>> {
         if self.is_lost() {
             return Err(self.loss());
@@ -321,6 +322,7 @@ impl Core {
         Ok(Some(outbox))
     }
 
+    #[inline]
     fn publish(&self, mut outbox: MutexGuard<'_, Producer>) {
         outbox.publish();
         drop(outbox);
@@ -418,6 +420,7 @@ impl Core {
 }
 
 /// Has `push` take the bytes of a record.
+#[inline]
 fn encoded<R>(record: &FromClient<'_>, push: impl FnOnce(&[u8]) -> R) -> R {
     const KEPT_BYTES: usize = 64 << 10;
     let mut bytes = RECORD.take();

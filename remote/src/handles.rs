@@ -278,7 +278,14 @@ impl Drop for Handle {
 }
 
 /// Drops handles; the node sees all at once those that were the last of theirs.
+#[inline]
 pub(crate) fn drop_all(handles: &mut Vec<Arc<Handle>>) {
+    if !handles.is_empty() {
+        drop_some(handles);
+    }
+}
+
+fn drop_some(handles: &mut Vec<Arc<Handle>>) {
     let mut told: Option<Client> = None;
     for mut last in handles.drain(..).filter_map(Arc::into_inner) {
         let Some(client) = last.client.take() else { continue };
