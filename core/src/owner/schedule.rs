@@ -115,10 +115,7 @@ impl Owner {
     fn take_back(&mut self, lease: LeaseId, may_have_started: bool, out: &mut Vec<Effect>) {
         let Some(gone) = self.remove_lease(lease) else { return };
         for slot in gone.in_flight.into_iter().rev() {
-            if let Some(task) = self.tasks.get_mut(slot) {
-                task.attempt += u32::from(may_have_started);
-            }
-            self.restore(slot, out);
+            self.restore(slot, may_have_started, out);
         }
     }
 

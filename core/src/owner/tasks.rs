@@ -154,7 +154,7 @@ impl Owner {
     pub fn not_sent(&mut self, lease: LeaseId, slot: u32, out: &mut Vec<Effect>) {
         if self.tasks.get(slot).is_some_and(|t| t.is_sent_under(lease)) {
             self.lease_unsent(lease, slot);
-            self.restore(slot, out);
+            self.restore(slot, false, out);
         }
     }
 
@@ -168,11 +168,8 @@ impl Owner {
     ) {
         for (task, attempt) in tasks.iter().rev() {
             if let Some(slot) = self.sent_task(*task, lease, *attempt) {
-                if let Some(task) = self.tasks.get_mut(slot) {
-                    task.attempt += u32::from(started);
-                }
                 self.lease_unsent(lease, slot);
-                self.restore(slot, out);
+                self.restore(slot, started, out);
             }
         }
         self.lease_paused(lease);
@@ -286,10 +283,11 @@ impl Owner {
         true
     }
 
-    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more. If it was not started, what
-    /// is sent next is the same attempt.
-    pub(super) fn restore(&mut self, slot: u32, out: &mut Vec<Effect>) {
-        let Some(task) = self.tasks.get(slot) else { return };
+    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more; as another attempt if it was
+    /// started, or may have been.
+    pub(super) fn restore(&mut self, slot: u32, started: bool, out: &mut Vec<Effect>) {
+        let Some(task) = self.tasks.get_mut(slot) else { return };
+        task.attempt += u32::from(started);
         let failure = match (task.cancelled, self.ended_jobs.contains(&task.id.job())) {
             (_, true) => job_ended(),
             (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),

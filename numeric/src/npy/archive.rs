@@ -30,7 +30,7 @@ pub const MEMBERS_MAX: u64 = 1 << 16;
 
 /// Where a member lies in its archive, and what it is when inflated: the same, if it is only stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Deflated {
+pub(super) struct Entry {
     pub(super) start: u64,
     pub(super) len: u64,
     pub(super) inflated_len: u64,
@@ -41,7 +41,7 @@ pub(super) struct Deflated {
 struct Member {
     name: String,
     is_stored: bool,
-    at: Deflated,
+    at: Entry,
 }
 
 /// Reads and checks the directory of a `.npz` file and the headers of its arrays, which are given by name.
@@ -104,7 +104,7 @@ fn directory(path: &Path) -> std::result::Result<Vec<Member>, GraphError> {
         let found = archive.get_entry(entry.wayfinder()).map_err(failed)?;
         let (start, end) = found.compressed_data_range();
         let inflated_len = entry.uncompressed_size_hint();
-        let at = Deflated { start, len: end.saturating_sub(start), inflated_len, crc: entry.crc32() };
+        let at = Entry { start, len: end.saturating_sub(start), inflated_len, crc: entry.crc32() };
         if is_stored && at.len != inflated_len {
             return Err(corrupt(path, format!("{name}: {} bytes are stored as {inflated_len}", at.len)));
         }
@@ -133,7 +133,7 @@ fn check_sizes(members: &[Member]) -> std::result::Result<(), String> {
     for Member { name, at, .. } in members.iter().filter(|member| !member.is_stored) {
         inflated_bytes = inflated_bytes.saturating_add(at.inflated_len);
         if RATIO_BYTES_MIN < at.inflated_len && at.len.saturating_mul(RATIO_MAX) < at.inflated_len {
-            let Deflated { len, inflated_len, .. } = at;
+            let Entry { len, inflated_len, .. } = at;
             return Err(format!(
                 "{name}: {len} bytes for {inflated_len}, the limit is {RATIO_MAX} times as many"
             ));
@@ -164,7 +164,7 @@ fn open_member(path: &Path, member: &Member) -> std::result::Result<NpyFile, Gra
     })
 }
 
-impl Deflated {
+impl Entry {
     /// The bytes of the member from its first.
     fn inflated(&self, path: &Path, is_stored: bool) -> std::result::Result<Box<dyn Read>, GraphError> {
         let failed = |error: IoError| file_error(path, &error);

@@ -1,6 +1,6 @@
 //! Parts of files as chunks: what the tasks do that read and write them.
 
-use super::archive::Deflated;
+use super::archive::Entry;
 use serde_json::{Value as Json, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Error as IoError, ErrorKind};
@@ -30,7 +30,7 @@ pub(super) struct Reading(pub(super) Elements);
 #[derive(Debug)]
 pub(super) struct Inflating {
     pub(super) elements: Elements,
-    pub(super) deflated: Deflated,
+    pub(super) entry: Entry,
 }
 
 /// Writes a chunk to its place, and gives the number of its bytes.
@@ -71,7 +71,7 @@ impl Foreign for Reading {
 impl Foreign for Inflating {
     fn name(&self) -> Option<ForeignName> {
         let mut name = self.elements.to_json()?;
-        let Deflated { start, len, inflated_len, crc } = self.deflated;
+        let Entry { start, len, inflated_len, crc } = self.entry;
         name["deflated"] = json!([start, len, inflated_len, crc]);
         Some(ForeignName { kind: INFLATING.to_owned(), name: name.to_string() })
     }
@@ -81,7 +81,7 @@ impl Foreign for Inflating {
     }
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {
-        self.elements.chunk(place, |to| self.deflated.read(&self.elements, place, to))
+        self.elements.chunk(place, |to| self.entry.read(&self.elements, place, to))
     }
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn find(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
         READING => Some(Arc::new(Reading(elements))),
         INFLATING => {
             let (start, len, inflated_len, crc) = serde_json::from_value(json["deflated"].clone()).ok()?;
-            Some(Arc::new(Inflating { elements, deflated: Deflated { start, len, inflated_len, crc } }))
+            Some(Arc::new(Inflating { elements, entry: Entry { start, len, inflated_len, crc } }))
         }
         WRITING => Some(Arc::new(Writing(elements))),
         _ => None,
@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(Elements::parse(&serde_json::from_str(&name.name).unwrap()), Some(elements));
         assert!(find(&name).is_some());
         let elements = Elements::parse(&serde_json::from_str(&name.name).unwrap()).unwrap();
-        let deflated = Deflated { start: 1, len: 2, inflated_len: 3, crc: 4 };
-        let inflating = Inflating { elements, deflated };
+        let entry = Entry { start: 1, len: 2, inflated_len: 3, crc: 4 };
+        let inflating = Inflating { elements, entry };
         let found = find(&inflating.name().unwrap()).unwrap();
         assert_eq!(format!("{found:?}"), format!("{inflating:?}"), "all of it travels");
         assert!(find(&ForeignName { kind: READING.to_owned(), name: "{}".to_owned() }).is_none());

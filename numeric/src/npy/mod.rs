@@ -5,7 +5,7 @@ mod archive;
 mod blocks;
 mod header;
 
-use archive::Deflated;
+use archive::Entry;
 pub use archive::{INFLATED_BYTES_MAX, MEMBERS_MAX, RATIO_BYTES_MIN, RATIO_MAX, load_npz, open_npz};
 pub(crate) use blocks::find;
 pub use header::HEADER_BYTES_MAX;
@@ -46,7 +46,7 @@ pub struct NpyFile {
     start: u64,
     extra_bytes: u64,
     /// Where it lies in the archive that `path` is, if it is compressed there.
-    deflated: Option<Deflated>,
+    deflated: Option<Entry>,
 }
 
 impl NpyFile {
@@ -80,7 +80,7 @@ impl NpyFile {
         let elements =
             Elements { path: self.path.clone(), start: self.start, dtype, shape: shape.clone(), swapped };
         let function: Arc<dyn Foreign> = match self.deflated {
-            Some(deflated) => Arc::new(Inflating { elements, deflated }),
+            Some(entry) => Arc::new(Inflating { elements, entry }),
             None => Arc::new(Reading(elements)),
         };
         let tensor = Tensor::apply(Source { function, shape, dtype }, &[])?;
