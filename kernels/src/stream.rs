@@ -6,19 +6,45 @@
 //! This is one of the places with `unsafe`: the instructions for it.
 
 use crate::cpu::{Level, level};
+use bytemuck::{Pod, Zeroable};
 
 /// Smaller results are read again while they are in the second-level cache.
 pub const STREAM_BYTES_MIN: usize = 4 << 20;
 
 /// The right to store so. What was stored is seen by others, in order, once this is dropped.
+///
+/// There is none where the CPU has less than [`Level::Avx2`].
 #[derive(Debug)]
 pub struct Stream(Level);
+
+/// The numbers of one cache line.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Line([f64; LINE_NUMBERS]);
+
+/// Numbers of a line.
+pub const LINE_NUMBERS: usize = LINE_BYTES / size_of::<f64>();
 
 impl Stream {
     /// For a result of so many bytes, where that pays and the CPU can.
     pub fn for_bytes(bytes: usize) -> Option<Stream> {
         let can = cfg!(target_arch = "x86_64") && Level::Portable < level();
         (can && STREAM_BYTES_MIN <= bytes).then(|| Stream(level()))
+    }
+
+    /// Stores a line. Loops that make numbers should store them so, rather than copy them later: a processor makes the next
+    /// ones while these are on their way.
+    #[inline(always)]
+    pub fn line(&mut self, to: &mut Line, numbers: [f64; LINE_NUMBERS]) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a stream is made only where the CPU has AVX2, which includes AVX.
+        unsafe {
+            line_avx(to, numbers);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            to.0 = numbers;
+        }
     }
 
     /// Copies bytes; the source should be in the cache.
@@ -52,6 +78,22 @@ impl Drop for Stream {
 }
 
 const LINE_BYTES: usize = 64;
+
+/// # Safety
+/// The CPU has AVX. It is inlined into loops that are compiled for more.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx")]
+unsafe fn line_avx(to: &mut Line, numbers: [f64; LINE_NUMBERS]) {
+    use std::arch::x86_64::{_mm256_loadu_pd, _mm256_stream_pd};
+    const HALF: usize = LINE_NUMBERS / 2;
+    let (low, high) = to.0.split_at_mut(HALF);
+    // SAFETY: each side is valid for half a line, and a line lies on a multiple of its size.
+    unsafe {
+        _mm256_stream_pd(low.as_mut_ptr(), _mm256_loadu_pd(numbers.as_ptr()));
+        _mm256_stream_pd(high.as_mut_ptr(), _mm256_loadu_pd(numbers[HALF..].as_ptr()));
+    }
+}
 
 /// # Safety
 /// `to` begins at a line; both have the same number of whole lines.

@@ -10,6 +10,7 @@ use crate::fold::{LANES, add_lanes};
 use crate::layout::{Layout, Run};
 use crate::program::IndexMap;
 use crate::random::Key;
+use crate::stream::{LINE_NUMBERS, Line, Stream};
 use crate::ufunc::Operand;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,22 @@ pub(super) fn store(
             true => with_source(source, map, Pairs { out }),
             false => with_source(source, map, Store { out }),
         }
+        at += len;
+    });
+}
+
+/// Writes the values of the elements `start..end` of the input around the cache.
+pub(super) fn store_around(
+    map: ChainMap,
+    input: ChainInput<'_>,
+    start: usize,
+    end: usize,
+    out: &mut [f64],
+    stream: &mut Stream,
+) {
+    let mut at = 0;
+    each_source(input, start, end, |source, len| {
+        with_source(source, map, Around { out: &mut out[at..at + len], stream });
         at += len;
     });
 }
@@ -274,6 +291,34 @@ impl Sink for Store<'_> {
     }
 }
 
+/// Whole lines go around the cache.
+struct Around<'a> {
+    out: &'a mut [f64],
+    stream: &'a mut Stream,
+}
+impl Sink for Around<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) {
+        let lanes: [S::Lane; LANES] = std::array::from_fn(|i| source.lane(i));
+        let single = |at: usize| map.apply(source.value(source.cursor(at, 1), lanes[0], 0));
+        let (head, lines, _) = bytemuck::pod_align_to_mut::<f64, Line>(self.out);
+        let mut at = head.len();
+        let mut groups = lines.chunks_exact_mut(LANES / LINE_NUMBERS);
+        for group in &mut groups {
+            let cursor = source.cursor(at, LANES);
+            for (line, first) in group.iter_mut().zip((0..LANES).step_by(LINE_NUMBERS)) {
+                let value = |i: usize| map.apply(source.value(cursor, lanes[first + i], first + i));
+                self.stream.line(line, std::array::from_fn(value));
+            }
+            at += LANES;
+        }
+        let head = head.len();
+        self.out[..head].iter_mut().enumerate().for_each(|(i, out)| *out = single(i));
+        self.out[at..].iter_mut().zip(at..).for_each(|(out, i)| *out = single(i));
+    }
+}
+
 struct Pairs<'a> {
     out: &'a mut [f64],
 }
@@ -363,5 +408,49 @@ fn with_map<S: SourceFn, K: Sink>(source: S, map: ChainMap, sink: K) -> K::Outpu
             cpu::dispatch(Chain { source, map: Then(Mul(factor), Add(addend)), sink })
         }
         ChainMap::Square => cpu::dispatch(Chain { source, map: Square, sink }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: [ChainMap; 6] = [
+        ChainMap::Identity,
+        ChainMap::Add { addend: 0.1 },
+        ChainMap::Mul { factor: 0.3 },
+        ChainMap::AddMul { addend: 0.1, factor: 0.3 },
+        ChainMap::MulAdd { factor: 0.3, addend: 0.1 },
+        ChainMap::Square,
+    ];
+
+    /// Runs that begin and end anywhere, so that lines and groups are cut at every place.
+    #[test]
+    fn values_stored_around_the_cache_are_the_same_wherever_lines_begin() {
+        let Some(mut stream) = Stream::for_bytes(usize::MAX) else { return };
+        let key = Key::new(1, 2);
+        let elements: Vec<f64> = (0..400).map(|i| f64::from(i) * 0.7).collect();
+        let block = Buffer::shared(std::sync::Arc::new(bytemuck::cast_slice::<f64, u8>(&elements).to_vec()));
+        for (rows, columns) in [(1, 400), (5, 67), (23, 9), (2, 129)] {
+            let layout = Layout::new(&[rows, columns], &[1000, 3], 17);
+            let sources = [
+                ChainInput::Index { map: IndexMap::Position, layout: &layout },
+                ChainInput::Index { map: IndexMap::Ramp { start: 0.5, step: 0.1 }, layout: &layout },
+                ChainInput::Index { map: IndexMap::Uniform(key), layout: &layout },
+                ChainInput::Block(Operand::Block(&block, 0)),
+            ];
+            for (input, map) in sources.iter().flat_map(|input| MAPS.map(|map| (*input, map))) {
+                let n = rows * columns;
+                let mut plain = Buffer::zeroed(n * size_of::<f64>());
+                store(map, input, false, 0, n, &mut plain);
+                for skew in 0..LINE_NUMBERS {
+                    let mut around = Buffer::zeroed((skew + n + 1) * size_of::<f64>());
+                    let out = around.elements_mut::<f64>();
+                    store_around(map, input, 0, n, &mut out[skew..skew + n], &mut stream);
+                    assert_eq!(out[skew..skew + n], plain.elements::<f64>()[..n], "{map:?} at {skew}");
+                    assert!(out[..skew].iter().chain(&out[skew + n..]).all(|x| *x == 0.0));
+                }
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::error::KernelError;
 use crate::fold::{Fold, Folder};
-use crate::layout::{Layout, c_strides};
+use crate::layout::Layout;
 use crate::program::{IndexForm, IndexMap, Output, Program, StepOp, ValueId};
 use crate::stream::Stream;
 use crate::ufunc::{Arg, Operand};
@@ -73,6 +73,12 @@ enum Sink {
         dtype: DType,
         data: Buffer,
         stream: Option<Stream>,
+    },
+    /// A chain's values, stored around the cache as they are made.
+    ChainStore {
+        chain: ValueId,
+        data: Buffer,
+        stream: Stream,
     },
     Fold {
         args: Vec<ValueId>,
@@ -137,7 +143,7 @@ impl Compiled {
         let mut bound = self.bind(place, inputs)?;
         let mut sinks = self.sinks(place, rows, scratch)?;
         for sink in &sinks {
-            if let Sink::ChainSum { chain, .. } = sink {
+            if let Sink::ChainSum { chain, .. } | Sink::ChainStore { chain, .. } = sink {
                 bound.sources[*chain] = Source::Inside;
             }
         }
@@ -203,20 +209,29 @@ impl Compiled {
             Output::Store(value) => {
                 let dtype = self.program.steps[*value].dtype;
                 let bytes = rows * dtype.size_bytes();
-                let (data, stream) = (scratch.result(bytes), Stream::for_bytes(bytes));
-                Ok(Sink::Store { value: *value, dtype, data, stream })
+                let data = scratch.result(bytes);
+                Ok(match Stream::for_bytes(bytes) {
+                    Some(stream) if self.is_own_chain(*value) => {
+                        Sink::ChainStore { chain: *value, data, stream }
+                    }
+                    stream => Sink::Store { value: *value, dtype, data, stream },
+                })
             }
             Output::Fold { fold, args, axes } => {
                 let dtype = self.program.steps[args[0]].dtype;
                 let folder = Folder::new(*fold, dtype, place.extents, axes)?;
-                let is_chain = matches!(self.program.steps[args[0]].op, StepOp::Chain { pairs: false, .. });
-                if *fold == Fold::Sum && is_chain && folder.is_total() && self.use_count[args[0]] == 1 {
+                if *fold == Fold::Sum && folder.is_total() && self.is_own_chain(args[0]) {
                     return Ok(Sink::ChainSum { chain: args[0], folder });
                 }
                 Ok(Sink::Fold { args: args.clone(), folder })
             }
         };
         self.program.outputs.iter().map(&mut sink).collect()
+    }
+
+    /// Whether a value is a chain that one output alone needs, which then computes it.
+    fn is_own_chain(&self, value: ValueId) -> bool {
+        matches!(self.program.steps[value].op, StepOp::Chain { pairs: false, .. }) && self.use_count[value] == 1
     }
 }
 
@@ -247,6 +262,13 @@ impl Compiled {
             Sink::Store { value, dtype, data, stream } => {
                 let from = operand(bound, scratch, *value, start);
                 with_element!(*dtype, T => copy_block::<T>(from, data, stream, start, end));
+            }
+            Sink::ChainStore { chain, data, stream } => {
+                if let StepOp::Chain { source, map, .. } = self.program.steps[*chain].op {
+                    let input = chain_input(bound, scratch, source, start);
+                    let out = &mut data.elements_mut::<f64>()[start..end];
+                    chain::store_around(map, input, start, end, out, stream);
+                }
             }
             Sink::Fold { args, folder } => {
                 let mut operands = [Operand::One(crate::scalar::Scalar::Bool(false)); 3];
@@ -297,11 +319,15 @@ fn copy_block<T: crate::element::Element>(
 fn finish(sinks: Vec<Sink>, place: Place<'_>) -> Result<Vec<Chunk>, KernelError> {
     let mut chunks = Vec::with_capacity(sinks.len());
     for sink in sinks {
+        // A stream ends before anybody reads what was stored.
         match sink {
             Sink::Store { dtype, data, stream, .. } => {
                 drop(stream);
-                let strides = c_strides(place.extents);
-                chunks.push(Chunk::strided(dtype, place.extents, &strides, 0, data.into())?);
+                chunks.push(Chunk::contiguous(dtype, place.extents, data)?);
+            }
+            Sink::ChainStore { data, stream, .. } => {
+                drop(stream);
+                chunks.push(Chunk::contiguous(DType::F64, place.extents, data)?);
             }
             Sink::Fold { folder, .. } | Sink::ChainSum { folder, .. } => chunks.extend(folder.finish()?),
         }

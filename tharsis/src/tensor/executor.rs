@@ -170,7 +170,8 @@ fn check_functions(job: &Job) -> std::result::Result<(), Error> {
     match job.runnable.plan().foreign.iter().all(Option::is_some) {
         true => Ok(()),
         false => Err(Error::Type(
-            "map_chunk: a closure is in this process only; give workers a remote function with map_remote, or              run the program on a LocalExecutor"
+            "map_chunk: a closure is in this process only; give workers a remote function with map_remote, or \
+             run the program on a LocalExecutor"
                 .to_owned(),
         )),
     }
