@@ -101,6 +101,24 @@ impl View {
         }
     }
 
+    /// Something that was asked of a node is given back.
+    pub fn gave_back(&mut self, node: NodeId, taken: &Resources) {
+        if let Some(seen) = self.nodes.get_mut(&node) {
+            seen.load.free.give(taken);
+            seen.denied_until = 0;
+        }
+    }
+
+    /// Whether a node would have room for something if something else were given back.
+    #[must_use]
+    pub fn has_room_without(&self, node: NodeId, demand: &Resources, taken: &Resources) -> bool {
+        self.nodes.get(&node).is_some_and(|seen| {
+            let mut free = seen.load.free.clone();
+            free.give(taken);
+            free.fits(demand)
+        })
+    }
+
     /// When a node that denied may be asked again.
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {

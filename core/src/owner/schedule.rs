@@ -480,14 +480,21 @@ impl Owner {
             if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
                 return;
             }
-            let choice = view.choose(now, &shape.key.resources, &shape.key.placement, None);
+            let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
+            let mut choice = view.choose(now, &demand, &placement, None);
+            let is_anywhere = matches!(placement, Placement::Default | Placement::Spread);
+            if is_anywhere && matches!(choice, Choice::Wait(_)) && self.return_idle(None, &demand, view, out)
+            {
+                choice = view.choose(now, &demand, &placement, None);
+            }
             if !self.follow(shape_index, choice, now, view, out) {
                 return;
             }
         }
     }
 
-    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue.
+    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue. Idle leases of this
+    /// owner's other tasks are room.
     fn request_near(
         &mut self,
         now: Now,
@@ -503,7 +510,10 @@ impl Owner {
         let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
         let wish = (shape.key.resources.clone(), shape.key.placement.clone());
         while have < count && have < REQUESTS_MAX {
-            let choice = view.choose(now, &wish.0, &wish.1, Some(node));
+            let mut choice = view.choose(now, &wish.0, &wish.1, Some(node));
+            if choice != Choice::Now(node) && self.return_idle(Some(node), &wish.0, view, out) {
+                choice = view.choose(now, &wish.0, &wish.1, Some(node));
+            }
             if choice != Choice::Now(node) || !self.follow(shape_index, choice, now, view, out) {
                 break;
             }
@@ -514,6 +524,32 @@ impl Owner {
             let moved = shape.near.remove(&node).unwrap_or_default();
             shape.queue.extend(moved);
         }
+    }
+
+    /// Gives back a lease that has nothing to do, and that no queue needs, if there is room for `demand` then: on this node,
+    /// or on any.
+    fn return_idle(
+        &mut self,
+        node: Option<NodeId>,
+        demand: &Resources,
+        view: &mut View,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let is_idle = |used: &LeaseUse| {
+            let shape = &self.shapes[used.shape as usize];
+            node.is_none_or(|node| used.node == node)
+                && used.granted
+                && used.in_flight.is_empty()
+                && !shape.has_for(used.node)
+                && view.has_room_without(used.node, demand, &shape.key.resources)
+        };
+        let Some(lease) = self.leases.iter().find_map(|(id, used)| is_idle(used).then_some(*id)) else {
+            return false;
+        };
+        let Some(used) = self.remove_lease(lease) else { return false };
+        view.gave_back(used.node, &self.shapes[used.shape as usize].key.resources);
+        out.push(Effect::ReturnLease { to: used.node, lease });
+        true
     }
 
     /// Acts on a choice of node; false if no further request makes sense now.
