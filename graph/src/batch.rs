@@ -42,8 +42,10 @@ pub struct Batches {
     makers: Vec<Vec<u32>>,
     /// How many batches beside its maker read each chunk, by tensor and chunk; results that are made count one more.
     readers: Vec<Vec<u32>>,
-    /// The home of each source by batch; [`ROAMING`] for other batches.
+    /// The home of each batch; [`ROAMING`] for those that have none.
     homes: Vec<u32>,
+    /// How many batches read nothing.
+    sources: usize,
     /// The most bytes of chunks that are made, or stored, and still to be read, between any two batches.
     pub live_bytes: u64,
     /// The most bytes that a batch takes: [`Batches::bytes`] and [`Batches::resident_bytes`].
@@ -118,15 +120,15 @@ impl Batches {
         self.readers[chunk.tensor as usize][chunk.index as usize]
     }
 
-    /// The home of a batch that reads nothing: what others of this home make is read together with what it makes.
+    /// The home of a batch, if it has one: what others of this home make is read together with what it makes.
     pub fn home(&self, batch: usize) -> Option<u32> {
         Some(self.homes[batch]).filter(|home| *home != ROAMING)
     }
 
     /// How many batches read nothing, and how many homes they have.
     pub fn source_count(&self) -> (usize, usize) {
-        let sources = self.homes.iter().filter(|home| **home != ROAMING);
-        (sources.clone().count(), sources.max().map_or(0, |last| *last as usize + 1))
+        let homes = self.homes.iter().filter(|home| **home != ROAMING);
+        (self.sources, homes.max().map_or(0, |last| *last as usize + 1))
     }
 
     /// The chunks that a batch reads and does not make, each once.
@@ -169,7 +171,9 @@ impl Batches {
             chunks.clear();
             self.inputs(runnable, batch, &mut chunks);
             chunks.iter().for_each(|chunk| self.readers[chunk.tensor as usize][chunk.index as usize] += 1);
-            homes.meet(batch, chunks.iter().filter_map(|&chunk| self.maker(chunk)), chunks.is_empty());
+            self.sources += usize::from(chunks.is_empty());
+            let reads_more = chunks.iter().any(|&chunk| self.maker(chunk).is_none());
+            homes.meet(chunks.iter().filter_map(|&chunk| self.maker(chunk)), reads_more);
         }
         self.homes = homes.finish();
         for &result in &runnable.plan().results {
@@ -314,6 +318,7 @@ impl<'a> Filling<'a> {
                 makers: per_chunk(RESIDENT),
                 readers: per_chunk(0),
                 homes: Vec::new(),
+                sources: 0,
                 live_bytes: 0,
                 largest_bytes: 0,
             },

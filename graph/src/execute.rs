@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::lower::{Limits, Lowered, lower};
 use crate::node::NodeRef;
-use crate::ops::Resident;
+use crate::ops::{Resident, ResidentChunk};
 use crate::phases::settle;
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
@@ -22,7 +22,7 @@ pub struct Job {
     /// The order of its tasks.
     pub schedule: Schedule,
     /// The chunks of each resident tensor, in the order of `plan.resident`.
-    pub resident: Vec<Arc<Vec<Arc<Chunk>>>>,
+    pub resident: Vec<Arc<Vec<ResidentChunk>>>,
     /// Where the executor notes how far it is.
     pub progress: Progress,
 }
@@ -207,7 +207,7 @@ impl Executor for LocalExecutor {
 
     fn execute(&self, job: Job) -> Result<Outcome, Error> {
         let started = Instant::now();
-        let shared = Shared::new(&job, self.deadline);
+        let shared = Shared::new(&job, self.deadline)?;
         let threads = self.limits.threads.min(job.schedule.order.len().max(1));
         std::thread::scope(|scope| {
             for _ in 1..threads {
@@ -246,12 +246,14 @@ struct Ready {
 }
 
 impl<'a> Shared<'a> {
-    fn new(job: &'a Job, deadline: Option<Instant>) -> Shared<'a> {
+    fn new(job: &'a Job, deadline: Option<Instant>) -> Result<Shared<'a>, Error> {
         let plan = job.runnable.plan();
         let mut chunks = HashMap::new();
         for (&tensor, resident) in plan.resident.iter().zip(&job.resident) {
             let ids = (0..).map(|index| ChunkId { tensor: tensor as u32, index });
-            chunks.extend(ids.zip(resident.iter().cloned()));
+            for (id, chunk) in ids.zip(resident.iter()) {
+                chunks.insert(id, chunk.fetch()?);
+            }
         }
         let metrics = Metrics {
             bound_bytes: job.schedule.bound_bytes,
@@ -268,7 +270,7 @@ impl<'a> Shared<'a> {
             live_bytes: 0,
             metrics,
         };
-        Shared { job, deadline, state: Mutex::new(state), changed: Condvar::new() }
+        Ok(Shared { job, deadline, state: Mutex::new(state), changed: Condvar::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -384,7 +386,8 @@ impl<'a> Shared<'a> {
             let spec = &plan.tensors[tensor];
             let ids =
                 (0..spec.tiling.count()).map(|index| ChunkId { tensor: tensor as u32, index: index as u32 });
-            let chunks: Option<Vec<Arc<Chunk>>> = ids.map(|id| state.chunks.get(&id).cloned()).collect();
+            let chunks = ids.map(|id| Some(ResidentChunk::Here(state.chunks.get(&id)?.clone())));
+            let chunks: Option<Vec<ResidentChunk>> = chunks.collect();
             let chunks =
                 chunks.ok_or_else(|| Error::Internal(format!("a chunk of result {tensor} was not made")))?;
             Ok(Resident { dtype: spec.dtype, tiling: spec.tiling.clone(), chunks: Arc::new(chunks) })

@@ -1,10 +1,14 @@
-//! Homes: which sources should start on one node.
+//! Homes: which batches should run on one node.
 //!
-//! Sources, batches that read nothing, have one home if what they make meets in one batch. Homes are given in the
-//! order of the batches in which sources meet first, so that what is under way at a time is spread over many homes.
+//! Sources, batches that read nothing, have one home if what is made of them meets in one batch, and so has all that is made
+//! of sources of one home alone: none of it travels. Homes are given in the order in which sources meet first, so that
+//! what is under way at a time is spread over many homes. Every other batch goes where its chunks lie when it starts.
 
 /// Homes while they are given.
 pub(crate) struct Homes {
+    /// By batch: the source whose home is its own, or itself if it has none.
+    leaders: Vec<u32>,
+    /// By batch: the home of a source, [`HOMELESS`] or [`ROAMING`].
     homes: Vec<u32>,
     next: u32,
     /// So many sources have one home at most: where more meet, as in sums of everything, neighbours stay together.
@@ -14,36 +18,106 @@ pub(crate) struct Homes {
 impl Homes {
     /// For so many batches.
     pub(crate) fn new(batches: usize) -> Homes {
-        Homes { homes: Vec::with_capacity(batches), next: 0, share: (batches / HOMES_MIN).max(1) as u32 }
+        let (leaders, homes) = (Vec::with_capacity(batches), Vec::with_capacity(batches));
+        Homes { leaders, homes, next: 0, share: (batches / HOMES_MIN).max(1) as u32 }
     }
 
-    /// The next batch, and who makes what it reads.
-    pub(crate) fn meet(&mut self, batch: usize, makers: impl Iterator<Item = usize>, is_source: bool) {
-        let mut inside = 0;
-        for maker in makers {
-            if self.homes[maker] == HOMELESS {
-                self.homes[maker] = self.next + inside / self.share;
-                inside += 1;
+    /// The next batch, and who makes what it reads; `reads_more` if that is not all it reads.
+    pub(crate) fn meet(&mut self, makers: impl Iterator<Item = usize>, reads_more: bool) {
+        let batch = self.leaders.len() as u32;
+        let mut found: Vec<u32> = makers.map(|maker| self.leaders[maker]).collect();
+        found.dedup();
+        let home = match *found {
+            [] if !reads_more => HOMELESS,
+            [leader] if !reads_more => {
+                self.leaders.push(leader);
+                self.homes.push(ROAMING);
+                return;
             }
-        }
-        self.next += inside.div_ceil(self.share);
-        debug_assert_eq!(self.homes.len(), batch);
-        self.homes.push(if is_source { HOMELESS } else { ROAMING });
+            _ => ROAMING,
+        };
+        self.settle(&found);
+        let meets_at_home = found.iter().all(|leader| self.home(*leader) == self.home(found[0]));
+        let follows = !reads_more && meets_at_home;
+        self.leaders.push(found.first().copied().filter(|_| follows).unwrap_or(batch));
+        self.homes.push(home);
     }
 
-    /// All homes; sources that met no other have one each.
+    /// Gives homes to those of these sources that have none.
+    fn settle(&mut self, leaders: &[u32]) {
+        let homeless: Vec<u32> =
+            leaders.iter().copied().filter(|leader| self.home(*leader) == HOMELESS).collect();
+        let share = self.share.max(if homeless.len() <= OPERANDS_MAX { OPERANDS_MAX as u32 } else { 1 });
+        for (inside, &leader) in (0..).zip(&homeless) {
+            self.homes[leader as usize] = self.next + inside / share;
+        }
+        self.next += (homeless.len() as u32).div_ceil(share);
+    }
+
+    fn home(&self, leader: u32) -> u32 {
+        self.homes[leader as usize]
+    }
+
+    /// The home of each batch, [`ROAMING`] for one without; sources that met no other have one each.
     pub(crate) fn finish(mut self) -> Vec<u32> {
         for home in self.homes.iter_mut().filter(|home| **home == HOMELESS) {
             *home = self.next;
             self.next += 1;
         }
-        self.homes
+        self.leaders.iter().map(|leader| self.home(*leader)).collect()
     }
 }
 
 /// So many homes there are at least, if there are as many sources: enough to even out over nodes.
 const HOMES_MIN: usize = 64;
+/// So few are the operands of one operation, and always have one home.
+const OPERANDS_MAX: usize = 3;
 /// A source that has no home yet.
 const HOMELESS: u32 = u32::MAX - 1;
 /// A batch that goes where its chunks lie.
 pub(crate) const ROAMING: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: &[usize] = &[];
+
+    /// Homes of batches that read what these made.
+    fn homes(reads: &[&[usize]]) -> Vec<u32> {
+        let mut homes = Homes::new(reads.len());
+        reads.iter().for_each(|makers| homes.meet(makers.iter().copied(), false));
+        homes.finish()
+    }
+
+    #[test]
+    fn what_meets_has_one_home_and_what_is_made_of_it_too() {
+        // Two sources, one of them through another batch, then what meets them, and what follows.
+        assert_eq!(homes(&[NOTHING, &[0], NOTHING, &[1, 2], &[3], NOTHING]), [0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn what_joins_two_homes_roams_and_so_does_what_is_made_of_it() {
+        let reads: &[&[usize]] = &[NOTHING, NOTHING, &[0, 1], NOTHING, NOTHING, &[3, 4], &[2, 5], &[6]];
+        assert_eq!(homes(reads), [0, 0, 0, 1, 1, 1, ROAMING, ROAMING]);
+    }
+
+    #[test]
+    fn where_everything_meets_neighbours_stay_together() {
+        let mut homes = Homes::new(257);
+        (0..256).for_each(|_| homes.meet(std::iter::empty(), false));
+        homes.meet(0..256, false);
+        let homes = homes.finish();
+        assert!((0..256).all(|source| homes[source] == source as u32 / 4), "{homes:?}");
+        assert_eq!(homes[256], ROAMING);
+    }
+
+    #[test]
+    fn what_reads_chunks_of_an_earlier_job_goes_where_they_are() {
+        let mut homes = Homes::new(3);
+        homes.meet(std::iter::empty(), true);
+        homes.meet(std::iter::empty(), false);
+        homes.meet([1].into_iter(), true);
+        assert_eq!(homes.finish(), [ROAMING, 0, ROAMING]);
+    }
+}

@@ -50,7 +50,7 @@ pub use explain::Explanation;
 pub use foreign::{Foreign, ForeignName};
 pub use lower::Limits;
 pub use node::{Meta, Node, NodeRef, Operator};
-pub use ops::Resident;
+pub use ops::{KeptChunk, Resident, ResidentChunk};
 pub use plan::Plan;
 pub use task::Runnable;
 pub use tiling::Chunks;

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use tharsis_graph::phases::Phase;
 use tharsis_graph::tiling::Tiling;
 use tharsis_graph::{
-    Error as GraphError, Executor, Explanation, Foreign, ForeignName, LocalExecutor, Metrics, Resident, run,
+    Error as GraphError, Executor, Explanation, Foreign, ForeignName, LocalExecutor, Metrics, Resident,
+    ResidentChunk, run,
 };
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
@@ -119,8 +120,9 @@ impl Tensor {
     /// `ValueError` if the shape is too big.
     #[track_caller]
     pub fn from_chunk(chunk: Chunk) -> Result<Tensor> {
-        let tiling = Tiling::whole(chunk.shape());
-        Tensor::apply(Resident { dtype: chunk.dtype(), tiling, chunks: Arc::new(vec![Arc::new(chunk)]) }, &[])
+        let (tiling, dtype) = (Tiling::whole(chunk.shape()), chunk.dtype());
+        let chunk = ResidentChunk::Here(Arc::new(chunk));
+        Tensor::apply(Resident { dtype, tiling, chunks: Arc::new(vec![chunk]) }, &[])
     }
 
     /// Computes this tensor on the default executor.
@@ -191,7 +193,7 @@ impl Tensor {
 /// All chunks of a tensor as one in C order.
 fn gather(tensor: &Resident) -> std::result::Result<Chunk, GraphError> {
     if let [chunk] = tensor.chunks.as_slice() {
-        return Ok(chunk.to_contiguous()?);
+        return Ok(chunk.fetch()?.to_contiguous()?);
     }
     tharsis_kernels::with_element!(tensor.dtype, T => gather_elements::<T>(tensor))
 }
@@ -206,7 +208,7 @@ fn gather_elements<T: Element>(tensor: &Resident) -> std::result::Result<Chunk, 
     for (index, chunk) in tensor.chunks.iter().enumerate() {
         tensor.tiling.chunk(index, &mut origin, &mut extents);
         let base = origin.iter().zip(&strides).map(|(&at, &stride)| at as i64 * stride).sum();
-        let elements = chunk.to_vec::<T>()?;
+        let elements = chunk.fetch()?.to_vec::<T>()?;
         let mut at = 0;
         tharsis_kernels::layout::Layout::new(&extents, &strides, base).for_each_run(
             0,

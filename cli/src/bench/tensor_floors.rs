@@ -3,7 +3,7 @@
 use tharsis_kernels::cpu::{Kernel, dispatch};
 use tharsis_kernels::factor::Factor;
 use tharsis_kernels::product::Accumulator;
-use tharsis_kernels::stream::Stream;
+use tharsis_kernels::stream::{LINE_NUMBERS, Line, Stream};
 use tharsis_kernels::{Buffer, Chunk};
 
 const LANES: usize = 8;
@@ -199,14 +199,57 @@ pub enum Stored {
     Constant,
 }
 
-/// Seconds to store so many numbers: in memory that is fresh, and in memory that was written before.
-pub fn store(what: Stored, n: usize, threads: usize) -> (f64, f64) {
-    let mut seconds: Vec<f64> = (0..=WARM_ROUNDS).map(|_| store_once(what, n, threads)).collect();
-    let fresh = seconds.remove(0);
-    (fresh, super::statistics::median(&mut seconds))
+/// Seconds to store so many numbers in memory that was written before.
+pub fn store(what: Stored, n: usize, threads: usize) -> f64 {
+    // The first round may meet fresh pages.
+    store_once(what, n, threads);
+    let mut seconds: Vec<f64> = (0..WARM_ROUNDS).map(|_| store_once(what, n, threads)).collect();
+    super::statistics::median(&mut seconds)
 }
 
 const WARM_ROUNDS: usize = 3;
+
+/// Reads numbers in memory and stores `(x + 1) * 2` of them, around the cache where that is possible.
+struct StoreScaled<'a>(&'a [f64], &'a mut [f64]);
+
+impl Kernel for StoreScaled<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let StoreScaled(x, out) = self;
+        let Some(mut stream) = Stream::for_bytes(size_of_val(out)) else {
+            return out.iter_mut().zip(x).for_each(|(out, x)| *out = (x + 1.0) * 2.0);
+        };
+        // Both begin at a line, as buffers do.
+        let (head, lines, tail) = bytemuck::pod_align_to_mut::<f64, Line>(out);
+        let (x_lines, x_tail) = x[head.len()..].as_chunks::<LINE_NUMBERS>();
+        lines.iter_mut().zip(x_lines).for_each(|(line, x)| stream.line(line, x.map(|x| (x + 1.0) * 2.0)));
+        head.iter_mut().zip(x).for_each(|(out, x)| *out = (x + 1.0) * 2.0);
+        tail.iter_mut().zip(x_tail).for_each(|(out, x)| *out = (x + 1.0) * 2.0);
+    }
+}
+
+/// Seconds to read so many numbers and to store `(x + 1) * 2` of them, all in memory that was written before.
+pub fn scale_stored(n: usize, threads: usize) -> f64 {
+    let mut memory =
+        [Buffer::for_overwrite(n * size_of::<f64>()), Buffer::for_overwrite(n * size_of::<f64>())];
+    memory.iter_mut().for_each(|buffer| buffer.elements_mut::<f64>().fill(0.5));
+    let [x, out] = &mut memory;
+    let (x, out) = (&x.elements::<f64>()[..n], &mut out.elements_mut::<f64>()[..n]);
+    let share = n.div_ceil(threads).next_multiple_of(LINE_NUMBERS).max(LINE_NUMBERS);
+    let once = |_| {
+        let started = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            for (x, out) in x.chunks(share).zip(out.chunks_mut(share)) {
+                scope.spawn(move || dispatch(StoreScaled(x, out)));
+            }
+        });
+        started.elapsed().as_secs_f64()
+    };
+    let mut seconds: Vec<f64> = (0..WARM_ROUNDS).map(once).collect();
+    super::statistics::median(&mut seconds)
+}
 
 /// Memory comes from where that of chunks comes from: fresh if nobody used some a moment ago.
 fn store_once(what: Stored, n: usize, threads: usize) -> f64 {

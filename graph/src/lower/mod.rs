@@ -16,12 +16,11 @@ pub use tile::Limits;
 use crate::error::Error;
 use crate::foreign::Foreign;
 use crate::node::{NodeRef, distinct_nodes};
-use crate::ops::Resident;
+use crate::ops::{Resident, ResidentChunk};
 use crate::plan::{Plan, TensorId, TensorSpec};
 use crate::shape::element_count;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tharsis_kernels::Chunk;
 
 /// The state of making one plan.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ pub struct Lowered {
     /// The plan.
     pub plan: Arc<Plan>,
     /// The chunks of each resident tensor, in the order of `plan.resident`.
-    pub resident: Vec<Arc<Vec<Arc<Chunk>>>>,
+    pub resident: Vec<Arc<Vec<ResidentChunk>>>,
     /// The functions, in the order of `plan.foreign`.
     pub foreign: Vec<Arc<dyn Foreign>>,
 }

@@ -93,7 +93,7 @@ impl Operator for Select {
     fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
         let mut counts = Counts { rows: Vec::new(), chosen: Vec::new() };
         for chunk in measures.chunks.iter() {
-            for pair in chunk.to_vec::<i64>()?.chunks_exact(2) {
+            for pair in chunk.fetch()?.to_vec::<i64>()?.chunks_exact(2) {
                 counts.rows.push(pair[0] as usize);
                 counts.chosen.push(pair[1] as usize);
             }

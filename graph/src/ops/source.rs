@@ -1,13 +1,10 @@
-//! Tensors out of nothing, and tensors that exist.
+//! Tensors out of nothing.
 
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering};
 use crate::node::{Meta, Operator};
-use crate::tiling::Tiling;
-use std::fmt;
-use std::sync::Arc;
 use tharsis_kernels::program::IndexMap;
-use tharsis_kernels::{Chunk, DType, Scalar};
+use tharsis_kernels::{DType, Scalar};
 
 /// The same number everywhere.
 #[derive(Clone, Debug)]
@@ -54,41 +51,5 @@ impl Operator for Indexed {
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, _: &[ExprId]) -> Result<ExprId, Error> {
         Ok(lowering.index(&out.shape, self.map))
-    }
-}
-
-/// A tensor whose chunks are at hand. Two are the same only if they are the same chunks.
-#[derive(Clone)]
-#[allow(missing_docs)]
-pub struct Resident {
-    pub dtype: DType,
-    pub tiling: Tiling,
-    pub chunks: Arc<Vec<Arc<Chunk>>>,
-}
-
-impl fmt::Debug for Resident {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Resident({:p})", Arc::as_ptr(&self.chunks))
-    }
-}
-
-impl Operator for Resident {
-    fn name(&self) -> &'static str {
-        "array"
-    }
-
-    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
-        if self.chunks.len() != self.tiling.count() {
-            return Err(Error::Internal("resident chunks do not match their tiling".to_owned()));
-        }
-        Ok(Meta { shape: self.tiling.shape(), dtype: self.dtype })
-    }
-
-    fn lower(&self, _: &mut Lowering<'_>, _: &Meta, _: &[ExprId]) -> Result<ExprId, Error> {
-        Err(Error::Internal("resident tensors are not computed".to_owned()))
-    }
-
-    fn resident(&self) -> Option<&Resident> {
-        Some(self)
     }
 }

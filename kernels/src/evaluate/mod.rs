@@ -231,7 +231,8 @@ impl Compiled {
 
     /// Whether a value is a chain that one output alone needs, which then computes it.
     fn is_own_chain(&self, value: ValueId) -> bool {
-        matches!(self.program.steps[value].op, StepOp::Chain { pairs: false, .. }) && self.use_count[value] == 1
+        matches!(self.program.steps[value].op, StepOp::Chain { pairs: false, .. })
+            && self.use_count[value] == 1
     }
 }
 

@@ -20,6 +20,7 @@ const ALL: &[Scenario] = &[
         results_of_two_nodes_are_those_of_threads_to_the_bit,
     ),
     ("what_meets_starts_on_one_node", what_meets_starts_on_one_node),
+    ("results_stay_on_the_nodes_that_made_them", results_stay_on_the_nodes_that_made_them),
     ("all_cpus_of_the_cluster_are_counted", all_cpus_of_the_cluster_are_counted),
 ];
 
@@ -78,7 +79,7 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
 fn what_meets_starts_on_one_node() {
     let cluster = two_nodes();
     let runtime = driver(&cluster, 0);
-    let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES);
+    let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES).batch_tasks(1);
     let scanned = |seed| {
         let x = default_rng(seed).random(&[128, 1 << 14]).unwrap();
         x.rechunk(Chunks::PerAxis(vec![1, 1 << 14])).unwrap().cumsum(1).unwrap()
@@ -91,9 +92,37 @@ fn what_meets_starts_on_one_node() {
     let found = bits(&program, &remote);
     // Both tensors have 16 MiB each.
     let travelled = sent() - before;
-    println!("{travelled} bytes travelled");
-    assert!(travelled < 8 << 20, "{travelled} bytes travelled");
+    assert!(travelled < 2 << 20, "{travelled} bytes travelled");
     assert_eq!(found, bits(&program, &LocalExecutor::within(remote.limits())));
+    // Where a job says itself where its tasks go, sources have no homes.
+    let before = sent();
+    assert_eq!(found, bits(&program, &remote.options(Options::default().spread())));
+    let without = sent() - before;
+    println!("{travelled} bytes travelled, without homes {without}");
+    assert!(2 << 20 < without, "{without} bytes travelled without homes");
+}
+
+/// What a job keeps is brought to the driver by whoever looks at it, and another job reads it where it is.
+fn results_stay_on_the_nodes_that_made_them() {
+    let cluster = two_nodes();
+    let runtime = driver(&cluster, 0);
+    let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES);
+    // So large that each is a batch of its own.
+    let x = default_rng(3).random(&[8, 1 << 18]).unwrap();
+    let x = x.rechunk(Chunks::PerAxis(vec![1, 1 << 18])).unwrap();
+    let sent = || (0..2).map(|index| cluster.report(index).unwrap().sent_bytes).sum::<u64>();
+    let before = sent();
+    let (kept, _) = execute(&[&x], &remote).unwrap();
+    let stored = (0..2).map(|index| cluster.report(index).unwrap().store.used_bytes).collect::<Vec<_>>();
+    assert!(stored.iter().all(|bytes| 4 << 20 <= *bytes), "{stored:?}");
+    let sums = bits(&kept[0].sum(1).unwrap(), &remote);
+    let (travelled, all) = (sent() - before, 16 << 20);
+    assert!(travelled < all / 4, "{travelled} bytes travelled");
+    let local = LocalExecutor::within(remote.limits());
+    let (expected, _) = execute(&[&x], &local).unwrap();
+    assert_eq!(sums, bits(&expected[0].sum(1).unwrap(), &local));
+    assert!(bits(&kept[0], &remote) == bits(&expected[0], &local));
+    assert!(all / 4 < sent() - before, "only a look brings them here");
 }
 
 fn all_cpus_of_the_cluster_are_counted() {

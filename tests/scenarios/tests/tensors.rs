@@ -21,6 +21,7 @@ const ALL: &[Scenario] = scenarios![
         t1_results_are_those_of_threads_to_the_bit,
         t1_batches_do_not_change_results,
         t2_results_are_inputs_again,
+        t2_results_stay_in_the_store_for_the_next_job,
         t2_results_are_made_where_they_are_stored,
         t2_tensors_find_the_runtime_of_their_thread,
         t3_the_store_stays_below_the_bound,
@@ -119,6 +120,23 @@ fn t2_results_are_inputs_again(mode: Mode) {
     let elements = tharsis::tensor::create::arange(1000).unwrap();
     assert_eq!(bits(&execute(&[&elements, &stored[0]], &remote).unwrap().0[1..]), bits(&stored));
     drop((stored, x));
+    session.await_quiet();
+}
+
+/// A job that reads what another made puts nothing there again.
+fn t2_results_stay_in_the_store_for_the_next_job(mode: Mode) {
+    const KEPT_BYTES: u64 = 32 << 20;
+    let session = mode.start_with(2, |init| init.store_bytes(256 << 20));
+    let remote = RemoteExecutor::new(session.runtime());
+    let x = matrix(32, 1 << 17, [1, 1 << 17]);
+    let (kept, _) = execute(&[&x], &remote).unwrap();
+    let scaled = [((&kept[0] + 1.0).unwrap() * &kept[0]).unwrap().sum(1).unwrap()];
+    let ((found, _), most) = most_stored(&session, || run(&scaled, &remote));
+    // What clients hold for small values, and ahead.
+    assert!((KEPT_BYTES..KEPT_BYTES + (8 << 20)).contains(&most), "{most} bytes");
+    let made = [((&x + 1.0).unwrap() * &x).unwrap().sum(1).unwrap()];
+    assert_eq!(found, run(&made, &LocalExecutor::within(remote.limits())).0);
+    drop((kept, scaled));
     session.await_quiet();
 }
 

@@ -7,6 +7,7 @@
 
 use super::executor::{self, RemoteExecutor};
 use super::fault::from_engine;
+use super::kept::InStore;
 use super::plans;
 use super::stored::Stored;
 use super::task::{self, Batch, Fate, Given, Report};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use tharsis_graph::batch::Batches;
 use tharsis_graph::execute::StageMetrics;
 use tharsis_graph::plan::{ChunkId, TensorId};
-use tharsis_graph::{Error, Job, Limits, Metrics, Outcome, Resident};
+use tharsis_graph::{Error, Job, Limits, Metrics, Outcome, Resident, ResidentChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Blob, FailureKind, NodeId, ObjectRef, Options, cancel, put};
 
@@ -55,7 +56,18 @@ struct Held {
     object: ObjectRef<Given>,
     /// How often its chunks will be read.
     reads_left: u32,
+    /// 0 for one that was there before this job.
     bytes: u64,
+    /// What the plan calls the only chunk of an object of an earlier job.
+    renamed: Option<ChunkId>,
+}
+
+/// What a batch reads.
+#[derive(Default)]
+struct Arguments {
+    objects: Vec<ObjectRef<Given>>,
+    /// See [`Batch`].
+    renamed: Vec<(usize, ChunkId)>,
 }
 
 /// A batch that was submitted.
@@ -106,6 +118,7 @@ impl<'a> Drive<'a> {
             self.batches.inputs(&self.job.runnable, batch, &mut inputs);
             let bytes = self.batches.bytes(&self.job.runnable, batch);
             let stored = self.batches.resident_bytes(&self.job.runnable, &inputs);
+            // More than is needed where residents are in the store already.
             while !self.has_room(bytes + stored) {
                 self.land()?;
             }
@@ -135,8 +148,8 @@ impl<'a> Drive<'a> {
         let apart = fates.iter().filter(|fate| **fate == Fate::Apart).count();
         let bundles = usize::from(fates.contains(&Fate::Bundled));
         let options = self.options(batch, 1 + bundles + apart);
-        let work = Batch::new(tasks, fates.clone());
-        let given = task::call(options, &self.plan, &work, &arguments);
+        let work = Batch::new(tasks, fates.clone(), arguments.renamed);
+        let given = task::call(options, &self.plan, &work, &arguments.objects);
         let held_before = self.held_bytes;
         let report = self.enter(batch, &outputs, &fates, given)?;
         let kept = self.held_bytes - held_before;
@@ -162,14 +175,17 @@ impl<'a> Drive<'a> {
     }
 
     /// The objects that hold these chunks, each once.
-    fn arguments(&mut self, inputs: &[ChunkId]) -> Result<Vec<ObjectRef<Given>>, Error> {
+    fn arguments(&mut self, inputs: &[ChunkId]) -> Result<Arguments, Error> {
         let mut seen = HashSet::new();
-        let mut arguments = Vec::new();
+        let mut arguments = Arguments::default();
         for &id in inputs {
             let key = self.key(id);
-            if seen.insert(key) {
-                arguments.push(self.object(key, id)?);
+            if !seen.insert(key) {
+                continue;
             }
+            let held = self.object(key, id)?;
+            arguments.renamed.extend(held.renamed.map(|id| (arguments.objects.len(), id)));
+            arguments.objects.push(held.object.clone());
         }
         Ok(arguments)
     }
@@ -193,23 +209,30 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The object under a key; a resident chunk is put when it is first read.
-    fn object(&mut self, key: Key, id: ChunkId) -> Result<ObjectRef<Given>, Error> {
-        if let Some(held) = self.objects.get(&key) {
-            return Ok(held.object.clone());
+    /// The object under a key. A resident chunk is put when it is first read, unless it is in the store.
+    fn object(&mut self, key: Key, id: ChunkId) -> Result<&Held, Error> {
+        if !self.objects.contains_key(&key) {
+            let held = self.hold_resident(id)?;
+            self.held_bytes += held.bytes;
+            self.objects.insert(key, held);
         }
-        let chunk = self.resident(id)?;
-        let stored = Stored::new(&chunk)?;
+        self.held(key)
+    }
+
+    fn hold_resident(&self, id: ChunkId) -> Result<Held, Error> {
+        let (resident, reads_left) = (self.resident(id)?, self.batches.readers(id));
+        let kept = resident.kept::<InStore>().and_then(|kept| kept.object(&self.executor.client));
+        if let Some(object) = kept {
+            return Ok(Held { object: object.clone(), reads_left, bytes: 0, renamed: Some(id) });
+        }
+        let stored = Stored::new(&*resident.fetch()?)?;
         let object = put(&Given::Chunks(vec![(id, stored)])).map_err(from_engine)?;
-        let reads_left = self.batches.readers(id);
         let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
-        self.held_bytes += bytes;
-        self.objects.insert(key, Held { object: object.clone(), reads_left, bytes });
-        Ok(object)
+        Ok(Held { object, reads_left, bytes, renamed: None })
     }
 
     /// A chunk that was handed over with the plan.
-    fn resident(&self, id: ChunkId) -> Result<Arc<Chunk>, Error> {
+    fn resident(&self, id: ChunkId) -> Result<ResidentChunk, Error> {
         let tensors = &self.job.runnable.plan().resident;
         let found = tensors.iter().position(|&tensor| tensor == id.tensor as usize);
         let chunk = found.and_then(|at| self.job.resident[at].get(id.index as usize));
@@ -229,7 +252,7 @@ impl<'a> Drive<'a> {
         let report = given.next().ok_or_else(missing)?;
         if fates.contains(&Fate::Bundled) {
             let object = given.next().ok_or_else(missing)?;
-            self.objects.insert(Key::Bundle(batch), Held { object, reads_left: 0, bytes: 0 });
+            self.objects.insert(Key::Bundle(batch), Held { object, reads_left: 0, bytes: 0, renamed: None });
         }
         for (&id, fate) in outputs.iter().zip(fates) {
             let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
@@ -244,7 +267,8 @@ impl<'a> Drive<'a> {
                 }
                 Fate::Apart => {
                     let object = given.next().ok_or_else(missing)?;
-                    self.objects.insert(Key::Chunk(id), Held { object, reads_left: reads, bytes });
+                    let held = Held { object, reads_left: reads, bytes, renamed: None };
+                    self.objects.insert(Key::Chunk(id), held);
                 }
             }
             self.held_bytes += bytes;
@@ -302,7 +326,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The chunks of a result, mapped where they lie.
+    /// The chunks of a result: small ones are brought here, large ones stay where they are.
     fn gather(&self, tensor: TensorId) -> Result<Resident, Error> {
         let spec = &self.job.runnable.plan().tensors[tensor];
         let mut bundles: HashMap<Key, HashMap<ChunkId, Arc<Chunk>>> = HashMap::new();
@@ -313,23 +337,30 @@ impl<'a> Drive<'a> {
                 chunks.push(self.resident(id)?);
                 continue;
             }
-            let bundle = match bundles.entry(self.key(id)) {
+            let key = self.key(id);
+            if key == Key::Chunk(id) {
+                let object = self.held(key)?.object.clone();
+                chunks.push(ResidentChunk::Kept(Arc::new(InStore::new(object, &self.executor.client))));
+                continue;
+            }
+            let bundle = match bundles.entry(key) {
                 Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => {
-                    let bundle = self.fetch(*entry.key())?;
-                    entry.insert(bundle)
-                }
+                Entry::Vacant(entry) => entry.insert(self.fetch(key)?),
             };
             let chunk = bundle.get(&id).cloned();
-            chunks.push(chunk.ok_or_else(|| Error::Internal(format!("{id:?} of a result was not made")))?);
+            let chunk = chunk.ok_or_else(|| Error::Internal(format!("{id:?} of a result was not made")))?;
+            chunks.push(ResidentChunk::Here(chunk));
         }
         Ok(Resident { dtype: spec.dtype, tiling: spec.tiling.clone(), chunks: Arc::new(chunks) })
     }
 
-    /// Maps an object of the store.
+    fn held(&self, key: Key) -> Result<&Held, Error> {
+        self.objects.get(&key).ok_or_else(|| Error::Internal(format!("{key:?} was let go")))
+    }
+
+    /// Brings a bundle here.
     fn fetch(&self, key: Key) -> Result<HashMap<ChunkId, Arc<Chunk>>, Error> {
-        let held = self.objects.get(&key).ok_or_else(|| Error::Internal(format!("{key:?} was let go")))?;
-        let Given::Chunks(bundle) = read(&held.object, self.time_left()?)? else {
+        let Given::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
             return Err(Error::Internal("a report was given for a result".to_owned()));
         };
         bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()

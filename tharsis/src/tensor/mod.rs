@@ -25,12 +25,14 @@
 //! | what does a worker run, and what does it keep | `task`, `plans` |
 //! | in which order are batches submitted, when are references dropped, when is room | `drive` |
 //! | which error stands for which | `fault` |
+//! | where do results stay | `kept` |
 //! | how does a remote function get its chunk | `mapping` |
 //! | which runtime is the default one's | `offer` |
 
 mod drive;
 mod executor;
 mod fault;
+mod kept;
 mod mapping;
 mod offer;
 mod plans;

@@ -1,6 +1,7 @@
 //! Which executor the tensors of a thread run on if nobody names one: that of the thread's runtime.
 
 use super::RemoteExecutor;
+use super::kept::is_same;
 use crate::runtime::Runtime;
 use std::sync::{Arc, PoisonError, RwLock};
 use tharsis_graph::Executor;
@@ -30,9 +31,4 @@ fn offer() -> Option<Arc<dyn Executor>> {
     let active = ACTIVE.read().unwrap_or_else(PoisonError::into_inner);
     let executor = active.iter().find(|executor| is_same(&executor.client, &client))?;
     Some(executor.clone())
-}
-
-/// Whether both are the same connection: a node numbers its clients.
-fn is_same(one: &Client, other: &Client) -> bool {
-    (one.node(), one.id()) == (other.node(), other.id())
 }

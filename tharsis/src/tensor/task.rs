@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Instant;
-use tharsis_graph::Runnable;
 use tharsis_graph::plan::{ChunkId, TaskId};
+use tharsis_graph::{Error, Runnable};
 use tharsis_kernels::{Chunk, Scratch};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, RefId, Returns, Values, context};
@@ -23,6 +23,8 @@ pub(super) struct Batch {
     pub(super) runs: Vec<(TaskId, u32)>,
     /// What becomes of each chunk that the tasks make, in their order.
     pub(super) fates: Vec<Fate>,
+    /// Inputs that hold one chunk of an earlier job, by their place, and what this plan calls it.
+    pub(super) renamed: Vec<(usize, ChunkId)>,
 }
 
 /// What becomes of a chunk that a batch makes.
@@ -62,7 +64,7 @@ pub(super) struct StageReport {
 
 impl Batch {
     /// The batch of these tasks.
-    pub(super) fn new(tasks: &[TaskId], fates: Vec<Fate>) -> Batch {
+    pub(super) fn new(tasks: &[TaskId], fates: Vec<Fate>, renamed: Vec<(usize, ChunkId)>) -> Batch {
         let mut runs: Vec<(TaskId, u32)> = Vec::new();
         for &task in tasks {
             match runs.last_mut() {
@@ -72,7 +74,7 @@ impl Batch {
                 _ => runs.push((task, 1)),
             }
         }
-        Batch { runs, fates }
+        Batch { runs, fates, renamed }
     }
 
     fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
@@ -80,6 +82,20 @@ impl Batch {
             (0..count).map(move |i| TaskId { stage: first.stage, index: first.index.saturating_add(i) })
         };
         self.runs.iter().flat_map(of_run)
+    }
+}
+
+impl Given {
+    /// The only chunk of an object.
+    pub(super) fn into_single(self) -> Result<Chunk, Error> {
+        let bundle = match self {
+            Given::Chunks(bundle) => bundle,
+            Given::Report(_) => Vec::new(),
+        };
+        match <[_; 1]>::try_from(bundle) {
+            Ok([(_, stored)]) => Ok(stored.into_chunk()?),
+            Err(bundle) => Err(Error::Internal(format!("{} chunks were given for one", bundle.len()))),
+        }
     }
 }
 
@@ -132,7 +148,7 @@ pub(super) fn run_batch(
 ) -> Result<Returns<Given>, Fault> {
     let runnable = plans::find_or_compile(object, &plan)?;
     let mut scratch = SCRATCH.take();
-    let made = Made::of(inputs).and_then(|made| made.run(&runnable, &batch, &mut scratch));
+    let made = Made::of(inputs, &batch.renamed).and_then(|made| made.run(&runnable, &batch, &mut scratch));
     SCRATCH.set(scratch);
     made
 }
@@ -146,9 +162,14 @@ struct Made {
 }
 
 impl Made {
-    fn of(inputs: Values<Given>) -> Result<Made, Fault> {
+    fn of(inputs: Values<Given>, renamed: &[(usize, ChunkId)]) -> Result<Made, Fault> {
         let mut chunks = HashMap::new();
-        for input in inputs {
+        let mut renamed = renamed.iter().peekable();
+        for (place, input) in inputs.into_iter().enumerate() {
+            if let Some((_, id)) = renamed.next_if(|(at, _)| *at == place) {
+                chunks.insert(*id, Arc::new(input.into_single()?));
+                continue;
+            }
             let Given::Chunks(bundle) = input else {
                 return Err(Fault::Internal("a report was given for a chunk".to_owned()));
             };
@@ -250,7 +271,7 @@ mod tests {
     fn neighbours_travel_as_one_run() {
         let task = |stage, index| TaskId { stage, index };
         let tasks = [task(0, 3), task(0, 4), task(0, 5), task(1, 6), task(0, 7), task(0, 9)];
-        let batch = Batch::new(&tasks, Vec::new());
+        let batch = Batch::new(&tasks, Vec::new(), Vec::new());
         assert_eq!(batch.runs.len(), 4);
         assert_eq!(batch.tasks().collect::<Vec<_>>(), tasks);
     }

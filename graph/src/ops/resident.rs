@@ -1,0 +1,94 @@
+//! Tensors that exist.
+
+use crate::error::Error;
+use crate::lower::{ExprId, Lowering};
+use crate::node::{Meta, Operator};
+use crate::tiling::Tiling;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use tharsis_kernels::{Chunk, DType};
+
+/// A tensor that was computed. Two are the same only if they are the same chunks.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub struct Resident {
+    pub dtype: DType,
+    pub tiling: Tiling,
+    pub chunks: Arc<Vec<ResidentChunk>>,
+}
+
+/// A chunk that exists.
+#[derive(Clone)]
+pub enum ResidentChunk {
+    /// In the memory of this process.
+    Here(Arc<Chunk>),
+    /// Where the executor that made it keeps it. Jobs of this executor read it there.
+    Kept(Arc<dyn KeptChunk>),
+}
+
+/// A chunk in the keeping of an executor, which can tell its own by their type. It is kept until this is dropped.
+pub trait KeptChunk: Any + Send + Sync {
+    /// Brings the chunk to this process.
+    ///
+    /// # Errors
+    /// As the executor says, if it is lost or the executor has ended.
+    fn fetch(&self) -> Result<Arc<Chunk>, Error>;
+}
+
+impl ResidentChunk {
+    /// The chunk, brought to this process if it is elsewhere.
+    ///
+    /// # Errors
+    /// As [`KeptChunk::fetch`].
+    pub fn fetch(&self) -> Result<Arc<Chunk>, Error> {
+        match self {
+            ResidentChunk::Here(chunk) => Ok(chunk.clone()),
+            ResidentChunk::Kept(kept) => kept.fetch(),
+        }
+    }
+
+    /// What an executor keeps, if it is of this type.
+    pub fn kept<T: KeptChunk>(&self) -> Option<&T> {
+        match self {
+            ResidentChunk::Here(_) => None,
+            ResidentChunk::Kept(kept) => (&**kept as &dyn Any).downcast_ref(),
+        }
+    }
+}
+
+impl fmt::Debug for ResidentChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResidentChunk::Here(chunk) => write!(f, "Here({:?})", chunk.shape()),
+            ResidentChunk::Kept(kept) => write!(f, "Kept({:p})", Arc::as_ptr(kept)),
+        }
+    }
+}
+
+impl fmt::Debug for Resident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resident({:p})", Arc::as_ptr(&self.chunks))
+    }
+}
+
+impl Operator for Resident {
+    fn name(&self) -> &'static str {
+        "array"
+    }
+
+    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
+        if self.chunks.len() != self.tiling.count() {
+            return Err(Error::Internal("resident chunks do not match their tiling".to_owned()));
+        }
+        Ok(Meta { shape: self.tiling.shape(), dtype: self.dtype })
+    }
+
+    fn lower(&self, _: &mut Lowering<'_>, _: &Meta, _: &[ExprId]) -> Result<ExprId, Error> {
+        Err(Error::Internal("resident tensors are not computed".to_owned()))
+    }
+
+    fn resident(&self) -> Option<&Resident> {
+        Some(self)
+    }
+}

@@ -1,0 +1,36 @@
+//! Results that stay in the store: another job of this client reads them there, and they come here only when somebody looks.
+
+use super::fault::from_engine;
+use super::task::Given;
+use std::sync::Arc;
+use tharsis_graph::{Error, KeptChunk};
+use tharsis_kernels::Chunk;
+use tharsis_remote::{Client, ObjectRef};
+
+/// An object that holds one chunk. The reference keeps it.
+pub(super) struct InStore {
+    object: ObjectRef<Given>,
+    client: Client,
+}
+
+impl InStore {
+    pub(super) fn new(object: ObjectRef<Given>, client: &Client) -> InStore {
+        InStore { object, client: client.clone() }
+    }
+
+    /// The object, if this client can pass it on.
+    pub(super) fn object(&self, client: &Client) -> Option<&ObjectRef<Given>> {
+        is_same(&self.client, client).then_some(&self.object)
+    }
+}
+
+impl KeptChunk for InStore {
+    fn fetch(&self) -> Result<Arc<Chunk>, Error> {
+        Ok(Arc::new(self.object.get().map_err(from_engine)?.into_single()?))
+    }
+}
+
+/// Whether both are the same connection: a node numbers its clients.
+pub(super) fn is_same(one: &Client, other: &Client) -> bool {
+    (one.node(), one.id()) == (other.node(), other.id())
+}
