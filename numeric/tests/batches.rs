@@ -114,7 +114,8 @@ fn sources_that_meet_have_one_home_and_there_are_enough_homes() {
     for batch in 0..batches.len() {
         let makers = inputs(&job, &batches, batch);
         let homes: HashSet<_> = makers.iter().map(|&maker| batches.home(maker)).collect();
-        assert!(homes.len() <= 1 && batches.home(batch).is_some() == homes.is_empty());
+        assert!(batches.home(batch).is_some() && homes.len() <= 1);
+        assert!(homes.into_iter().all(|home| home == batches.home(batch)), "what they make stays there");
     }
 }
 
