@@ -57,6 +57,8 @@ const RECALL_EVERY: Now = 50 * MS;
 
 /// Ended jobs that a node remembers to tell those who join.
 const ENDED_JOBS_MAX: usize = 1024;
+/// What one round of scheduling grants or recalls here, the next one acts on; more than a few never follow each other.
+const SCHEDULE_ROUNDS_MAX: usize = 8;
 
 /// What a node starts with.
 #[derive(Clone, Debug)]
@@ -307,8 +309,7 @@ impl Node {
         self.now = now;
         self.retry_for_room(now, out);
         self.refresh_view();
-        self.owner.schedule(now, &mut self.view, &mut self.effects);
-        self.apply(out);
+        self.schedule(now, out);
         self.report(now);
         out.extend(self.pressure.take_request());
         for (to, link) in &mut self.links {
@@ -316,6 +317,18 @@ impl Node {
             link.transmit(now, &mut packets);
             out.extend(packets.into_iter().map(|packet| Action::Send { to: *to, packet }));
         }
+    }
+
+    /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get.
+    fn schedule(&mut self, now: Now, out: &mut Vec<Action>) {
+        for _ in 0..SCHEDULE_ROUNDS_MAX {
+            self.owner.schedule(now, &mut self.view, &mut self.effects);
+            self.apply(out);
+            if !self.owner.has_changed_shapes() {
+                return;
+            }
+        }
+        debug_assert!(false, "scheduling does not come to rest");
     }
 
     /// When to send [`Event::Tick`].

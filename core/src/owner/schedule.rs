@@ -189,6 +189,12 @@ impl Owner {
         self.plan_trim(now);
     }
 
+    /// Whether there is something for [`Owner::schedule`] to look at.
+    #[must_use]
+    pub fn has_changed_shapes(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
     /// When [`Owner::expire`] has something to do.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {

@@ -22,6 +22,7 @@ const ALL: &[Scenario] = scenarios![
         t1_batches_do_not_change_results,
         t2_results_are_inputs_again,
         t2_results_stay_in_the_store_for_the_next_job,
+        t2_results_end_with_their_runtime,
         t2_results_are_made_where_they_are_stored,
         t2_tensors_find_the_runtime_of_their_thread,
         t3_the_store_stays_below_the_bound,
@@ -138,6 +139,16 @@ fn t2_results_stay_in_the_store_for_the_next_job(mode: Mode) {
     assert_eq!(found, run(&made, &LocalExecutor::within(remote.limits())).0);
     drop((kept, scaled));
     session.await_quiet();
+}
+
+/// Who looks at a result when its store is gone is told so.
+fn t2_results_end_with_their_runtime(mode: Mode) {
+    let session = mode.start(1);
+    let x = matrix(2, 1 << 17, [1, 1 << 17]);
+    let (kept, _) = execute(&[&x], &RemoteExecutor::new(session.runtime())).unwrap();
+    drop(session);
+    let error = kept[0].to_chunk(&LocalExecutor::sized(1, 1 << 30)).unwrap_err();
+    assert!(matches!(error.cause(), GraphError::Engine(_)), "{error}");
 }
 
 /// Chunks on both sides of what is made in place and of what is stored around the cache, among small ones in the same batch.

@@ -22,7 +22,8 @@ use tharsis_remote::{Client, NodeId, Options, Result, current};
 ///
 /// # Distributed
 /// A task runs where the engine places it: near the driver while there is room, then on the least used node, or
-/// where its chunks lie. Results are fetched to the driver's node.
+/// where its chunks lie. Large chunks of results stay there, until the last tensor over them is dropped: another job on the
+/// same runtime reads them where they are, and whoever looks at their elements brings them to the driver.
 #[derive(Clone)]
 pub struct RemoteExecutor {
     pub(super) client: Client,
