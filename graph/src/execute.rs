@@ -76,6 +76,8 @@ pub struct StageMetrics {
     pub tasks: u64,
     pub busy: Duration,
     pub slowest: Duration,
+    /// Attempts beyond the first of what had its tasks in it.
+    pub retries: u64,
 }
 
 /// Runs chunk plans. The task engine implements it by submitting each task as a remote call; [`LocalExecutor`] runs

@@ -57,8 +57,8 @@ const RECALL_EVERY: Now = 50 * MS;
 
 /// Ended jobs that a node remembers to tell those who join.
 const ENDED_JOBS_MAX: usize = 1024;
-/// What one round of scheduling grants or recalls here, the next one acts on; more than a few never follow each other.
-const SCHEDULE_ROUNDS_MAX: usize = 8;
+/// What one round of scheduling grants here, the next one acts on. After so many the node hears its clients again first.
+const SCHEDULE_ROUNDS_MAX: usize = 32;
 
 /// What a node starts with.
 #[derive(Clone, Debug)]
@@ -131,6 +131,8 @@ pub struct Node {
     reported: Load,
     reported_at: Now,
     recalled_at: Now,
+    /// Scheduling has stopped before everything was decided, and goes on then.
+    schedule_again_at: Option<Now>,
     effects: Vec<owner::Effect>,
     /// Memory for the batch of effects at work.
     spare: Vec<owner::Effect>,
@@ -221,6 +223,7 @@ impl Node {
             reported: load,
             reported_at: 0,
             recalled_at: 0,
+            schedule_again_at: None,
             effects: Vec::new(),
             spare: Vec::new(),
             now: 0,
@@ -319,8 +322,10 @@ impl Node {
         }
     }
 
-    /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get.
+    /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get, and one whose task must wait
+    /// for its arguments has room for the next.
     fn schedule(&mut self, now: Now, out: &mut Vec<Action>) {
+        self.schedule_again_at = None;
         for _ in 0..SCHEDULE_ROUNDS_MAX {
             self.owner.schedule(now, &mut self.view, &mut self.effects);
             self.apply(out);
@@ -328,7 +333,7 @@ impl Node {
                 return;
             }
         }
-        debug_assert!(false, "scheduling does not come to rest");
+        self.schedule_again_at = Some(now + 1);
     }
 
     /// When to send [`Event::Tick`].
@@ -345,6 +350,7 @@ impl Node {
             self.room_timeout(),
             self.strangers.values().map(|s| s.until).min(),
             self.owner.next_timeout(),
+            self.schedule_again_at,
             self.view.next_timeout(now),
             self.run_timeout(),
             self.pressure.next_timeout(),

@@ -68,6 +68,8 @@ pub struct StageLine {
     pub slowest_seconds: Option<f64>,
     /// How many times longer the slowest task took than one of them on average; after running.
     pub skew: Option<f64>,
+    /// Attempts beyond the first, of its tasks or of batches with some of them; after running.
+    pub retries: Option<u64>,
 }
 
 impl Explanation {
@@ -98,6 +100,7 @@ impl Explanation {
                 busy_seconds: None,
                 slowest_seconds: None,
                 skew: None,
+                retries: None,
             }
         };
         let stages: Vec<StageLine> = plan.stages.iter().map(stage).collect();
@@ -123,6 +126,7 @@ impl Explanation {
             line.slowest_seconds = Some(stage.slowest.as_secs_f64());
             let mean = stage.busy.as_secs_f64() / stage.tasks.max(1) as f64;
             line.skew = Some(if 0.0 < mean { stage.slowest.as_secs_f64() / mean } else { 1.0 });
+            line.retries = Some(stage.retries);
         }
         self.retries = Some(metrics.retries);
         self.peak_bytes = Some(metrics.peak_bytes);

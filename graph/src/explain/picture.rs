@@ -82,6 +82,7 @@ mod tests {
             busy_seconds,
             slowest_seconds: busy_seconds,
             skew: None,
+            retries: None,
         };
         Explanation {
             operators: Vec::new(),

@@ -23,7 +23,8 @@ impl fmt::Display for Explanation {
             match (line.busy_seconds, line.slowest_seconds, line.skew) {
                 (Some(busy), Some(slowest), Some(skew)) => writeln!(
                     f,
-                    "; took {busy:.6} s of thread time, slowest task {slowest:.6} s, {skew:.1} times the mean"
+                    "; took {busy:.6} s of thread time, slowest task {slowest:.6} s, {skew:.1} times the mean{}",
+                    again(line.retries)
                 )?,
                 _ => writeln!(f)?,
             }
@@ -42,14 +43,19 @@ impl Explanation {
         let Explanation { tasks, flops, bound_bytes, estimated_seconds, .. } = self;
         let planned =
             format!("{tasks} tasks, {flops:.3e} flops, never more than {}", bytes_text(*bound_bytes));
-        match (self.peak_bytes, self.elapsed_seconds, self.retries) {
-            (Some(peak), Some(elapsed), Some(retries)) => {
-                let again = if retries == 0 { String::new() } else { format!(", {retries} retries") };
-                format!("{planned}; was {} at most, {elapsed:.6} s{again}", bytes_text(peak))
+        match (self.peak_bytes, self.elapsed_seconds) {
+            (Some(peak), Some(elapsed)) => {
+                let (peak, again) = (bytes_text(peak), again(self.retries));
+                format!("{planned}; was {peak} at most, {elapsed:.6} s{again}")
             }
             _ => format!("{planned}, about {estimated_seconds:.3} s"),
         }
     }
+}
+
+/// Retries, if there were any.
+fn again(retries: Option<u64>) -> String {
+    retries.filter(|retries| 0 < *retries).map_or(String::new(), |retries| format!(", {retries} retries"))
 }
 
 /// Bytes in the largest unit that keeps a whole digit.

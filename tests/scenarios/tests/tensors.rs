@@ -282,6 +282,8 @@ fn t5_killed_workers_change_nothing(mode: Mode) {
         runs
     });
     assert!(runs.iter().all(|(found, _)| *found == expected));
+    let of_stages = |metrics: &Metrics| metrics.stages.iter().map(|stage| stage.retries).sum::<u64>();
+    assert!(runs.iter().all(|(_, metrics)| metrics.retries <= of_stages(metrics)), "each is of some stage");
     assert!(runs.iter().any(|(_, metrics)| 0 < metrics.retries), "no batch ran twice: {}", runs.len());
     session.await_quiet();
 }

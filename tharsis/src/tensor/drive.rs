@@ -314,6 +314,7 @@ impl<'a> Drive<'a> {
             metrics.tasks += u64::from(stage.tasks);
             metrics.busy += Duration::from_nanos(stage.busy_ns);
             metrics.slowest = metrics.slowest.max(Duration::from_nanos(stage.slowest_ns));
+            metrics.retries += u64::from(report.attempt);
         }
     }
 
