@@ -129,7 +129,8 @@ fn t2_results_stay_in_the_store_for_the_next_job(mode: Mode) {
     const KEPT_BYTES: u64 = 32 << 20;
     let session = mode.start_with(2, |init| init.store_bytes(256 << 20));
     let remote = RemoteExecutor::new(session.runtime());
-    let x = matrix(32, 1 << 17, [1, 1 << 17]);
+    // Chunks so large that a second copy of one is more than all else there is.
+    let x = matrix(2, 1 << 21, [1, 1 << 21]);
     let (kept, _) = execute(&[&x], &remote).unwrap();
     let scaled = [((&kept[0] + 1.0).unwrap() * &kept[0]).unwrap().sum(1).unwrap()];
     let ((found, _), most) = most_stored(&session, || run(&scaled, &remote));
