@@ -16,7 +16,7 @@
 //! | `lineage.rs` | what ended tasks were, to make their outputs again |
 //! | `table.rs` | where an entry is, by id or by name |
 //! | `tasks.rs` | submission, arguments, ends and retries |
-//! | `schedule.rs` | queues by shape, leases, who gets the next task |
+//! | `schedule/` | queues by shape, leases, who gets the next task; asking for leases |
 
 mod holders;
 mod lineage;

@@ -5,20 +5,18 @@
 //! Tasks whose arguments lie on another node stand in a queue of that node and move to the common queue if there is
 //! no room there.
 
+mod requests;
+
 use super::{Effect, Owner, TaskState};
 use crate::event::Value;
 use crate::peer::DoneOutcome;
-use crate::place::{Choice, View};
+use crate::place::View;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
 use tharsis_types::{Failure, FailureKind, JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
 
-/// Requests for leases of one shape under way at a time.
-const REQUESTS_MAX: usize = 16;
-/// Leases of one shape that needs nothing countable.
-const FREE_LEASES_MAX: usize = 64;
 /// Arguments elsewhere that are worth going there for, in bytes.
 const NEAR_BYTES_MIN: u64 = 64 << 10;
 
@@ -473,137 +471,6 @@ impl Owner {
         }
     }
 
-    fn request_leases(&mut self, now: Now, shape_index: u32, view: &mut View, out: &mut Vec<Effect>) {
-        let near: Vec<_> =
-            self.shapes[shape_index as usize].near.iter().map(|(n, q)| (*n, q.len())).collect();
-        for (node, count) in near {
-            self.request_near(now, shape_index, node, count, view, out);
-        }
-        loop {
-            let shape = &self.shapes[shape_index as usize];
-            let requested = self.requested(shape_index).count();
-            let free = shape.key.resources == Resources::default() && shape.leases.len() >= FREE_LEASES_MAX;
-            if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
-                return;
-            }
-            let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
-            let mut choice = view.choose(now, &demand, &placement, None);
-            let is_anywhere = matches!(placement, Placement::Default | Placement::Spread);
-            if is_anywhere && matches!(choice, Choice::Wait(_)) && self.return_idle(None, &demand, view, out)
-            {
-                choice = view.choose(now, &demand, &placement, None);
-            }
-            if !self.follow(shape_index, choice, now, view, out) {
-                return;
-            }
-        }
-    }
-
-    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue. Idle leases of this
-    /// owner's other tasks are room.
-    fn request_near(
-        &mut self,
-        now: Now,
-        shape_index: u32,
-        node: NodeId,
-        count: usize,
-        view: &mut View,
-        out: &mut Vec<Effect>,
-    ) {
-        let at_node =
-            |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
-        let shape = &self.shapes[shape_index as usize];
-        let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
-        let wish = (shape.key.resources.clone(), shape.key.placement.clone());
-        while have < count && have < REQUESTS_MAX {
-            let mut choice = view.choose(now, &wish.0, &wish.1, Some(node));
-            if choice != Choice::Now(node) && self.return_idle(Some(node), &wish.0, view, out) {
-                choice = view.choose(now, &wish.0, &wish.1, Some(node));
-            }
-            if choice != Choice::Now(node) || !self.follow(shape_index, choice, now, view, out) {
-                break;
-            }
-            have += 1;
-        }
-        if have == 0 {
-            let shape = &mut self.shapes[shape_index as usize];
-            let moved = shape.near.remove(&node).unwrap_or_default();
-            shape.queue.extend(moved);
-        }
-    }
-
-    /// Gives back a lease that has nothing to do, and that no queue needs, if there is room for `demand` then: on this node,
-    /// or on any.
-    fn return_idle(
-        &mut self,
-        node: Option<NodeId>,
-        demand: &Resources,
-        view: &mut View,
-        out: &mut Vec<Effect>,
-    ) -> bool {
-        let is_idle = |used: &LeaseUse| {
-            let shape = &self.shapes[used.shape as usize];
-            node.is_none_or(|node| used.node == node)
-                && used.granted
-                && used.in_flight.is_empty()
-                && !shape.has_for(used.node)
-                && view.has_room_without(used.node, demand, &shape.key.resources)
-        };
-        let Some(lease) = self.leases.iter().find_map(|(id, used)| is_idle(used).then_some(*id)) else {
-            return false;
-        };
-        let Some(used) = self.remove_lease(lease) else { return false };
-        view.gave_back(used.node, &self.shapes[used.shape as usize].key.resources);
-        out.push(Effect::ReturnLease { to: used.node, lease });
-        true
-    }
-
-    /// Acts on a choice of node; false if no further request makes sense now.
-    fn follow(
-        &mut self,
-        shape_index: u32,
-        choice: Choice,
-        now: Now,
-        view: &mut View,
-        out: &mut Vec<Effect>,
-    ) -> bool {
-        let (node, wait) = match choice {
-            Choice::Now(node) => (node, node == self.me),
-            Choice::Wait(node) => {
-                if self.requested(shape_index).any(|l| l.node == node) {
-                    return false;
-                }
-                (node, true)
-            }
-            Choice::Nowhere(reason) => {
-                self.shapes[shape_index as usize].stuck = Some(reason);
-                return false;
-            }
-            Choice::Never(failure) => {
-                self.fail_queue(shape_index, &failure, out);
-                return false;
-            }
-        };
-        let shape = &mut self.shapes[shape_index as usize];
-        shape.stuck = None;
-        self.next_lease += 1;
-        let lease = LeaseId(self.next_lease);
-        view.asked(node, &shape.key.resources);
-        shape.leases.push(lease);
-        let used = LeaseUse {
-            node,
-            shape: shape_index,
-            granted: false,
-            recalled: false,
-            paused: false,
-            in_flight: VecDeque::new(),
-            active_at: now,
-        };
-        self.leases.insert(lease, used);
-        out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
-        true
-    }
-
     fn fail_queue(&mut self, shape_index: u32, failure: &Failure, out: &mut Vec<Effect>) {
         let doomed: Vec<_> = std::mem::take(&mut self.shapes[shape_index as usize].queue).into();
         for slot in doomed {
@@ -615,14 +482,6 @@ impl Owner {
             let failure = self.located_failure(slot, failure, self.me);
             self.fail(slot, &failure, out);
         }
-    }
-
-    fn requested(&self, shape_index: u32) -> impl Iterator<Item = &LeaseUse> {
-        self.shapes[shape_index as usize]
-            .leases
-            .iter()
-            .filter_map(|id| self.leases.get(id))
-            .filter(|l| !l.granted)
     }
 
     fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
