@@ -3,7 +3,7 @@
 use crate::inbox::{Inbox, Input};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
-use crate::workers::Arrivals;
+use crate::workers::{Arrivals, WORKER_SOCKET};
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -214,6 +214,9 @@ impl Reception {
     ) -> Result<(JobId, Facts, Event, bool), Failure> {
         match hello.role {
             Role::Driver { job_name, namespace, code_unit, executable } => {
+                if let Some(arrivals) = &self.arrivals {
+                    arrivals.check_driver(pid)?;
+                }
                 let executable = PathBuf::from(executable);
                 let new = NewJob { name: job_name, namespace, code_unit, executable: executable.clone() };
                 let job = (self.register_job)(&new)?;
@@ -224,7 +227,10 @@ impl Reception {
             Role::Worker { start } => {
                 let job =
                     self.arrivals.as_ref().and_then(|a| a.arrived(start, pid, client)).ok_or_else(|| {
-                        let text = format!("process {pid} was not started by this node as worker {start}");
+                        let text = format!(
+                            "process {pid} was not started by this node as worker {start}; a program that a task \
+                             starts must not inherit {WORKER_SOCKET}"
+                        );
                         Failure::new(FailureKind::InvalidArgument, text)
                     })?;
                 let functions = function_table(&hello.functions);

@@ -5,7 +5,7 @@
 //! group is killed with it, so nothing that a task started is left behind.
 
 use crate::inbox::{Inbox, Input};
-use crate::pressure::{Children, Roster, offer_worker};
+use crate::pressure::{Children, Roster, ancestry, offer_worker};
 use crate::registry::lock;
 use crate::rim::Workforce;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -99,6 +99,27 @@ impl Arrivals {
         let worker = workers.get_mut(&start).filter(|w| w.pid == pid && w.client.is_none())?;
         worker.client = Some(client);
         Some(worker.job)
+    }
+
+    /// Refuses a driver that is a worker which has not said hello, or was started by one, and ends that worker: it runs
+    /// the program's `main` instead of working, and the workers of one more job would do the same, without end.
+    ///
+    /// # Errors
+    /// `WorkerStartFailed` with the remedy, which is also what the tasks fail with that waited for the worker.
+    pub fn check_driver(&self, pid: u32) -> Result<(), Failure> {
+        let family = ancestry(pid);
+        let mut workers = lock(&self.0.workers);
+        let silent = |worker: &&mut Worker| worker.client.is_none() && family.contains(&worker.pid);
+        let Some(worker) = workers.values_mut().find(silent) else { return Ok(()) };
+        let text = format!(
+            "worker process {} connected as a driver: its program must come to `tharsis::process::enter`, \
+             which `#[tharsis::main]` calls, with the environment it was started with",
+            worker.pid
+        );
+        let failure = Failure::new(FailureKind::WorkerStartFailed, text);
+        worker.reason.get_or_insert_with(|| failure.clone());
+        kill_family(worker.pid);
+        Err(failure)
     }
 
     /// A worker that had said hello could not be connected: it ends as one that never started.

@@ -75,6 +75,12 @@ thread_local! {
     static TASK: RefCell<Option<(u32, Arc<TaskState>)>> = const { RefCell::new(None) };
 }
 
+/// Whether this thread runs a task.
+#[must_use]
+pub fn is_in_task() -> bool {
+    TASK.with_borrow(Option::is_some)
+}
+
 /// The client that this thread works for.
 ///
 /// # Errors

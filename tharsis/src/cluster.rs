@@ -1,5 +1,6 @@
 //! Several nodes on one machine, each a process of this program: for tests, benchmarks and trying things out.
 
+use crate::part::restartable;
 use crate::process::{BackendChoice, ClusterRole, ClusterSpec, NodeProcess, NodeSpec, fresh_folder};
 use crate::{machine, observe, spill_dirs};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -110,8 +111,9 @@ impl LocalCluster {
     }
 
     fn add_as(&mut self, node: LocalNode, role: ClusterRole) -> Result<usize> {
+        let restartable = restartable()?;
         machine::check_store_bytes(node.store_bytes, machine::memory_bytes())?;
-        let process = NodeProcess::start_as(&NodeSpec {
+        let spec = NodeSpec {
             socket: fresh_folder(None).join("node.sock"),
             resources: node.resources,
             labels: node.labels,
@@ -122,7 +124,8 @@ impl LocalCluster {
             lineage_bytes: machine::LINEAGE_BYTES,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }),
-        })?;
+        };
+        let process = NodeProcess::start_as(&spec, restartable)?;
         self.reports.push(observe::ask(process.socket(), Question::Status)?);
         self.nodes.push(Some(process));
         self.await_count(self.nodes.iter().flatten().count(), MEET_WAIT)?;

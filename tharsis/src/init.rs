@@ -1,10 +1,11 @@
 //! `init()`: what a program wants to run on.
 
-use crate::runtime::Runtime;
+use crate::part::ProgramPlace;
+use crate::runtime::{Runtime, Started};
 use crate::start;
 use std::path::PathBuf;
 use tharsis_raylet::SpillChoice;
-use tharsis_remote::Result;
+use tharsis_remote::{Error, FailureKind, Result};
 use tharsis_types::Resources;
 use tharsis_types::limits::NAME_BYTES_MAX;
 use tharsis_types::resources::{check_name, units};
@@ -145,34 +146,31 @@ impl Init {
         self
     }
 
-    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped.
+    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped; there is one at a time.
     ///
     /// # Errors
-    /// `InvalidArgument` for a setting out of bounds, `Disconnected` if nobody answers at the address, `StoreFull` if the
+    /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already, and without
+    /// `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address, `StoreFull` if the
     /// machine has no room for the store.
     pub fn start(self) -> Result<Runtime> {
-        if let Some(problem) = &self.problem {
-            return Err(tharsis_remote::Error::new(
-                tharsis_types::FailureKind::InvalidArgument,
-                problem.clone(),
-            ));
-        }
-        start::start(&self).map(|started| Runtime::new(started, true))
+        let place = ProgramPlace::take()?;
+        self.checked_start().map(|started| Runtime::new(started, Some(place)))
     }
 
     /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs, and tests,
     /// with several runtimes.
     ///
     /// # Errors
-    /// As [`Init::start`].
+    /// As [`Init::start`], but any number may run at a time.
     pub fn start_local(self) -> Result<Runtime> {
-        if let Some(problem) = &self.problem {
-            return Err(tharsis_remote::Error::new(
-                tharsis_types::FailureKind::InvalidArgument,
-                problem.clone(),
-            ));
+        self.checked_start().map(|started| Runtime::new(started, None))
+    }
+
+    fn checked_start(self) -> Result<Started> {
+        match self.problem {
+            Some(problem) => Err(Error::new(FailureKind::InvalidArgument, problem)),
+            None => start::start(&self),
         }
-        start::start(&self).map(|started| Runtime::new(started, false))
     }
 
     /// What the embedded node has, where the machine has `cpus` and tasks may ask for `memory_bytes`.

@@ -25,7 +25,11 @@
 //!
 //! The same program runs embedded (as above: no server, no set-up), on one machine and on a cluster
 //! (`init().address(..)`). It is its own worker: nodes start its executable, and `#[tharsis::main]` turns such a process
-//! into a worker.
+//! into a worker. Embedded, a program needs no such attribute; everywhere else a start without it is refused.
+//!
+//! **One runtime.** [`Init::start`] makes the runtime of the whole program, of which there is one at a time: a second one is
+//! refused until the first is dropped. A program with several uses [`Init::start_local`] and [`Runtime::enter`]. A task
+//! starts none: it uses the runtime that runs it.
 //!
 //! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and [`Batch`] are read where they lie, without a copy,
 //! and may stand anywhere inside other values.
@@ -50,6 +54,7 @@ mod embedded;
 mod init;
 pub mod machine;
 pub mod observe;
+mod part;
 pub mod process;
 mod runtime;
 pub mod spill_dirs;

@@ -4,6 +4,7 @@
 //! user's `main`.
 
 use crate::machine;
+use crate::part::{self, Part, Restartable};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::net::SocketAddr;
@@ -72,6 +73,9 @@ pub struct ClusterSpec {
 }
 
 /// Runs this process as what it was started for; `user_main` if it is the driver.
+///
+/// `#[tharsis::main]` calls it. A program with a `main` of its own calls it there, before it does anything else:
+/// without it a child of the program would be one more driver.
 pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
     enter_with(user_main, Program::default())
 }
@@ -79,11 +83,18 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 /// As [`enter`], with what the program brings along for the case that this process is a node.
 pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
     if let Some((socket, start)) = worker_arguments() {
+        part::enter(Part::Worker);
         return exit_code(work(Path::new(&socket), start));
     }
     match std::env::var(NODE_VARIABLE) {
-        Ok(spec) => exit_code(run_node_from(&spec, program)),
-        Err(_) => user_main().report(),
+        Ok(spec) => {
+            part::enter(Part::Node);
+            exit_code(run_node_from(&spec, program))
+        }
+        Err(_) => {
+            part::enter(Part::Driver);
+            user_main().report()
+        }
     }
 }
 
@@ -182,7 +193,11 @@ pub(crate) struct NodeProcess {
 
 impl NodeProcess {
     /// Starts this program again, as a node.
-    pub(crate) fn start(options: &NodeOptions, scratch: Option<&Path>) -> Result<Self> {
+    pub(crate) fn start(
+        options: &NodeOptions,
+        scratch: Option<&Path>,
+        restartable: Restartable,
+    ) -> Result<Self> {
         let spec = NodeSpec {
             socket: fresh_folder(scratch).join("node.sock"),
             resources: options.resources.clone(),
@@ -194,11 +209,11 @@ impl NodeProcess {
             ends_with_stdin: true,
             cluster: None,
         };
-        Self::start_as(&spec)
+        Self::start_as(&spec, restartable)
     }
 
     /// Starts this program again, as the node that `spec` describes.
-    pub(crate) fn start_as(spec: &NodeSpec) -> Result<Self> {
+    pub(crate) fn start_as(spec: &NodeSpec, _: Restartable) -> Result<Self> {
         let failed = |text: String| Error::new(FailureKind::Internal, text);
         let socket = spec.socket.clone();
         let spec = serde_json::to_string(spec).map_err(|cause| failed(cause.to_string()))?;
@@ -238,9 +253,7 @@ impl NodeProcess {
         let until = Instant::now() + NODE_START_WAIT;
         while UnixStream::connect(&self.socket).is_err() {
             if let Ok(Some(status)) = self.child.try_wait() {
-                let text = format!(
-                    "the node process ended with {status}; does this program's main carry `#[tharsis::main]`?"
-                );
+                let text = format!("the node process ended with {status}; its reason is above");
                 return Err(Error::new(FailureKind::WorkerStartFailed, text));
             }
             if Instant::now() > until {

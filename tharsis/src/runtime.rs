@@ -1,5 +1,6 @@
 //! A runtime that was started, and how threads use it.
 
+use crate::part::ProgramPlace;
 use std::sync::Arc;
 use tharsis_protos::handshake::Report;
 use tharsis_remote::{Client, JobId, NodeId, Result, current};
@@ -25,6 +26,8 @@ pub struct Runtime {
     socket: Option<std::path::PathBuf>,
     report: Reporter,
     stop: Option<Box<dyn FnOnce() + Send>>,
+    /// Kept until everything has ended; none if only threads that enter use it.
+    _place: Option<ProgramPlace>,
 }
 
 /// A thread's use of a runtime that is not the program's own.
@@ -34,8 +37,9 @@ pub struct Entered<'a> {
 }
 
 impl Runtime {
-    pub(crate) fn new(started: Started, is_global: bool) -> Self {
-        if is_global {
+    /// With `place` it is the program's own, else of the threads that enter.
+    pub(crate) fn new(started: Started, place: Option<ProgramPlace>) -> Self {
+        if place.is_some() {
             current::set_global(Some(started.client.clone()));
         }
         let runtime = Self {
@@ -43,6 +47,7 @@ impl Runtime {
             socket: started.socket,
             report: Arc::from(started.report),
             stop: Some(started.stop),
+            _place: place,
         };
         #[cfg(feature = "tensor")]
         crate::tensor::enter(&runtime);

@@ -1,6 +1,7 @@
 //! From an [`Init`] to a running job: embedded, on a node of its own with worker processes, or on one that runs.
 
 use crate::init::Init;
+use crate::part::{Restartable, check_may_start, restartable};
 use crate::process::NodeProcess;
 use crate::runtime::Started;
 use crate::{embedded, machine, observe, spill_dirs};
@@ -13,6 +14,7 @@ use tharsis_types::CodeUnitId;
 
 /// Starts what `init` describes.
 pub(crate) fn start(init: &Init) -> Result<Started> {
+    check_may_start()?;
     match (init.address.as_deref(), init.worker_count) {
         (Some(address), _) => start_at(init, address),
         (None, Some(_)) => start_node(init),
@@ -30,16 +32,18 @@ fn start_embedded(init: &Init) -> Result<Started> {
 
 /// Starts a node process that ends with this one, and connects to it.
 fn start_node(init: &Init) -> Result<Started> {
-    let node = NodeProcess::start(&options(init)?, init.scratch.as_deref())?;
-    let client = connect_driver(init, node.socket())?;
+    let restartable = restartable()?;
+    let node = NodeProcess::start(&options(init)?, init.scratch.as_deref(), restartable)?;
+    let client = connect_driver(init, node.socket(), restartable)?;
     let socket = node.socket().to_owned();
     Ok(started(client, socket, Box::new(move || drop(node))))
 }
 
 /// Connects to a node that runs on this machine.
 fn start_at(init: &Init, address: &str) -> Result<Started> {
+    let restartable = restartable()?;
     let socket = machine::find_socket(address)?;
-    let client = connect_driver(init, &socket)?;
+    let client = connect_driver(init, &socket, restartable)?;
     Ok(started(client, socket, Box::new(|| {})))
 }
 
@@ -50,7 +54,8 @@ fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send>) -> S
     Started { client, socket: Some(socket), report, stop }
 }
 
-fn connect_driver(init: &Init, socket: &Path) -> Result<Client> {
+/// Connects as a driver: from now on the node starts this program as its workers.
+fn connect_driver(init: &Init, socket: &Path, _: Restartable) -> Result<Client> {
     let executable = std::env::current_exe();
     let executable: PathBuf = executable.map_err(|cause| {
         Error::new(FailureKind::Internal, format!("cannot tell this program's own path: {cause}"))

@@ -124,7 +124,7 @@ impl FailureKind {
             Self::Infeasible => "lower the request, or add a node that has the resource named",
             Self::Internal => "this is a defect of Tharsis: please report it with the text above",
             Self::InUse => "choose another one, or stop the process that has it",
-            Self::InvalidArgument => "correct the argument or option named",
+            Self::InvalidArgument => "correct what is named above",
             Self::InvalidReference => "use references only in the session that made them",
             Self::LineageEvicted => {
                 "give the node more memory for lineage, or keep fewer intermediate values"

@@ -12,7 +12,7 @@ mod processes;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use gauges::Machine;
-pub(crate) use processes::Children;
+pub(crate) use processes::{Children, ancestry};
 use rustix::fs::fstat;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Processes that are looked at below one, at most.
 const DESCENDANTS_MAX: usize = 4096;
+/// Most processes between one and the first of all that are looked at.
+const ANCESTORS_MAX: usize = 256;
 /// There where a kernel lists the children of threads.
 const CHILDREN_LISTED: &str = "/proc/thread-self/children";
 
@@ -98,6 +100,14 @@ impl Children {
             .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
             .collect()
     }
+}
+
+/// A process, the leader of its group, who started it, who started that one, and so on. A process whose parent has ended is
+/// a child of the first process, but stays in its group.
+pub(crate) fn ancestry(pid: u32) -> Vec<u32> {
+    let number = |pid, at| stat(pid).and_then(|stat| field(&stat, at)).and_then(|n| u32::try_from(n).ok());
+    let parents = std::iter::successors(Some(pid), |child| number(*child, 4).filter(|parent| *parent != 0));
+    parents.take(ANCESTORS_MAX).chain(number(pid, 5)).collect()
 }
 
 /// Entries of a folder that are numbers.
@@ -192,6 +202,22 @@ mod tests {
     }
 
     /// `tail` keeps all that it is to print until it has it all, and then until somebody reads it.
+    #[test]
+    fn ancestry_goes_up_to_the_first_process_and_knows_the_group() {
+        let group = Group::start("sh -c 'sleep 60; true'; true");
+        group.await_that("the inner shell has started sleep", |pid| {
+            Children::look().descendants(pid).len() == 2
+        });
+        let (inner, own) = (Children::look().descendants(group.0.id()), std::process::id());
+        for (child, _) in inner {
+            let found = ancestry(child);
+            assert_eq!(found.first(), Some(&child));
+            assert!(found.contains(&group.0.id()) && found.contains(&own), "{found:?}");
+            assert_eq!(found.last(), Some(&group.0.id()), "the leader of the group");
+        }
+        assert_eq!(ancestry(u32::MAX), [u32::MAX], "a process that is not there");
+    }
+
     #[test]
     fn what_a_process_started_counts_with_it() {
         let group = Group::start("(head -c 64M /dev/zero | tail -c 64M | sleep 60); true");

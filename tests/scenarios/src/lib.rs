@@ -69,6 +69,9 @@ pub mod modes {
     /// On every way to run a program.
     #[expect(non_upper_case_globals, reason = "the macro writes it like a variant")]
     pub const Both: &[Mode] = &[Mode::Embedded, Mode::Processes];
+    /// Within one process only.
+    #[expect(non_upper_case_globals, reason = "the macro writes it like a variant")]
+    pub const Embedded: &[Mode] = &[Mode::Embedded];
     /// On worker processes only.
     #[expect(non_upper_case_globals, reason = "the macro writes it like a variant")]
     pub const Processes: &[Mode] = &[Mode::Processes];

@@ -16,6 +16,7 @@ mod references;
 mod scheduling;
 mod spill;
 mod store_socket;
+mod unmarked;
 mod values;
 
 use std::process::ExitCode;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         store_socket::ALL,
         ends::ALL,
         pressure::ALL,
+        unmarked::ALL,
     ];
     tharsis_scenarios::run(&all)
 }
