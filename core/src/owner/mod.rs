@@ -446,12 +446,9 @@ impl Owner {
 
     /// A client is gone: its references go, its job's tasks if it was the driver.
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        self.objects.client_gone(client);
         self.class_of_client.retain(|(owner, _), _| *owner != client);
         self.refused_classes.retain(|(owner, _), _| *owner != client);
-        let held: Vec<_> =
-            self.objects.iter().filter(|(_, o)| o.is_held_by(client)).map(|(slot, _)| slot).collect();
-        for slot in held {
+        for slot in self.objects.take_held_by(client) {
             if let Some(object) = self.objects.get_mut(slot) {
                 object.forget_client(client);
             }

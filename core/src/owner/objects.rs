@@ -28,6 +28,14 @@ impl Object {
         self.maker == Some(client) || self.links.as_deref().is_some_and(linked)
     }
 
+    /// Clients that refer to it or wait for its value.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        let links = self.links.as_deref();
+        let holders = links.into_iter().flat_map(|l| l.holders.keys().copied());
+        let fetchers = links.into_iter().flat_map(|l| l.fetchers.iter().map(|(client, _)| *client));
+        self.maker.into_iter().chain(holders).chain(fetchers)
+    }
+
     pub(super) fn forget_client(&mut self, client: ClientId) {
         if self.maker == Some(client) {
             self.maker = None;
@@ -128,6 +136,7 @@ impl Owner {
             && let Some(object) = self.objects.get_mut(slot)
         {
             *object.links().holders.entry(client).or_default() += 1;
+            self.objects.refers(client, slot);
         }
     }
 
@@ -148,6 +157,10 @@ impl Owner {
                 }
             }
         }
+        match made {
+            true => self.objects.unname(client, token, slot),
+            false => self.objects.let_go(client, slot),
+        }
         self.free_if_unused(slot, out);
     }
 
@@ -163,8 +176,14 @@ impl Owner {
             Some(Value::Stored { .. }) => out.push(Effect::Serve { client, token, object: object.id }),
             Some(_) => out.push(Effect::Deliver { client, token, object: object.id }),
             None => {
+                let is_maker = object.maker == Some(client) && object.token == token;
                 object.links().fetchers.push((client, token));
-                slot.into_iter().for_each(|slot| self.ask_for(slot, out));
+                slot.into_iter().for_each(|slot| {
+                    if !is_maker {
+                        self.objects.refers(client, slot);
+                    }
+                    self.ask_for(slot, out);
+                });
             }
         }
     }
