@@ -36,12 +36,26 @@ pub enum ChainMap {
 #[derive(Clone, Copy)]
 pub(super) enum ChainInput<'a> {
     Block(Operand<'a>),
-    Index { map: IndexMap, layout: &'a Layout },
+    Index { source: IndexSource, layout: &'a Layout },
 }
 
-/// Whether a chain can begin with this function of the index.
-pub(super) fn is_chain_source(map: IndexMap) -> bool {
-    matches!(map, IndexMap::Position | IndexMap::Ramp { .. } | IndexMap::Uniform(_))
+/// A function of the index that a chain can compute itself; the values of all others are read from a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum IndexSource {
+    Position,
+    Ramp { start: f64, step: f64 },
+    Uniform(Key),
+}
+
+impl IndexSource {
+    pub(super) fn of(map: IndexMap) -> Option<IndexSource> {
+        match map {
+            IndexMap::Position => Some(IndexSource::Position),
+            IndexMap::Ramp { start, step } => Some(IndexSource::Ramp { start, step }),
+            IndexMap::Uniform(key) => Some(IndexSource::Uniform(key)),
+            IndexMap::OpenUnit(_) | IndexMap::Below { .. } => None,
+        }
+    }
 }
 
 /// Writes the values of the elements `start..end` of the input; in pairs, the sums of neighbours.
@@ -90,15 +104,15 @@ pub(super) fn sum(map: ChainMap, input: ChainInput<'_>, start: usize, end: usize
 }
 
 /// Writes the values of a function of the index over one run.
-pub(super) fn store_run(map: IndexMap, run: Run, out: &mut [f64]) {
-    with_source(index_source(map, run), ChainMap::Identity, Store { out });
+pub(super) fn store_run(source: IndexSource, run: Run, out: &mut [f64]) {
+    with_source(index_source(source, run), ChainMap::Identity, Store { out });
 }
 
-fn index_source<'a>(map: IndexMap, run: Run) -> AnySource<'a> {
-    match map {
-        IndexMap::Ramp { start, step } => AnySource::Ramp(run, start, step),
-        IndexMap::Uniform(key) => AnySource::Uniform(run, key),
-        _ => AnySource::Position(run),
+fn index_source<'a>(source: IndexSource, run: Run) -> AnySource<'a> {
+    match source {
+        IndexSource::Position => AnySource::Position(run),
+        IndexSource::Ramp { start, step } => AnySource::Ramp(run, start, step),
+        IndexSource::Uniform(key) => AnySource::Uniform(run, key),
     }
 }
 
@@ -122,8 +136,8 @@ fn each_source<'a>(
             visit(AnySource::Block(&buffer.elements()[offset..offset + end - start]), end - start);
         }
         ChainInput::Block(Operand::One(_)) => {}
-        ChainInput::Index { map, layout } => {
-            layout.for_each_run(start, end, |run| visit(index_source(map, run), run.len));
+        ChainInput::Index { source, layout } => {
+            layout.for_each_run(start, end, |run| visit(index_source(source, run), run.len));
         }
     }
 }
@@ -434,9 +448,9 @@ mod tests {
         for (rows, columns) in [(1, 400), (5, 67), (23, 9), (2, 129)] {
             let layout = Layout::new(&[rows, columns], &[1000, 3], 17);
             let sources = [
-                ChainInput::Index { map: IndexMap::Position, layout: &layout },
-                ChainInput::Index { map: IndexMap::Ramp { start: 0.5, step: 0.1 }, layout: &layout },
-                ChainInput::Index { map: IndexMap::Uniform(key), layout: &layout },
+                ChainInput::Index { source: IndexSource::Position, layout: &layout },
+                ChainInput::Index { source: IndexSource::Ramp { start: 0.5, step: 0.1 }, layout: &layout },
+                ChainInput::Index { source: IndexSource::Uniform(key), layout: &layout },
                 ChainInput::Block(Operand::Block(&block, 0)),
             ];
             for (input, map) in sources.iter().flat_map(|input| MAPS.map(|map| (*input, map))) {

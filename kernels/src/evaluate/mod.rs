@@ -109,7 +109,9 @@ impl Compiled {
             }
         }
         let is_inside = |(i, step): (usize, &crate::program::Step)| {
-            matches!(step.op, StepOp::Index { .. }) && chained[i] == use_count[i]
+            let is_source =
+                matches!(step.op, StepOp::Index { map, .. } if chain::IndexSource::of(map).is_some());
+            is_source && chained[i] == use_count[i]
         };
         let is_inside_chain = program.steps.iter().enumerate().map(is_inside).collect();
         Ok(Compiled { program, allocation, use_count, is_inside_chain })
@@ -294,10 +296,12 @@ fn chain_input<'a>(
     source: ValueId,
     start: usize,
 ) -> chain::ChainInput<'a> {
-    match &bound.leaves[source] {
-        Leaf::Index { map, layout } => chain::ChainInput::Index { map: *map, layout },
-        _ => chain::ChainInput::Block(operand(bound, scratch, source, start)),
+    if let Leaf::Index { map, layout } = &bound.leaves[source]
+        && let Some(source) = chain::IndexSource::of(*map)
+    {
+        return chain::ChainInput::Index { source, layout };
     }
+    chain::ChainInput::Block(operand(bound, scratch, source, start))
 }
 
 fn copy_block<T: crate::element::Element>(

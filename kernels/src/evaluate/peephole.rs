@@ -2,7 +2,7 @@
 //!
 //! Every rewrite keeps results to the bit.
 
-use super::chain::{ChainMap, is_chain_source};
+use super::chain::{ChainMap, IndexSource};
 use crate::dtype::DType;
 use crate::fold::Fold;
 use crate::program::{IndexMap, Output, Program, StepOp, ValueId};
@@ -115,7 +115,7 @@ fn make_chains(program: &mut Program) {
         let source_op = &program.steps[source].op;
         let single = |source: ValueId| uses[source] == 1;
         let source_step = match source_op {
-            StepOp::Index { map, .. } if source != value && single(source) && is_chain_source(*map) => true,
+            StepOp::Index { map, .. } if source != value && single(source) => IndexSource::of(*map).is_some(),
             StepOp::Cast(a) if source != value && single(source) => {
                 matches!(program.steps[*a].op, StepOp::Index { map: IndexMap::Position, .. }) && uses[*a] == 1
             }

@@ -1,6 +1,6 @@
 //! Fills registers from strided inputs and from functions of the index.
 
-use super::chain::store_run;
+use super::chain::{IndexSource, store_run};
 use crate::chunk::{Buffer, Chunk};
 use crate::cpu::{self, Kernel};
 use crate::element::Element;
@@ -46,7 +46,10 @@ fn index_run(map: IndexMap, run: Run, at: usize, out: &mut Buffer) {
     let range = at..at + run.len;
     match map {
         IndexMap::Position => cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: Position }),
-        IndexMap::Ramp { .. } | IndexMap::Uniform(_) => store_run(map, run, &mut out.elements_mut()[range]),
+        IndexMap::Ramp { start, step } => {
+            store_run(IndexSource::Ramp { start, step }, run, &mut out.elements_mut()[range]);
+        }
+        IndexMap::Uniform(key) => store_run(IndexSource::Uniform(key), run, &mut out.elements_mut()[range]),
         IndexMap::OpenUnit(key) => {
             cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: OpenUnit(key) });
         }
