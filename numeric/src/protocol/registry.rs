@@ -186,8 +186,15 @@ const NAMED: &[Row] = &[
         tensor(x.clip(low, high))
     }),
     ("np.concatenate", "(arrays, axis=0)", "arrays behind one another", |_, args| {
-        let parts = args.tensors(0, "arrays")?;
-        let axis = args.integer_or(1, "axis", 0)?;
+        let mut parts = args.tensors(0, "arrays")?;
+        let axis = match args.take(1, "axis") {
+            None => 0,
+            Some(Value::None) => {
+                parts = parts.iter().map(Tensor::ravel).collect::<crate::Result<_>>()?;
+                0
+            }
+            Some(axis) => axis.integer()?,
+        };
         tensor(concatenate(&parts.iter().collect::<Vec<_>>(), axis))
     }),
     ("np.count_nonzero", "(a, axis=None, keepdims=False)", "how many are not zero", |_, args| {

@@ -57,3 +57,12 @@ fn every_operation_is_listed_once() {
     unique.dedup();
     assert_eq!(unique.len(), names.len());
 }
+
+#[test]
+fn concatenation_without_an_axis_takes_arrays_of_any_shape_flat() {
+    let request = concat!(
+        r#"{"in":{"x":{"lit":[[1,2],[3,4]]},"s":{"lit":7}},"#,
+        r#""prog":[["y","np.concatenate",[[{"$":"x"},{"$":"s"},{"$":"x"}]],{"axis":null}]],"out":["y"]}"#,
+    );
+    assert_eq!(replies(request)[0]["out"]["y"]["arr"]["lit"], json!([1, 2, 3, 4, 7, 1, 2, 3, 4]));
+}
