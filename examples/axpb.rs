@@ -3,8 +3,6 @@
 //! One fused task per chunk; nothing is stored but a number each. Options: see `common/mod.rs`; `--size` is the number of
 //! elements (default 3.6e9: 29 GB as numbers).
 
-mod common;
-
 use common::{Options, Outcome};
 use std::time::Instant;
 use tharsis::tensor::random::default_rng;

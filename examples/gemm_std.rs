@@ -3,8 +3,6 @@
 //! Products are made in tiles, and only half of the symmetric one. Options: see `common/mod.rs`; `--size` is the number of
 //! rows and of columns (default 5000); `--memory 1e9` makes larger matrices run in a gigabyte, computing tiles again.
 
-mod common;
-
 use common::{Options, Outcome};
 use std::time::Instant;
 use tharsis::tensor::random::default_rng;

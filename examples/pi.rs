@@ -4,8 +4,6 @@
 //! their position, so the estimate is the same to the last digit on threads, worker processes and nodes; none of them is
 //! ever stored. Options: see `common/mod.rs`; `--size` is the number of points (default 1e9).
 
-mod common;
-
 use common::{Options, Outcome};
 use std::time::Instant;
 use tharsis::tensor::random::default_rng;

@@ -5,7 +5,7 @@
 //! circle. Options: `--points N` (default 1e9), `--tasks N` (default 400), `--workers N` (worker processes
 //! instead of threads), `--address auto` (the node that runs on this machine).
 
-use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
 use std::time::Instant;
 use tharsis::prelude::*;
 
@@ -23,14 +23,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
     let each = options.points / options.tasks;
     let tasks: Vec<_> = (0..options.tasks).map(|seed| count_inside::remote(seed, each)).collect();
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed} of about {duration}")?;
-    let bar = ProgressBar::new(options.tasks).with_style(style);
     let mut inside = 0;
-    for task in tasks {
+    for (done, task) in (1..).zip(tasks) {
         inside += task.get()?;
-        bar.inc(1);
+        show(done, options.tasks);
     }
-    bar.finish_and_clear();
     let points = each * options.tasks;
     let seconds = started.elapsed().as_secs_f64();
     let estimate = 4.0 * inside as f64 / points as f64;
@@ -44,6 +41,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("rate          {:.0} million points/s", points as f64 / seconds / 1e6);
     println!("peak memory   {} MiB", peak_memory_kib()? / 1024);
     Ok(())
+}
+
+/// Shows how far it is, if there is a terminal to show it on.
+fn show(done: u64, tasks: u64) {
+    if std::io::stderr().is_terminal() {
+        let end = if done < tasks { "" } else { "\r\x1b[2K" };
+        eprint!("\r{:3} % of {tasks} tasks{end}", 100 * done / tasks);
+    }
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): two words make a point.

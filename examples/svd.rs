@@ -4,8 +4,6 @@
 //! The rows are made again whenever they are needed, and never all in memory. Options: see `common/mod.rs`; `--size` is
 //! the number of rows (default 1e7, with 32 columns).
 
-mod common;
-
 use common::{Options, Outcome};
 use std::time::Instant;
 use tharsis::tensor::random::default_rng;

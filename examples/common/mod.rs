@@ -4,16 +4,23 @@
 //! CPU each), `--address auto` (the node that runs on this machine), `--memory BYTES`, `--explain` (print the plan
 //! before and after).
 
+// They talk to people.
+#![allow(clippy::print_stdout)]
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis::tensor::{Computation, Computed, RemoteExecutor, Tensor};
 use tharsis::{LocalCluster, Runtime, init};
 
+/// What an example ends with.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// What was asked for on the command line.
 pub struct Options {
+    /// How much there is to compute.
     pub size: usize,
+    /// Memory for it, if that was said.
     pub memory_bytes: Option<u64>,
+    /// Whether to show the plan.
     pub explain: bool,
     workers: Option<usize>,
     nodes: usize,
@@ -22,6 +29,7 @@ pub struct Options {
 
 /// Where tensors are computed, for as long as it lives.
 pub struct Place {
+    /// What runs the plans.
     pub executor: RemoteExecutor,
     // Dropped first: the driver before the nodes.
     _runtime: Runtime,
@@ -32,6 +40,10 @@ pub struct Place {
 const STORE_BYTES: u64 = 1 << 30;
 
 impl Options {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
     pub fn from_args(size: usize) -> Outcome<Options> {
         let mut options =
             Options { size, memory_bytes: None, explain: false, workers: None, nodes: 0, address: None };
@@ -55,6 +67,9 @@ impl Options {
     }
 
     /// Starts what was asked for; the rest of an example is the same everywhere.
+    ///
+    /// # Errors
+    /// Why it does not start.
     pub fn start(&self) -> Outcome<Place> {
         let cluster = self.cluster()?;
         let address = match &cluster {
@@ -85,6 +100,9 @@ impl Options {
     }
 
     /// Computes a tensor of one element with a progress bar; prints plan, time and memory beside it.
+    ///
+    /// # Errors
+    /// Why it cannot be computed.
     pub fn compute(&self, place: &Place, tensor: &Tensor, label: &str) -> Outcome<f64> {
         let memory = AtomicU64::new(0);
         let sample = |_, _| {

@@ -17,7 +17,7 @@ pub enum BackendChoice {
         /// Name of the cluster, under which its keys are.
         cluster: String,
     },
-    /// In a file on this machine, which is made if it is not there.
+    /// In a file on this machine, which is made if it is not there. Needs the feature `file`.
     File(PathBuf),
     /// In memory: the cluster ends with the process.
     Memory,

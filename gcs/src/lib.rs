@@ -1,7 +1,8 @@
 //! The control store: which nodes, jobs and code units there are, and a small key-value table.
 //!
 //! Tables ([`tables`]) stand over a small trait, [`Backend`]: transactions, watches from a revision, leases. Three
-//! back ends keep them: memory and one file on disk ([`Embedded`]), and an etcd cluster (`Etcd`, feature `etcd`).
+//! back ends keep them: memory and one file on disk ([`Embedded`]; the file with feature `file`), and an etcd cluster
+//! (`Etcd`, feature `etcd`).
 //! [`Control`] is the service over any of them and [`serve`] puts it on a port; [`ControlClient`] calls it.
 //!
 //! This crate stores nothing per task and nothing per object, and knows neither tensors nor object bytes. What is
@@ -28,6 +29,7 @@ pub mod server;
 pub mod service;
 pub mod tables;
 
+#[cfg_attr(not(feature = "file"), path = "no_journal.rs")]
 mod journal;
 mod keyspace;
 

@@ -1,7 +1,7 @@
 //! Values to bytes and back: serde and postcard in band, large parts and references beside it.
 //!
 //! While a value is encoded for the store or for a task, a *context* is active on the thread. Zero-copy kinds
-//! ([`crate::Blob`], [`crate::Array`], [`crate::Batch`]) hand their bytes to it and leave an index in band;
+//! ([`crate::Blob`], [`crate::Array`], `Batch`) hand their bytes to it and leave an index in band;
 //! [`crate::ObjectRef`] registers its id with it, so that the node can count the reference. While a value is
 //! decoded, the context gives the buffers back (slices of the mapped object, without a copy) and makes live
 //! references of the ids. Contexts nest: a `Serialize` implementation may itself put or get.

@@ -58,7 +58,9 @@ pub use registry::function_table;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};
 pub use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
-pub use values::{Array, Batch, Blob, Element};
+#[cfg(feature = "arrow")]
+pub use values::Batch;
+pub use values::{Array, Blob, Element};
 pub use worker::run_worker;
 
 /// What generated code uses; not for people.

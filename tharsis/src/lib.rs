@@ -31,7 +31,7 @@
 //! refused until the first is dropped. A program with several uses [`Init::start_local`] and [`Runtime::enter`]. A task
 //! starts none: it uses the runtime that runs it.
 //!
-//! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and [`Batch`] are read where they lie, without a copy,
+//! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and `Batch` (feature `arrow`, on by default) are read where they lie, without a copy,
 //! and may stand anywhere inside other values.
 //!
 //! **Waiting.** [`ObjectRef::get`], [`get_all`], [`wait`] block; `.await` on an [`ObjectRef`] does not. A task that waits
@@ -69,10 +69,12 @@ pub use tharsis_macros::{main, remote};
 pub use tharsis_raylet::{SpillChoice, SpillFolder};
 #[doc(hidden)]
 pub use tharsis_remote::__option_setters;
+#[cfg(feature = "arrow")]
+pub use tharsis_remote::Batch;
 pub use tharsis_remote::{
-    Array, Batch, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector,
-    LabelTerm, NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources, Result, Returns, TaskId,
-    Timeout, Values, Wait, cancel, context, get_all, locations, put, wait,
+    Array, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector, LabelTerm,
+    NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout,
+    Values, Wait, cancel, context, get_all, locations, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].
@@ -85,9 +87,11 @@ pub fn get<T: serde::de::DeserializeOwned>(reference: &ObjectRef<T>) -> Result<T
 
 /// What most programs use: `use tharsis::prelude::*`.
 pub mod prelude {
+    #[cfg(feature = "arrow")]
+    pub use crate::Batch;
     pub use crate::{
-        Array, Batch, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get,
-        get_all, init, put, remote, wait,
+        Array, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get, get_all,
+        init, put, remote, wait,
     };
 }
 

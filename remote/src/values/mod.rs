@@ -7,9 +7,11 @@
 //! What is mapped is checked: dtype, shape, length and alignment must fit, or decoding fails.
 
 mod array;
+#[cfg(feature = "arrow")]
 mod batch;
 mod blob;
 
 pub use array::{Array, Element};
+#[cfg(feature = "arrow")]
 pub use batch::Batch;
 pub use blob::Blob;

@@ -1,0 +1,32 @@
+//! The first thing that is built of a clean clone is an example: what that takes stays small.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// Most packages that an example is made of, ours included.
+const PACKAGE_COUNT_MAX: usize = 175;
+/// Packages of other parts of the workspace: tests, the control store's other back ends, Arrow.
+const OF_OTHERS: [&str; 8] =
+    ["arrow-array", "clap", "etcd-client", "prost-build", "redb", "rustls", "tempfile", "trybuild"];
+
+#[test]
+fn an_example_is_built_of_few_packages() {
+    // What `cargo run --example` selects is the default member, whose features are its own.
+    let words = ["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none"];
+    let tree =
+        Command::new(env!("CARGO")).args(words).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let said = String::from_utf8(tree.stdout).unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let packages: BTreeSet<(&str, &str)> = said
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?))
+        })
+        .collect();
+    assert!(packages.iter().any(|(name, _)| *name == "tharsis-raylet"), "{said}");
+    for other in OF_OTHERS {
+        assert!(packages.iter().all(|(name, _)| *name != other), "an example needs no {other}");
+    }
+    assert!(packages.len() <= PACKAGE_COUNT_MAX, "{} packages:\n{packages:#?}", packages.len());
+}
