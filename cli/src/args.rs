@@ -1,7 +1,7 @@
 //! What can be typed. The settings among it are made from their table, `settings/key.rs`.
 
 use crate::bench::Place;
-use crate::settings::flags::FlagsOf;
+use crate::settings::flags::{FlagsOf, TextParser};
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
@@ -130,10 +130,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub compressible: bool,
     /// Bytes per second that the disk is to move at most, such as 200MB/s.
-    #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+    #[arg(long, value_name = "RATE", value_parser = TextParser(parse::rate))]
     pub disk_limit: Option<u64>,
     /// With axpb: keep the result instead of its sum. With spill and shuffle: bytes of the store.
-    #[arg(long, value_name = "SIZE", value_parser = parse::store_size)]
+    #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
     pub store: Option<Option<u64>>,
 }
 
@@ -159,7 +159,7 @@ pub struct Part {
     #[arg(long)]
     pub head: bool,
     /// Join the cluster whose head or control store is at HOST:PORT.
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse::host_and_port)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = TextParser(parse::host_and_port))]
     pub address: Option<String>,
 }
 

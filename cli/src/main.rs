@@ -59,6 +59,13 @@ fn refuse(mut error: clap::Error) -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    if let Some(word) = std::env::args_os().find(|word| word.to_str().is_none())
+        && (error.kind() == ErrorKind::InvalidUtf8 || error.to_string().contains(char::REPLACEMENT_CHARACTER))
+    {
+        // No value of a flag, for which `TextParser` says it. Clap does not say which word, or not what is in it.
+        output::complain(&format!("error: {} is not UTF-8", shown(&format!("{word:?}"))));
+        return ExitCode::from(refusal::WRONG_INPUT);
+    }
     shorten(&mut error);
     output::complain(error.to_string().trim_end());
     ExitCode::from(refusal::WRONG_INPUT)

@@ -15,6 +15,11 @@ pub fn line(text: &str) -> Result<()> {
     }
 }
 
+/// Says on standard error what is odd but no reason to stop.
+pub fn warn(text: &str) {
+    complain(&format!("tharsis: warning: {text}"));
+}
+
 /// Prints a line to standard error.
 pub fn complain(text: &str) {
     let _nobody_reads = writeln!(std::io::stderr().lock(), "{text}");

@@ -1,5 +1,5 @@
 //! Why the command ends with which status: 2 for what was typed, 4 where nothing of ours answers, 5 for what is
-//! taken, 1 otherwise.
+//! taken, 6 for what there is too little of, 1 otherwise.
 
 use crate::settings;
 use std::path::PathBuf;
@@ -11,6 +11,9 @@ pub const WRONG_INPUT: u8 = 2;
 const NO_ANSWER: u8 = 4;
 /// The status for what somebody else has.
 const TAKEN: u8 = 5;
+
+/// The status for what there is too little of.
+const EXHAUSTED: u8 = 6;
 
 /// What ends the command with a status of its own.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +103,12 @@ pub enum Refusal {
         /// Its status.
         status: u8,
     },
+    /// The machine has less.
+    #[error("ResourceExhausted: {cause}")]
+    ResourceExhausted {
+        /// What was asked for, and what there is.
+        cause: String,
+    },
     /// Somebody else is there.
     #[error("ProtocolMismatch: what answers at {address} is not a control store of this release: {cause}")]
     ProtocolMismatch {
@@ -132,6 +141,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
                 NO_ANSWER
             }
             Refusal::NodeEnded { status, .. } => *status,
+            Refusal::ResourceExhausted { .. } => EXHAUSTED,
         };
     }
     if let Some(error) = error.downcast_ref::<tharsis_gcs::StoreError>() {

@@ -61,6 +61,21 @@ fn a_store_below_the_smallest_names_the_smallest() {
 }
 
 #[test]
+fn a_store_larger_than_the_memory_is_refused_with_what_there_is() {
+    let home = Home::new();
+    let ended = home.run(["start", "--head", "--store", "900TiB"]);
+    ended.assert_refused(6, &["ResourceExhausted", "--store", "900TiB", "asked for 989560464998400 bytes"]);
+    // Of the memory, and of what is free of it.
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+    assert!(memory.starts_with("MemTotal:") && ended.err.contains("bytes, of which"), "{}", ended.err);
+    let free =
+        ended.err.split("of which ").nth(1).unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert!(1 << 20 < free && free < 1 << 50, "{free}");
+    assert!(home.processes().is_empty());
+    assert_eq!(std::fs::read_dir(home.path("")).unwrap().count(), 0, "nothing is written");
+}
+
+#[test]
 fn memory_that_cannot_be_had_is_refused_with_both_numbers() {
     assert_wrong(&["start", "--head", "--memory-limit", "4x"], &["--memory-limit", "4x", "KiB", "--help"]);
     assert_wrong(&["start", "--head", "--memory-limit", "1KiB"], &["--memory-limit", "1KiB", "4194304"]);
@@ -81,6 +96,39 @@ fn spill_directories_that_cannot_be_are_refused() {
     refused("/tmp:900000TiB", &["989560464998400000", "file system"]);
     refused("/proc/version", &["NotADirectory"]);
     refused("", &["PATH:QUOTA"]);
+    refused("/tmp:64MiB,/tmp/:65MiB", &["named twice", "67108864", "68157440"]);
+}
+
+#[test]
+fn a_spill_directory_that_is_not_there_is_not_made() {
+    assert_wrong(
+        &["start", "--head", "--spill-dirs", "/does/not/exist"],
+        &["--spill-dirs", "NotFound", "/does/not/exist"],
+    );
+    assert!(!std::path::Path::new("/does").exists());
+    let home = Home::new();
+    let missing = home.text("missing");
+    for words in
+        [&["start", "--head", "--spill-dirs", &missing], &["node", "--head", "--spill-dirs", &missing]]
+    {
+        home.run(words).assert_refused(2, &["--spill-dirs", "NotFound", &missing]);
+    }
+    assert_eq!(std::fs::read_dir(home.path("")).unwrap().count(), 0, "nothing is made");
+}
+
+#[test]
+fn a_spill_directory_that_is_named_twice_is_taken_once_with_a_warning() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("spill")).unwrap();
+    let dirs = format!("{0}:64MiB,{0}/", home.text("spill"));
+    let ended = home.run([&["start", "--head", "--spill-dirs", &dirs], &SMALL[..]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    for part in ["warning: --spill-dirs", &home.text("spill"), "named twice, it is taken once"] {
+        assert!(ended.err.contains(part), "{part}: {}", ended.err);
+    }
+    let folders = std::fs::read_dir(home.path("spill")).unwrap().flatten();
+    let names = folders.map(|entry| entry.file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("tharsis-spill-")).count(), 1);
 }
 
 #[test]
@@ -111,6 +159,11 @@ fn a_reserved_resource_is_refused() {
 fn bad_amounts_are_refused() {
     for bad in ["-1", "nan", "inf", "many", "1e300"] {
         assert_wrong(&["start", "--head", "--num-cpus", bad], &["--num-cpus", bad]);
+    }
+    for bad in ["1e308", "1000001"] {
+        let ended = Home::new().run(["start", "--head", "--num-cpus", bad]);
+        ended.assert_refused(2, &["--num-cpus", bad, "from 0 to 1000000"]);
+        assert!(ended.err.len() < 300, "{}", ended.err);
     }
 }
 
@@ -151,6 +204,53 @@ fn a_very_long_argument_is_shown_in_part() {
         ended.assert_refused(2, &[&"x".repeat(190)]);
         assert!(ended.err.len() < 1000, "{} bytes", ended.err.len());
     }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_escaped_and_the_flag_is_named() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = OsStr::from_bytes(b"a\xffb\x1b[31m");
+    let words = |words: &'static [&'static str]| -> Vec<&OsStr> {
+        words.iter().map(OsStr::new).chain([bytes]).collect()
+    };
+    for (head, flag) in [
+        (&["start", "--head", "--store"][..], "--store"),
+        (&["start", "--head", "--labels"], "--labels"),
+        (&["start", "--address"], "--address"),
+        (&["bench", "spill", "--disk-limit"], "--disk-limit"),
+    ] {
+        let ended = Home::new().run(words(head));
+        ended.assert_refused(2, &[flag, "is not UTF-8", "a\\xFFb\\u{1b}[31m"]);
+        assert!(!ended.err.contains(['\u{fffd}', '\u{1b}']), "{:?}", ended.err);
+    }
+    for head in [&[][..], &["bench"], &["start", "--head", "--port", "0", "--unknown"]] {
+        let ended = Home::new().run(words(head));
+        ended.assert_refused(2, &[]);
+        assert!(!ended.err.contains(['\u{fffd}', '\u{1b}']), "{head:?}: {:?}", ended.err);
+    }
+    let home = Home::new();
+    let ended =
+        home::Ended::of(home.command(["start", "--head"]).env("THARSIS_STORE", bytes).output().unwrap());
+    ended.assert_refused(2, &["THARSIS_STORE", "is not UTF-8", "a\\xFFb"]);
+}
+
+#[test]
+fn stopping_where_nothing_runs_is_no_error() {
+    let home = Home::new();
+    let ended = home.run(["stop"]);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
+    assert!(ended.out.contains("Nothing to stop"), "{}", ended.out);
+    // What a node leaves that was killed.
+    let socket = home.path("node.sock");
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let ended = home.run(["stop", "--socket", &home.text("node.sock")]);
+    assert!(ended.status == 0 && ended.out.contains("Nothing to stop"), "{}{}", ended.out, ended.err);
+    // Something that is no node is left alone.
+    std::fs::write(home.path("file"), "").unwrap();
+    let ended = home.run(["stop", "--socket", &home.text("file")]);
+    assert!(ended.status == 0 || ended.status == 4, "{}", ended.err);
+    assert!(home.path("file").exists());
 }
 
 #[test]

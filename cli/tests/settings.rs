@@ -132,11 +132,28 @@ fn a_file_that_is_no_settings_file_is_refused_by_its_size() {
 }
 
 #[test]
+fn text_that_is_not_toml_names_line_and_column() {
+    assert_wrong("port = 1\nstore = = 2\n", &["t.toml, line 2, column 9"]);
+    assert_wrong("labels = { zone = \"ä\" \"b\" }\n", &["t.toml, line 1, column 23"]);
+}
+
+#[test]
+fn a_variable_that_is_no_setting_is_warned_about() {
+    let home = Home::new();
+    let ended = show(&home, &[], &[("THARSIS_NUM_CPU", "1"), ("THARSIS_FOO", "1"), ("THARSIS_PORT", "7")]);
+    assert_eq!(shown(&ended, "port").0, "7");
+    let warnings: Vec<_> = ended.err.lines().collect();
+    assert_eq!(warnings.len(), 2, "{}", ended.err);
+    assert!(warnings.iter().all(|line| line.starts_with("tharsis: warning: THARSIS_")), "{}", ended.err);
+    assert!(ended.err.contains("THARSIS_FOO") && ended.err.contains("did you mean THARSIS_NUM_CPUS?"));
+}
+
+#[test]
 fn bytes_that_are_no_text_are_refused() {
     let home = Home::new();
     let path = home.text("t.toml");
     std::fs::write(&path, b"port = 1\n\xff\xfe").unwrap();
-    show(&home, &["--config", &path], &[]).assert_refused(2, &["line 2", "UTF-8"]);
+    show(&home, &["--config", &path], &[]).assert_refused(2, &["line 2, column 1", "UTF-8"]);
 }
 
 #[test]
@@ -162,6 +179,7 @@ fn a_flag_wins_over_a_variable_over_a_file_and_the_source_is_shown() {
 fn a_node_spills_where_its_settings_say_and_leaves_nothing_there() {
     let home = Home::new();
     let (spill, socket) = (home.path("spill"), home.text("s/node.sock"));
+    std::fs::create_dir(&spill).unwrap();
     let dirs = format!("{}:64MiB", spill.display());
     let words = ["start", "--head", "--store", "16MiB", "--socket", &socket, "--spill-dirs", &dirs];
     let started = home.run(words);

@@ -6,9 +6,9 @@ use crate::start;
 use std::path::PathBuf;
 use tharsis_raylet::SpillChoice;
 use tharsis_remote::{Error, FailureKind, Result};
-use tharsis_types::Resources;
 use tharsis_types::limits::NAME_BYTES_MAX;
-use tharsis_types::resources::{check_name, units};
+use tharsis_types::resources::{check_name, cpu_units, units};
+use tharsis_types::{BadResource, Resources};
 
 /// What a program wants to run on; made by [`init`], used by [`Init::start`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ impl Init {
 
     /// CPUs of the embedded node; by default those of the machine.
     pub fn num_cpus(mut self, cpus: f64) -> Self {
-        self.cpu_units = self.units("num_cpus", cpus);
+        self.cpu_units = self.checked(cpu_units("num_cpus", cpus));
         self
     }
 
@@ -184,7 +184,11 @@ impl Init {
     }
 
     fn units(&mut self, name: &str, amount: f64) -> Option<u64> {
-        match units(name, amount) {
+        self.checked(units(name, amount))
+    }
+
+    fn checked(&mut self, units: std::result::Result<u64, BadResource>) -> Option<u64> {
+        match units {
             Ok(units) => Some(units),
             Err(bad) => {
                 self.problem.get_or_insert(bad.to_string());

@@ -58,7 +58,7 @@ pub fn check_memory_limit(limit_bytes: u64, store_bytes: u64, memory_bytes: u64)
 /// Refuses a store that the machine cannot hold.
 ///
 /// # Errors
-/// `InvalidArgument` with both numbers.
+/// `InvalidArgument` for one that is too small, `ResourceExhausted` for one that is too large, with all numbers.
 pub fn check_store_bytes(store_bytes: u64, memory_bytes: u64) -> Result<()> {
     let wrong = |text: String| Err(Error::new(FailureKind::InvalidArgument, text));
     if store_bytes < STORE_BYTES_MIN {
@@ -67,9 +67,12 @@ pub fn check_store_bytes(store_bytes: u64, memory_bytes: u64) -> Result<()> {
         ));
     }
     if store_bytes > memory_bytes {
-        return wrong(format!(
-            "store_bytes: {store_bytes} bytes are more than the memory, {memory_bytes} bytes"
-        ));
+        let free_bytes = tharsis_raylet::pressure::free_bytes();
+        let text = format!(
+            "store_bytes: asked for {store_bytes} bytes, which are more than the memory: {memory_bytes} bytes, of which \
+             {free_bytes} are free"
+        );
+        return Err(Error::new(FailureKind::ResourceExhausted, text));
     }
     Ok(())
 }
@@ -116,10 +119,16 @@ mod tests {
     fn stores_that_cannot_be_are_refused_with_both_numbers() {
         let memory = 1 << 30;
         assert!(check_store_bytes(default_store_bytes(memory), memory).is_ok());
-        for bad in [0, STORE_BYTES_MIN - 1, memory + 1] {
+        let (small, large) = (FailureKind::InvalidArgument, FailureKind::ResourceExhausted);
+        for (bad, kind, other) in [
+            (0, small, STORE_BYTES_MIN),
+            (STORE_BYTES_MIN - 1, small, STORE_BYTES_MIN),
+            (memory + 1, large, memory),
+        ] {
             let error = check_store_bytes(bad, memory).unwrap_err();
-            assert_eq!(error.kind(), FailureKind::InvalidArgument);
-            assert!(error.to_string().contains(&bad.to_string()), "{error}");
+            assert_eq!(error.kind(), kind);
+            let text = error.to_string();
+            assert!(text.contains(&bad.to_string()) && text.contains(&other.to_string()), "{text}");
         }
         assert!(memory_bytes() > 1 << 26);
     }

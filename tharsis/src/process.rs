@@ -137,13 +137,14 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
 }
 
 /// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours answers,
-/// 5 for what somebody else has.
+/// 5 for what somebody else has, 6 for what there is too little of.
 #[must_use]
 pub fn status_of(kind: FailureKind) -> u8 {
     match kind {
         FailureKind::InvalidArgument => 2,
         FailureKind::Disconnected | FailureKind::VersionMismatch => 4,
         FailureKind::InUse => 5,
+        FailureKind::ResourceExhausted => 6,
         _ => FAILED,
     }
 }

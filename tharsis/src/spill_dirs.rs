@@ -27,15 +27,23 @@ pub fn default_dir() -> Option<PathBuf> {
 /// Where a node spills to if nothing is said: nowhere if there is no disk for it.
 #[must_use]
 pub fn default_choice() -> SpillChoice {
-    let folder = default_dir().and_then(|path| folder(&path, None).ok());
+    let folder = default_dir().and_then(|path| {
+        let quota_bytes = quota_bytes(&path, None).ok()?;
+        Some(SpillFolder { path, quota_bytes })
+    });
     SpillChoice { folders: folder.into_iter().collect(), ..SpillChoice::default() }
 }
 
-/// A directory with what it may hold, after a look at both.
+/// A directory that somebody named, with what it may hold, after a look at both. It must be there: a disk that is not
+/// mounted would otherwise be taken for a place on another.
 ///
 /// # Errors
-/// As [`quota_bytes`].
+/// `InvalidArgument` if it is not there, and as [`quota_bytes`].
 pub fn folder(path: &Path, quota: Option<u64>) -> Result<SpillFolder> {
+    if !path.exists() {
+        let text = format!("NotFound, {} is not there; make the directory first", path.display());
+        return Err(Error::new(FailureKind::InvalidArgument, text));
+    }
     let quota_bytes = quota_bytes(path, quota)?;
     // A node does not work where the command was typed.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -150,6 +158,16 @@ mod tests {
         assert!(said.contains(&(1_u64 << 60).to_string()) && said.contains(&total), "{said}");
         let said = text(folder.path(), Some(5));
         assert!(said.contains('5') && said.contains(&QUOTA_BYTES_MIN.to_string()), "{said}");
+    }
+
+    #[test]
+    fn a_directory_that_was_named_must_be_there() {
+        let place = tempfile::tempdir().unwrap();
+        let below = place.path().join("a");
+        let text = folder(&below, None).unwrap_err().to_string();
+        assert!(text.contains("NotFound") && text.contains("/a is not there"), "{text}");
+        assert!(!below.exists());
+        assert_eq!(folder(place.path(), Some(QUOTA_BYTES_MIN)).unwrap().quota_bytes, QUOTA_BYTES_MIN);
     }
 
     #[test]

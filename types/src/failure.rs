@@ -51,6 +51,8 @@ pub enum FailureKind {
     OutOfMemory,
     /// The function panicked.
     Panicked,
+    /// The machine, or a limit on this process, has less than was asked for.
+    ResourceExhausted,
     /// All copies are gone, and the task that makes the value may not run again.
     RetriesExhausted,
     /// The function returned another number of values than its options say.
@@ -73,7 +75,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Cancelled,
         Self::DataCorrupt,
         Self::DependencyFailed,
@@ -94,6 +96,7 @@ impl FailureKind {
         Self::OutOfDisk,
         Self::OutOfMemory,
         Self::Panicked,
+        Self::ResourceExhausted,
         Self::RetriesExhausted,
         Self::ReturnsMismatch,
         Self::Shutdown,
@@ -141,6 +144,7 @@ impl FailureKind {
                 "lower the task's use of memory, say what it needs with `memory`, or raise the memory limit of the node"
             }
             Self::Panicked => "mend the function; the place of the panic is named above",
+            Self::ResourceExhausted => "ask for less, or raise the limit named above",
             Self::RetriesExhausted => "allow more retries, and find out why values are lost so often",
             Self::ReturnsMismatch => "make the function return as many values as `num_returns` says",
             Self::Shutdown => "start a new runtime with `init`",

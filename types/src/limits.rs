@@ -35,6 +35,8 @@ pub const PIPELINE_AHEAD_NS: u64 = 200_000;
 
 /// Largest amount of one CPU, GPU or custom resource.
 pub const RESOURCE_AMOUNT_MAX: f64 = 1e12;
+/// Most CPUs of one node.
+pub const CPU_COUNT_MAX: f64 = 1e6;
 /// Custom resource names in one set.
 pub const RESOURCE_NAMES_MAX: usize = 256;
 /// Bytes of a resource name.

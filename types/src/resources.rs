@@ -25,12 +25,14 @@ pub struct Resources {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum BadResource {
     /// Negative, not a number, infinite, or too large.
-    #[error("resource {name}: amount {amount} is not a number from 0 to {max}", max = limits::RESOURCE_AMOUNT_MAX)]
+    #[error("resource {name}: amount {amount} is not a number from 0 to {max}")]
     Amount {
         /// Which resource.
         name: String,
-        /// The amount as it was given.
+        /// The amount as it was given, in few digits.
         amount: String,
+        /// The largest amount.
+        max: u64,
     },
     /// Empty, too long, or with characters outside printable ASCII.
     #[error(
@@ -64,7 +66,7 @@ impl Resources {
     /// # Errors
     /// [`BadResource::Amount`] for an amount that is negative, not finite or too large.
     pub fn cpus(cpus: f64) -> Result<Self, BadResource> {
-        Ok(Self { cpu: units("CPU", cpus)?, ..Self::default() })
+        Ok(Self { cpu: cpu_units("CPU", cpus)?, ..Self::default() })
     }
 
     /// Sets a custom resource.
@@ -187,11 +189,24 @@ fn whole(units: u64) -> f64 {
 /// # Errors
 /// [`BadResource::Amount`] if it is negative, not finite or above the limit.
 pub fn units(name: &str, amount: f64) -> Result<u64, BadResource> {
-    if amount.is_finite() && (0.0..=limits::RESOURCE_AMOUNT_MAX).contains(&amount) {
-        Ok((amount * Resources::UNIT as f64).round() as u64)
-    } else {
-        Err(BadResource::Amount { name: cut(name), amount: amount.to_string() })
+    units_up_to(limits::RESOURCE_AMOUNT_MAX, name, amount)
+}
+
+/// The same for CPUs of a node.
+///
+/// # Errors
+/// [`BadResource::Amount`] if it is negative, not finite or more than any node has.
+pub fn cpu_units(name: &str, amount: f64) -> Result<u64, BadResource> {
+    units_up_to(limits::CPU_COUNT_MAX, name, amount)
+}
+
+fn units_up_to(max: f64, name: &str, amount: f64) -> Result<u64, BadResource> {
+    if amount.is_finite() && (0.0..=max).contains(&amount) {
+        return Ok((amount * Resources::UNIT as f64).round() as u64);
     }
+    let plain = amount.to_string();
+    let amount = if plain.len() <= AMOUNT_DIGITS_MAX { plain } else { format!("{amount:e}") };
+    Err(BadResource::Amount { name: cut(name), amount, max: max as u64 })
 }
 
 /// Checks the name of a custom resource.
@@ -209,6 +224,9 @@ pub fn check_name(name: &str) -> Result<(), BadResource> {
         Err(BadResource::Name { name: cut(name) })
     }
 }
+
+/// Longer amounts are written with an exponent.
+const AMOUNT_DIGITS_MAX: usize = 16;
 
 fn cut(name: &str) -> String {
     name.chars().take(64).collect()

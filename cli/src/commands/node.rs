@@ -3,14 +3,13 @@
 
 use super::gcs;
 use crate::args::Part;
-use crate::reach;
 use crate::refusal::Refusal;
 use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
-use crate::telemetry;
+use crate::{output, reach, telemetry};
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
 use tharsis::process::{ClusterRole, ClusterSpec, NodeSpec, run_node};
-use tharsis::{SpillChoice, machine, observe, spill_dirs};
+use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 
@@ -51,7 +50,12 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
 fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let memory = machine::memory_bytes();
     let store_bytes = settings.get(Key::Store, parse::store_size)?.unwrap_or_default();
-    machine::check_store_bytes(store_bytes, memory).map_err(|bad| wrong(settings, Key::Store, &bad))?;
+    machine::check_store_bytes(store_bytes, memory).map_err(|bad| match bad.kind() {
+        FailureKind::ResourceExhausted => {
+            Refusal::ResourceExhausted { cause: wrong(settings, Key::Store, &bad).to_string() }.into()
+        }
+        _ => anyhow::Error::from(wrong(settings, Key::Store, &bad)),
+    })?;
     let memory_limit_bytes = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
     machine::check_memory_limit(memory_limit_bytes, store_bytes, memory)
         .map_err(|bad| wrong(settings, Key::MemoryLimit, &bad))?;
@@ -76,8 +80,19 @@ fn wrong(settings: &Settings, key: Key, bad: &tharsis::Error) -> Error {
 /// Where the node spills to, and when.
 fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
     let dirs = settings.get(Key::SpillDirs, spill::dirs)?.unwrap_or_default();
-    let folder = |dir: spill::SpillDir| spill_dirs::folder(&dir.path, dir.quota_bytes);
-    let folders = dirs.into_iter().map(folder).collect::<Result<_, _>>();
+    let (dirs, again) = spill::once(dirs)
+        .map_err(|problem| settings.bad(Key::SpillDirs, settings.text(Key::SpillDirs), problem))?;
+    for path in again {
+        output::warn(&format!(
+            "{}: {} is named twice, it is taken once",
+            Key::SpillDirs.flag(),
+            path.display()
+        ));
+    }
+    let folders = match settings.is_default(Key::SpillDirs) {
+        true => Ok(spill_dirs::default_choice().folders),
+        false => dirs.iter().map(|dir| spill_dirs::folder(&dir.path, dir.quota_bytes)).collect(),
+    };
     let percent = |key| Ok::<_, Error>(settings.get(key, parse::percent)?.unwrap_or_default());
     Ok(SpillChoice {
         folders: folders.map_err(|bad| wrong(settings, Key::SpillDirs, &bad))?,
@@ -88,7 +103,7 @@ fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
 }
 
 fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
-    let mut resources = Resources::cpus(settings.get(Key::NumCpus, parse::amount)?.unwrap_or_default())?;
+    let mut resources = Resources::cpus(settings.get(Key::NumCpus, parse::cpus)?.unwrap_or_default())?;
     resources.memory = memory;
     let gpus = settings.get(Key::NumGpus, parse::amount)?.unwrap_or_default();
     let devices = gpu_devices();

@@ -2,6 +2,8 @@
 
 use crate::output;
 use anyhow::{Result, bail};
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Question;
@@ -9,11 +11,16 @@ use tharsis_protos::handshake::Question;
 /// How long a node may take to end.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
-/// Tells the node at `socket` to end and waits until nothing of it is left.
+/// Tells the node at `socket` to end and waits until nothing of it is left. Where none is, that is so already.
 ///
 /// # Errors
 /// If it does not answer, or does not end.
 pub fn run(socket: &Path) -> Result<()> {
+    if let Err(cause) = UnixStream::connect(socket)
+        && matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+    {
+        return output::line(&format!("Nothing to stop: no node of yours runs at {}.", socket.display()));
+    }
     let report = super::ask(socket, Question::Stop)?;
     let until = Instant::now() + STOP_WAIT;
     while is_running(report.pid) || socket.exists() {

@@ -61,12 +61,12 @@ pub enum Error {
         reason: &'static str,
     },
     /// The file is not TOML.
-    #[error("{}, line {line}: {problem}", path.display())]
+    #[error("{}, line {}, column {}: {problem}", path.display(), at.0, at.1)]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where.
-        line: usize,
+        /// Line and column, from 1.
+        at: (usize, usize),
         /// What.
         problem: String,
     },

@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<Key, Said>, Error> {
     }
     let text = String::from_utf8(bytes).map_err(|bad| Error::Syntax {
         path: path.to_owned(),
-        line: 1 + bad.as_bytes()[..bad.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count(),
+        at: at(&String::from_utf8_lossy(&bad.as_bytes()[..bad.utf8_error().valid_up_to()])),
         problem: "is not UTF-8".to_owned(),
     })?;
     parse(path, &text)
@@ -134,23 +134,24 @@ fn wanted(form: Form) -> &'static str {
 }
 
 /// The key that was probably meant.
-fn nearest(name: &str) -> Option<&'static str> {
+pub fn nearest(name: &str) -> Option<&'static str> {
     let likeness = Key::ALL.map(|key| (key.name(), strsim::jaro_winkler(name, key.name())));
     let best = likeness.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     (LIKENESS_MIN < best.1).then_some(best.0)
 }
 
 fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
-    let at = error.span().map_or(0, |span| span.start);
-    let line = line_at(text, at);
-    let key = text.get(at..).unwrap_or_default().split(['=', ']', '\n']).next().unwrap_or_default();
+    let start = error.span().map_or(0, |span| span.start);
+    let line = line_at(text, start);
+    let key = text.get(start..).unwrap_or_default().split(['=', ']', '\n']).next().unwrap_or_default();
     if error.message().contains("duplicate key")
         && let Some(first) = first_line_of(text, line, name_of(key))
     {
         let key = shown(name_of(key));
         return Error::DuplicateKey { path: path.to_owned(), key, first_line: first, second_line: line };
     }
-    Error::Syntax { path: path.to_owned(), line, problem: error.message().to_owned() }
+    let before = text.get(..start).unwrap_or_default();
+    Error::Syntax { path: path.to_owned(), at: at(before), problem: error.message().to_owned() }
 }
 
 /// The line before `line`, in the same table, on which `key` is set.
@@ -166,6 +167,12 @@ fn first_line_of(text: &str, line: usize, key: &str) -> Option<usize> {
 
 fn name_of(written: &str) -> &str {
     written.trim().trim_matches(['"', '\'', '[', ']'])
+}
+
+/// Line and column of what follows a text, from 1; columns are characters.
+fn at(before: &str) -> (usize, usize) {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (line_at(before, before.len()), 1 + line.chars().count())
 }
 
 /// Lines begin at 1.
@@ -250,7 +257,7 @@ tpu = 2
             ("lease_ttl = 10", "such as 10s"),
             ("lease_ttl = \"0s\"", "0 ms"),
             ("num_cpus = \"many\"", "a number"),
-            ("num_cpus = nan", "NaN"),
+            ("num_cpus = nan", "from 0 to 1000000"),
             ("labels = 3", "a table of texts"),
             ("labels = { a = \"b,c=d\" }", "without commas"),
             ("resources = { CPU = 2 }", "reserved"),
@@ -269,7 +276,9 @@ tpu = 2
     #[test]
     fn text_that_is_not_toml_names_its_line() {
         let text = problem("port = 1\nport 2\n");
-        assert!(text.contains("line 2"), "{text}");
+        assert!(text.contains("line 2, column 6"), "{text}");
+        let text = problem("cluster = \"ä\" x\n");
+        assert!(text.contains("line 1, column 15"), "{text}");
         assert!(problem("a = [[[[[[[[[[").contains("line 1"));
     }
 }

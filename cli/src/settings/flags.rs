@@ -1,10 +1,12 @@
 //! Settings on the command line: one flag per key, made from the table of keys.
 
+use super::error::shown;
 use super::key::{Form, Key};
-use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser, ValueParser};
+use clap::builder::{PathBufValueParser, StringValueParser, TypedValueParser, ValueParser};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -21,6 +23,28 @@ pub struct Flags {
 /// The flags of commands that use the settings of `USED_BY`.
 #[derive(Clone, Debug, Default)]
 pub struct FlagsOf<const USED_BY: u8>(Flags);
+
+/// Reads the value of a flag. One that is no text is refused with the name of the flag and its bytes, escaped.
+#[derive(Clone)]
+pub struct TextParser<F>(pub F);
+
+impl<T, F> TypedValueParser for TextParser<F>
+where
+    T: Clone + Send + Sync + 'static,
+    F: Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        let Some(text) = value.to_str() else {
+            let flag = arg.map_or_else(String::new, |arg| format!(" for '{arg}'"));
+            let text = format!("invalid value {}{flag}: is not UTF-8\n", shown(&format!("{value:?}")));
+            return Err(clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command));
+        };
+        let read = self.0.clone();
+        StringValueParser::new().try_map(move |text| read(&text)).parse_ref(command, arg, OsStr::new(text))
+    }
+}
 
 impl Flags {
     /// What was typed for a key; checked.
@@ -87,10 +111,7 @@ impl<const USED_BY: u8> FromArgMatches for FlagsOf<USED_BY> {
 fn flag(key: Key) -> Arg {
     let row = key.row();
     let check = row.check;
-    let checked = OsStringValueParser::new().try_map(move |text: OsString| {
-        let text = text.into_string().map_err(|_| "is not UTF-8".to_owned())?;
-        check(&text).map(|()| text)
-    });
+    let checked = TextParser(move |text: &str| check(text).map(|()| text.to_owned()));
     let arg = Arg::new(row.name)
         .long(row.name.replace('_', "-"))
         .value_name(row.value_name)

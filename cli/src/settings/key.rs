@@ -150,7 +150,7 @@ impl Key {
                 "N",
                 NODE,
                 Form::Number,
-                |text| parse::amount(text).map(drop),
+                |text| parse::cpus(text).map(drop),
                 "CPUs it offers; by default those of the machine",
             ),
             Self::NumGpus => row(

@@ -16,12 +16,13 @@ pub use error::Error;
 pub use flags::Flags;
 pub use key::Key;
 
+use crate::output;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use tharsis::machine;
+use tharsis::{machine, process};
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
@@ -60,6 +61,9 @@ impl Settings {
     /// # Errors
     /// [`Error`], which names who said what is wrong.
     pub fn read(flags: &Flags) -> Result<Self, Error> {
+        for name in std::env::vars_os().filter_map(|(name, _)| unknown_variable(&name)) {
+            output::warn(&name);
+        }
         let variable = |name: &str| std::env::var_os(name);
         let path = flags.config.clone().or_else(|| variable(FILE_VARIABLE).map(PathBuf::from));
         let said = path.as_ref().map(|path| file::read(path)).transpose()?.unwrap_or_default();
@@ -104,7 +108,8 @@ impl Settings {
         Ok(self.get(key, parse::store_size)?.unwrap_or_default())
     }
 
-    fn is_default(&self, key: Key) -> bool {
+    /// Whether nobody said it.
+    pub fn is_default(&self, key: Key) -> bool {
         self.value(key).is_none_or(|value| value.origin == Origin::Default)
     }
 
@@ -198,13 +203,36 @@ impl Settings {
     }
 }
 
+/// What is odd about a variable that looks like a setting and is none.
+fn unknown_variable(name: &OsStr) -> Option<String> {
+    const OTHERS: [&str; 4] = [
+        FILE_VARIABLE,
+        process::NODE_VARIABLE,
+        process::WORKER_SOCKET_VARIABLE,
+        process::WORKER_START_VARIABLE,
+    ];
+    let name = name.to_string_lossy();
+    let said = name.strip_prefix("THARSIS_").filter(|_| !OTHERS.contains(&&*name))?;
+    let key = said.to_lowercase();
+    if Key::ALL.into_iter().any(|known| known.name() == key && known.variable() == name) {
+        return None;
+    }
+    let nearest =
+        file::nearest(&key).and_then(|near| Key::ALL.into_iter().find(|known| known.name() == near));
+    let meant = nearest.map_or_else(String::new, |key| format!(", did you mean {}?", key.variable()));
+    Some(format!(
+        "{}: no setting is called like this variable{meant}",
+        error::shown(&name.escape_debug().to_string())
+    ))
+}
+
 fn of_variable(key: Key, text: OsString) -> Result<Value, Error> {
     let bad = |value: &str, problem: String| Error::BadValue {
         origin: key.variable(),
         value: error::shown(value),
         problem,
     };
-    let text = text.into_string().map_err(|text| bad(&text.to_string_lossy(), "is not UTF-8".to_owned()))?;
+    let text = text.into_string().map_err(|text| bad(&format!("{text:?}"), "is not UTF-8".to_owned()))?;
     (key.row().check)(&text).map_err(|problem| bad(&text, problem))?;
     Ok(Value { text, origin: Origin::Variable })
 }
@@ -254,6 +282,17 @@ mod tests {
     fn a_bad_variable_is_named_also_when_a_flag_wins() {
         let error = resolve(&[(Key::NumCpus, "1")], &[("THARSIS_NUM_CPUS", "x")], "").unwrap_err();
         assert_eq!(error.to_string(), "THARSIS_NUM_CPUS: x: expected a number");
+    }
+
+    #[test]
+    fn a_variable_that_is_no_setting_is_told_with_the_nearest() {
+        let said = |name: &str| unknown_variable(OsStr::new(name));
+        for known in ["THARSIS_NUM_CPUS", "THARSIS_CONFIG", "THARSIS_NODE", "HOME", "OTEL_THARSIS_X"] {
+            assert_eq!(said(known), None);
+        }
+        let text = said("THARSIS_NUM_CPU").unwrap();
+        assert!(text.contains("THARSIS_NUM_CPU:") && text.contains("mean THARSIS_NUM_CPUS?"), "{text}");
+        assert!(said("THARSIS_num_cpus").is_some() && said("THARSIS_").is_some());
     }
 
     #[test]

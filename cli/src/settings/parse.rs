@@ -27,6 +27,14 @@ pub fn amount(text: &str) -> Result<f64, String> {
     tharsis_types::resources::units("amount", amount).map(|_| amount).map_err(|bad| bad.to_string())
 }
 
+/// CPUs of a node.
+pub fn cpus(text: &str) -> Result<f64, String> {
+    let count: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    let max = tharsis_types::limits::CPU_COUNT_MAX;
+    let checked = tharsis_types::resources::cpu_units("CPU", count);
+    checked.map(|_| count).map_err(|_| format!("expected a number of CPUs from 0 to {max}"))
+}
+
 /// `true` or `false`.
 pub fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "expected true or false".to_owned())

@@ -20,12 +20,28 @@ pub fn dirs(text: &str) -> Result<Vec<SpillDir>, String> {
     if text == NONE {
         return Ok(Vec::new());
     }
-    let dirs: Vec<_> = text.split(',').map(dir).collect::<Result<_, _>>()?;
-    let twice = |(at, dir): (usize, &SpillDir)| dirs[..at].iter().any(|other| other.path == dir.path);
-    match dirs.iter().enumerate().any(twice) {
-        true => Err("a directory is named twice".to_owned()),
-        false => Ok(dirs),
+    text.split(',').map(dir).collect()
+}
+
+/// Takes each directory once, by whatever path it is named; also answers the paths that name one again.
+pub fn once(dirs: Vec<SpillDir>) -> Result<(Vec<SpillDir>, Vec<PathBuf>), String> {
+    let place = |dir: &SpillDir| std::fs::canonicalize(&dir.path).unwrap_or_else(|_| dir.path.clone());
+    let (mut taken, mut again): (Vec<SpillDir>, _) = (Vec::new(), Vec::new());
+    for dir in dirs {
+        let Some(first) = taken.iter_mut().find(|first| place(first) == place(&dir)) else {
+            taken.push(dir);
+            continue;
+        };
+        match (first.quota_bytes, dir.quota_bytes) {
+            (Some(one), Some(other)) if one != other => {
+                let shown = dir.path.display();
+                return Err(format!("{shown} is named twice, with quotas of {one} and of {other} bytes"));
+            }
+            (one, other) => first.quota_bytes = one.or(other),
+        }
+        again.push(dir.path);
     }
+    Ok((taken, again))
 }
 
 /// What follows the last colon is a quota if it begins like a number: paths may have colons.
@@ -61,6 +77,20 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_is_named_twice_is_taken_once() {
+        let taken = |text| once(dirs(text).unwrap());
+        let (all, again) = taken("/a/b,/c,/a/b/:1GB").unwrap();
+        assert_eq!(all, dirs("/a/b:1GB,/c").unwrap());
+        assert_eq!(again, [PathBuf::from("/a/b/")]);
+        assert!(taken("/a,/b").unwrap().1.is_empty());
+        // The same by another name.
+        let (all, again) = taken("/proc/self,/proc/self/../self").unwrap();
+        assert_eq!((all.len(), again.len()), (1, 1));
+        let problem = taken("/a:1GB,/a:2GB").unwrap_err();
+        assert!(problem.contains("1000000000") && problem.contains("2000000000"), "{problem}");
+    }
+
+    #[test]
     fn what_is_none_is_told_why() {
         for (text, part) in [
             ("", "PATH:QUOTA"),
@@ -69,7 +99,6 @@ mod tests {
             ("/a:4x", "KiB"),
             ("/a:1KiB", "67108864"),
             ("/a:99999999999TiB", "out of range"),
-            ("/a,/a:1GB", "twice"),
         ] {
             let problem = dirs(text).unwrap_err();
             assert!(problem.contains(part), "{text}: {problem}");

@@ -69,6 +69,12 @@ pub fn machine_bytes() -> Option<u64> {
     Machine::find().bytes()
 }
 
+/// Memory that is free in the machine or the container, whichever has less, in bytes.
+#[must_use]
+pub fn free_bytes() -> u64 {
+    Machine::find().gauge().headroom_bytes()
+}
+
 /// Makes this process the last of this user's that the kernel kills for memory, if it may.
 pub fn protect_node() {
     match processes::set_oom_score("self", NODE_OOM_SCORE) {

@@ -82,7 +82,10 @@ pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
 /// The exception that a NumPy user would know a failure as.
 fn class_of(kind: FailureKind) -> &'static str {
     match kind {
-        FailureKind::ObjectTooLarge | FailureKind::OutOfMemory | FailureKind::StoreFull => "MemoryError",
+        FailureKind::ObjectTooLarge
+        | FailureKind::OutOfMemory
+        | FailureKind::ResourceExhausted
+        | FailureKind::StoreFull => "MemoryError",
         FailureKind::GetTimeout | FailureKind::TimedOut => "Timeout",
         FailureKind::InvalidArgument => "ValueError",
         FailureKind::DataCorrupt => "DataCorrupt",
