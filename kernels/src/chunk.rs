@@ -36,6 +36,9 @@ struct Line([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
 
+/// What debug builds fill memory with that is to be written before it is read.
+const POISON: u8 = 0xC7;
+
 impl Buffer {
     /// A buffer of at least `bytes` zero bytes.
     pub fn zeroed(bytes: usize) -> Buffer {
@@ -43,11 +46,22 @@ impl Buffer {
     }
 
     /// A buffer of at least `bytes` bytes, each of which is to be written before it is read: they may hold anything.
+    /// Debug builds poison them, so that a byte that nobody writes shows.
     pub fn for_overwrite(bytes: usize) -> Buffer {
         let whole = bytes.next_multiple_of(LINE_BYTES);
-        match (PAGES_BYTES_MIN <= bytes).then(|| Pages::take(whole)).flatten() {
+        let mut buffer = match (PAGES_BYTES_MIN <= bytes).then(|| Pages::take(whole)).flatten() {
             Some(pages) => Buffer { storage: Storage::Pages(pages) },
             None => Buffer::zeroed(bytes),
+        };
+        buffer.poison();
+        buffer
+    }
+
+    /// In debug builds, overwrites all bytes with a pattern that no result has by chance: what reads it before it is written
+    /// gives a wrong value that tests see, and not what lay there before, which may be the right one.
+    pub(crate) fn poison(&mut self) {
+        if cfg!(debug_assertions) {
+            self.elements_mut::<u8>().fill(POISON);
         }
     }
 

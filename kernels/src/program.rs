@@ -216,6 +216,11 @@ impl Program {
             if !row_fold && args.iter().any(|&a| !is_const(a) && self.steps[a].width() != step.width()) {
                 return Err(malformed(i, "arguments of different width"));
             }
+            if let StepOp::RowFold(_, a) = step.op
+                && !(self.steps[a].trailing.starts_with(&step.trailing) && 0 < self.steps[a].width())
+            {
+                return Err(malformed(i, "rows that are not the last axes of the argument, or empty ones"));
+            }
             if let StepOp::Binary(_, a, b) | StepOp::Where(_, a, b) = step.op
                 && self.steps[a].dtype != self.steps[b].dtype
             {

@@ -8,7 +8,7 @@ use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Concatenate, Rechunk, Reshape, Viewed};
 use tharsis_graph::plan::AxisMap;
 use tharsis_graph::shape::{
-    broadcast, check_shape, element_count, normalize_axes, normalize_axis, require_known,
+    agree, broadcast, check_shape, element_count, normalize_axes, normalize_axis, require_known,
 };
 use tharsis_graph::tiling::Chunks;
 use tharsis_kernels::promote;
@@ -241,7 +241,11 @@ pub fn stack(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
     let Some(first) = tensors.first() else {
         return Err(Error::here(GraphError::Value("need at least one array to stack".to_owned())));
     };
-    if tensors.iter().any(|tensor| tensor.shape() != first.shape()) {
+    let agrees = |tensor: &&Tensor| {
+        let extents = tensor.shape().iter().zip(first.shape());
+        tensor.ndim() == first.ndim() && extents.into_iter().all(|(&a, &b)| agree(a, b))
+    };
+    if !tensors.iter().all(agrees) {
         return Err(Error::here(GraphError::Value("all input arrays must have the same shape".to_owned())));
     }
     let wide = tensors.iter().map(|tensor| tensor.expand_dims(axis)).collect::<Result<Vec<_>>>()?;

@@ -9,9 +9,9 @@ use crate::plan::{AxisMap, Kernel, StageOutput, TensorSpec};
 use crate::shape::{UNKNOWN, agree};
 use crate::tiling::{AxisTiling, Tiling};
 use std::sync::Arc;
-use tharsis_kernels::DType;
 use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::select::Select as Function;
+use tharsis_kernels::{DType, Scalar};
 
 /// What is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,10 @@ impl Operator for Select {
         let Some(counts) = &self.counts else {
             return Err(Error::Internal("the size of a choice is not known".to_owned()));
         };
+        if out.shape[1..].contains(&0) {
+            // Rows without elements: there is nothing to choose them from, only their number.
+            return Ok(lowering.add(&out.shape, out.dtype, ExprKind::Const(Scalar::Int(0))));
+        }
         let x = lowering.cast(inputs[0], self.what.dtype(out.dtype));
         let mut grid = lowering.tile(&[x], true);
         grid.axes[0] = AxisTiling::from_lengths(&counts.rows);

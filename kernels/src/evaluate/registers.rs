@@ -45,9 +45,11 @@ impl Scratch {
         &self.registers[index]
     }
 
-    /// Takes a register out, to write it while others are read.
+    /// Takes a register out, to write it while others are read. What it held is dead.
     pub(super) fn take(&mut self, index: usize) -> Buffer {
-        std::mem::take(&mut self.registers[index])
+        let mut register = std::mem::take(&mut self.registers[index]);
+        register.poison();
+        register
     }
 
     pub(super) fn put_back(&mut self, index: usize, register: Buffer) {

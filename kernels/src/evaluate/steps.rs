@@ -62,8 +62,9 @@ impl Compiled {
                 chain::store(map, input, pairs, start * width, end * width, out);
             }
             StepOp::RowFold(fold, a) => {
-                let width = self.program().steps[a].width();
-                row_fold(fold, dtype_of(a), arg(a), width, out, end - start)?;
+                // The result may be wide itself, if its rows are folded once more.
+                let row_width = self.program().steps[a].width() / width;
+                row_fold(fold, dtype_of(a), arg(a), row_width, out, n)?;
             }
         }
         Ok(())

@@ -1,0 +1,148 @@
+//! Programs of several operations against a plain evaluator: single operations can be right, and two in a row wrong.
+//!
+//! `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test programs` tries more of them than a plain run.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod generate;
+mod plain;
+mod program;
+
+use plain::{Kind, Plain};
+use program::{REDUCTIONS, Step};
+use tharsis_kernels::element::Bool;
+use tharsis_numeric::select::UNKNOWN;
+use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, execute};
+
+/// What a program gives on so many threads, or why it cannot be run.
+fn run(steps: &[Step], roots: &[usize], eager: bool) -> Result<Vec<Plain>, String> {
+    let _eager = eager.then(tharsis_numeric::eager);
+    let mut tensors: Vec<Tensor> = Vec::new();
+    for step in steps {
+        tensors.push(step.tensor(&tensors).map_err(|error| format!("{step:?}: {error}"))?);
+    }
+    let executor = LocalExecutor::new(2, 1 << 30).unwrap();
+    let wanted: Vec<&Tensor> = roots.iter().map(|&root| &tensors[root]).collect();
+    let (results, metrics) = execute(&wanted, &executor).map_err(|error| error.to_string())?;
+    assert!(metrics.peak_bytes <= metrics.bound_bytes, "over the bound: {metrics:?} by {steps:#?}");
+    Ok(results.iter().map(|result| plain_of(result, &executor)).collect())
+}
+
+fn plain_of(tensor: &Tensor, executor: &LocalExecutor) -> Plain {
+    let chunk = tensor.to_chunk(executor).unwrap();
+    let (kind, data) = match chunk.dtype() {
+        DType::Bool => (Kind::Bool, chunk.to_vec::<Bool>().unwrap().iter().map(|b| f64::from(b.0)).collect()),
+        DType::I64 => (Kind::Int, chunk.to_vec::<i64>().unwrap().iter().map(|x| *x as f64).collect()),
+        DType::F64 => (Kind::Float, chunk.to_vec::<f64>().unwrap()),
+        other => panic!("programs have no {other}"),
+    };
+    Plain { kind, shape: chunk.shape().to_vec(), data }
+}
+
+/// The steps that a value is made of, renumbered.
+fn cone(steps: &[Step], root: usize) -> Vec<(usize, &Step)> {
+    let mut needed = vec![false; steps.len()];
+    needed[root] = true;
+    for at in (0..=root).rev().filter(|&at| needed[at]).collect::<Vec<_>>() {
+        let mut ahead = vec![at];
+        while let Some(at) = ahead.pop() {
+            needed[at] = true;
+            ahead.extend(steps[at].args());
+        }
+    }
+    steps.iter().enumerate().filter(|(at, _)| needed[*at]).collect()
+}
+
+fn is_equal(found: &Plain, expected: &Plain) -> bool {
+    let close = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= 1e-9 * b.abs().max(1.0);
+    let same = found.kind == expected.kind && found.shape == expected.shape;
+    same && found.data.iter().zip(&expected.data).all(close)
+}
+
+/// Runs a program lazily and eagerly, and compares its last value and another one.
+fn check(seed: u64, masks: bool) -> bool {
+    let (steps, values) = generate::program(seed, masks);
+    let last = steps.len() - 1;
+    let roots = [last, generate::Dice::new(seed).below(steps.len())];
+    for eager in [false, true] {
+        let found = match run(&steps, &roots, eager) {
+            Ok(found) => found,
+            // What a mask chose has a size that some operations cannot wait for: they say so.
+            Err(error) if masks && error.contains("only running tells") => return false,
+            Err(error) => panic!("seed {seed}, eager {eager}: {error}\n{steps:#?}"),
+        };
+        for (root, found) in roots.into_iter().zip(found) {
+            let expected = &values[root];
+            assert!(
+                is_equal(&found, expected),
+                "seed {seed}, eager {eager}\nexpected {expected:?}\n   found {found:?}\n{:#?}",
+                cone(&steps, root)
+            );
+        }
+    }
+    true
+}
+
+fn count(default: u64) -> u64 {
+    std::env::var("THARSIS_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn random_programs_give_what_the_plain_evaluator_gives() {
+    for seed in 0..count(6_000) {
+        assert!(check(seed, false));
+    }
+}
+
+#[test]
+fn random_programs_with_masks_give_what_the_plain_evaluator_gives() {
+    let tried = count(3_000);
+    let run = (0..tried).filter(|seed| check(1_000_000 + seed, true)).count() as u64;
+    assert!(tried / 2 < run, "only {run} of {tried} programs could be run");
+}
+
+/// Every pair of reductions one after the other, over every axis and in every chunking of small shapes.
+#[test]
+fn two_reductions_in_a_row_give_what_the_plain_evaluator_gives() {
+    let shapes: &[&[usize]] = &[&[2, 2, 2], &[4, 4, 4], &[3, 2, 2], &[2, 3, 4], &[5, 3, 2], &[2, 3, 2, 2]];
+    for shape in shapes {
+        let data = (0..plain::size(shape)).map(|i| (i * 7 % 5) as f64 - 1.0).collect();
+        let input = Plain { kind: Kind::Int, shape: shape.to_vec(), data };
+        for chunks in [None, Some(vec![1; shape.len()]), Some(vec![2; shape.len()])] {
+            let input = Step::Input { plain: input.clone(), chunks };
+            for (first, second) in REDUCTIONS.iter().flat_map(|a| REDUCTIONS.map(|b| (*a, b))) {
+                for (axis, next) in (0..shape.len()).flat_map(|a| (0..shape.len() - 1).map(move |b| (a, b))) {
+                    let one = Step::Reduce { with: first, of: 0, axes: vec![axis], keepdims: false };
+                    let two = Step::Reduce { with: second, of: 1, axes: vec![next], keepdims: false };
+                    check_pair(vec![input.clone(), one, two], second);
+                }
+            }
+        }
+    }
+}
+
+fn check_pair(steps: Vec<Step>, second: program::Reduction) {
+    let mut values: Vec<Plain> = Vec::new();
+    for step in &steps[..2] {
+        values.push(step.plain(&values));
+    }
+    let is_vague = steps[1].rounds() && steps[2].needs_exact();
+    if is_vague || !second.takes(values[1].kind, &values[1].shape, &[0]) {
+        return;
+    }
+    values.push(steps[2].plain(&values));
+    let found = run(&steps, &[2], false).unwrap();
+    assert!(is_equal(&found[0], &values[2]), "expected {:?}, found {:?}\n{steps:#?}", values[2], found[0]);
+}
+
+#[test]
+fn unknown_sizes_are_known_in_the_end() {
+    let x = Tensor::from_elements(&[4], &[1.0, 2.0, 3.0, 4.0])
+        .unwrap()
+        .rechunk(Chunks::PerAxis(vec![1]))
+        .unwrap();
+    let chosen = x.filter(&x.greater(2.0).unwrap()).unwrap();
+    assert_eq!(chosen.shape(), [UNKNOWN]);
+    let executor = LocalExecutor::new(2, 1 << 30).unwrap();
+    assert_eq!(plain_of(&chosen.add(1.0).unwrap(), &executor).data, [4.0, 5.0]);
+}
