@@ -43,6 +43,9 @@ pub enum Error {
     /// A dtype that NumPy answers with `TypeError`.
     #[error("{0}")]
     Type(String),
+    /// A division that NumPy answers with `ZeroDivisionError`.
+    #[error("{0}")]
+    ZeroDivision(String),
     /// A number that does not fit its dtype.
     #[error("{0}")]
     Overflow(String),
@@ -66,6 +69,9 @@ pub enum Error {
     /// A file of pickled objects, which are never unpickled.
     #[error("{what} holds pickled objects (ObjectArray), which are never unpickled")]
     ObjectArray { what: String },
+    /// A file in a form that exists, but not here.
+    #[error("{what} has {feature}, which is unsupported")]
+    Unsupported { what: String, feature: String },
     /// A name in an archive that leads out of the folder into which it would be unpacked.
     #[error("{what} has a member {member:?}, which leads out of it (PathTraversal)")]
     PathTraversal { what: String, member: String },
@@ -134,8 +140,10 @@ impl Error {
             Error::Index { .. } | Error::Mask { .. } => "IndexError",
             Error::Type(_) => "TypeError",
             Error::Overflow(_) => "OverflowError",
+            Error::ZeroDivision(_) => "ZeroDivisionError",
             Error::Memory { .. } => "MemoryError",
             Error::File { .. } => "OSError",
+            Error::Unsupported { .. } => "ValueError",
             Error::Corrupt { .. } => "DataCorrupt",
             Error::ObjectArray { .. } => "ObjectArray",
             Error::PathTraversal { .. } => "PathTraversal",

@@ -76,20 +76,21 @@ fn run_scan<T: Number>(
     let (elements, carry) = (x.to_vec::<T>()?, carry.map(|carry| carry.to_vec::<T>()).transpose()?);
     let len = x.shape()[axis];
     let inner: usize = x.shape()[axis + 1..].iter().product();
+    // What comes before the first element: a sum with minus zero keeps the sign of zeros.
     let neutral = match scan {
-        Scan::Sum => T::ZERO,
+        Scan::Sum => T::ZERO.negated(),
         Scan::Prod => T::ONE,
     };
     let mut out = Buffer::for_overwrite(elements.len() * std::mem::size_of::<T>());
     let to = out.elements_mut::<T>();
     for (outer, block) in elements.chunks(len.max(1) * inner.max(1)).enumerate() {
         for column in 0..inner {
-            let mut running = carry.as_ref().map_or(neutral, |carry| carry[outer * inner + column]);
+            let mut running = carry.as_ref().map(|carry| carry[outer * inner + column]);
             for row in 0..len {
                 let at = row * inner + column;
-                let next = step(running, block[at]);
-                to[outer * len * inner + at] = if exclusive { running } else { next };
-                running = next;
+                let next = running.map_or(block[at], |running| step(running, block[at]));
+                to[outer * len * inner + at] = if exclusive { running.unwrap_or(neutral) } else { next };
+                running = Some(next);
             }
         }
     }

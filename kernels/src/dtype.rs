@@ -237,6 +237,14 @@ pub fn promote(a: DType, b: DType) -> DType {
     }
 }
 
+/// The dtype of several together, as NumPy's `result_type`: those of the highest family meet first, so that integers among
+/// them do not widen a float twice.
+pub fn promote_all(dtypes: impl IntoIterator<Item = DType>) -> DType {
+    let mut sorted: Vec<DType> = dtypes.into_iter().collect();
+    sorted.sort_by_key(|dtype| std::cmp::Reverse((dtype.kind(), dtype.size_bytes())));
+    sorted.into_iter().reduce(promote).unwrap_or(DType::F64)
+}
+
 /// The complex dtype whose parts hold `real`.
 pub fn to_complex(real: DType) -> DType {
     match real {

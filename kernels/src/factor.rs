@@ -71,17 +71,37 @@ impl Factor {
     }
 
     fn svd(self, a: MatRef<'_, f64>, shape: &[usize]) -> Result<Chunk, KernelError> {
+        // A power of two brings the largest element near one: products of tiny or huge elements keep their digits.
+        let largest = a.norm_max();
+        let scale =
+            if EASY.contains(&largest) || largest == 0.0 { 1.0 } else { power_of_two_near(1.0 / largest) };
+        let scaled;
+        let a = if scale == 1.0 {
+            a
+        } else {
+            scaled = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * scale);
+            scaled.as_ref()
+        };
         let svd = a.thin_svd().map_err(|_| KernelError::Singular("SVD did not converge".to_owned()))?;
         match self {
             Factor::SvdU => rows_of(shape, svd.U()),
             Factor::SvdVt => rows_of(shape, svd.V().transpose()),
             _ => {
-                let values: Vec<f64> = (0..shape[0]).map(|i| svd.S()[i]).collect();
+                let values: Vec<f64> = (0..shape[0]).map(|i| svd.S()[i] / scale).collect();
                 Chunk::from_elements(shape, &values)
             }
         }
     }
 }
+
+/// The power of two below `x`, of those whose inverse is normal.
+fn power_of_two_near(x: f64) -> f64 {
+    2f64.powi((libm::frexp(x.clamp(MIN_SCALE, 1.0 / MIN_SCALE)).1) - 1)
+}
+
+/// Elements of this size can be multiplied with each other in any number that matters.
+const EASY: std::ops::Range<f64> = 1e-100..1e100;
+const MIN_SCALE: f64 = f64::MIN_POSITIVE * 4.0;
 
 fn rows_of(shape: &[usize], matrix: MatRef<'_, f64>) -> Result<Chunk, KernelError> {
     let elements: Vec<f64> = (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| matrix[(i, j)])).collect();

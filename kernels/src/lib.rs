@@ -57,7 +57,7 @@ pub mod stream;
 pub mod ufunc;
 
 pub use chunk::{Buffer, Chunk, LentBytes, SharedBytes};
-pub use dtype::{DType, Kind, can_cast_same_kind, promote, to_complex};
+pub use dtype::{DType, Kind, can_cast_same_kind, promote, promote_all, to_complex};
 pub use element::{Bool, Element};
 pub use error::KernelError;
 pub use evaluate::{Compiled, Place, Scratch};

@@ -1,10 +1,11 @@
 //! Element-wise functions made of others: they fuse into the same loop as one with a kernel of its own.
 
-use crate::elementwise::{unary, where_};
-use crate::error::Result;
+use crate::elementwise::{binary, unary, where_};
+use crate::error::{Error, Result};
 use crate::operand::{Operand, cast};
 use crate::tensor::Tensor;
-use tharsis_kernels::{DType, Kind, UnaryOp, promote};
+use tharsis_graph::Error as GraphError;
+use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp};
 
 impl Tensor {
     /// The angle of complex numbers in radians; 0 or pi of real ones.
@@ -16,7 +17,8 @@ impl Tensor {
         if self.dtype().is_complex() {
             return self.imag()?.arctan2(&self.real()?);
         }
-        let x = cast(self, self.dtype().to_inexact())?;
+        let dtype = if self.dtype() == DType::Bool { DType::F64 } else { self.dtype().to_inexact() };
+        let x = cast(self, dtype)?;
         x.zeros_of()?.arctan2(&x)
     }
 
@@ -66,12 +68,18 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
     #[track_caller]
-    pub fn isclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
-        let float = |x: &Tensor| cast(x, promote(x.dtype().to_inexact(), DType::F64));
-        let (x, y) = (float(self)?, float(other)?);
-        let near = (&x - &y)?.abs()?.less_equal(((y.abs()? * rtol)? + atol)?)?;
-        let finite = y.isfinite()?.logical_and(&x.isfinite()?)?;
-        near.logical_and(&finite)?.logical_or(&x.equal(&y)?)
+    pub fn isclose(&self, other: impl Into<Operand>, rtol: f64, atol: f64) -> Result<Tensor> {
+        let y = match other.into() {
+            Operand::Number(number @ (Scalar::Int(_) | Scalar::Unsigned(_))) => {
+                Operand::Number(Scalar::Float(number.to_f64()))
+            }
+            other => other,
+        };
+        // Differences of floats are made in their own dtype, as NumPy's are.
+        let y = y.beside(self.dtype())?;
+        let y = if y.dtype().kind() < Kind::Float { cast(&y, DType::F64)? } else { y };
+        let near = (self - &y)?.abs()?.less_equal(((y.abs()? * rtol)? + atol)?)?;
+        near.logical_and(&y.isfinite()?)?.logical_or(&self.equal(&y)?)
     }
 
     /// Whether minus infinity.
@@ -110,6 +118,9 @@ impl Tensor {
     /// None in practice.
     #[track_caller]
     pub fn nan_to_num(&self, nan: f64) -> Result<Tensor> {
+        if self.dtype().is_complex() {
+            return self.by_parts(|part| part.nan_to_num(nan));
+        }
         let largest = match self.dtype() {
             DType::F16 => 65504.0,
             DType::BF16 => tharsis_kernels::bf16::MAX.to_f64(),
@@ -133,6 +144,14 @@ impl Tensor {
         if decimals == 0 {
             return self.rint();
         }
+        if self.dtype().is_complex() {
+            return self.by_parts(|part| part.round(decimals));
+        }
+        if self.dtype() == DType::Bool {
+            let text = "Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool') with casting \
+                        rule 'same_kind'";
+            return Err(Error::here(GraphError::Type(text.to_owned())));
+        }
         let scale = 10f64.powi(decimals as i32);
         self.multiply(scale)?.rint()?.divide(scale)
     }
@@ -143,11 +162,23 @@ impl Tensor {
     /// None in practice.
     #[track_caller]
     pub fn sinc(&self) -> Result<Tensor> {
-        let x = if self.dtype().kind() < Kind::Float { cast(self, DType::F64)? } else { self.clone() };
+        let angle = self.multiply(std::f64::consts::PI)?;
         // As NumPy: what is so near zero has the sine of its argument.
-        let near = where_(&x.equal(0.0)?, 1e-20, &x)?;
-        let angle = near.multiply(std::f64::consts::PI)?;
+        let near = match angle.dtype() {
+            DType::F16 => 2f64.powi(-10),
+            DType::BF16 => 2f64.powi(-7),
+            DType::F32 => 2f64.powi(-23),
+            DType::F64 => 2f64.powi(-52),
+            _ => 1e-20,
+        };
+        let angle = where_(&angle.equal(0.0)?, near, &angle)?;
         angle.sin()?.divide(&angle)
+    }
+
+    /// A function of real numbers applied to the real and to the imaginary part.
+    #[track_caller]
+    fn by_parts(&self, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        binary(BinaryOp::FromParts, f(&self.real()?)?, f(&self.imag()?)?)
     }
 
     /// Zeros in the shape of this tensor, whether it is known or not.

@@ -53,7 +53,7 @@ pub fn arange(count: usize) -> Result<Tensor> {
 /// Numbers from `start` in steps of `step`, before `stop`: integers if all three are integers.
 ///
 /// # Errors
-/// `ValueError` for a step of zero, or if there are too many.
+/// `ZeroDivisionError` for a step of zero, `ValueError` if there are too many.
 #[track_caller]
 pub fn arange_step(
     start: impl Into<Scalar>,
@@ -61,8 +61,13 @@ pub fn arange_step(
     step: impl Into<Scalar>,
 ) -> Result<Tensor> {
     let (start, stop, step) = (start.into(), stop.into(), step.into());
+    if step.to_f64() == 0.0 {
+        let float = [start, stop, step].iter().any(|x| matches!(x, Scalar::Float(_)));
+        let text = if float { "float division by zero" } else { "division by zero" };
+        return Err(Error::here(GraphError::ZeroDivision(text.to_owned())));
+    }
     let count = ((stop.to_f64() - start.to_f64()) / step.to_f64()).ceil().max(0.0);
-    if step.to_f64() == 0.0 || count.is_nan() {
+    if count.is_nan() {
         return Err(Error::here(GraphError::Value("arange: step must not be zero".to_owned())));
     }
     if count > tharsis_graph::shape::ELEMENTS_MAX as f64 {

@@ -3,12 +3,13 @@
 //! All return a `Result`: shapes may clash and dtypes may be refused. Operators take tensors by value or reference, numbers,
 //! and the `Result` of another operator on their right.
 
+use crate::comparison;
 use crate::error::{Error, Result};
-use crate::operand::{Operand, pair};
+use crate::operand::{Operand, cast, is_below, is_beyond, pair, pair_in};
 use crate::tensor::Tensor;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Binary, Cast, Unary, Where};
-use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp, can_cast_same_kind};
+use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp, can_cast_same_kind, promote_all};
 
 /// Applies a function of one argument by its kernel name.
 ///
@@ -32,18 +33,20 @@ pub fn binary(op: BinaryOp, a: impl Into<Operand>, b: impl Into<Operand>) -> Res
     {
         return Ok(special);
     }
-    let (a, b) = pair(a, b)?;
+    if let Some(compared) = comparison::exactly(op, &a, &b)? {
+        return Ok(compared);
+    }
+    let (a, b) = pair_in(op, a, b)?;
     Tensor::apply(Binary(op), &[&a, &b])
 }
 
 /// The exponents for which NumPy has a faster way.
 #[track_caller]
 fn power_by_number(base: &Tensor, exponent: Scalar) -> Result<Option<Tensor>> {
-    let integer = base.dtype().is_integer();
     match exponent {
-        Scalar::Int(exponent) if integer && exponent < 0 => Err(Error::here(GraphError::Value(
-            "integers to negative integer powers are not allowed".to_owned(),
-        ))),
+        Scalar::Int(exponent) if base.dtype().kind() == Kind::Signed && exponent < 0 => Err(Error::here(
+            GraphError::Value("integers to negative integer powers are not allowed".to_owned()),
+        )),
         Scalar::Int(2) if base.dtype() != DType::Bool => Ok(Some(unary(UnaryOp::Square, base)?)),
         Scalar::Float(2.0) if base.dtype().kind() >= Kind::Float => Ok(Some(unary(UnaryOp::Square, base)?)),
         Scalar::Float(0.5) if base.dtype().is_float() => Ok(Some(unary(UnaryOp::Sqrt, base)?)),
@@ -283,7 +286,31 @@ impl Tensor {
     /// `ValueError` if the shapes do not broadcast.
     #[track_caller]
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<Tensor> {
-        self.maximum(low)?.minimum(high)
+        self.clip_to(Some(low.into()), Some(high.into()))
+    }
+
+    /// As [`Tensor::clip`], without a bound where there is none. A whole number beyond the dtype of an integer tensor
+    /// bounds nothing.
+    ///
+    /// # Errors
+    /// As [`Tensor::clip`]; `OverflowError` for bounds that no element can keep to.
+    #[track_caller]
+    pub fn clip_to(&self, low: Option<Operand>, high: Option<Operand>) -> Result<Tensor> {
+        let low = low.filter(|low| !is_beyond(low, self.dtype()) || !is_below(low));
+        let high = high.filter(|high| !is_beyond(high, self.dtype()) || is_below(high));
+        match (low, high) {
+            (None, None) => self.positive(),
+            (Some(low), None) => self.maximum(low),
+            (None, Some(high)) => self.minimum(high),
+            (Some(low), Some(high)) => {
+                // Both bounds take part in the dtype, tensors before numbers.
+                let strong = [&low, &high].into_iter().filter_map(Operand::dtype);
+                let common = promote_all(strong.chain([self.dtype()]));
+                let dtype = low.joined(high.joined(common));
+                let (low, high) = (low.beside(dtype)?, high.beside(dtype)?);
+                cast(self, dtype)?.maximum(&low)?.minimum(&high)
+            }
+        }
     }
 }
 

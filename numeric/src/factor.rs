@@ -25,21 +25,36 @@ struct TallQr {
 }
 
 impl Tensor {
+    /// The dtype of the results: factors are computed in float64.
+    #[track_caller]
+    fn factor_dtype(&self) -> Result<DType> {
+        match self.dtype() {
+            dtype @ (DType::F16 | DType::BF16) => {
+                let text = format!("array type {dtype} is unsupported in linalg");
+                Err(Error::here(GraphError::Type(text)))
+            }
+            DType::F32 => Ok(DType::F32),
+            _ => Ok(DType::F64),
+        }
+    }
+
     #[track_caller]
     fn factor(&self, factor: Factor) -> Result<Tensor> {
         Tensor::apply(Factorize(factor), &[self])
     }
 
-    /// The lower Cholesky factor of a symmetric positive definite matrix: (n, n) to (n, n), float64.
+    /// The lower Cholesky factor of a symmetric positive definite matrix: (n, n) to (n, n), float32 of float32, else float64.
     ///
     /// # Errors
+    /// `TypeError` for float16;
     /// `LinAlgError` if the matrix is not square, or (when run) not positive definite.
     #[track_caller]
     pub fn cholesky(&self) -> Result<Tensor> {
-        self.factor(Factor::Cholesky)
+        let dtype = self.factor_dtype()?;
+        cast(&self.factor(Factor::Cholesky)?, dtype)
     }
 
-    /// The reduced QR factorization: (m, n) to Q (m, k) and R (k, n), k = min(m, n), float64.
+    /// The reduced QR factorization: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as [`Tensor::cholesky`].
     ///
     /// # Errors
     /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
@@ -48,15 +63,18 @@ impl Tensor {
     /// A tall matrix is read three times by blocks of rows; it is not held.
     #[track_caller]
     pub fn qr(&self) -> Result<(Tensor, Tensor)> {
-        if !self.is_tall()? {
-            return Ok((self.factor(Factor::QrQ)?, self.factor(Factor::QrR)?));
-        }
-        let x = cast(self, DType::F64)?;
-        let TallQr { inverses, upper } = x.tall_qr()?;
-        Ok((x.times(&inverses)?, upper))
+        let dtype = self.factor_dtype()?;
+        let (q, r) = if self.is_tall()? {
+            let x = cast(self, DType::F64)?;
+            let TallQr { inverses, upper } = x.tall_qr()?;
+            (x.times(&inverses)?, upper)
+        } else {
+            (self.factor(Factor::QrQ)?, self.factor(Factor::QrR)?)
+        };
+        Ok((cast(&q, dtype)?, cast(&r, dtype)?))
     }
 
-    /// The reduced singular value decomposition: (m, n) to U (m, k), s (k,) descending, and Vt (k, n), float64.
+    /// The reduced singular value decomposition: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes as [`Tensor::cholesky`].
     ///
     /// # Errors
     /// As [`Tensor::qr`].
@@ -65,6 +83,13 @@ impl Tensor {
     /// As [`Tensor::qr`].
     #[track_caller]
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let dtype = self.factor_dtype()?;
+        let (u, s, vt) = self.wide_svd()?;
+        Ok((cast(&u, dtype)?, cast(&s, dtype)?, cast(&vt, dtype)?))
+    }
+
+    #[track_caller]
+    fn wide_svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
         if !self.is_tall()? {
             return Ok((self.factor(Factor::SvdU)?, self.factor(Factor::SvdS)?, self.factor(Factor::SvdVt)?));
         }

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod bar;
+mod comparison;
 mod composed;
 pub mod computation;
 pub mod create;
@@ -29,6 +30,7 @@ pub mod elementwise;
 pub mod error;
 pub mod factor;
 pub mod index;
+pub mod integer;
 pub mod linear;
 pub mod manipulate;
 pub mod map;
@@ -50,6 +52,7 @@ pub use eager::{eager, is_eager, set_eager};
 pub use elementwise::where_;
 pub use error::{Error, Result};
 pub use index::Index;
+pub use integer::LargeInteger;
 pub use manipulate::{concatenate, stack};
 pub use operand::Operand;
 pub use reduction::Axes;

@@ -108,6 +108,9 @@ impl Tensor {
 
     #[track_caller]
     fn cumulative(&self, scan: Scan, axis: i64) -> Result<Tensor> {
+        if self.ndim() == 0 && matches!(axis, 0 | -1) {
+            return self.ravel()?.cumulative(scan, 0);
+        }
         let axis = normalize_axis(axis, self.ndim()).blame()?;
         Tensor::apply(Cumulative { scan, axis }, &[self])
     }

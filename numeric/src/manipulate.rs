@@ -11,7 +11,7 @@ use tharsis_graph::shape::{
     agree, broadcast, check_shape, element_count, normalize_axes, normalize_axis, require_known,
 };
 use tharsis_graph::tiling::Chunks;
-use tharsis_kernels::promote;
+use tharsis_kernels::promote_all;
 
 impl Tensor {
     #[track_caller]
@@ -65,11 +65,41 @@ impl Tensor {
     /// `AxisError` if an axis does not exist.
     #[track_caller]
     pub fn moveaxis(&self, from: i64, to: i64) -> Result<Tensor> {
-        let (from, to) =
-            (normalize_axis(from, self.ndim()).blame()?, normalize_axis(to, self.ndim()).blame()?);
-        let mut order: Vec<usize> = (0..self.ndim()).filter(|&axis| axis != from).collect();
-        order.insert(to, from);
+        self.moveaxes(&[from], &[to])
+    }
+
+    /// Each axis of `from` moved to the place in `to`; the others stay in order.
+    ///
+    /// # Errors
+    /// `AxisError` if an axis does not exist; `ValueError` for repeated ones, or if there are not as many places as axes.
+    #[track_caller]
+    pub fn moveaxes(&self, from: &[i64], to: &[i64]) -> Result<Tensor> {
+        if from.len() != to.len() {
+            let message = "`source` and `destination` arguments must have the same number of elements";
+            return Err(Error::here(GraphError::Value(message.to_owned())));
+        }
+        let (sources, targets) = (self.distinct("source", from)?, self.distinct("destination", to)?);
+        let mut moves: Vec<_> = targets.into_iter().zip(&sources).collect();
+        moves.sort_unstable();
+        let mut order: Vec<usize> = (0..self.ndim()).filter(|axis| !sources.contains(axis)).collect();
+        moves.into_iter().for_each(|(to, &from)| order.insert(to, from));
         self.viewed("moveaxis", View::permute(self.shape(), &order))
+    }
+
+    /// Axes counted from the front, in the order given.
+    #[track_caller]
+    fn distinct(&self, argument: &str, axes: &[i64]) -> Result<Vec<usize>> {
+        let mut normal = Vec::with_capacity(axes.len());
+        for &axis in axes {
+            let axis = normalize_axis(axis, self.ndim()).blame()?;
+            if normal.contains(&axis) {
+                return Err(Error::here(GraphError::Value(format!(
+                    "repeated axis in `{argument}` argument"
+                ))));
+            }
+            normal.push(axis);
+        }
+        Ok(normal)
     }
 
     /// Repeated to a larger shape without a copy.
@@ -93,8 +123,17 @@ impl Tensor {
     /// `AxisError` if there can be no such axis.
     #[track_caller]
     pub fn expand_dims(&self, axis: i64) -> Result<Tensor> {
-        let axis = normalize_axis(axis, self.ndim() + 1).blame()?;
-        self.viewed("expand_dims", View::insert(self.shape(), &[axis]))
+        self.expand_all_dims(&[axis])
+    }
+
+    /// New axes of extent 1 at these positions of the result.
+    ///
+    /// # Errors
+    /// `AxisError` if there can be no such axis; `ValueError` for repeated ones.
+    #[track_caller]
+    pub fn expand_all_dims(&self, axes: &[i64]) -> Result<Tensor> {
+        let axes = normalize_axes(Some(axes), self.ndim() + axes.len()).blame()?;
+        self.viewed("expand_dims", View::insert(self.shape(), &axes))
     }
 
     /// Without axes of extent 1: all of them, or those given.
@@ -227,7 +266,7 @@ pub fn concatenate(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
         return Err(Error::here(GraphError::Value(message.to_owned())));
     }
     let axis = normalize_axis(axis, first.ndim()).blame()?;
-    let dtype = tensors.iter().fold(first.dtype(), |dtype, tensor| promote(dtype, tensor.dtype()));
+    let dtype = promote_all(tensors.iter().map(|tensor| tensor.dtype()));
     let parts = tensors.iter().map(|tensor| cast(tensor, dtype)).collect::<Result<Vec<_>>>()?;
     Tensor::apply(Concatenate { axis }, &parts.iter().collect::<Vec<_>>())
 }

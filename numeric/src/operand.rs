@@ -1,10 +1,11 @@
 //! What may stand beside a tensor: another tensor, or a number of the program.
 
 use crate::error::{Error, Result};
+use crate::integer::LargeInteger;
 use crate::tensor::Tensor;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::Full;
-use tharsis_kernels::{Complex, DType, Kind, Scalar, to_complex};
+use tharsis_kernels::{BinaryOp, Complex, DType, Kind, Scalar, promote, to_complex};
 
 /// An argument of an element-wise function.
 ///
@@ -16,6 +17,8 @@ pub enum Operand {
     Tensor(Tensor),
     /// A number.
     Number(Scalar),
+    /// A whole number beyond 64 bits, which only floats can stand beside.
+    Large(LargeInteger),
 }
 
 macro_rules! numbers {
@@ -32,6 +35,12 @@ numbers!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f64>);
 impl From<Scalar> for Operand {
     fn from(value: Scalar) -> Operand {
         Operand::Number(value)
+    }
+}
+
+impl From<LargeInteger> for Operand {
+    fn from(number: LargeInteger) -> Operand {
+        Operand::Large(number)
     }
 }
 
@@ -59,12 +68,13 @@ impl Operand {
             Operand::Number(scalar) => {
                 let dtype = weak_dtype(scalar, dtype);
                 if !fits(scalar, dtype) {
-                    return Err(Error::here(GraphError::Overflow(format!(
-                        "{scalar} is out of bounds for {dtype}"
-                    ))));
+                    let text = format!("Python integer {scalar} out of bounds for {dtype}");
+                    return Err(Error::here(GraphError::Overflow(text)));
                 }
                 constant(scalar, dtype)
             }
+            Operand::Large(_) if dtype.kind() < Kind::Float => Err(too_large("C long")),
+            Operand::Large(number) => constant(nearest(&number)?, dtype),
         }
     }
 
@@ -74,6 +84,31 @@ impl Operand {
         match self {
             Operand::Tensor(tensor) => Ok(tensor),
             Operand::Number(scalar) => constant(scalar, scalar.dtype()),
+            Operand::Large(_) => Err(too_large("C long")),
+        }
+    }
+
+    /// This operand beside one of `dtype` as `op` takes it: functions that compute integers as floats or truth values
+    /// take a number that the integer dtype does not hold.
+    #[track_caller]
+    fn beside_in(self, op: BinaryOp, dtype: DType) -> Result<Tensor> {
+        let computed = op.signature(dtype, dtype).map_or(dtype, |signature| signature.args);
+        let converted = dtype.is_integer() && !computed.is_integer();
+        match self {
+            Operand::Number(scalar @ (Scalar::Int(_) | Scalar::Unsigned(_))) if converted => {
+                constant(scalar, computed)
+            }
+            Operand::Large(number) if computed.is_float() => constant(nearest(&number)?, computed),
+            other => other.beside(dtype),
+        }
+    }
+
+    /// The dtype that this operand has together with what is of `dtype`.
+    pub(crate) fn joined(&self, dtype: DType) -> DType {
+        match self {
+            Operand::Tensor(tensor) => promote(tensor.dtype(), dtype),
+            Operand::Number(scalar) => promote(weak_dtype(*scalar, dtype), dtype),
+            Operand::Large(_) => dtype,
         }
     }
 
@@ -81,7 +116,7 @@ impl Operand {
     pub(crate) fn dtype(&self) -> Option<DType> {
         match self {
             Operand::Tensor(tensor) => Some(tensor.dtype()),
-            Operand::Number(_) => None,
+            Operand::Number(_) | Operand::Large(_) => None,
         }
     }
 }
@@ -94,6 +129,47 @@ pub(crate) fn pair(a: Operand, b: Operand) -> Result<(Tensor, Tensor)> {
         (None, Some(dtype)) => Ok((a.beside(dtype)?, b.alone()?)),
         (None, None) => Ok((a.alone()?, b.alone()?)),
     }
+}
+
+/// Both operands as tensors, as `op` takes them.
+#[track_caller]
+pub(crate) fn pair_in(op: BinaryOp, a: Operand, b: Operand) -> Result<(Tensor, Tensor)> {
+    match (a.dtype(), b.dtype()) {
+        // The exponent is an integer whatever the float.
+        _ if op == BinaryOp::Ldexp => Ok((a.alone()?, b.alone()?)),
+        (Some(dtype), None) => Ok((a.alone()?, b.beside_in(op, dtype)?)),
+        (None, Some(dtype)) => Ok((a.beside_in(op, dtype)?, b.alone()?)),
+        _ => pair(a, b),
+    }
+}
+
+/// Whether a whole number lies beyond what the integer `dtype` holds.
+pub(crate) fn is_beyond(number: &Operand, dtype: DType) -> bool {
+    match number {
+        Operand::Number(scalar) => dtype.is_integer() && !fits(*scalar, dtype),
+        Operand::Large(_) => dtype.is_integer(),
+        Operand::Tensor(_) => false,
+    }
+}
+
+/// Whether a number is negative.
+pub(crate) fn is_below(number: &Operand) -> bool {
+    match number {
+        Operand::Number(scalar) => scalar.to_f64() < 0.0,
+        Operand::Large(number) => number.is_negative(),
+        Operand::Tensor(_) => false,
+    }
+}
+
+#[track_caller]
+fn nearest(number: &LargeInteger) -> Result<Scalar> {
+    let nearest = number.to_f64().map(Scalar::Float);
+    nearest.ok_or_else(|| Error::here(GraphError::Overflow("int too large to convert to float".to_owned())))
+}
+
+#[track_caller]
+fn too_large(target: &str) -> Error {
+    Error::here(GraphError::Overflow(format!("Python int too large to convert to {target}")))
 }
 
 #[track_caller]
@@ -115,6 +191,7 @@ fn weak_dtype(scalar: Scalar, dtype: DType) -> DType {
     }
 }
 
+/// Whether `dtype` holds an integer; floats always do.
 fn fits(scalar: Scalar, dtype: DType) -> bool {
     let value = match scalar {
         Scalar::Int(_) | Scalar::Unsigned(_) => scalar.to_i128(),

@@ -24,6 +24,20 @@ pub fn default_rng(seed: u64) -> Generator {
     Generator { seed, streams: AtomicU64::new(0) }
 }
 
+/// A generator for a seed beyond 64 bits, as digits in base 2^64, the lowest first. All digits count; one digit alone is
+/// [`default_rng`].
+pub fn default_rng_words(seed: &[u64]) -> Generator {
+    let Some((&first, rest)) = seed.split_first() else { return default_rng(0) };
+    // Each digit is mixed with what came of those before it (the finalizer of SplitMix64).
+    let seed = rest.iter().fold(first, |mixed, &word| {
+        let x = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(word ^ 0xD1B5_4A32_D192_ED03);
+        let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ x >> 31
+    });
+    default_rng(seed)
+}
+
 impl Generator {
     fn key(&self) -> Key {
         Key::new(self.seed, self.streams.fetch_add(1, Ordering::Relaxed))

@@ -22,6 +22,8 @@ use tharsis_kernels::{DType, Fold, Kind, Scalar};
 #[derive(Clone, Debug, Default)]
 pub struct Axes {
     axes: Option<Vec<i64>>,
+    /// Whether one axis was given as a number: NumPy lets 0 and -1 stand for no axis of a number.
+    alone: bool,
     keepdims: bool,
 }
 
@@ -40,19 +42,19 @@ impl From<()> for Axes {
 
 impl From<i64> for Axes {
     fn from(axis: i64) -> Axes {
-        Axes { axes: Some(vec![axis]), keepdims: false }
+        Axes { axes: Some(vec![axis]), alone: true, keepdims: false }
     }
 }
 
 impl<const N: usize> From<[i64; N]> for Axes {
     fn from(axes: [i64; N]) -> Axes {
-        Axes { axes: Some(axes.to_vec()), keepdims: false }
+        Axes { axes: Some(axes.to_vec()), alone: false, keepdims: false }
     }
 }
 
 impl From<Vec<i64>> for Axes {
     fn from(axes: Vec<i64>) -> Axes {
-        Axes { axes: Some(axes), keepdims: false }
+        Axes { axes: Some(axes), alone: false, keepdims: false }
     }
 }
 
@@ -262,6 +264,11 @@ impl Tensor {
         if self.dtype().kind() < Kind::Float {
             return self.reduce(fold, axes);
         }
+        if self.dtype().is_complex() {
+            let best = self.without_nan(Scalar::Complex(worst, worst))?.reduce(fold, axes.clone())?;
+            // Of numbers that are NaN in one part the first is kept, with its other part.
+            return where_(&self.isnan()?.all(axes.clone())?, self.reduce(fold, axes)?, &best);
+        }
         let best = self.without_nan(Scalar::Float(worst))?.reduce(fold, axes.clone())?;
         where_(&self.isnan()?.all(axes)?, cast(&Tensor::number(f64::NAN)?, self.dtype())?, &best)
     }
@@ -275,6 +282,15 @@ impl Tensor {
         }
     }
 
+    /// The axes of a fold: as [`Tensor::axes_of`], and none where a single axis of a tensor without axes is meant.
+    #[track_caller]
+    fn folded_axes(&self, axes: &Axes) -> Result<Vec<usize>> {
+        match axes.axes.as_deref() {
+            Some(&[0 | -1]) if axes.alone && self.ndim() == 0 => Ok(Vec::new()),
+            _ => self.axes_of(axes),
+        }
+    }
+
     #[track_caller]
     fn axes_of(&self, axes: &Axes) -> Result<Vec<usize>> {
         normalize_axes(axes.axes.as_deref(), self.ndim()).blame()
@@ -283,7 +299,7 @@ impl Tensor {
     #[track_caller]
     fn reduce(&self, fold: Fold, axes: Axes) -> Result<Tensor> {
         let keepdims = axes.keepdims;
-        Tensor::apply(Reduce { fold, axes: self.axes_of(&axes)?, keepdims }, &[self])
+        Tensor::apply(Reduce { fold, axes: self.folded_axes(&axes)?, keepdims }, &[self])
     }
 
     #[track_caller]
@@ -294,8 +310,8 @@ impl Tensor {
 
     #[track_caller]
     fn arg_extreme(&self, fold: Fold, axes: Axes) -> Result<Tensor> {
-        let axis = match (&axes.axes, self.axes_of(&axes)?.as_slice()) {
-            (None, _) => None,
+        let axis = match (&axes.axes, self.folded_axes(&axes)?.as_slice()) {
+            (None, _) | (Some(_), []) => None,
             (Some(_), &[axis]) => Some(axis),
             _ => {
                 return Err(Error::here(GraphError::Value(

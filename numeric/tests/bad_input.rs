@@ -47,10 +47,43 @@ fn shapes_that_no_array_has_are_refused() {
     assert_refused("np.ones", json!([[1u64 << 40, 1u64 << 40]]), json!({}), "ValueError", "too big");
     assert_refused("np.ones", json!([[0, i64::MAX]]), json!({}), "ValueError", "too big");
     assert_refused("np.linspace", json!([0, 1, -1]), json!({}), "ValueError", "non-negative");
-    assert_refused("np.arange", json!([0, 1, 0]), json!({}), "ValueError", "step");
+    assert_refused("np.arange", json!([0, 1, 0]), json!({}), "ZeroDivisionError", "division by zero");
     assert_refused("np.arange", json!([0, 1e300]), json!({}), "ValueError", "size");
     assert_eq!(zeros(&[usize::MAX, 2]).unwrap_err().class(), "ValueError");
     assert_eq!(arange(usize::MAX).unwrap_err().class(), "ValueError");
+}
+
+#[test]
+fn more_workers_than_there_may_be_are_refused_and_the_bound_is_named() {
+    let reply = reply_within(json!({"workers": 100_000}), "np.sum", json!([x()]), json!({}));
+    assert_eq!(reply["err"]["class"], "ValueError");
+    assert_eq!(reply["err"]["msg"], "workers: 100000; at most 64 are started");
+}
+
+#[test]
+fn seeds_are_whole_numbers_of_any_size() {
+    let draw = |seed: Value| {
+        let steps =
+            json!([["g", "np.random.default_rng", [seed], {}], ["r", "rng.random", [{"$": "g"}, 3], {}]]);
+        answer(&json!({"prog": steps, "out": ["r"]}), std::path::Path::new("."))
+    };
+    let values = |seed: Value| draw(seed)["out"]["r"]["arr"]["lit"].clone();
+    let seeds = [
+        json!(0),
+        json!(u64::MAX),
+        json!({"i": "18446744073709551616"}),
+        json!({"i": "18446744073709551617"}),
+        json!({"i": "340282366920938463463374607431768211456"}),
+    ];
+    for (i, seed) in seeds.iter().enumerate() {
+        assert_eq!(values(seed.clone()).as_array().unwrap().len(), 3, "{seed}");
+        assert_eq!(values(seed.clone()), values(seed.clone()));
+        assert!(seeds[..i].iter().all(|other| values(other.clone()) != values(seed.clone())), "{seed}");
+    }
+    assert_eq!(values(json!({"i": "18446744073709551615"})), values(json!(u64::MAX)));
+    for negative in [json!(-1), json!({"i": "-18446744073709551616"})] {
+        assert_eq!(draw(negative)["err"]["msg"], "expected non-negative integer");
+    }
 }
 
 #[test]
@@ -149,7 +182,8 @@ fn dtypes_and_seeds_that_do_not_exist_are_refused() {
     assert_refused("np.random.default_rng", json!([-1]), json!({}), "ValueError", "non-negative");
     let seed = reply_within(json!({"seed": -1}), "np.sum", json!([x()]), json!({}));
     assert_eq!(seed["err"]["class"], "ValueError", "{seed}");
-    assert_refused("np.multiply", json!([x(), {"i": "99999999999999999999"}]), json!({}), "ValueError", "");
+    let large = json!([x(), {"i": "99999999999999999999"}]);
+    assert_refused("np.multiply", large, json!({}), "OverflowError", "too large to convert to C long");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Every operation against NumPy: programs and answers in `golden/cases.jsonl`, made by `golden/make.py`.
+//! Every operation against NumPy: programs and answers in `golden/cases.jsonl` and `ufuncs.jsonl`, made by `make.py` and
+//! `make_ufuncs.py` beside them.
 //!
 //! Each case runs under several chunkings; all must agree with NumPy.
 
@@ -92,27 +93,41 @@ fn distance(a: Scalar, b: Scalar, dtype: DType, size: f64) -> f64 {
     }
 }
 
-fn mismatch(reply: &Value, expect: &Value, tolerance: f64, size: f64) -> Option<String> {
+/// Whether zeros have different signs.
+fn signs_differ(a: Scalar, b: Scalar) -> bool {
+    let differ = |a: f64, b: f64| a == 0.0 && b == 0.0 && a.is_sign_negative() != b.is_sign_negative();
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => differ(a, b),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => differ(a, b) || differ(ai, bi),
+        _ => false,
+    }
+}
+
+fn mismatch(reply: &Value, expect: &Value, [tolerance, size]: [f64; 2], signs: bool) -> Option<String> {
     if let Some(class) = expect["error"].as_str() {
         let found = reply["err"]["class"].as_str().unwrap_or("a value");
         // NumPy raises subclasses of its own for some type errors.
         let same = found == class
             || (class == "UFuncTypeError" || class == "_UFuncNoLoopError") && found == "TypeError";
-        return (!same).then(|| format!("expected {class}, found {found}: {reply}"));
+        let text = expect["text"].as_str().filter(|&text| reply["err"]["msg"] != text);
+        return (!same || text.is_some())
+            .then(|| format!("expected {class} {text:?}, found {found}: {reply}"));
     }
     let array = &reply["out"]["r"]["arr"];
     if array["dtype"] != expect["dtype"] || array["shape"] != expect["shape"] {
         return Some(format!("expected {} {}, found {reply}", expect["dtype"], expect["shape"]));
     }
     let ((dtype, found), (_, wanted)) = (elements(array), elements(expect));
-    let worst = found.iter().zip(&wanted).find(|&(&a, &b)| tolerance < distance(a, b, dtype, size));
+    let wrong = |a, b| tolerance < distance(a, b, dtype, size) || signs && signs_differ(a, b);
+    let worst = found.iter().zip(&wanted).find(|&(&a, &b)| wrong(a, b));
     worst.map(|(a, b)| format!("expected {b}, found {a} ({} ulps)", distance(*a, *b, dtype, size)))
 }
 
 #[test]
 fn programs_agree_with_numpy_under_every_chunking() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let cases = std::fs::read_to_string(folder.join("tests/golden/cases.jsonl")).unwrap();
+    let read = |file: &str| std::fs::read_to_string(folder.join("tests/golden").join(file)).unwrap();
+    let cases = read("cases.jsonl") + &read("ufuncs.jsonl");
     let mut failures = Vec::new();
     let mut count = 0;
     for (index, line) in cases.lines().enumerate() {
@@ -124,9 +139,14 @@ fn programs_agree_with_numpy_under_every_chunking() {
                 break;
             }
             let mut request = case["request"].clone();
+            if case["whole"] == true && chunks != "auto" {
+                continue;
+            }
             request["ctx"]["chunks"] = chunks.clone();
             count += 1;
-            if let Some(reason) = mismatch(&answer(&request, folder), &case["expect"], tolerance, size) {
+            let signs = case["signs"] == true;
+            let reply = answer(&request, folder);
+            if let Some(reason) = mismatch(&reply, &case["expect"], [tolerance, size], signs) {
                 let inputs: Vec<_> = request["in"]
                     .as_object()
                     .unwrap()

@@ -298,7 +298,8 @@ impl Lowering<'_> {
     }
 }
 
-fn round_scalar(scalar: Scalar, dtype: DType) -> Scalar {
+/// The value that an element of `dtype` has for this number.
+pub(crate) fn round_scalar(scalar: Scalar, dtype: DType) -> Scalar {
     use tharsis_kernels::Element;
     tharsis_kernels::with_element!(dtype, T => T::from_scalar(scalar).to_scalar())
 }

@@ -10,6 +10,7 @@ mod expr;
 mod stage;
 mod tile;
 
+pub(crate) use expr::round_scalar;
 pub use expr::{Expr, ExprId, ExprKind, View};
 pub use tile::Limits;
 

@@ -23,7 +23,11 @@ impl Operator for Unary {
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let signature = self.0.signature(lowering.expr(inputs[0]).dtype)?;
         let arg = lowering.cast(inputs[0], signature.args.compute());
-        let value = lowering.add(&out.shape, signature.computed(), ExprKind::Unary(self.0, arg));
+        let value = lowering.add(
+            &out.shape,
+            signature.computed(),
+            ExprKind::Unary(self.0.computing(signature.args), arg),
+        );
         Ok(lowering.cast(value, out.dtype))
     }
 }
@@ -52,7 +56,11 @@ impl Operator for Binary {
             let wide = lowering.cast(common, args);
             broadcast_to(lowering, wide, &out.shape)
         });
-        let value = lowering.add(&out.shape, signature.computed(), ExprKind::Binary(self.0, a, b));
+        let value = lowering.add(
+            &out.shape,
+            signature.computed(),
+            ExprKind::Binary(self.0.computing(signature.args), a, b),
+        );
         Ok(lowering.cast(value, out.dtype))
     }
 }

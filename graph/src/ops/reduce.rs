@@ -25,7 +25,7 @@ impl Operator for Reduce {
         let Meta { shape, dtype } = inputs[0];
         let is_empty = self.axes.iter().any(|&axis| shape[axis] == 0);
         let out = reduced_shape(shape, &self.axes, self.keepdims);
-        if matches!(self.fold, Fold::Max | Fold::Min) && is_empty && !out.contains(&0) {
+        if matches!(self.fold, Fold::Max | Fold::Min) && is_empty {
             let operation = if self.fold == Fold::Max { "maximum" } else { "minimum" };
             return Err(Error::Value(format!(
                 "zero-size array to reduction operation {operation} which has no identity"
@@ -216,7 +216,7 @@ impl Operator for ArgExtreme {
         let shape = &inputs[0].shape;
         let axes = self.axes(shape.len());
         let out = reduced_shape(shape, &axes, self.keepdims);
-        if axes.iter().any(|&axis| shape[axis] == 0) && !out.contains(&0) {
+        if axes.iter().any(|&axis| shape[axis] == 0) {
             return Err(Error::Value(format!("attempt to get {} of an empty sequence", self.fold.name())));
         }
         Ok(Meta { shape: out, dtype: DType::I64 })

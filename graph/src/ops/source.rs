@@ -1,7 +1,7 @@
 //! Tensors out of nothing.
 
 use crate::error::Error;
-use crate::lower::{ExprId, ExprKind, Lowering};
+use crate::lower::{ExprId, ExprKind, Lowering, round_scalar};
 use crate::node::{Meta, Operator};
 use tharsis_kernels::program::IndexMap;
 use tharsis_kernels::{DType, Scalar};
@@ -25,7 +25,7 @@ impl Operator for Full {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, _: &[ExprId]) -> Result<ExprId, Error> {
-        Ok(lowering.add(&out.shape, out.dtype, ExprKind::Const(self.value)))
+        Ok(lowering.add(&out.shape, out.dtype, ExprKind::Const(round_scalar(self.value, out.dtype))))
     }
 }
 

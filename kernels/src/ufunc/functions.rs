@@ -1,8 +1,9 @@
 //! Functions of one and two elements, as types that the loops are compiled for.
 
+use super::complex;
 use super::map::{BinaryFn, UnaryFn};
 use super::number::{Compare, Integer, Number};
-use super::real::{Real, logaddexp, logaddexp2, normal_quantile};
+use super::real::{self, Real, logaddexp, logaddexp2, normal_quantile};
 use super::vector_math;
 use crate::element::Bool;
 use num_complex::Complex;
@@ -28,13 +29,13 @@ macro_rules! functions {
 }
 
 functions! { unary:
-    Negative<T: Number> -> T = |x| T::ZERO.minus(x);
+    Negative<T: Number> -> T = |x| x.negated();
     Square<T: Number> -> T = |x| x.times(x);
     Magnitude<T: Integer> -> T = |x| x.magnitude();
     Sign<T: Integer> -> T = |x| x.signum();
     Not<T: Integer> -> T = |x| x.not();
     CountOnes<T: Integer> -> u8 = |x| x.ones();
-    IntReciprocal<T: Integer> -> T = |x| if x.magnitude() == T::ONE { x } else { T::ZERO };
+    IntReciprocal<T: Integer> -> T = |x| x.reciprocal();
 }
 
 functions! { binary:
@@ -108,7 +109,6 @@ macro_rules! on_floats {
 }
 
 on_floats! { each:
-    FloatNegative -> Same = |x| -x;
     Abs -> Same = |x| x.abs();
     FloatSign -> Same = |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x + 0.0 };
     Floor -> Same = |x| x.floor();
@@ -158,6 +158,8 @@ on_floats! { wide:
     Tan = |x| libm::tan(x);
     Tanh = |x| libm::tanh(x);
     Arctan2 = |y, x| libm::atan2(y, x);
+    NextafterHalf = |x, toward| real::next_half(x, toward);
+    SpacingHalf = |x| real::spacing_half(x);
     Hypot = |x, y| libm::hypot(x, y);
     // A product with a power of two further away than this is infinite or zero whatever is multiplied.
     Ldexp = |x, power| libm::ldexp(x, power.clamp(-5000.0, 5000.0) as i32);
@@ -186,38 +188,35 @@ macro_rules! on_complex {
     )*};
 }
 
-/// Complex sign: the direction, of length one.
-pub(super) struct ComplexSign;
 /// Complex conjugate.
 pub(super) struct Conjugate;
-/// Complex reciprocal.
-pub(super) struct ComplexReciprocal;
+/// Complex sign: the direction, of length one.
+pub(super) struct ComplexSign;
 
 on_complex! { unary:
-    ComplexSign = |z| if z == Complex::new(0.0, 0.0) { z } else { z / libm::hypot(z.re, z.im) };
     Conjugate = |z| z.conj();
-    ComplexReciprocal = |z| divide_complex(Complex::new(1.0, 0.0), z);
-    Arccos = |z| z.acos();
-    Arccosh = |z| z.acosh();
-    Arcsin = |z| z.asin();
-    Arcsinh = |z| z.asinh();
-    Arctan = |z| z.atan();
-    Arctanh = |z| z.atanh();
-    Cos = |z| z.cos();
-    Cosh = |z| z.cosh();
-    Exp = |z| z.exp();
-    Exp2 = |z| (z * std::f64::consts::LN_2).exp();
-    Expm1 = |z| complex_expm1(z);
-    Log = |z| complex_log(z);
-    Log10 = |z| complex_log(z) / std::f64::consts::LN_10;
-    Log1p = |z| complex_log1p(z);
-    Log2 = |z| complex_log(z) / std::f64::consts::LN_2;
+    ComplexSign = |z| complex::sign(z);
+    Arccos = |z| complex::acos(z);
+    Arccosh = |z| complex::acosh(z);
+    Arcsin = |z| complex::asin(z);
+    Arcsinh = |z| complex::asinh(z);
+    Arctan = |z| complex::atan(z);
+    Arctanh = |z| complex::atanh(z);
+    Cos = |z| complex::cos(z);
+    Cosh = |z| complex::cosh(z);
+    Exp = |z| complex::exp(z);
+    Exp2 = |z| complex::exp(z * std::f64::consts::LN_2);
+    Expm1 = |z| complex::expm1(z);
+    Log = |z| complex::log(z);
+    Log10 = |z| complex::log(z) * std::f64::consts::LOG10_E;
+    Log1p = |z| complex::log1p(z);
+    Log2 = |z| complex::log(z) * std::f64::consts::LOG2_E;
     Rint = |z| Complex::new(z.re.round_ties_even(), z.im.round_ties_even());
-    Sin = |z| z.sin();
-    Sinh = |z| z.sinh();
-    Sqrt = |z| z.sqrt();
-    Tan = |z| z.tan();
-    Tanh = |z| z.tanh();
+    Sin = |z| complex::sin(z);
+    Sinh = |z| complex::sinh(z);
+    Sqrt = |z| complex::sqrt(z);
+    Tan = |z| complex::tan(z);
+    Tanh = |z| complex::tanh(z);
 }
 
 /// Complex to its real counterpart, and questions about complex numbers.
@@ -255,25 +254,70 @@ macro_rules! complex_parts {
         }
         impl BinaryFn<Complex<$t>> for Divide {
             type Out = Complex<$t>;
+            /// Smith's method, in the dtype itself, as NumPy.
             #[inline(always)]
             fn apply(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
-                let wide = |z: Complex<$t>| Complex::new(f64::from(z.re), f64::from(z.im));
-                let z = divide_complex(wide(a), wide(b));
-                Complex::new(z.re as $t, z.im as $t)
+                if b.re.abs() >= b.im.abs() {
+                    if b.re == 0.0 && b.im == 0.0 {
+                        return Complex::new(a.re / b.re.abs(), a.im / b.re.abs());
+                    }
+                    let ratio = b.im / b.re;
+                    let scale = 1.0 / (b.re + b.im * ratio);
+                    Complex::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
+                } else {
+                    let ratio = b.re / b.im;
+                    let scale = 1.0 / (b.im + b.re * ratio);
+                    Complex::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+                }
+            }
+        }
+        impl UnaryFn<Complex<$t>> for ComplexReciprocal {
+            type Out = Complex<$t>;
+            #[inline(always)]
+            fn apply(z: Complex<$t>) -> Complex<$t> {
+                if z.im.abs() <= z.re.abs() {
+                    let ratio = z.im / z.re;
+                    let size = z.re + z.im * ratio;
+                    Complex::new(1.0 / size, -ratio / size)
+                } else {
+                    let ratio = z.re / z.im;
+                    let size = z.re * ratio + z.im;
+                    Complex::new(ratio / size, -1.0 / size)
+                }
             }
         }
         impl BinaryFn<Complex<$t>> for Power {
             type Out = Complex<$t>;
             #[inline(always)]
             fn apply(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
+                if b.re == 0.0 && b.im == 0.0 {
+                    return Complex::new(1.0, 0.0);
+                }
+                if a.re == 0.0 && a.im == 0.0 {
+                    let part = if 0.0 < b.re { 0.0 } else { <$t>::NAN };
+                    return Complex::new(part, part);
+                }
+                if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() < 100.0 {
+                    let power = whole_power(a, b.re as i32);
+                    return if b.re < 0.0 { Divide::apply(Complex::new(1.0, 0.0), power) } else { power };
+                }
                 let wide = |z: Complex<$t>| Complex::new(f64::from(z.re), f64::from(z.im));
-                let z = complex_power(wide(a), wide(b));
-                Complex::new(z.re as $t, z.im as $t)
+                let power = complex::power(wide(a), wide(b));
+                Complex::new(power.re as $t, power.im as $t)
             }
+        }
+        impl BinaryFn<$t> for FromParts {
+            type Out = Complex<$t>;
+            #[inline(always)]
+            fn apply(re: $t, im: $t) -> Complex<$t> { Complex::new(re, im) }
         }
     )*};
 }
 
+/// Complex reciprocal.
+pub(super) struct ComplexReciprocal;
+/// Complex number of a real and an imaginary part.
+pub(super) struct FromParts;
 /// Real part of a complex number.
 pub(super) struct RealPart;
 /// Imaginary part of a complex number.
@@ -281,46 +325,23 @@ pub(super) struct ImagPart;
 
 complex_parts!(f32, f64);
 
-/// Division by Smith's method, as NumPy: it does not overflow where the quotient does not.
-fn divide_complex(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
-    if b.re.abs() >= b.im.abs() {
-        if b.re == 0.0 && b.im == 0.0 {
-            return Complex::new(a.re / b.re.abs(), a.im / b.re.abs());
+/// `base` to the absolute value of a power other than zero, by the multiplications of NumPy: infinities and NaN are the same.
+fn whole_power<T: Number>(base: T, exponent: i32) -> T {
+    match exponent {
+        1 => return base,
+        2 => return base.times(base),
+        3 => return base.times(base.times(base)),
+        _ => {}
+    }
+    let (mut result, mut square, mut rest) = (T::ONE, base, exponent.unsigned_abs());
+    loop {
+        if rest & 1 == 1 {
+            result = result.times(square);
         }
-        let ratio = b.im / b.re;
-        let scale = 1.0 / (b.re + b.im * ratio);
-        Complex::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
-    } else {
-        let ratio = b.re / b.im;
-        let scale = 1.0 / (b.im + b.re * ratio);
-        Complex::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+        rest >>= 1;
+        if rest == 0 {
+            return result;
+        }
+        square = square.times(square);
     }
-}
-
-fn complex_power(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
-    if b == Complex::new(0.0, 0.0) {
-        return Complex::new(1.0, 0.0);
-    }
-    if a == Complex::new(0.0, 0.0) {
-        return if 0.0 < b.re && b.im == 0.0 { a } else { Complex::new(f64::NAN, f64::NAN) };
-    }
-    if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() < 100.0 {
-        let power = a.powu(b.re.abs() as u32);
-        return if b.re < 0.0 { divide_complex(Complex::new(1.0, 0.0), power) } else { power };
-    }
-    a.powc(b)
-}
-
-fn complex_log(z: Complex<f64>) -> Complex<f64> {
-    Complex::new(libm::log(libm::hypot(z.re, z.im)), libm::atan2(z.im, z.re))
-}
-
-fn complex_log1p(z: Complex<f64>) -> Complex<f64> {
-    Complex::new(libm::log(libm::hypot(z.re + 1.0, z.im)), libm::atan2(z.im, z.re + 1.0))
-}
-
-fn complex_expm1(z: Complex<f64>) -> Complex<f64> {
-    let half = libm::sin(z.im / 2.0);
-    let grown = libm::exp(z.re);
-    Complex::new(libm::expm1(z.re) * libm::cos(z.im) - 2.0 * half * half, grown * libm::sin(z.im))
 }

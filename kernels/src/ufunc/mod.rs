@@ -4,6 +4,7 @@
 //! out), and an arm with its loop in `unary.rs` or `binary.rs`. Everything above finds it by name.
 
 mod binary;
+mod complex;
 mod functions;
 mod map;
 mod number;
@@ -16,7 +17,7 @@ pub(crate) use map::{Arg, Map1, Operand, UnaryFn};
 pub(crate) use number::{Compare, Number};
 pub(crate) use unary::run_unary;
 
-use crate::dtype::{DType, Kind, promote};
+use crate::dtype::{DType, Kind, promote, to_complex};
 use crate::error::KernelError;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +89,8 @@ enum BinaryClass {
     Integer,
     /// Integers alone.
     IntegerNotBool,
+    /// Two reals to a complex number.
+    Parts,
     /// To the float of the first; the second is a whole number that fits 64 bits with a sign.
     Scaled,
 }
@@ -166,6 +169,7 @@ operations! {
     Sin "sin" Inexact,
     Sinh "sinh" Inexact,
     Spacing "spacing" Real,
+    SpacingHalf "spacing_half" Real,
     Sqrt "sqrt" Inexact,
     Square "square" NumberOrBool,
     Tan "tan" Inexact,
@@ -188,6 +192,7 @@ operations! {
     Fmax "fmax" Number,
     Fmin "fmin" Number,
     Fmod "fmod" Floored,
+    FromParts "from_parts" Parts,
     Gcd "gcd" IntegerNotBool,
     Greater "greater" Compare,
     GreaterEqual "greater_equal" Compare,
@@ -207,6 +212,7 @@ operations! {
     Minimum "minimum" Number,
     Multiply "multiply" Number,
     Nextafter "nextafter" Real,
+    NextafterHalf "nextafter_half" Real,
     NotEqual "not_equal" Compare,
     Power "power" Power,
     Remainder "remainder" Floored,
@@ -227,10 +233,8 @@ impl UnaryOp {
             UnaryClass::Number => same(dtype),
             UnaryClass::NumberOrBool => same(bool_as_int8(dtype)),
             UnaryClass::Real if dtype.is_complex() => Err(refused()),
-            // Half precision is computed in float32, where its neighbours cannot be found.
-            UnaryClass::Real if self == UnaryOp::Spacing && dtype.to_inexact().size_bytes() == 2 => {
-                Err(refused())
-            }
+            // NumPy has no bfloat16.
+            UnaryClass::Real if self == UnaryOp::Spacing && dtype == DType::BF16 => Err(refused()),
             UnaryClass::Inexact | UnaryClass::Real => same(dtype.to_inexact()),
             UnaryClass::Rounding if dtype.is_complex() => Err(refused()),
             UnaryClass::Rounding => same(dtype),
@@ -245,6 +249,14 @@ impl UnaryOp {
             UnaryClass::BitCount => Ok(Signature { args: bool_as_int8(dtype), out: DType::U8 }),
             UnaryClass::Magnitude => Ok(Signature { args: dtype, out: dtype.real_part() }),
         }
+    }
+}
+
+impl UnaryOp {
+    /// As [`BinaryOp::computing`].
+    #[must_use]
+    pub fn computing(self, dtype: DType) -> UnaryOp {
+        if self == UnaryOp::Spacing && dtype == DType::F16 { UnaryOp::SpacingHalf } else { self }
     }
 }
 
@@ -264,7 +276,7 @@ impl BinaryOp {
             BinaryClass::Divide => same(common),
             BinaryClass::Real | BinaryClass::Floored if common.is_complex() => Err(refused()),
             BinaryClass::Real => match promote(a.to_inexact(), b.to_inexact()) {
-                DType::F16 | DType::BF16 if self == BinaryOp::Nextafter => Err(refused()),
+                DType::BF16 if self == BinaryOp::Nextafter => Err(refused()),
                 float => same(float),
             },
             BinaryClass::Floored | BinaryClass::Power => same(bool_as_int8(common)),
@@ -274,11 +286,22 @@ impl BinaryOp {
             BinaryClass::IntegerNotBool if !common.is_integer() => Err(refused()),
             BinaryClass::Bits | BinaryClass::IntegerNotBool => same(common),
             BinaryClass::Integer => same(bool_as_int8(common)),
+            BinaryClass::Parts => match promote(promote(a.to_inexact(), b.to_inexact()), DType::F32) {
+                float if float.is_complex() => Err(refused()),
+                float => Ok(Signature { args: float, out: to_complex(float) }),
+            },
             BinaryClass::Scaled if a.is_complex() || b == DType::U64 || b.kind() > Kind::Signed => {
                 Err(refused())
             }
             BinaryClass::Scaled => same(a.to_inexact()),
         }
+    }
+
+    /// The function that computes this one on arguments of `dtype`: half precision is widened to float32 first, where the
+    /// neighbours of a number are others.
+    #[must_use]
+    pub fn computing(self, dtype: DType) -> BinaryOp {
+        if self == BinaryOp::Nextafter && dtype == DType::F16 { BinaryOp::NextafterHalf } else { self }
     }
 
     /// Whether the two arguments may change places without changing a bit of the result.

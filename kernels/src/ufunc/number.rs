@@ -10,6 +10,8 @@ pub(crate) trait Number: Element {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
+    /// The negative; of zeros the other zero.
+    fn negated(self) -> Self;
 }
 
 /// Order; complex numbers compare by real, then by imaginary part.
@@ -46,7 +48,10 @@ pub(crate) trait Integer: Number + Compare {
     fn signum(self) -> Self;
     fn ones(self) -> u8;
     fn gcd(self, other: Self) -> Self;
+    /// Wraps where the multiple does not fit.
     fn lcm(self, other: Self) -> Self;
+    /// 1 divided by it, toward zero; of zero what C's conversion makes of infinity.
+    fn reciprocal(self) -> Self;
     /// `None` for a negative exponent.
     fn power(self, exponent: Self) -> Option<Self>;
 }
@@ -62,6 +67,8 @@ macro_rules! wrapping_number {
             fn minus(self, other: $ty) -> $ty { self.wrapping_sub(other) }
             #[inline(always)]
             fn times(self, other: $ty) -> $ty { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn negated(self) -> $ty { self.wrapping_neg() }
         }
         impl Compare for $ty {
             #[inline(always)]
@@ -86,6 +93,8 @@ macro_rules! float_number {
             fn minus(self, other: $ty) -> $ty { self - other }
             #[inline(always)]
             fn times(self, other: $ty) -> $ty { self * other }
+            #[inline(always)]
+            fn negated(self) -> $ty { -self }
         }
         impl Compare for $ty {
             #[inline(always)]
@@ -104,6 +113,8 @@ macro_rules! float_number {
             fn minus(self, other: Self) -> Self { self - other }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn negated(self) -> Self { -self }
         }
         impl Compare for Complex<$ty> {
             #[inline(always)]
@@ -136,6 +147,10 @@ impl Number for Bool {
     fn times(self, other: Bool) -> Bool {
         Bool(self.0 & other.0)
     }
+    #[inline(always)]
+    fn negated(self) -> Bool {
+        self
+    }
 }
 
 impl Compare for Bool {
@@ -154,7 +169,7 @@ impl Compare for Bool {
 }
 
 macro_rules! integer {
-    ($($ty:ty, $signed:literal, $abs:expr, $sign:expr;)*) => {$(
+    ($($ty:ty, $unsigned:ty, $of_zero:expr, $signed:literal, $abs:expr, $sign:expr;)*) => {$(
         impl Integer for $ty {
             #[inline(always)]
             fn floor_div(self, other: $ty) -> $ty {
@@ -206,8 +221,13 @@ macro_rules! integer {
                 $abs(a)
             }
             fn lcm(self, other: $ty) -> $ty {
-                let divisor = Integer::gcd(self, other);
-                if divisor == 0 { 0 } else { $abs(self.wrapping_div(divisor).wrapping_mul(other)) }
+                let (a, b) = ($abs(self) as $unsigned, $abs(other) as $unsigned);
+                let divisor = Integer::gcd(a, b);
+                if divisor == 0 { 0 } else { (a / divisor).wrapping_mul(b) as $ty }
+            }
+            #[inline(always)]
+            fn reciprocal(self) -> $ty {
+                if self == 0 { $of_zero } else if $abs(self) == 1 { self } else { 0 }
             }
             fn power(self, exponent: $ty) -> Option<$ty> {
                 if exponent < (0 as $ty) {
@@ -227,12 +247,12 @@ macro_rules! integer {
     )*};
 }
 integer! {
-    i8, true, i8::wrapping_abs, i8::signum;
-    i16, true, i16::wrapping_abs, i16::signum;
-    i32, true, i32::wrapping_abs, i32::signum;
-    i64, true, i64::wrapping_abs, i64::signum;
-    u8, false, std::convert::identity::<u8>, |x: u8| u8::from(x != 0);
-    u16, false, std::convert::identity::<u16>, |x: u16| u16::from(x != 0);
-    u32, false, std::convert::identity::<u32>, |x: u32| u32::from(x != 0);
-    u64, false, std::convert::identity::<u64>, |x: u64| u64::from(x != 0);
+    i8, u8, 0, true, i8::wrapping_abs, i8::signum;
+    i16, u16, 0, true, i16::wrapping_abs, i16::signum;
+    i32, u32, i32::MIN, true, i32::wrapping_abs, i32::signum;
+    i64, u64, i64::MIN, true, i64::wrapping_abs, i64::signum;
+    u8, u8, 0, false, std::convert::identity::<u8>, |x: u8| u8::from(x != 0);
+    u16, u16, 0, false, std::convert::identity::<u16>, |x: u16| u16::from(x != 0);
+    u32, u32, 0, false, std::convert::identity::<u32>, |x: u32| u32::from(x != 0);
+    u64, u64, 0, false, std::convert::identity::<u64>, |x: u64| u64::from(x != 0);
 }

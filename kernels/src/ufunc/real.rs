@@ -1,5 +1,7 @@
 //! Functions of real numbers that neither the standard library nor libm has.
 
+use half::f16;
+
 /// What the loops need of both floats beyond their inherent methods.
 pub(super) trait Real: Copy {
     /// Division rounded down, as Python's `//`.
@@ -69,6 +71,28 @@ macro_rules! real {
     )*};
 }
 real!(f32, f64);
+
+/// The float16 next to `x`, itself one, in the direction of `toward`.
+pub(super) fn next_half(x: f64, toward: f64) -> f64 {
+    if x.is_nan() || toward.is_nan() {
+        return f64::NAN;
+    }
+    if x == toward {
+        return x;
+    }
+    let bits = f16::from_f64(x).to_bits();
+    let next = match () {
+        () if x == 0.0 => f16::from_f64(toward).to_bits() & 0x8000 | 1,
+        () if (x < toward) == (0.0 < x) => bits + 1,
+        () => bits - 1,
+    };
+    f16::from_bits(next).to_f64()
+}
+
+/// The distance from `x`, a float16, to the next one above.
+pub(super) fn spacing_half(x: f64) -> f64 {
+    if x.is_finite() { next_half(x, f64::INFINITY) - x } else { f64::NAN }
+}
 
 /// log(exp(x) + exp(y)) without overflow.
 pub(super) fn logaddexp(x: f64, y: f64) -> f64 {

@@ -23,6 +23,7 @@ pub(super) struct Header {
 pub(super) enum Refusal {
     Corrupt(String),
     Objects,
+    Unsupported(String),
 }
 
 impl Refusal {
@@ -31,6 +32,7 @@ impl Refusal {
         match self {
             Refusal::Corrupt(reason) => GraphError::Corrupt { what, reason },
             Refusal::Objects => GraphError::ObjectArray { what },
+            Refusal::Unsupported(feature) => GraphError::Unsupported { what, feature },
         }
     }
 }
@@ -47,7 +49,11 @@ impl Header {
         let length_bytes = match start[6] {
             1 => 2,
             2 | 3 => 4,
-            version => return Err(Refusal::Corrupt(format!("version {version} is unknown"))),
+            version => {
+                let found =
+                    format!("format version ({version}, {}); there are (1, 0), (2, 0) and (3, 0)", start[7]);
+                return Err(Refusal::Unsupported(found));
+            }
         };
         let mut length = [0u8; 4];
         file.read_exact(&mut length[..length_bytes]).map_err(|_| corrupt("the header is cut off"))?;
@@ -71,8 +77,13 @@ impl Header {
             let (_, rest) = body.split_once(&format!("'{key}'"))?;
             rest.trim_start().strip_prefix(':').map(str::trim_start)
         };
-        let descr = after("descr").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
-        let (descr, _) = descr.ok_or_else(|| bad("'descr'"))?;
+        let descr = after("descr").ok_or_else(|| bad("'descr'"))?;
+        if descr.starts_with('[') {
+            let fields: String = descr.chars().take(DESCR_CHARS_SHOWN).collect();
+            return Err(Refusal::Unsupported(format!("a structured dtype: {fields}")));
+        }
+        let (descr, _) =
+            descr.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).ok_or_else(|| bad("'descr'"))?;
         let fortran = after("fortran_order").ok_or_else(|| bad("'fortran_order'"))?;
         let fortran_order = match () {
             () if fortran.starts_with("True") => true,
@@ -88,10 +99,11 @@ impl Header {
             return Err(Refusal::Objects);
         }
         let (swapped, code) = descr.strip_prefix('>').map_or((false, descr), |code| (true, code));
-        let dtype: DType = code.parse().map_err(|_| bad("'descr'"))?;
-        if dtype == DType::BF16 {
-            return Err(bad("'descr'"));
-        }
+        let dtype: DType = match code.parse() {
+            Ok(dtype) if dtype != DType::BF16 => dtype,
+            _ if is_other_dtype(code) => return Err(Refusal::Unsupported(format!("the dtype {descr:?}"))),
+            _ => return Err(bad("'descr'")),
+        };
         Ok(Header { dtype, swapped, fortran_order, shape })
     }
 
@@ -101,6 +113,26 @@ impl Header {
         count?.checked_mul(self.dtype.size_bytes() as u64)
     }
 }
+
+/// Whether this is how NumPy writes a dtype that tensors do not have: text, bytes, times, and the longest floats.
+fn is_other_dtype(code: &str) -> bool {
+    let bare = code.strip_prefix(['<', '|', '=']).unwrap_or(code);
+    let (size, unit) = bare.split_at(bare.find('[').unwrap_or(bare.len()));
+    let width = |kind: char| size.strip_prefix(kind).and_then(|size| size.parse::<u32>().ok());
+    let is_time = ['m', 'M'].into_iter().any(|kind| width(kind) == Some(8));
+    match unit {
+        "" => {
+            ['S', 'a', 'U', 'V'].into_iter().any(|kind| width(kind).is_some())
+                || matches!(width('f'), Some(12 | 16))
+                || matches!(width('c'), Some(24 | 32))
+                || is_time
+        }
+        unit => is_time && unit.ends_with(']'),
+    }
+}
+
+/// Fields of structured dtypes are shown up to this length.
+const DESCR_CHARS_SHOWN: usize = 80;
 
 /// The header of an array in C order, version 1, so long that the elements begin on a boundary of 64 bytes.
 pub(super) fn header_bytes(dtype: DType, shape: &[usize]) -> Vec<u8> {

@@ -107,7 +107,11 @@ impl Args {
     }
 
     pub(super) fn axes(&mut self, position: usize) -> Result<Axes, Failure> {
-        let axes = self.integers(position, "axis")?.map_or(Axes::default(), Axes::from);
+        let axes = match self.take(position, "axis") {
+            None | Some(Value::None) => Axes::default(),
+            Some(axes @ Value::Tuple(_)) => Axes::from(axes.integers()?),
+            Some(axis) => Axes::from(axis.integer()?),
+        };
         Ok(if self.flag(usize::MAX, "keepdims", false)? { axes.keepdims() } else { axes })
     }
 

@@ -23,9 +23,10 @@ pub(super) const COMPOSED: &[Row] = &[
     }),
     ("np.frexp", "(x)", "mantissa and power of two", |_, args| pair(args.tensor(0, "x")?.frexp()?)),
     ("np.isclose", "(a, b, rtol=1e-05, atol=1e-08)", "whether elements are close", |_, args| {
-        let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
+        let (a, b) = (args.need(0, "a")?.operand()?, args.need(1, "b")?.operand()?);
+        let a = b.dtype().map_or_else(|| a.clone().alone(), |dtype| a.clone().beside(dtype))?;
         let (rtol, atol) = (args.number_or(2, "rtol", 1e-5)?, args.number_or(3, "atol", 1e-8)?);
-        tensor(a.isclose(&b, rtol, atol))
+        tensor(a.isclose(b, rtol, atol))
     }),
     ("np.isneginf", "(x)", "whether minus infinity", |_, args| one(args, Tensor::isneginf)),
     ("np.isposinf", "(x)", "whether plus infinity", |_, args| one(args, Tensor::isposinf)),

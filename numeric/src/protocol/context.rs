@@ -138,7 +138,11 @@ fn whole(ctx: &Json, key: &str, default: u64) -> Result<u64, Failure> {
 }
 
 fn executor(ctx: &Json, places: &dyn Places, started: Instant) -> Result<Box<dyn Executor>, Failure> {
-    let workers = whole(ctx, "workers", THREADS_DEFAULT)?.min(THREADS_MAX) as usize;
+    let workers = whole(ctx, "workers", THREADS_DEFAULT)?;
+    if THREADS_MAX < workers {
+        return Err(Failure::value(format!("workers: {workers}; at most {THREADS_MAX} are started")));
+    }
+    let workers = workers as usize;
     let memory_bytes = match ctx.get("memory") {
         Some(Json::String(text)) => {
             parse_bytes(text).ok_or_else(|| Failure::value(format!("memory: {text:?} is not a size")))?

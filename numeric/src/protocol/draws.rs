@@ -7,16 +7,22 @@ use super::Failure;
 use super::args::Args;
 use super::registry::Row;
 use super::value::Value;
-use crate::random::{Generator, default_rng};
+use crate::random::{Generator, default_rng, default_rng_words};
 use crate::tensor::Tensor;
 use std::sync::Arc;
+use tharsis_kernels::Scalar;
 
 /// Everything random.
 pub(super) const DRAWS: &[Row] = &[
     ("np.random.default_rng", "(seed)", "a generator; the numbers are not NumPy's", |_, args| {
-        let seed = args.need(0, "seed")?.integer()?;
-        let seed = u64::try_from(seed).map_err(|_| Failure::value("expected non-negative integer"))?;
-        Ok(Value::Generator(Arc::new(default_rng(seed))))
+        let negative = || Failure::value("expected non-negative integer");
+        let generator = match args.need(0, "seed")? {
+            Value::Large(seed) if !seed.is_negative() => default_rng_words(&seed.words()),
+            Value::Large(_) => return Err(negative()),
+            Value::Number(Scalar::Unsigned(seed)) => default_rng(seed),
+            seed => default_rng(u64::try_from(seed.integer()?).map_err(|_| negative())?),
+        };
+        Ok(Value::Generator(Arc::new(generator)))
     }),
     ("rng.exponential", "(rng, scale=1.0, size=None)", "exponential", |_, args| {
         scaled(args, Generator::exponential)

@@ -32,7 +32,9 @@ pub struct Operation {
 pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
 /// What other functions are made of, and NumPy has no name for.
-const PARTS: [UnaryOp; 3] = [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile];
+const PARTS: [UnaryOp; 4] =
+    [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile, UnaryOp::SpacingHalf];
+const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
 
 /// All operations.
 pub fn all() -> Vec<Operation> {
@@ -50,7 +52,7 @@ pub fn all() -> Vec<Operation> {
         doc: "element-wise",
         run: run_unary,
     });
-    let binary = BinaryOp::ALL.iter();
+    let binary = BinaryOp::ALL.iter().filter(|op| !BINARY_PARTS.contains(op));
     let binary = binary.map(|op| Operation {
         name: format!("np.{}", op.name()),
         signature: "(a, b)",
@@ -114,8 +116,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("np.bitwise_right_shift", "np.right_shift"),
     ("np.concat", "np.concatenate"),
     ("np.conj", "np.conjugate"),
-    ("np.cumulative_prod", "np.cumprod"),
-    ("np.cumulative_sum", "np.cumsum"),
     ("np.deg2rad", "np.radians"),
     ("np.mod", "np.remainder"),
     ("np.permute_dims", "np.transpose"),
@@ -158,7 +158,13 @@ const NAMED: &[Row] = &[
         let step = number(args.take(2, "step"))?.unwrap_or(Scalar::Int(1));
         let dtype = args.dtype(3, "dtype")?;
         let (start, stop) = stop.map_or((Scalar::Int(0), first), |stop| (first, stop));
-        in_dtype(create::arange_step(start, stop, step)?, dtype)
+        let made = create::arange_step(start, stop, step)?;
+        if dtype == Some(DType::Bool) && 2 < made.size() {
+            return Err(Failure::kind(
+                "arange() is only supported for booleans when the result has at most length 2.",
+            ));
+        }
+        in_dtype(made, dtype)
     }),
     ("np.argmax", "(a, axis=None, keepdims=False)", "where the largest is", |_, args| {
         reduce(args, Tensor::argmax)
@@ -180,10 +186,19 @@ const NAMED: &[Row] = &[
         let x = args.tensor(0, "x")?;
         tensor(x.broadcast_to(&args.shape(1, "shape")?))
     }),
-    ("np.clip", "(a, a_min, a_max)", "limited to a range", |_, args| {
+    ("np.clip", "(a, a_min, a_max)", "limited to a range; None is no limit", |_, args| {
         let x = args.tensor(0, "a")?;
-        let (low, high) = (args.need(1, "a_min")?.operand()?, args.need(2, "a_max")?.operand()?);
-        tensor(x.clip(low, high))
+        let (low, high) = match (args.take(1, "a_min"), args.take(2, "a_max")) {
+            (None, None) => (args.take(usize::MAX, "min"), args.take(usize::MAX, "max")),
+            (Some(low), Some(high)) => (Some(low), Some(high)),
+            (None, _) => return Err(Failure::kind("clip() missing 1 required positional argument: 'a_min'")),
+            (_, None) => return Err(Failure::kind("clip() missing 1 required positional argument: 'a_max'")),
+        };
+        let bound = |value: Option<Value>| match value {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => value.operand().map(Some),
+        };
+        tensor(x.clip_to(bound(low)?, bound(high)?))
     }),
     ("np.concatenate", "(arrays, axis=0)", "arrays behind one another", |_, args| {
         let mut parts = args.tensors(0, "arrays")?;
@@ -200,6 +215,10 @@ const NAMED: &[Row] = &[
     ("np.count_nonzero", "(a, axis=None, keepdims=False)", "how many are not zero", |_, args| {
         reduce(args, Tensor::count_nonzero)
     }),
+    ("np.cumulative_prod", "(x, axis=None)", "running products", |_, args| {
+        scan_one_axis(args, Tensor::cumprod)
+    }),
+    ("np.cumulative_sum", "(x, axis=None)", "running sums", |_, args| scan_one_axis(args, Tensor::cumsum)),
     ("np.cumprod", "(a, axis=None)", "running products", |_, args| scan(args, Tensor::cumprod)),
     ("np.cumsum", "(a, axis=None)", "running sums", |_, args| scan(args, Tensor::cumsum)),
     ("np.dot", "(a, b)", "products of vectors and matrices", |_, args| {
@@ -208,7 +227,7 @@ const NAMED: &[Row] = &[
     }),
     ("np.expand_dims", "(a, axis)", "a new axis", |_, args| {
         let x = args.tensor(0, "a")?;
-        tensor(x.expand_dims(args.need(1, "axis")?.integer()?))
+        tensor(x.expand_all_dims(&args.need(1, "axis")?.integers()?))
     }),
     ("np.eye", "(N, M=None, k=0, dtype=float)", "ones on a diagonal", |_, args| {
         let rows = args.need(0, "N")?.integer()?;
@@ -252,8 +271,8 @@ const NAMED: &[Row] = &[
     ("np.min", "(a, axis=None, keepdims=False)", "the smallest", |_, args| reduce(args, Tensor::min)),
     ("np.moveaxis", "(a, source, destination)", "an axis in another place", |_, args| {
         let x = args.tensor(0, "a")?;
-        let (from, to) = (args.need(1, "source")?.integer()?, args.need(2, "destination")?.integer()?);
-        tensor(x.moveaxis(from, to))
+        let (from, to) = (args.need(1, "source")?.integers()?, args.need(2, "destination")?.integers()?);
+        tensor(x.moveaxes(&from, &to))
     }),
     ("np.nanmax", "(a, axis=None, keepdims=False)", "the largest number", |_, args| {
         reduce(args, Tensor::nanmax)
@@ -372,6 +391,18 @@ fn scan(args: &mut Args, with: fn(&Tensor, i64) -> crate::Result<Tensor>) -> Res
     let x = args.tensor(0, "a")?;
     match args.take(1, "axis") {
         None | Some(Value::None) => tensor(with(&x.ravel()?, 0)),
+        Some(axis) => tensor(with(&x, axis.integer()?)),
+    }
+}
+
+/// As [`scan`], but more than one axis is not flattened without being asked.
+fn scan_one_axis(args: &mut Args, with: fn(&Tensor, i64) -> crate::Result<Tensor>) -> Result<Value, Failure> {
+    let x = args.tensor(0, "x")?;
+    match args.take(1, "axis") {
+        Some(Value::None) | None if 1 < x.ndim() => Err(Failure::value(
+            "For arrays which have more than one dimension ``axis`` argument is required.",
+        )),
+        Some(Value::None) | None => tensor(with(&x, 0)),
         Some(axis) => tensor(with(&x, axis.integer()?)),
     }
 }

@@ -29,6 +29,7 @@ impl<'a> Encoder<'a> {
         Ok(match value {
             Value::None => Json::Null,
             Value::Number(scalar) => number(*scalar),
+            Value::Large(number) => json!({"i": number.to_string()}),
             Value::Text(text) => json!(text),
             Value::DType(dtype) => json!({"dt": dtype.name()}),
             Value::Index(Index::At(at)) => json!(at),

@@ -3,6 +3,7 @@
 use super::Failure;
 use crate::elementwise::where_;
 use crate::index::Index;
+use crate::integer::LargeInteger;
 use crate::operand::Operand;
 use crate::random::Generator;
 use crate::tensor::Tensor;
@@ -19,6 +20,8 @@ pub enum Value {
     None,
     /// A number.
     Number(Scalar),
+    /// A whole number beyond 64 bits.
+    Large(LargeInteger),
     /// A word.
     Text(String),
     /// A dtype.
@@ -55,6 +58,7 @@ impl Value {
         match self {
             Value::Tensor(tensor) => Ok(Operand::Tensor(tensor)),
             Value::Number(scalar) => Ok(Operand::Number(scalar)),
+            Value::Large(number) => Ok(Operand::Large(number)),
             Value::Tuple(parts) | Value::Fields(_, parts) => Ok(Operand::Tensor(stack_values(parts)?)),
             other => Err(Failure::kind(format!("expected an array, found {other:?}"))),
         }
@@ -160,6 +164,10 @@ fn tagged(tag: &str, body: &Json, names: &HashMap<String, Value>) -> Result<Valu
                 stop: part(stop)?,
                 step: part(step)?.unwrap_or(1),
             }))
+        }
+        "i" if number(&serde_json::json!({ tag: body })).is_err() => {
+            let large = body.as_str().and_then(LargeInteger::parse).map(Value::Large);
+            large.ok_or_else(|| Failure::value(format!("expected a whole number, found {body}")))
         }
         "f" | "c" | "i" => Ok(Value::Number(number(&serde_json::json!({ tag: body }))?)),
         other => Err(Failure::missing(format!("the encoding {other:?} is not implemented"))),

@@ -1,0 +1,69 @@
+//! Comparisons of integers that no common dtype makes exactly: int64 with uint64, and numbers beyond the dtype beside them.
+
+use crate::error::Result;
+use crate::operand::{Operand, cast, is_below, is_beyond};
+use crate::tensor::Tensor;
+use std::cmp::Ordering;
+use tharsis_kernels::{BinaryOp, DType, Kind};
+
+/// The comparison of `a` with `b` where it takes more than a loop in their common dtype.
+#[track_caller]
+pub(crate) fn exactly(op: BinaryOp, a: &Operand, b: &Operand) -> Result<Option<Tensor>> {
+    let Some(swapped) = swapped(op) else { return Ok(None) };
+    Ok(Some(match (a, b) {
+        (Operand::Tensor(x), number) if is_beyond(number, x.dtype()) => {
+            constant(x, holds(op, if is_below(number) { Ordering::Greater } else { Ordering::Less }))?
+        }
+        (number, Operand::Tensor(x)) if is_beyond(number, x.dtype()) => {
+            constant(x, holds(swapped, if is_below(number) { Ordering::Greater } else { Ordering::Less }))?
+        }
+        (Operand::Tensor(x), Operand::Tensor(y)) if is_mixed(x, y) => signed_with_unsigned(op, x, y)?,
+        (Operand::Tensor(x), Operand::Tensor(y)) if is_mixed(y, x) => signed_with_unsigned(swapped, y, x)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn is_mixed(signed: &Tensor, unsigned: &Tensor) -> bool {
+    signed.dtype().kind() == Kind::Signed && unsigned.dtype() == DType::U64
+}
+
+/// What is not negative is compared as an unsigned number; what is, is less than all of them.
+#[track_caller]
+fn signed_with_unsigned(op: BinaryOp, signed: &Tensor, unsigned: &Tensor) -> Result<Tensor> {
+    let compared = Tensor::apply(tharsis_graph::ops::Binary(op), &[&cast(signed, DType::U64)?, unsigned])?;
+    if holds(op, Ordering::Less) {
+        signed.less(0)?.logical_or(&compared)
+    } else {
+        signed.greater_equal(0)?.logical_and(&compared)
+    }
+}
+
+/// `value` in the shape of `x`, whether that is known or not.
+#[track_caller]
+fn constant(x: &Tensor, value: bool) -> Result<Tensor> {
+    if value { x.equal(x) } else { x.not_equal(x) }
+}
+
+/// Whether the comparison is true of numbers in this order.
+fn holds(op: BinaryOp, order: Ordering) -> bool {
+    match op {
+        BinaryOp::Equal => order.is_eq(),
+        BinaryOp::NotEqual => order.is_ne(),
+        BinaryOp::Less => order.is_lt(),
+        BinaryOp::LessEqual => order.is_le(),
+        BinaryOp::Greater => order.is_gt(),
+        _ => order.is_ge(),
+    }
+}
+
+/// The comparison that says of (b, a) what `op` says of (a, b); `None` for what is none.
+fn swapped(op: BinaryOp) -> Option<BinaryOp> {
+    Some(match op {
+        BinaryOp::Equal | BinaryOp::NotEqual => op,
+        BinaryOp::Less => BinaryOp::Greater,
+        BinaryOp::LessEqual => BinaryOp::GreaterEqual,
+        BinaryOp::Greater => BinaryOp::Less,
+        BinaryOp::GreaterEqual => BinaryOp::LessEqual,
+        _ => return None,
+    })
+}
