@@ -3,6 +3,7 @@
 use crate::client::Core;
 use std::io::{self, Write};
 use tharsis_protos::records::ToClient;
+use tharsis_types::text::Shown;
 use tharsis_types::{Failure, FailureKind};
 
 impl Core {
@@ -71,49 +72,11 @@ impl Core {
 
 /// The driver's own output is where the output of its workers belongs.
 fn print_line(pid: u32, is_error: bool, line: &str) {
-    let shown: String = line.chars().flat_map(Escaped::of).collect();
+    let shown = Shown(line);
     // A closed output is no reason to fail: the lines are lost as the user wished.
     let _ = if is_error {
         writeln!(io::stderr().lock(), "(worker {pid}) {shown}")
     } else {
         writeln!(io::stdout().lock(), "(worker {pid}) {shown}")
     };
-}
-
-/// A character as it is, or its escape if it would act on a terminal.
-enum Escaped {
-    Escape(std::char::EscapeDefault),
-    Plain(std::option::IntoIter<char>),
-}
-
-impl Escaped {
-    fn of(c: char) -> Self {
-        if c.is_control() && c != '\t' {
-            Self::Escape(c.escape_default())
-        } else {
-            Self::Plain(Some(c).into_iter())
-        }
-    }
-}
-
-impl Iterator for Escaped {
-    type Item = char;
-
-    fn next(&mut self) -> Option<char> {
-        match self {
-            Self::Escape(escape) => escape.next(),
-            Self::Plain(plain) => plain.next(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escape_sequences_are_shown() {
-        let shown: String = "a\tb\u{1b}[31m".chars().flat_map(Escaped::of).collect();
-        assert_eq!(shown, "a\tb\\u{1b}[31m");
-    }
 }

@@ -4,6 +4,7 @@
 //! is read by whoever reads them. It says what happened ([`FailureKind`]), where ([`Origin`]), why (`cause`) and
 //! what to do next ([`FailureKind::advice`]).
 
+use crate::text::Shown;
 use crate::{Attempt, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -259,7 +260,12 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind, self.message)?;
+        write!(f, "{}: ", self.kind)?;
+        // What a function panicked with may be anything.
+        for (number, line) in self.message.lines().enumerate() {
+            let head = if number == 0 { "" } else { "\n    | " };
+            write!(f, "{head}{}", Shown(line))?;
+        }
         if let Some(origin) = &self.origin {
             write!(f, "\n  task {}", origin.task_name)?;
             if let Some(task) = origin.task {
@@ -279,7 +285,7 @@ impl fmt::Display for Failure {
         if !self.log_tail.is_empty() {
             write!(f, "\n  last output of the worker:")?;
             for line in self.log_tail.lines() {
-                write!(f, "\n    | {}", line.escape_debug())?;
+                write!(f, "\n    | {}", Shown(line))?;
             }
         }
         if let Some(cause) = &self.cause {
@@ -305,7 +311,7 @@ mod tests {
             ..Origin::default()
         });
         let failure = Failure::new(FailureKind::DependencyFailed, "argument 0 of `sum` failed")
-            .with_log_tail("\u{1b}[31mred")
+            .with_log_tail("\u{1b}[31mred: thread 'main'")
             .because(root);
         let text = failure.to_string();
         for part in
@@ -313,7 +319,9 @@ mod tests {
         {
             assert!(text.contains(part), "{part} missing in {text}");
         }
-        assert!(!text.contains('\u{1b}'));
+        assert!(!text.contains('\u{1b}') && text.contains("\\u{1b}[31mred: thread 'main'"), "{text}");
+        let panic = Failure::new(FailureKind::Panicked, "\u{1b}[31m\"red\"\nWorkerCrashed: no").to_string();
+        assert!(panic.starts_with("Panicked: \\u{1b}[31m\"red\"\n    | WorkerCrashed: no\n"), "{panic}");
         assert_eq!(failure.root().kind, FailureKind::UserError);
     }
 

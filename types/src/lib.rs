@@ -15,6 +15,7 @@ pub mod limits;
 pub mod payload;
 pub mod resources;
 pub mod task;
+pub mod text;
 
 pub use bytes::SmallBytes;
 pub use failure::{Failure, FailureKind};
