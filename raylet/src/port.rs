@@ -1,6 +1,6 @@
 //! The node's end of a client's connection.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tharsis_object_store::{Bell, Channel, Consumer, PendingLarge, Producer, PushError, Segment};
 use tharsis_protos::handshake::FunctionEntry;
@@ -24,6 +24,8 @@ pub struct Port {
     /// Records that found the ring full, in order.
     overflow: VecDeque<PendingLarge>,
     overflow_bytes: usize,
+    /// Bytes of output that were left out and not yet said to be, by process.
+    left_out: BTreeMap<u32, u64>,
     /// Classes the client knows.
     classes: Vec<bool>,
     wrote: bool,
@@ -68,6 +70,7 @@ impl Port {
             bell: channel.bell,
             overflow: VecDeque::new(),
             overflow_bytes: 0,
+            left_out: BTreeMap::new(),
             classes: Vec::new(),
             wrote: false,
             scratch: Vec::new(),
@@ -128,10 +131,21 @@ impl Port {
         !std::mem::replace(&mut self.classes[index], true)
     }
 
-    /// Passes on output of a worker.
+    /// Passes on output of a worker, unless the driver is far behind.
     pub fn log(&mut self, pid: u32, stderr: bool, text: &[u8]) {
-        if self.overflow_bytes < LOG_OVERFLOW_BYTES_MAX {
-            self.write(&ToClient::Log { pid, stderr, text });
+        if LOG_OVERFLOW_BYTES_MAX <= self.overflow_bytes {
+            *self.left_out.entry(pid).or_default() += text.len() as u64;
+            return;
+        }
+        self.tell_left_out();
+        self.write(&ToClient::Log { pid, stderr, text });
+    }
+
+    /// Says in its place what was left out.
+    fn tell_left_out(&mut self) {
+        for (pid, bytes) in std::mem::take(&mut self.left_out) {
+            let text = format!("[{bytes} bytes left out: they came faster than this program read them]\n");
+            self.write(&ToClient::Log { pid, stderr: true, text: text.as_bytes() });
         }
     }
 
@@ -149,6 +163,18 @@ impl Port {
 
     /// Shows the client what was written and wakes it if it sleeps.
     pub fn flush(&mut self) {
+        self.push_overflow();
+        if self.overflow.is_empty() && !self.left_out.is_empty() {
+            self.tell_left_out();
+        }
+        if std::mem::take(&mut self.wrote) {
+            self.producer.publish();
+            self.bell.ring();
+        }
+    }
+
+    /// Moves what waits into the ring, as far as there is room.
+    fn push_overflow(&mut self) {
         while let Some(first) = self.overflow.front_mut() {
             let before = first.remaining_bytes();
             let sent = self.producer.try_push_large(first);
@@ -171,9 +197,51 @@ impl Port {
         if self.overflow.is_empty() {
             self.overflow_bytes = 0;
         }
-        if std::mem::take(&mut self.wrote) {
-            self.producer.publish();
-            self.bell.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_a_driver_does_not_read_is_counted_and_told() {
+        let segment = Arc::new(Segment::anonymous(Channel::BYTES).unwrap());
+        let channel = Channel::node_side(&segment).unwrap();
+        let mut client = Channel::client_side(&segment).unwrap();
+        let facts = Facts { job: JobId(1), functions: Arc::default(), pid: 1 };
+        let mut port = Port::new(ClientId(1), true, facts, channel, segment);
+        let line = [[b'x'; 999].as_slice(), b"\n"].concat();
+        let (mut written, mut read, mut told) = (0_u64, 0_u64, 0_u64);
+        let mut drain = |port: &mut Port| {
+            port.flush();
+            let mut some = false;
+            while let Some(record) = client.consumer.peek().unwrap() {
+                some = true;
+                if let ToClient::Log { text, pid: 7, .. } = ToClient::decode(record).unwrap() {
+                    let text = String::from_utf8(text.to_vec()).unwrap();
+                    match text.strip_prefix('[') {
+                        Some(notice) => {
+                            assert!(notice.contains("bytes left out"), "{notice}");
+                            told += notice.split(' ').next().unwrap().parse::<u64>().unwrap();
+                        }
+                        None => read += text.len() as u64,
+                    }
+                }
+                client.consumer.advance();
+            }
+            client.consumer.release();
+            some
+        };
+        // Twice what waits, and the ring; then it reads; then more than enough again.
+        for _ in 0..2 {
+            for _ in 0..8_000 {
+                port.log(7, false, &line);
+                written += line.len() as u64;
+            }
+            while drain(&mut port) {}
         }
+        assert!(0 < told && LOG_OVERFLOW_BYTES_MAX as u64 <= read, "{told} and {read}");
+        assert_eq!(read + told, written, "every byte is read or told to be left out");
     }
 }

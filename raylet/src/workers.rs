@@ -14,6 +14,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
@@ -61,6 +62,8 @@ struct Worker {
 #[derive(Default)]
 struct Tail {
     bytes: Mutex<VecDeque<u8>>,
+    /// Bytes that came before these and are gone.
+    before: AtomicU64,
     open_pipes: Mutex<u32>,
     closed: Condvar,
 }
@@ -302,6 +305,7 @@ impl Tail {
         bytes.extend(new);
         let surplus = bytes.len().saturating_sub(LOG_TAIL_BYTES);
         bytes.drain(..surplus);
+        self.before.fetch_add(surplus as u64, Ordering::Relaxed);
     }
 
     fn pipe_closed(&self) {
@@ -314,7 +318,11 @@ impl Tail {
         let waited = self.closed.wait_timeout_while(open, LAST_OUTPUT_WAIT, |open| *open > 0);
         drop(waited);
         let bytes: Vec<u8> = lock(&self.bytes).iter().copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let text = String::from_utf8_lossy(&bytes);
+        match self.before.load(Ordering::Relaxed) {
+            0 => text.into_owned(),
+            before => format!("[{before} bytes left out]\n{text}"),
+        }
     }
 }
 
@@ -358,5 +366,20 @@ fn kill_group(pid: u32) {
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // Gone already is fine.
         let _gone = kill_process_group(group, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_says_how_much_it_leaves_out() {
+        let tail = Tail::default();
+        tail.append(b"first\n");
+        assert_eq!(tail.last_output(), "first\n");
+        tail.append(&[b'x'; LOG_TAIL_BYTES]);
+        let text = tail.last_output();
+        assert_eq!(text.strip_prefix("[6 bytes left out]\n"), Some("x".repeat(LOG_TAIL_BYTES).as_str()));
     }
 }
