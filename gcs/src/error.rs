@@ -151,6 +151,7 @@ impl StoreError {
     }
 }
 
+#[cfg(any(feature = "etcd", feature = "file"))]
 /// An error with all its causes on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
