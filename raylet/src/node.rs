@@ -140,7 +140,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// Memory and machine of a node; `shared` makes the board visible to other processes.
     pub(crate) fn new(id: NodeId, options: NodeOptions, shared: bool) -> Result<Self, Failure> {
-        let no_memory = |cause: String| Failure::new(FailureKind::StoreFull, cause);
+        let no_memory = |cause: String| Failure::new(FailureKind::ResourceExhausted, cause);
         if shared {
             // Segments of nodes that were killed; failing to look is no reason not to start.
             let _swept = segment::sweep(segment::process_is_alive);

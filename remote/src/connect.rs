@@ -28,7 +28,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connects to the node that listens at `socket`.
 ///
 /// # Errors
-/// `Disconnected` if nobody answers there, what the node refuses with, `Internal` if its memory cannot be mapped.
+/// `Disconnected` if nobody answers there, what the node refuses with, `ResourceExhausted` if its memory cannot be mapped.
 pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<Client> {
     let unreachable = |cause: &dyn std::fmt::Display| {
         let text = format!("no node answers at {}: {cause}", socket.display());
@@ -42,12 +42,22 @@ pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<C
         Greeting::Refused(failure) => failure.into(),
     })?;
     let parts = map(&welcome, arena, annex, is_worker, log_sink)
-        .map_err(|cause| Error::internal(format!("the node's memory cannot be mapped: {cause}")))?;
+        .map_err(|cause| unmapped(welcome.arena_bytes + welcome.annex_bytes, &cause))?;
     // The names of the segments can go now: this process has mapped everything.
     local_socket::send_frame(&stream, &[], 0, None).map_err(|cause| unreachable(&cause))?;
     let client = Client::from_parts(parts)?;
     watch(&client, stream)?;
     Ok(client)
+}
+
+/// Why the store of a node cannot be mapped: almost always for want of addresses.
+fn unmapped(store_bytes: u64, cause: &tharsis_object_store::StoreError) -> Error {
+    let text = format!(
+        "the node's store of {store_bytes} bytes (with its place for larger values on disk) cannot be mapped, which takes \
+         twice as many bytes of addresses: {cause}; raise the limit on this process (`ulimit -v`), or start the node with \
+         a smaller store"
+    );
+    Error::new(FailureKind::ResourceExhausted, text)
 }
 
 enum Greeting {

@@ -150,8 +150,8 @@ impl Init {
     ///
     /// # Errors
     /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already, and without
-    /// `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address, `StoreFull` if the
-    /// machine has no room for the store.
+    /// `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address, `ResourceExhausted`
+    /// if the machine, or a limit on this process, has no room for the store.
     pub fn start(self) -> Result<Runtime> {
         let place = ProgramPlace::take()?;
         self.checked_start().map(|started| Runtime::new(started, Some(place)))

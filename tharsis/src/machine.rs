@@ -1,5 +1,6 @@
 //! What this machine has, and where its nodes are found.
 
+use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use tharsis_remote::{Error, FailureKind, Result};
 
@@ -9,6 +10,11 @@ pub const STORE_BYTES_MIN: u64 = 4 << 20;
 pub const LINEAGE_BYTES: usize = 256 << 20;
 /// Share of the memory that a store may take if nothing is said, as a divisor.
 const STORE_SHARE: u64 = 3;
+/// Share of the addresses that a store may take of those that are free, as a divisor: it is mapped twice, and threads,
+/// their heaps and the program's own data take some as well.
+const ADDRESS_SHARE: u64 = 6;
+/// Addresses for threads and rings beside a store.
+const OTHER_ADDRESS_BYTES: u64 = 64 << 20;
 /// Share of the memory that a node and its workers may use if nothing is said: the rest is for the system and others.
 const MEMORY_LIMIT_PERCENT: u64 = 90;
 
@@ -24,10 +30,24 @@ pub fn memory_bytes() -> u64 {
     tharsis_raylet::pressure::machine_bytes().unwrap_or(1 << 30)
 }
 
-/// The size of a store if nothing is said.
+/// The size of a store if nothing is said: a share of the memory, or of the addresses where these are limited.
 #[must_use]
 pub fn default_store_bytes(memory_bytes: u64) -> u64 {
-    (memory_bytes / STORE_SHARE).max(STORE_BYTES_MIN)
+    let of_addresses = free_address_bytes().map_or(u64::MAX, |free| free / ADDRESS_SHARE);
+    (memory_bytes / STORE_SHARE).min(of_addresses).max(STORE_BYTES_MIN)
+}
+
+/// Bytes of addresses that this process may still map; none if it may map as many as it likes.
+fn free_address_bytes() -> Option<u64> {
+    let limit_bytes = getrlimit(Resource::As).current?;
+    Some(limit_bytes.saturating_sub(mapped_bytes()))
+}
+
+/// Bytes of addresses that this process has mapped.
+fn mapped_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').next().and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
 }
 
 /// What a node and its workers may use if nothing is said.
@@ -74,7 +94,20 @@ pub fn check_store_bytes(store_bytes: u64, memory_bytes: u64) -> Result<()> {
         );
         return Err(Error::new(FailureKind::ResourceExhausted, text));
     }
-    Ok(())
+    free_address_bytes().map_or(Ok(()), |free_bytes| check_addresses(store_bytes, free_bytes))
+}
+
+/// Refuses a store that this process, and those that it starts, have no addresses for.
+fn check_addresses(store_bytes: u64, free_bytes: u64) -> Result<()> {
+    let most_bytes = free_bytes.saturating_sub(OTHER_ADDRESS_BYTES) / 2;
+    if store_bytes <= most_bytes {
+        return Ok(());
+    }
+    let text = format!(
+        "store_bytes: a store of {store_bytes} bytes takes twice as many bytes of addresses, of which a limit on this \
+         process (`ulimit -v`) leaves {free_bytes}: there is room for one of {most_bytes} bytes"
+    );
+    Err(Error::new(FailureKind::ResourceExhausted, text))
 }
 
 /// The folder of sessions of this user.
@@ -131,6 +164,19 @@ mod tests {
             assert!(text.contains(&bad.to_string()) && text.contains(&other.to_string()), "{text}");
         }
         assert!(memory_bytes() > 1 << 26);
+    }
+
+    #[test]
+    fn a_store_without_addresses_is_refused_with_the_size_that_fits() {
+        let free = 1 << 30;
+        let error = check_addresses(free / 2, free).unwrap_err();
+        assert_eq!(error.kind(), FailureKind::ResourceExhausted);
+        let most = (free - OTHER_ADDRESS_BYTES) / 2;
+        for part in [&(free / 2).to_string(), &free.to_string(), &most.to_string(), "ulimit -v"] {
+            assert!(error.to_string().contains(part), "{part}: {error}");
+        }
+        assert!(check_addresses(most, free).is_ok() && check_addresses(free / ADDRESS_SHARE, free).is_ok());
+        assert!(0 < mapped_bytes());
     }
 
     #[test]

@@ -32,6 +32,9 @@ fn main() -> ExitCode {
     let said = fs::read_to_string(folder.join("mode")).unwrap_or_default();
     let outcome = match said.split_whitespace().collect::<Vec<_>>()[..] {
         ["embedded"] => init().start().and_then(|_runtime| call()),
+        ["store", bytes] => {
+            init().store_bytes(bytes.parse().unwrap_or(0)).start().and_then(|_runtime| call())
+        }
         ["workers"] => init().workers(2).start().and_then(|_runtime| call()),
         ["cluster"] => LocalCluster::start(2, 1.0, 16 << 20).map(drop),
         ["address", socket] => init().address(socket).start().and_then(|_runtime| call()),

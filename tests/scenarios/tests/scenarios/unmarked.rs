@@ -12,6 +12,7 @@ use tharsis_scenarios::{Mode, SOON, Scenario, await_within, processes, scenarios
 
 pub const ALL: &[Scenario] = scenarios![
     Embedded:
+        limited_addresses_leave_room_for_a_store,
         unmarked_program_runs_embedded,
         unmarked_program_starts_no_node;
     Processes:
@@ -45,10 +46,23 @@ impl Unmarked {
         Self { folder }
     }
 
-    /// Runs it as a group of its own, which does not outlive it nor this call.
     fn run(&self, variables: &[(&str, &str)]) -> Ended {
         let mut command = Command::new(self.folder.join("unmarked"));
-        command.envs(variables.iter().copied()).stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+        command.envs(variables.iter().copied());
+        self.end_of(command)
+    }
+
+    /// Runs it with so many bytes of addresses.
+    fn run_within(&self, address_bytes: u64) -> Ended {
+        let mut command = Command::new("sh");
+        let line = format!("ulimit -v {} && exec \"$0\"", address_bytes >> 10);
+        command.args(["-c", &line]).arg(self.folder.join("unmarked"));
+        self.end_of(command)
+    }
+
+    /// Runs it as a group of its own, which does not outlive it nor this call.
+    fn end_of(&self, mut command: Command) -> Ended {
+        command.stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap();
         let until = Instant::now() + SOON * 3;
         let mut has_ended = || child.try_wait().unwrap().is_some();
@@ -88,6 +102,23 @@ impl Ended {
 fn unmarked_program_runs_embedded(_: Mode) {
     let ended = Unmarked::new("embedded").run(&[]);
     assert!(ended.success && ended.process_count == 1, "{}", ended.errors);
+}
+
+/// A limit on addresses makes the store smaller; one that was asked for and does not fit is refused with the size that does.
+fn limited_addresses_leave_room_for_a_store(_: Mode) {
+    const ADDRESS_BYTES: u64 = 1_000_000 << 10;
+    let ended = Unmarked::new("embedded").run_within(ADDRESS_BYTES);
+    assert!(ended.success, "{}", ended.errors);
+    let ended = Unmarked::new("store 600000000").run_within(ADDRESS_BYTES);
+    assert!(!ended.success);
+    for part in ["ResourceExhausted", "store_bytes", "600000000", "ulimit -v", "there is room for one of"] {
+        assert!(ended.errors.contains(part), "{part} missing in: {}", ended.errors);
+    }
+    let said = ended.errors.split("room for one of ").nth(1).unwrap();
+    let fits: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    // Little less: what is free differs from run to run.
+    let ended = Unmarked::new(&format!("store {}", fits - (64 << 20))).run_within(ADDRESS_BYTES);
+    assert!(ended.success, "{}", ended.errors);
 }
 
 fn unmarked_program_starts_no_node(_: Mode) {
