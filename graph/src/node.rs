@@ -69,6 +69,12 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 
+    /// What stands for the operation now that the sizes of its inputs may have become known; `None` if it stays as it is.
+    /// Only operations that cannot be expressed before that have it.
+    fn rebuilt(&self, _inputs: &[NodeRef]) -> Option<Result<NodeRef, Error>> {
+        None
+    }
+
     /// Whether the result takes more than element-wise steps to be made again.
     fn is_heavy(&self) -> bool {
         false
@@ -114,6 +120,9 @@ impl Node {
     /// # Errors
     /// As [`Node::new`].
     pub fn with_inputs(&self, inputs: Vec<NodeRef>) -> Result<NodeRef, Error> {
+        if let Some(rebuilt) = self.op.rebuilt(&inputs) {
+            return rebuilt;
+        }
         let metas: Vec<&Meta> = inputs.iter().map(|input| &input.meta).collect();
         let op = self.op.resolved(&metas).unwrap_or_else(|| self.op.clone());
         Node::shared(op, inputs)

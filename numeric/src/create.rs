@@ -2,13 +2,14 @@
 
 use crate::elementwise::where_;
 use crate::error::{Blame, Error, Result};
+use crate::late::late;
 use crate::operand::cast;
 use crate::tensor::Tensor;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Full, Indexed, Viewed};
 use tharsis_graph::plan::AxisMap;
-use tharsis_graph::shape::{check_shape, require_known};
+use tharsis_graph::shape::{check_shape, is_known};
 use tharsis_kernels::program::IndexMap;
 use tharsis_kernels::{DType, Scalar};
 
@@ -168,30 +169,40 @@ impl Tensor {
     /// Zeros of this tensor's shape and dtype.
     ///
     /// # Errors
-    /// `ValueError` if the shape is not known.
+    /// None in practice.
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
-        require_known("zeros_like", self.shape()).blame()?;
+        if !is_known(self.shape()) {
+            let meta = self.meta_of(self.shape().to_vec());
+            return late("zeros_like", (), meta, &[self], |x| x[0].zeros_like());
+        }
         full(self.shape(), 0i64, self.dtype())
     }
 
     /// Ones of this tensor's shape and dtype.
     ///
     /// # Errors
-    /// `ValueError` if the shape is not known.
+    /// None in practice.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
-        require_known("ones_like", self.shape()).blame()?;
+        if !is_known(self.shape()) {
+            let meta = self.meta_of(self.shape().to_vec());
+            return late("ones_like", (), meta, &[self], |x| x[0].ones_like());
+        }
         full(self.shape(), 1i64, self.dtype())
     }
 
     /// One number in this tensor's shape and dtype.
     ///
     /// # Errors
-    /// `ValueError` if the shape is not known.
+    /// None in practice.
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
-        require_known("full_like", self.shape()).blame()?;
+        let value = value.into();
+        if !is_known(self.shape()) {
+            let meta = self.meta_of(self.shape().to_vec());
+            return late("full_like", value, meta, &[self], move |x| x[0].full_like(value));
+        }
         cast(&full(self.shape(), value, self.dtype())?, self.dtype())
     }
 }

@@ -1,13 +1,14 @@
 //! Basic indexing: integers, slices, new axes, an ellipsis.
 
 use crate::error::{Error, Result};
+use crate::late::late;
 use crate::tensor::Tensor;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::Viewed;
 use tharsis_graph::plan::AxisMap;
-use tharsis_graph::shape::require_known;
+use tharsis_graph::shape::{UNKNOWN, require_known};
 
 /// One part of an index expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +105,43 @@ impl Tensor {
     pub fn get(&self, indices: &[Index]) -> Result<Tensor> {
         match view_of(self.shape(), indices) {
             Ok(view) => Tensor::apply(Viewed { name: "getitem", view }, &[self]),
+            Err(GraphError::UnknownSize { .. }) => {
+                let (shape, later) = (shape_before_sizes(self.shape(), indices), indices.to_vec());
+                late("getitem", indices, self.meta_of(shape), &[self], move |x| x[0].get(&later))
+            }
             Err(error) => Err(Error::here(error)),
         }
     }
+}
+
+/// What is known of the shape of a part while extents that the index needs are not known.
+fn shape_before_sizes(from: &[usize], indices: &[Index]) -> Vec<usize> {
+    let used = indices.iter().filter(|index| matches!(index, Index::At(_) | Index::Slice { .. })).count();
+    let (rest, mut axis, mut shape) = (from.len() - used, 0, Vec::new());
+    let implied = if indices.contains(&Index::Ellipsis) { &[][..] } else { &[Index::Ellipsis] };
+    for index in indices.iter().chain(implied) {
+        match *index {
+            Index::Ellipsis => {
+                shape.extend_from_slice(&from[axis..axis + rest]);
+                axis += rest;
+            }
+            Index::NewAxis => shape.push(1),
+            Index::At(_) => axis += 1,
+            Index::Slice { start, stop, step } => {
+                let whole = (start, stop, step) == (None, None, 1);
+                let count = || resolve(from[axis], start, stop, step).map_or(UNKNOWN, |(_, count)| count);
+                shape.push(if whole {
+                    from[axis]
+                } else if from[axis] == UNKNOWN {
+                    UNKNOWN
+                } else {
+                    count()
+                });
+                axis += 1;
+            }
+        }
+    }
+    shape
 }
 
 fn view_of(from: &[usize], indices: &[Index]) -> std::result::Result<View, GraphError> {

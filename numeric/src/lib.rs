@@ -31,6 +31,7 @@ pub mod error;
 pub mod factor;
 pub mod index;
 pub mod integer;
+mod late;
 pub mod linear;
 pub mod manipulate;
 pub mod map;

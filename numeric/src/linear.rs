@@ -1,11 +1,13 @@
 //! Products of matrices and vectors, and running sums.
 
 use crate::error::{Blame, Error, Result};
+use crate::late::late;
 use crate::tensor::Tensor;
-use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Cumulative, MatMul};
-use tharsis_graph::shape::{agree, normalize_axis, require_known};
+use tharsis_graph::shape::{agree, is_known, normalize_axis};
+use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::chunkwise::Scan;
+use tharsis_kernels::promote;
 
 impl Tensor {
     /// The matrix product: (.., m, k) x (.., k, n) to (.., m, n). A vector on the left counts as a row, on the right as a
@@ -24,9 +26,7 @@ impl Tensor {
             return Err(mismatch("matmul", self, other, "the axes that are summed over differ in extent"));
         }
         match (self.ndim(), other.ndim()) {
-            (1, 1) => {
-                self.multiply(other)?.sum(())?.astype(tharsis_kernels::promote(self.dtype(), other.dtype()))
-            }
+            (1, 1) => self.multiply(other)?.sum(())?.astype(promote(self.dtype(), other.dtype())),
             (1, _) => Tensor::apply(MatMul, &[&self.expand_dims(0)?, other])?.squeeze(Some(&[-2])),
             (_, 1) => Tensor::apply(MatMul, &[self, &other.expand_dims(1)?])?.squeeze(Some(&[-1])),
             _ => Tensor::apply(MatMul, &[self, other]),
@@ -60,21 +60,31 @@ impl Tensor {
         if axes.len() != other_axes.len() {
             return Err(mismatch("tensordot", self, other, "as many axes are needed of each"));
         }
-        require_known("tensordot", self.shape()).blame()?;
-        require_known("tensordot", other.shape()).blame()?;
         let summed = |tensor: &Tensor, axes: &[i64]| {
             axes.iter()
                 .map(|&axis| normalize_axis(axis, tensor.ndim()))
                 .collect::<std::result::Result<Vec<_>, _>>()
         };
         let (left, right) = (summed(self, axes).blame()?, summed(other, other_axes).blame()?);
-        if left.iter().zip(&right).any(|(&a, &b)| self.shape()[a] != other.shape()[b]) {
+        if left.iter().zip(&right).any(|(&a, &b)| !agree(self.shape()[a], other.shape()[b])) {
             return Err(mismatch("tensordot", self, other, "the axes that are summed over differ in extent"));
         }
         let free = |tensor: &Tensor, summed: &[usize]| -> Vec<usize> {
             (0..tensor.ndim()).filter(|axis| !summed.contains(axis)).collect()
         };
         let (left_free, right_free) = (free(self, &left), free(other, &right));
+        if !is_known(self.shape()) || !is_known(other.shape()) {
+            let free_extents = |tensor: &Tensor, axes: &[usize]| -> Vec<usize> {
+                axes.iter().map(|&axis| tensor.shape()[axis]).collect()
+            };
+            let shape = [free_extents(self, &left_free), free_extents(other, &right_free)].concat();
+            let meta = Meta { shape, dtype: promote(self.dtype(), other.dtype()) };
+            let axes = (axes.to_vec(), other_axes.to_vec());
+            let text = format!("{axes:?}");
+            return late("tensordot", text, meta, &[self, other], move |x| {
+                x[0].tensordot(&x[1], &axes.0, &axes.1)
+            });
+        }
         let extents = |tensor: &Tensor, axes: &[usize]| -> Vec<i64> {
             axes.iter().map(|&axis| tensor.shape()[axis] as i64).collect()
         };

@@ -1,19 +1,25 @@
 //! Other shapes for the same elements, and tensors put together.
 
 use crate::error::{Blame, Error, Result};
+use crate::late::late;
 use crate::operand::cast;
 use crate::tensor::Tensor;
-use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Concatenate, Rechunk, Reshape, Viewed};
 use tharsis_graph::plan::AxisMap;
 use tharsis_graph::shape::{
-    agree, broadcast, check_shape, element_count, normalize_axes, normalize_axis, require_known,
+    UNKNOWN, agree, broadcast, check_shape, element_count, is_known, normalize_axes, normalize_axis,
 };
 use tharsis_graph::tiling::Chunks;
+use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::promote_all;
 
 impl Tensor {
+    /// A shape, and the dtype of this tensor.
+    pub(crate) fn meta_of(&self, shape: Vec<usize>) -> Meta {
+        Meta { shape, dtype: self.dtype() }
+    }
+
     #[track_caller]
     fn viewed(&self, name: &'static str, view: View) -> Result<Tensor> {
         Tensor::apply(Viewed { name, view }, &[self])
@@ -109,10 +115,16 @@ impl Tensor {
     #[track_caller]
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Tensor> {
         check_shape(shape).blame()?;
-        if broadcast("broadcast_to", &[self.shape(), shape]).blame()? != shape {
+        let both = broadcast("broadcast_to", &[self.shape(), shape]).blame()?;
+        if both.len() != shape.len() || !both.iter().zip(shape).all(|(&a, &b)| agree(a, b)) {
             let shapes = vec![self.shape().to_vec(), shape.to_vec()];
             let reason = "the array does not broadcast to the shape".to_owned();
             return Err(Error::here(GraphError::Shape { function: "broadcast_to", shapes, reason }));
+        }
+        if !is_known(self.shape()) {
+            // An extent that only running tells may turn out to be neither 1 nor that of the shape.
+            let (meta, to) = (self.meta_of(shape.to_vec()), shape.to_vec());
+            return late("broadcast_to", shape, meta, &[self], move |x| x[0].broadcast_to(&to));
         }
         self.viewed("broadcast_to", View::broadcast(self.shape(), shape))
     }
@@ -146,6 +158,12 @@ impl Tensor {
             Some(_) => normalize_axes(axes, self.ndim()).blame()?,
             None => (0..self.ndim()).filter(|&axis| self.shape()[axis] == 1).collect(),
         };
+        if axes.iter().any(|&axis| self.shape()[axis] == UNKNOWN) {
+            let shape = (0..self.ndim()).filter(|axis| !axes.contains(axis)).map(|axis| self.shape()[axis]);
+            let chosen: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
+            let meta = self.meta_of(shape.collect());
+            return late("squeeze", axes, meta, &[self], move |x| x[0].squeeze(Some(&chosen)));
+        }
         if axes.iter().any(|&axis| self.shape()[axis] != 1) {
             let message = "cannot select an axis to squeeze out which has size not equal to one";
             return Err(Error::here(GraphError::Value(message.to_owned())));
@@ -160,8 +178,11 @@ impl Tensor {
     #[track_caller]
     pub fn flip(&self, axes: Option<&[i64]>) -> Result<Tensor> {
         let axes = normalize_axes(axes, self.ndim()).blame()?;
-        let turned: Vec<usize> = axes.iter().map(|&axis| self.shape()[axis]).collect();
-        require_known("flip", &turned).blame()?;
+        if axes.iter().any(|&axis| self.shape()[axis] == UNKNOWN) {
+            let turned: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
+            let meta = self.meta_of(self.shape().to_vec());
+            return late("flip", axes, meta, &[self], move |x| x[0].flip(Some(&turned)));
+        }
         let map = |axis: usize| match self.shape()[axis] {
             extent if axes.contains(&axis) && extent != 0 => {
                 AxisMap { start: extent - 1, step: -1, axis: Some(axis) }
@@ -178,7 +199,14 @@ impl Tensor {
     /// `ValueError` if the numbers of elements differ.
     #[track_caller]
     pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
-        require_known("reshape", self.shape()).blame()?;
+        if !is_known(self.shape()) {
+            if shape == [-1] && self.ndim() == 1 {
+                return Ok(self.clone());
+            }
+            let extents = shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(UNKNOWN));
+            let (meta, to) = (self.meta_of(extents.collect()), shape.to_vec());
+            return late("reshape", shape, meta, &[self], move |x| x[0].reshape(&to));
+        }
         let shape = complete_shape(self.size(), shape).blame()?;
         Tensor::apply(Reshape { shape }, &[self])
     }
@@ -212,7 +240,10 @@ impl Tensor {
             let message = "diag requires an array of at least two dimensions";
             return Err(Error::here(GraphError::Value(message.to_owned())));
         }
-        require_known("diagonal", &self.shape()[rank - 2..]).blame()?;
+        if !is_known(&self.shape()[rank - 2..]) {
+            let meta = self.meta_of([&self.shape()[..rank - 2], &[UNKNOWN]].concat());
+            return late("diagonal", offset, meta, &[self], move |x| x[0].diagonal(offset));
+        }
         let (rows, columns) = (self.shape()[rank - 2] as i64, self.shape()[rank - 1] as i64);
         let (row, column) = ((-offset).max(0), offset.max(0));
         let len = (rows - row).min(columns - column).max(0) as usize;

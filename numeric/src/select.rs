@@ -5,14 +5,15 @@
 
 use crate::create::arange;
 use crate::error::{Blame, Error, Result};
+use crate::late::late;
 use crate::operand::cast;
 use crate::run::{default_executor, settle};
 use crate::tensor::Tensor;
-use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Select, Selection};
 pub use tharsis_graph::shape::UNKNOWN;
-use tharsis_graph::shape::{agree, is_known, normalize_axis, require_known};
+use tharsis_graph::shape::{agree, is_known, normalize_axis};
 use tharsis_graph::tiling::Chunks;
+use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::DType;
 
 impl Tensor {
@@ -24,8 +25,8 @@ impl Tensor {
     /// let odd = x.filter(&x.remainder(2)?.equal(1)?)?;
     /// assert!(!odd.is_known());
     /// assert_eq!(odd.sum(())?.item()?.to_f64(), 25.0);
-    /// assert!(odd.reshape(&[5, 1]).is_err());
-    /// assert_eq!(odd.compute_chunk_sizes()?.reshape(&[5, 1])?.shape(), [5, 1]);
+    /// assert_eq!(odd.reshape(&[5, -1])?.sum(())?.item()?.to_f64(), 25.0);
+    /// assert_eq!(odd.compute_chunk_sizes()?.shape(), [5]);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
     pub fn is_known(&self) -> bool {
@@ -45,8 +46,7 @@ impl Tensor {
     /// NumPy's `x[mask]`: the elements, or rows, where a mask over the leading axes is true.
     ///
     /// # Errors
-    /// `TypeError` if the mask is not of bool, `IndexError` if it does not fit; `ValueError` for several axes of which not
-    /// all extents are known.
+    /// `TypeError` if the mask is not of bool, `IndexError` if it does not fit.
     #[track_caller]
     pub fn filter(&self, mask: &Tensor) -> Result<Tensor> {
         if mask.dtype() != DType::Bool {
@@ -62,7 +62,10 @@ impl Tensor {
             0 => self.expand_dims(0)?.choose(&mask.reshape(&[1])?),
             1 => self.choose(mask),
             _ => {
-                require_known("filter", self.shape()).blame()?;
+                if !is_known(self.shape()) || !is_known(mask.shape()) {
+                    let meta = self.meta_of([&[UNKNOWN], &self.shape()[axes..]].concat());
+                    return late("filter", (), meta, &[self, mask], |x| x[0].filter(&x[1]));
+                }
                 let rest = self.shape()[axes..].iter().map(|&extent| extent as i64);
                 let rows = mask.size() as i64;
                 let rows: Vec<i64> = std::iter::once(rows).chain(rest).collect();
@@ -95,10 +98,13 @@ impl Tensor {
     /// The positions, in the flattened array, of what is not zero.
     ///
     /// # Errors
-    /// `ValueError` if the shape is not known.
+    /// None in practice.
     #[track_caller]
     pub fn flatnonzero(&self) -> Result<Tensor> {
-        require_known("flatnonzero", self.shape()).blame()?;
+        if !is_known(self.shape()) {
+            let meta = Meta { shape: vec![UNKNOWN], dtype: DType::I64 };
+            return late("flatnonzero", (), meta, &[self], |x| x[0].flatnonzero());
+        }
         let mask = cast(self, DType::Bool)?.ravel()?;
         arange(mask.shape()[0])?.choose(&mask)
     }
@@ -106,13 +112,20 @@ impl Tensor {
     /// The coordinates of what is not zero: a tensor for each axis.
     ///
     /// # Errors
-    /// `ValueError` for no axes, or if the shape is not known.
+    /// `ValueError` for no axes.
     #[track_caller]
     pub fn nonzero(&self) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
             let text =
                 "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead";
             return Err(Error::here(GraphError::Value(text.to_owned())));
+        }
+        if !is_known(self.shape()) {
+            let meta = Meta { shape: vec![UNKNOWN], dtype: DType::I64 };
+            let along = |axis: usize| {
+                late("nonzero", axis, meta.clone(), &[self], move |x| Ok(x[0].nonzero()?.swap_remove(axis)))
+            };
+            return (0..self.ndim()).map(along).collect();
         }
         let flat = self.flatnonzero()?;
         let mut inner = 1i64;
@@ -144,7 +157,7 @@ impl Tensor {
     /// The distinct elements in ascending order; NaN is last and there once.
     ///
     /// # Errors
-    /// `ValueError` for several axes of which not all extents are known.
+    /// `TypeError` for a dtype without an order.
     ///
     /// # Memory
     /// The distinct elements of all chunks come together in one task.

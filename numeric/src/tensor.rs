@@ -30,6 +30,11 @@ impl Tensor {
         Ok(Tensor { node: Node::new(op, inputs).blame()? })
     }
 
+    /// An expression that is a graph's already.
+    pub(crate) fn from_node(node: NodeRef) -> Tensor {
+        Tensor { node }
+    }
+
     /// Extent of each axis; [`UNKNOWN`](crate::select::UNKNOWN) where only running tells.
     pub fn shape(&self) -> &[usize] {
         &self.node.meta().shape

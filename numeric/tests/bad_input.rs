@@ -152,12 +152,18 @@ fn axes_and_indices_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn an_unknown_size_that_is_needed_asks_to_be_computed() {
+fn an_unknown_size_that_is_needed_is_awaited_within_the_bound() {
     let request = json!({"in": {"v": {"lit": [1, 2, 3]}, "m": {"lit": [true, false, true]}},
-        "prog": [["a", "getitem", [{"$": "v"}, {"$": "m"}], {}], ["r", "np.reshape", [{"$": "a"}, [2, 1]], {}]], "out": ["r"]});
-    let refused = answer(&request, std::path::Path::new("."));
-    assert_eq!((&refused["err"]["class"], &refused["err"]["step"]), (&json!("ValueError"), &json!(1)));
-    assert!(refused["err"]["msg"].as_str().unwrap().contains("compute_chunk_sizes()"), "{refused}");
+        "prog": [["a", "getitem", [{"$": "v"}, {"$": "m"}], {}], ["r", "np.reshape", [{"$": "a"}, [2, 1]], {}],
+            ["s", "np.broadcast_to", [{"$": "a"}, {"t": [5]}], {}]],
+        "out": ["r"], "want": ["values", "plan", "metrics"], "ctx": {"chunks": 1}});
+    let found = answer(&request, std::path::Path::new("."));
+    assert_eq!(found["out"]["r"]["arr"]["lit"], json!([[1], [3]]), "{found}");
+    let (bound, peak) = (&found["plan"]["peak_bytes_bound"], &found["metrics"]["peak_bytes"]);
+    assert!(peak.as_u64().unwrap() <= bound.as_u64().unwrap(), "{found}");
+    let mut misfit = request;
+    misfit["out"] = json!(["s"]);
+    assert_eq!(answer(&misfit, std::path::Path::new("."))["err"]["class"], "ValueError");
 }
 
 #[test]

@@ -60,27 +60,40 @@ fn shapes_are_known_as_far_as_they_can_be() {
 }
 
 #[test]
-fn what_needs_a_size_says_so_and_how_to_get_it() {
-    let x = default_rng(1).random(&[100]).unwrap();
-    let some = x.filter(&x.greater(0.5).unwrap()).unwrap();
-    let refused = [
-        some.reshape(&[-1, 1]).unwrap_err(),
-        some.flip(None).unwrap_err(),
-        some.get(&index![3]).unwrap_err(),
-        some.get(&index![..5]).unwrap_err(),
-        some.zeros_like().unwrap_err(),
-        some.tensordot(&some, &[0], &[0]).unwrap_err(),
-        some.nonzero().unwrap_err(),
-        some.expand_dims(1).unwrap().qr().unwrap_err(),
-    ];
-    for error in refused {
-        assert_eq!(error.class(), "ValueError");
-        assert!(error.to_string().contains("compute_chunk_sizes()"), "{error}");
-        assert!(error.to_string().contains("unknown.rs"), "{error}");
-    }
-    let known = some.compute_chunk_sizes().unwrap();
-    assert_eq!(known.reshape(&[-1, 1]).unwrap().shape(), [known.shape()[0], 1]);
-    assert_eq!(known.fetch::<f64>().unwrap(), some.fetch::<f64>().unwrap());
+fn what_needs_a_size_awaits_it() {
+    let x = arange(10).unwrap();
+    let some = x.filter(&x.greater(5).unwrap()).unwrap();
+    let values = |tensor: Tensor| tensor.fetch::<i64>().unwrap().into_raw_vec_and_offset().0;
+    assert_eq!(some.get(&index![1]).unwrap().ndim(), 0);
+    assert_eq!(values(some.get(&index![1]).unwrap()), [7]);
+    assert_eq!(values(some.get(&index![-2..]).unwrap()), [8, 9]);
+    assert_eq!(values(some.flip(None).unwrap()), [9, 8, 7, 6]);
+    assert_eq!(some.reshape(&[2, -1]).unwrap().shape(), [2, UNKNOWN]);
+    assert_eq!(values(some.reshape(&[2, -1]).unwrap().sum(0).unwrap()), [14, 16]);
+    assert_eq!(values(some.ones_like().unwrap().cumsum(0).unwrap()), [1, 2, 3, 4]);
+    assert_eq!(values(some.tensordot(&some, &[0], &[0]).unwrap()), [36 + 49 + 64 + 81]);
+    assert_eq!(values(some.subtract(6).unwrap().flatnonzero().unwrap()), [1, 2, 3]);
+    assert_eq!(values(some.remainder(2).unwrap().unique().unwrap()), [0, 1]);
+    // A size that awaits another one.
+    let fewer = some.flip(None).unwrap();
+    let fewer = fewer.filter(&fewer.less(9).unwrap()).unwrap();
+    assert_eq!(values(fewer.get(&index![0]).unwrap()), [8]);
+}
+
+#[test]
+fn what_does_not_fit_its_size_is_an_error_of_the_operation() {
+    let x = arange(3).unwrap();
+    let two = x.filter(&x.greater(0).unwrap()).unwrap();
+    let class = |tensor: Tensor| tensor.fetch::<i64>().unwrap_err().class();
+    assert_eq!(class(two.broadcast_to(&[5]).unwrap()), "ValueError");
+    assert_eq!(class(two.get(&index![2]).unwrap()), "IndexError");
+    assert_eq!(class(two.reshape(&[3]).unwrap()), "ValueError");
+    assert_eq!(class(two.squeeze(Some(&[0])).unwrap()), "ValueError");
+    // Factors have no shape before their matrix has.
+    let error = two.expand_dims(1).unwrap().qr().unwrap_err();
+    assert!(error.to_string().contains("compute_chunk_sizes()"), "{error}");
+    let known = two.compute_chunk_sizes().unwrap();
+    assert_eq!(known.reshape(&[-1, 1]).unwrap().shape(), [2, 1]);
 }
 
 #[test]

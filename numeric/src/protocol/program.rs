@@ -120,8 +120,11 @@ fn finish(
     let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
     let mut reply = Map::new();
     if context.wants.plan {
-        let plan = json!({"tasks": job.schedule.order.len(), "peak_bytes_bound": context.executor.bound_bytes(&job)?});
-        reply.insert("plan".to_owned(), plan);
+        // What had to run before sizes were known counts as well.
+        let (tasks, bound) = spent.as_ref().map_or((0, 0), |spent| (spent.tasks, spent.bound_bytes));
+        let tasks = tasks + job.schedule.order.len() as u64;
+        let bound = context.executor.bound_bytes(&job)?.max(bound);
+        reply.insert("plan".to_owned(), json!({"tasks": tasks, "peak_bytes_bound": bound}));
     }
     // A plan alone is answered without running it.
     if context.wants.values || context.wants.metrics {

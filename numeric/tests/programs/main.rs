@@ -60,15 +60,13 @@ fn is_equal(found: &Plain, expected: &Plain) -> bool {
 }
 
 /// Runs a program lazily and eagerly, and compares its last value and another one.
-fn check(seed: u64, masks: bool) -> bool {
+fn check(seed: u64, masks: bool) {
     let (steps, values) = generate::program(seed, masks);
     let last = steps.len() - 1;
     let roots = [last, generate::Dice::new(seed).below(steps.len())];
     for eager in [false, true] {
         let found = match run(&steps, &roots, eager) {
             Ok(found) => found,
-            // What a mask chose has a size that some operations cannot wait for: they say so.
-            Err(error) if masks && error.contains("only running tells") => return false,
             Err(error) => panic!("seed {seed}, eager {eager}: {error}\n{steps:#?}"),
         };
         for (root, found) in roots.into_iter().zip(found) {
@@ -80,7 +78,6 @@ fn check(seed: u64, masks: bool) -> bool {
             );
         }
     }
-    true
 }
 
 fn count(default: u64) -> u64 {
@@ -90,15 +87,15 @@ fn count(default: u64) -> u64 {
 #[test]
 fn random_programs_give_what_the_plain_evaluator_gives() {
     for seed in 0..count(6_000) {
-        assert!(check(seed, false));
+        check(seed, false);
     }
 }
 
 #[test]
 fn random_programs_with_masks_give_what_the_plain_evaluator_gives() {
-    let tried = count(3_000);
-    let run = (0..tried).filter(|seed| check(1_000_000 + seed, true)).count() as u64;
-    assert!(tried / 2 < run, "only {run} of {tried} programs could be run");
+    for seed in 0..count(3_000) {
+        check(1_000_000 + seed, true);
+    }
 }
 
 /// Every pair of reductions one after the other, over every axis and in every chunking of small shapes.

@@ -1,0 +1,70 @@
+//! Operations that can be built only when the sizes of what they are applied to are known.
+//!
+//! What a mask chooses has a size that only running tells (see [`tharsis_graph::phases`]). Most operations take such a tensor as
+//! it is. Some must know the sizes to say what they do: the last element, a reversed axis, another shape. For these
+//! [`late`] stands in the graph until a phase has found the sizes, and is then replaced by what the operation
+//! builds on tensors of known shape, as if these had been known all along.
+
+use crate::error::{Blame, Result};
+use crate::tensor::Tensor;
+use std::fmt;
+use std::sync::Arc;
+use tharsis_graph::Error as GraphError;
+use tharsis_graph::lower::{ExprId, Lowering};
+use tharsis_graph::node::{Meta, Node, NodeRef, Operator};
+use tharsis_graph::shape::is_known;
+
+type Build = dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync;
+
+/// An operation that awaits sizes.
+struct Late {
+    name: &'static str,
+    /// All that tells it from others of its name, for equality.
+    arguments: String,
+    meta: Meta,
+    build: Arc<Build>,
+}
+
+impl fmt::Debug for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Late {{ {}({}), {:?} }}", self.name, self.arguments, self.meta)
+    }
+}
+
+/// `build` applied to `inputs` as soon as all their sizes are known. `meta` says what is known of the result now, and
+/// `arguments` are all other arguments of the operation: two calls of equal names, arguments and inputs are computed once.
+#[track_caller]
+pub(crate) fn late(
+    name: &'static str,
+    arguments: impl fmt::Debug,
+    meta: Meta,
+    inputs: &[&Tensor],
+    build: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+) -> Result<Tensor> {
+    let late = Late { name, arguments: format!("{arguments:?}"), meta, build: Arc::new(build) };
+    let inputs = inputs.iter().map(|input| input.node().clone()).collect();
+    Ok(Tensor::from_node(Node::new(late, inputs).blame()?))
+}
+
+impl Operator for Late {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn infer(&self, _: &[&Meta]) -> std::result::Result<Meta, GraphError> {
+        Ok(self.meta.clone())
+    }
+
+    fn rebuilt(&self, inputs: &[NodeRef]) -> Option<std::result::Result<NodeRef, GraphError>> {
+        if !inputs.iter().all(|input| is_known(&input.meta().shape)) {
+            return None;
+        }
+        let inputs: Vec<Tensor> = inputs.iter().map(|input| Tensor::from_node(input.clone())).collect();
+        let built = (self.build)(&inputs);
+        Some(built.map(|tensor| tensor.node().clone()).map_err(|error| error.cause().clone()))
+    }
+
+    fn lower(&self, _: &mut Lowering<'_>, _: &Meta, _: &[ExprId]) -> std::result::Result<ExprId, GraphError> {
+        Err(GraphError::Internal(format!("{} was planned before its sizes were known", self.name)))
+    }
+}
