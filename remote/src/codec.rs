@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::handles::{self, Handle};
 use crate::memory::Mapped;
+use crate::reason;
 use bytes::Bytes;
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
@@ -65,6 +66,8 @@ impl Encoded {
         let outer = SINK.with(|sink| sink.borrow_mut().replace(own));
         let start = self.in_band.len();
         let result = value.serialize(&mut postcard::Serializer { output: Tail(&mut self.in_band) });
+        // Asked while references still have a place to go.
+        let result = result.map_err(|error| reason::of(value).unwrap_or_else(|| error.to_string()));
         if let Some(own) = SINK.with(|sink| std::mem::replace(&mut *sink.borrow_mut(), outer)) {
             (self.buffers, self.nested, self.keep) = (own.buffers, own.nested, own.keep);
         }

@@ -38,6 +38,7 @@ mod handles;
 mod memory;
 mod options;
 mod pump;
+mod reason;
 mod reference;
 mod regions;
 mod registry;
