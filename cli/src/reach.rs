@@ -11,7 +11,8 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 use tharsis_gcs::{ClientOptions, ControlClient};
-use tharsis_protos::CallError;
+use tharsis_protos::proof::{Credentials, Secret};
+use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -53,12 +54,12 @@ pub fn holder(port: u16) -> Option<u32> {
 /// Refuses an address where no control store of this release answers, within five seconds.
 ///
 /// # Errors
-/// `NothingAnswers` or `ProtocolMismatch`.
-pub fn check_head(address: &str) -> Result<()> {
+/// `NothingAnswers`, `NotAdmitted` or `ProtocolMismatch`.
+pub fn check_head(address: &str, secret: &Secret) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(async {
         await_listener(address).await?;
-        ask(address).await
+        ask(address, secret).await
     })?)
 }
 
@@ -75,14 +76,18 @@ async fn await_listener(address: &str) -> Result<(), Refusal> {
     }
 }
 
-async fn ask(address: &str) -> Result<(), Refusal> {
+async fn ask(address: &str, secret: &Secret) -> Result<(), Refusal> {
+    let own = Credentials { secret: secret.clone(), node: None };
     let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
     let mismatch = |cause: String| Refusal::ProtocolMismatch { address: address.to_owned(), cause };
-    match timeout(ANSWER_WAIT, ControlClient::connect(address, options)).await {
+    match timeout(ANSWER_WAIT, ControlClient::connect(address, &own, options)).await {
         Ok(Ok(_ours)) => Ok(()),
         // It is ours and says so, only not now.
         Ok(Err(error @ CallError::Refused { .. })) if error.is_transient() => {
             Err(Refusal::NothingAnswers { address: address.to_owned(), cause: error.to_string() })
+        }
+        Ok(Err(error)) if error.refusal_code() == Some(RefusalCode::Unauthenticated) => {
+            Err(Refusal::NotAdmitted { address: address.to_owned(), cause: error.to_string() })
         }
         Ok(Err(error)) => Err(mismatch(error.to_string())),
         Err(_) => Err(mismatch(format!("it says nothing within {} ms", ANSWER_WAIT.as_millis()))),

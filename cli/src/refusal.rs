@@ -65,6 +65,17 @@ pub enum Refusal {
         /// The flag.
         flag: String,
     },
+    /// The cluster is another user's, or has another secret.
+    #[error(
+        "NotAdmitted: {address}: {cause}; start as the user of the head, or name the file with the cluster's secret with \
+         --secret-file"
+    )]
+    NotAdmitted {
+        /// Where.
+        address: String,
+        /// Who refused whom.
+        cause: String,
+    },
     /// No node is there to be asked.
     #[error("{cause}; name its --socket, or start one with `tharsis start --head`")]
     NoNode {
@@ -137,9 +148,10 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NoPrograms { .. }
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. } => WRONG_INPUT,
-            Refusal::NoNode { .. } | Refusal::NothingAnswers { .. } | Refusal::ProtocolMismatch { .. } => {
-                NO_ANSWER
-            }
+            Refusal::NoNode { .. }
+            | Refusal::NotAdmitted { .. }
+            | Refusal::NothingAnswers { .. }
+            | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
             Refusal::NodeEnded { status, .. } => *status,
             Refusal::ResourceExhausted { .. } => EXHAUSTED,
         };

@@ -7,18 +7,24 @@ mod home;
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
-use home::{Home, SMALL};
+use home::{Ended, Home, SMALL};
+use std::fs::Permissions;
 use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tharsis_protos::proof::{Credentials, HELLO_BYTES, ProofError, Purpose, Reason, Secret, prove};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long a connection may take to say what it is, and some.
 const CUT_OFF: Duration = Duration::from_secs(8);
+/// A user that owns nothing of ours.
+const NOBODY: u32 = 65_534;
 const MIB: usize = 1 << 20;
 const LIST_NODES: &str = "/tharsis.control.v1.Control/ListNodes";
 const WATCH_NODES: &str = "/tharsis.control.v1.Control/WatchNodes";
@@ -34,9 +40,23 @@ fn head() -> (Home, String) {
     (home, address)
 }
 
-/// An HTTP/2 connection; the task that drives it ends with its error.
-async fn connect(address: &str) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
-    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+type Driven = tokio::task::JoinHandle<Result<(), h2::Error>>;
+
+/// What a member of the home's cluster knows.
+fn credentials(home: &Home) -> Credentials {
+    let user = rustix::process::geteuid().as_raw();
+    let text = std::fs::read_to_string(home.path(&format!("tharsis-{user}/cluster.secret"))).unwrap();
+    Credentials { secret: Secret::from_hex(&text).unwrap(), node: None }
+}
+
+/// An HTTP/2 connection of a member; the task that drives it ends with its error.
+async fn connect(home: &Home, address: &str) -> (SendRequest<Bytes>, Driven) {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    prove(&mut stream, &credentials(home), Purpose::Calls).await.unwrap();
+    speak(stream).await
+}
+
+async fn speak(stream: tokio::net::TcpStream) -> (SendRequest<Bytes>, Driven) {
     let (client, connection) = h2::client::handshake(stream).await.unwrap();
     (client, tokio::spawn(connection))
 }
@@ -75,7 +95,7 @@ async fn call(client: &mut SendRequest<Bytes>, request: http::Request<()>, messa
 
 /// Asserts that the node still answers on its port and its socket.
 async fn assert_well(home: &Home, address: &str) {
-    let (mut client, _connection) = connect(address).await;
+    let (mut client, _connection) = connect(home, address).await;
     let request = request(address, LIST_NODES).body(()).unwrap();
     assert_eq!(call(&mut client, request, framed(0, b"")).await, "0");
     assert_eq!(home.status(None)["nodes"].as_array().unwrap().len(), 1);
@@ -86,11 +106,89 @@ fn resident_bytes(pid: u64) -> u64 {
     process.stat().unwrap().rss * procfs::page_size()
 }
 
+/// What an attacker did from the outside when the port asked for nothing: join as a node, register a program, give it to a
+/// job, ask for a worker over a link. Each message would be a good one; none is looked at.
+#[tokio::test]
+async fn nothing_is_done_for_a_caller_that_proves_nothing() {
+    let (home, address) = head();
+    let before = home.processes();
+    let control = "/tharsis.control.v1.Control/";
+    let calls = ["RegisterNode", "PutCodeUnit", "PutProgram", "KvPut", "UnregisterNode", "ListNodes"];
+    for call in calls.map(|name| format!("{control}{name}")).iter().map(String::as_str).chain([LINK]) {
+        let stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let (mut client, connection) = speak(stream).await;
+        if poll_fn(|context| client.poll_ready(context)).await.is_ok()
+            && let Ok((answer, mut body)) =
+                client.send_request(request(&address, call).body(()).unwrap(), false)
+        {
+            // The port may be faster than we are.
+            let _sent = body.send_data(framed(0, b""), true);
+            assert!(timeout(CUT_OFF, answer).await.unwrap().is_err(), "{call} was answered");
+        }
+        let error = timeout(CUT_OFF, connection).await.unwrap().unwrap().unwrap_err();
+        assert_eq!(error.reason(), Some(h2::Reason::INADEQUATE_SECURITY), "{call}: {error}");
+    }
+    // Objects and programs: without a proof, and with a proof of something else.
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.write_all(b"THARSIS\x01\x01\0\0\0\0\0\0\0").unwrap();
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).unwrap();
+    assert_eq!(heard[12], Reason::NoProof as u8, "{heard:?}");
+    let guess = Credentials { secret: Secret::random().unwrap(), node: None };
+    for purpose in [Purpose::Calls, Purpose::Transfers] {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let refused = prove(&mut stream, &guess, purpose).await.unwrap_err();
+        assert!(matches!(refused, ProofError::Refused(Reason::WrongProof)), "{refused}");
+    }
+    assert_eq!(home.processes(), before, "nothing was started");
+    assert_well(&home, &address).await;
+}
+
+/// Another user of the machine starts a node of the same release and joins with it. Only root can play this.
+#[test]
+fn another_user_cannot_join() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: only root can start a process as another user");
+        return;
+    }
+    let (home, address) = head();
+    // A folder of theirs that they can reach, with the program in it.
+    let theirs = tempfile::tempdir().unwrap();
+    let program = theirs.path().join("tharsis");
+    std::fs::copy(env!("CARGO_BIN_EXE_tharsis"), &program).unwrap();
+    std::fs::set_permissions(theirs.path(), Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(theirs.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let start = |words: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(["start", "--address", &address]).args(words).args(SMALL);
+        command.env_clear().env("TMPDIR", theirs.path()).uid(NOBODY).gid(NOBODY);
+        Ended::of(command.stdin(std::process::Stdio::null()).output().unwrap())
+    };
+    start(&[]).assert_refused(4, &["NotAdmitted", "did not prove that it knows the cluster's secret"]);
+    let secret = home.text("tharsis-0/cluster.secret");
+    start(&["--secret-file", &secret]).assert_refused(2, &["secret_file", "Permission denied"]);
+    assert_eq!(home.status(None)["nodes"].as_array().unwrap().len(), 1);
+    assert!(home.run(["stop"]).status == 0);
+}
+
+#[test]
+fn a_member_with_another_file_is_refused_and_one_with_a_copy_is_not() {
+    let (home, address) = head();
+    let elsewhere = home.text("elsewhere/cluster.secret");
+    let socket = home.text("b/node.sock");
+    let words = ["start", "--address", &address, "--socket", &socket, "--secret-file", &elsewhere];
+    home.run([&words[..], &SMALL[..]].concat()).assert_refused(4, &["NotAdmitted", "--secret-file"]);
+    std::fs::write(&elsewhere, credentials(&home).secret.to_hex()).unwrap();
+    let joined = home.run([&words[..], &SMALL[..]].concat());
+    assert_eq!(joined.status, 0, "{}", joined.err);
+    home.await_nodes(None, 2);
+}
+
 #[test]
 fn whoever_says_too_little_is_cut_off() {
     let (home, address) = head();
-    // Nothing; a part of what HTTP/2 says first, which its server would wait for without end.
-    let silent = ["", "P", "PRI * HTTP/2.0\r\n"].map(|words| {
+    // Nothing; a part of a hello.
+    let silent = ["", "T", "THARSIS\x02\x01\0\0\0\x01"].map(|words| {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(words.as_bytes()).unwrap();
         stream
@@ -106,18 +204,16 @@ fn whoever_says_too_little_is_cut_off() {
 }
 
 #[test]
-fn whoever_speaks_another_protocol_is_cut_off_at_once() {
+fn whoever_speaks_another_protocol_is_refused_at_once() {
     let (home, address) = head();
     // A web browser, a TLS client, noise.
     for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3], &[0xff; 64]] {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(words).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
-        let read = stream.read(&mut [0; 64]);
-        assert!(
-            matches!(read, Ok(0)) || read.as_ref().is_err_and(|e| e.kind() == ErrorKind::ConnectionReset),
-            "{read:?}"
-        );
+        let mut told = Vec::new();
+        stream.read_to_end(&mut told).unwrap();
+        assert_eq!((told.len(), told[12]), (HELLO_BYTES, Reason::NoProof as u8), "{told:?}");
     }
     assert!(home.run(["stop"]).status == 0);
 }
@@ -143,7 +239,7 @@ fn many_silent_callers_do_not_keep_others_out_for_long() {
 #[tokio::test]
 async fn a_call_that_comes_too_late_is_not_begun() {
     let (home, address) = head();
-    let (mut client, _connection) = connect(&address).await;
+    let (mut client, _connection) = connect(&home, &address).await;
     let late = request(&address, LIST_NODES).header("grpc-timeout", "0n").body(()).unwrap();
     assert_eq!(call(&mut client, late, framed(0, b"")).await, "4", "deadline exceeded");
     let in_time = request(&address, LIST_NODES).header("grpc-timeout", "5S").body(()).unwrap();
@@ -156,7 +252,7 @@ async fn a_message_above_the_limit_is_refused_before_it_is_there() {
     let (home, address) = head();
     let pid = home.status(None)["pid"].as_u64().unwrap();
     let before = resident_bytes(pid);
-    let (mut client, _connection) = connect(&address).await;
+    let (mut client, _connection) = connect(&home, &address).await;
     for (call, said_bytes) in [(KV_PUT, 16 * MIB + 1), (LINK, 256 * MIB + 1), (KV_PUT, (4 << 30) - 1)] {
         poll_fn(|context| client.poll_ready(context)).await.unwrap();
         let request = request(&address, call).body(()).unwrap();
@@ -175,7 +271,7 @@ async fn a_message_above_the_limit_is_refused_before_it_is_there() {
 #[tokio::test]
 async fn streams_of_one_connection_are_bounded_and_others_wait() {
     let (home, address) = head();
-    let (mut client, _connection) = connect(&address).await;
+    let (mut client, _connection) = connect(&home, &address).await;
     // Its settings first: before them the client would send without a bound, and be refused.
     poll_fn(|context| client.poll_ready(context)).await.unwrap();
     assert_eq!(call(&mut client, request(&address, LIST_NODES).body(()).unwrap(), framed(0, b"")).await, "0");
@@ -204,7 +300,7 @@ async fn streams_of_one_connection_are_bounded_and_others_wait() {
 async fn streams_that_are_reset_at_once_end_the_connection() {
     let (home, address) = head();
     let pid = home.status(None)["pid"].as_u64().unwrap();
-    let (mut client, connection) = connect(&address).await;
+    let (mut client, connection) = connect(&home, &address).await;
     let begin = Instant::now();
     let flood = async {
         for _ in 0..100_000 {

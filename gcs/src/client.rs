@@ -13,6 +13,7 @@ use tharsis_protos::control::{
     ClusterInfo, CodeUnit, JobPage, JobRequest, KeyPage, LeftReason, Members, NodeChange, NodeEvents,
     NodeInfo, NodeLoad, PROTOCOL, Registered, Stub,
 };
+use tharsis_protos::proof::Credentials;
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 use tokio::time::Instant;
@@ -58,8 +59,12 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`CallError`] if nobody answers there in time, or somebody else does.
-    pub async fn connect(address: &str, options: ClientOptions) -> Result<(Self, ClusterInfo), CallError> {
-        let stub = Stub::new(address, options.call_deadline)?;
+    pub async fn connect(
+        address: &str,
+        own: &Credentials,
+        options: ClientOptions,
+    ) -> Result<(Self, ClusterInfo), CallError> {
+        let stub = Stub::new(address, own, options.call_deadline)?;
         let client = Self::over(stub, options.patience);
         let info = client.cluster_info().await?;
         if PROTOCOL.speaks_with(&info.protocol) {
@@ -176,6 +181,22 @@ impl ControlClient {
             Err(error) if error.refusal_code() == Some(RefusalCode::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Says which program a job runs. The node must be the job's own and hold the code unit.
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls.
+    pub async fn put_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), CallError> {
+        self.patiently(|| self.stub.put_program(job, unit, node)).await
+    }
+
+    /// The program of a job; none if its node has not said yet.
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls; `NotFound` if the job has ended.
+    pub async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, CallError> {
+        self.patiently(|| self.stub.get_program(job)).await
     }
 
     /// Sets a value.

@@ -1,16 +1,21 @@
 //! One port with the control store on it, alone or beside other services of the same process.
 
 use crate::service::Control;
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tharsis_protos::port;
+use tharsis_protos::proof::{Caller, ProofError, Purpose, Secret};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
 
 /// Calls and streams that one connection may have open; others wait.
 const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
+/// Proved connections that wait to be taken up.
+const CALLS_WAITING_MAX: usize = 64;
 /// Streams that a client opened and reset at once; a connection with more is cut off.
 const PENDING_RESETS_MAX: usize = 64;
 /// A silent connection is probed this often.
@@ -46,25 +51,52 @@ pub enum ServeError {
     Transport(#[source] tonic::transport::Error),
 }
 
-/// Serves a control store, and whatever else is in `others`, on a port.
+/// Serves a control store, and whatever else is in `others`, on a port, to callers that know the cluster's secret.
 ///
 /// # Errors
 /// [`ServeError::Address`].
-pub fn serve(control: Control, listener: TcpListener, others: Routes) -> Result<Server, ServeError> {
+pub fn serve(
+    control: Control,
+    listener: TcpListener,
+    secret: Secret,
+    others: Routes,
+) -> Result<Server, ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let routes = control.mount(others);
+    let (calls, mut accepted) = mpsc::channel(CALLS_WAITING_MAX);
+    let accepting = tokio::spawn(port::accept(listener, secret, Arc::new(Calls(calls))));
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(PROBE_INTERVAL))
         .http2_keepalive_timeout(Some(PROBE_TIMEOUT))
         .http2_max_pending_accept_reset_streams(Some(PENDING_RESETS_MAX))
         .add_routes(routes)
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async {
-            // An error means that the handle was dropped: stop as well.
-            let _ = stopped.await;
-        });
+        .serve_with_incoming_shutdown(
+            futures::stream::poll_fn(move |context| accepted.poll_recv(context)),
+            async move {
+                // An error means that the handle was dropped: stop as well.
+                let _ = stopped.await;
+                accepting.abort();
+            },
+        );
     Ok(Server { address, control, stop: Some(stop), task: tokio::spawn(server) })
+}
+
+/// Passes proved connections on to the gRPC server.
+struct Calls(mpsc::Sender<io::Result<TcpStream>>);
+
+impl port::Reception for Calls {
+    async fn take(&self, caller: Caller, stream: TcpStream) {
+        if caller.purpose == Purpose::Calls {
+            // The server has ended if nobody takes it.
+            let _ended = self.0.send(Ok(stream)).await;
+        }
+    }
+
+    fn refused(&self, error: &ProofError) {
+        tracing::info!(%error, "a connection is refused");
+    }
 }
 
 impl Server {

@@ -8,6 +8,7 @@
 //! | `jobs/<job>` | [`JobRecord`] |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text, under the lease of the node that holds it |
+//! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
 //! | `kv/<namespace>/<key>` | whatever the user put there |
 //!
 //! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of them,
@@ -218,7 +219,8 @@ pub fn end_job(record: &JobRecord, version: u64) -> Result<Txn, StoreError> {
     let key = job_key(record.info.id);
     let put = Op::put(key.clone(), json(&key, record)?);
     let forget = Op::Delete(request_key(&record.request));
-    Ok(Txn::always(vec![put, forget]).when(Compare::Version(key, version)))
+    let program = Op::Delete(program_key(record.info.id));
+    Ok(Txn::always(vec![put, forget, program]).when(Compare::Version(key, version)))
 }
 
 /// The key of a job.
@@ -258,6 +260,35 @@ pub fn hold_code(unit: CodeUnitId, size_bytes: u64, node: NodeId, lease: StoreLe
     let mut key = code_prefix(unit);
     key.extend_from_slice(node.to_string().as_bytes());
     Txn::always(vec![Op::Put { key, value: size_bytes.to_string().into_bytes(), lease: Some(lease) }])
+}
+
+/// The key of the program of a job.
+#[must_use]
+pub fn program_key(job: JobId) -> Vec<u8> {
+    format!("programs/{job}").into_bytes()
+}
+
+/// Writes down which program a job runs, if the job's record has not changed since it was read.
+#[must_use]
+pub fn set_program(job: JobId, unit: CodeUnitId, job_version: u64) -> Txn {
+    let put = Op::put(program_key(job), unit.0);
+    Txn::always(vec![put]).when(Compare::Version(job_key(job), job_version))
+}
+
+/// Reads a job and its program.
+#[must_use]
+pub fn job_and_program(job: JobId) -> Txn {
+    Txn::always(vec![Op::Get(job_key(job)), Op::Get(program_key(job))])
+}
+
+/// The program that [`job_and_program`] found.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_program(result: &TxnResult) -> Result<Option<CodeUnitId>, StoreError> {
+    let Some(entry) = found(result, 1) else { return Ok(None) };
+    let unit = entry.value.as_slice().try_into().map_err(|_| corrupt(entry, "is not a code unit"))?;
+    Ok(Some(CodeUnitId(unit)))
 }
 
 /// The key of a user's key. Namespaces have no slash, so no two pairs share one.

@@ -1,6 +1,7 @@
 //! How a call between processes fails, on either side of it, without a type of the transport.
 
 use crate::message::{BadMessage, Problem};
+use crate::proof::ProofError;
 use std::time::Duration;
 use tonic::{Code, Status};
 
@@ -116,6 +117,9 @@ impl CallError {
     pub(crate) fn from_status(call: &'static str, address: &str, status: &Status) -> Self {
         let address = address.to_owned();
         let cause = std::error::Error::source(status);
+        if let Some((code, reason)) = cause.and_then(unproved) {
+            return Self::Refused { call, address, refusal: Refusal::new(code, reason) };
+        }
         if let Some(cause) = cause {
             return Self::Unreachable { call, address, cause: chain(cause) };
         }
@@ -165,6 +169,19 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+/// Whether a connection was not made because one side did not believe the other: that is a refusal, and trying again
+/// changes nothing.
+fn unproved(error: &(dyn std::error::Error + 'static)) -> Option<(RefusalCode, String)> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(proof) = error.downcast_ref::<ProofError>() {
+            return Some((proof.refusal_code()?, proof.to_string()));
+        }
+        next = error.source();
+    }
+    None
 }
 
 fn code_of(code: Code) -> RefusalCode {

@@ -7,6 +7,8 @@
 //!
 //! This crate knows nothing of decisions and stores nothing.
 //!
+//! Every connection between processes of different machines begins with a proof that it is of the cluster ([`proof`]).
+//!
 //! Read [`control`] first (the control store), then [`peer`] (the stream between two nodes), [`handshake`] and
 //! [`records`] (between a node and the processes on its machine).
 
@@ -18,6 +20,8 @@ pub mod handshake;
 pub mod inventory;
 pub mod message;
 pub mod peer;
+pub mod port;
+pub mod proof;
 pub mod records;
 
 mod generated;

@@ -9,6 +9,7 @@ use crate::call::{CallError, Refusal, chain};
 use crate::generated::peer::peer_client::PeerClient;
 use crate::generated::peer::peer_server::{Peer, PeerServer};
 use crate::mount::mount;
+use crate::proof::{self, Credentials};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -60,25 +61,30 @@ pub fn routes<S: Service>(routes: Routes, service: Arc<S>) -> Routes {
 /// [`CallError`] if it is not open within `deadline`.
 pub fn connect(
     address: String,
+    own: Credentials,
     outgoing: Outgoing,
     deadline: Duration,
 ) -> BoxFuture<'static, Result<Incoming, CallError>> {
     Box::pin(async move {
-        match tokio::time::timeout(deadline, open(address.clone(), outgoing, deadline)).await {
+        match tokio::time::timeout(deadline, open(address.clone(), &own, outgoing, deadline)).await {
             Ok(opened) => opened,
             Err(_) => Err(CallError::Deadline { call: CALL, address, deadline }),
         }
     })
 }
 
-async fn open(address: String, outgoing: Outgoing, deadline: Duration) -> Result<Incoming, CallError> {
+async fn open(
+    address: String,
+    own: &Credentials,
+    outgoing: Outgoing,
+    deadline: Duration,
+) -> Result<Incoming, CallError> {
     let endpoint = match Endpoint::from_shared(format!("http://{address}")) {
-        Ok(endpoint) => endpoint.connect_timeout(deadline).tcp_nodelay(true),
+        Ok(endpoint) => endpoint.connect_timeout(deadline),
         Err(error) => return Err(CallError::Unreachable { call: CALL, address, cause: chain(&error) }),
     };
     let endpoint = endpoint.http2_keep_alive_interval(PROBE_INTERVAL).keep_alive_timeout(PROBE_TIMEOUT);
-    let channel = endpoint.connect_lazy();
-    let mut client = PeerClient::new(channel)
+    let mut client = PeerClient::new(proof::channel(&endpoint, &address, own))
         .max_decoding_message_size(PACKET_BYTES_MAX)
         .max_encoding_message_size(PACKET_BYTES_MAX);
     match client.link(Named(outgoing)).await {

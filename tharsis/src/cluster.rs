@@ -123,7 +123,11 @@ impl LocalCluster {
             memory_limit_bytes: 0,
             lineage_bytes: machine::LINEAGE_BYTES,
             ends_with_stdin: true,
-            cluster: Some(ClusterSpec { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), role }),
+            cluster: Some(ClusterSpec {
+                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                secret_file: machine::default_secret_file(),
+                role,
+            }),
         };
         let process = NodeProcess::start_as(&spec, restartable)?;
         self.reports.push(observe::ask(process.socket(), Question::Status)?);

@@ -123,6 +123,12 @@ pub fn default_socket() -> PathBuf {
     scratch().join("node").join("node.sock")
 }
 
+/// The file with the secret of this user's clusters, if nothing is said.
+#[must_use]
+pub fn default_secret_file() -> PathBuf {
+    scratch().join("cluster.secret")
+}
+
 /// The socket that an address stands for.
 ///
 /// # Errors

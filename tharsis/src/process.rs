@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
+use tharsis_protos::proof::Secret;
 use tharsis_raylet::cluster::ClusterOptions;
+use tharsis_raylet::cluster::secret::load_or_make;
 use tharsis_raylet::{NodeHandle, NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
@@ -68,6 +70,8 @@ pub struct NodeSpec {
 pub struct ClusterSpec {
     /// Where other nodes reach it: a loopback address; port 0 for a free one.
     pub listen: SocketAddr,
+    /// The file with the cluster's secret; made if it is not there.
+    pub secret_file: PathBuf,
     /// Whether it begins the cluster or joins it.
     pub role: ClusterRole,
 }
@@ -136,6 +140,14 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     }
 }
 
+/// The cluster's secret in a file, which is made if it is not there.
+///
+/// # Errors
+/// `InvalidArgument`: the file is open to others, or holds no secret.
+pub fn secret(file: &Path) -> Result<Secret> {
+    Ok(load_or_make(file)?)
+}
+
 /// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours answers,
 /// 5 for what somebody else has, 6 for what there is too little of.
 #[must_use]
@@ -178,11 +190,11 @@ fn stop_at_signals(node: &Arc<NodeHandle>) -> Result<()> {
 }
 
 fn start_node(options: NodeOptions, socket: &Path, cluster: Option<ClusterSpec>) -> Result<NodeHandle> {
-    let Some(ClusterSpec { listen, role }) = cluster else {
+    let Some(ClusterSpec { listen, secret_file, role }) = cluster else {
         return Ok(NodeHandle::alone(options, socket.to_owned())?);
     };
     let folder = socket.parent().unwrap_or(Path::new(".")).to_owned();
-    let options_of_cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, role };
+    let options_of_cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, secret_file, role };
     Ok(NodeHandle::clustered(options, options_of_cluster)?)
 }
 

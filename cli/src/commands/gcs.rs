@@ -6,7 +6,7 @@ use crate::{output, reach, telemetry};
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use tharsis::process::BackendChoice;
+use tharsis::process::{self, BackendChoice};
 use tharsis_gcs::{Control, ControlOptions, serve};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +21,7 @@ pub fn run(settings: &Settings) -> Result<()> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port()?));
     reach::check_free(listen)?;
     let backend = backend(settings)?;
+    let secret = process::secret(&settings.secret_file())?;
     let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -28,7 +29,7 @@ pub fn run(settings: &Settings) -> Result<()> {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let control = Control::start(backend.open().await?, options).await?;
         let listener = TcpListener::bind(listen).await.map_err(|cause| taken(listen, cause))?;
-        let server = serve(control, listener, Routes::default())?;
+        let server = serve(control, listener, secret, Routes::default())?;
         output::line(&format!(
             "Control store of cluster {} at {}.",
             server.control().cluster(),

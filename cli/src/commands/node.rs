@@ -8,7 +8,7 @@ use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
 use crate::{output, reach, telemetry};
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
-use tharsis::process::{ClusterRole, ClusterSpec, NodeSpec, run_node};
+use tharsis::process::{self, ClusterRole, ClusterSpec, NodeSpec, run_node};
 use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
@@ -42,7 +42,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
         reach::check_free(cluster.listen)?;
     }
     if let Some(address) = &part.address {
-        reach::check_head(address)?;
+        reach::check_head(address, &process::secret(&settings.secret_file())?)?;
     }
     Ok((spec, settings))
 }
@@ -130,7 +130,7 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>, Erro
         None => return Ok(None),
     };
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port()?));
-    Ok(Some(ClusterSpec { listen, role }))
+    Ok(Some(ClusterSpec { listen, secret_file: settings.secret_file(), role }))
 }
 
 /// GPUs whose device files are there.

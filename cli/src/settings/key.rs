@@ -25,6 +25,8 @@ pub enum Key {
     Socket,
     /// Where other nodes reach it.
     Port,
+    /// File with the cluster's secret.
+    SecretFile,
     /// CPUs.
     NumCpus,
     /// GPUs.
@@ -97,9 +99,10 @@ pub struct Row {
 
 impl Key {
     /// Every key, in the order of help.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Socket,
         Self::Port,
+        Self::SecretFile,
         Self::NumCpus,
         Self::NumGpus,
         Self::AllowFakeResources,
@@ -144,6 +147,15 @@ impl Key {
                 Form::Number,
                 |text| parse::port(text).map(drop),
                 "Port for other nodes, on the loopback address; by default a free one",
+            ),
+            Self::SecretFile => row(
+                "secret_file",
+                "FILE",
+                NODE | STORE,
+                Form::Text,
+                not_empty,
+                "File with the secret that the members of a cluster share, made if it is not there; by default in the \
+                 user's own folder",
             ),
             Self::NumCpus => row(
                 "num_cpus",
@@ -296,6 +308,7 @@ impl Key {
     pub fn default_text(self) -> Option<String> {
         Some(match self {
             Self::Socket => machine::default_socket().display().to_string(),
+            Self::SecretFile => machine::default_secret_file().display().to_string(),
             Self::Port | Self::NumGpus => "0".to_owned(),
             Self::NumCpus => machine::cpu_count().to_string(),
             Self::AllowFakeResources => "false".to_owned(),

@@ -186,6 +186,11 @@ impl Settings {
         PathBuf::from(self.text(Key::Socket))
     }
 
+    /// The file with the cluster's secret.
+    pub fn secret_file(&self) -> PathBuf {
+        PathBuf::from(self.text(Key::SecretFile))
+    }
+
     /// Where other nodes reach it.
     ///
     /// # Errors

@@ -13,6 +13,15 @@ use tharsis_protos::control::{
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 
+/// A job that runs.
+struct Running {
+    info: JobInfo,
+    /// Of its record.
+    version: u64,
+    /// What it runs; none as long as its node has not said.
+    program: Option<CodeUnitId>,
+}
+
 impl Service for Shared {
     async fn cluster_info(&self) -> Result<ClusterInfo, Refusal> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -71,6 +80,14 @@ impl Service for Shared {
             Some((size_bytes, holders)) => Ok(CodeUnit { size_bytes, holders }),
             None => Err(Refusal::new(RefusalCode::NotFound, format!("no member holds code unit {unit}"))),
         }
+    }
+
+    async fn put_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), Refusal> {
+        within("put program", self.set_program(job, unit, node)).await
+    }
+
+    async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, Refusal> {
+        within("get program", async { Ok(self.running(job).await?.program) }).await
     }
 
     async fn kv_put(
@@ -276,6 +293,51 @@ impl Shared {
         let result = self.backend.txn(tables::get(tables::job_key(job))).await?;
         let Some(entry) = tables::found(&result, 0) else { return Ok(None) };
         Ok(Some((tables::parse(entry)?, entry.version)))
+    }
+
+    /// A job that runs, and its program as far as that is known.
+    async fn running(&self, job: JobId) -> Result<Running, Refusal> {
+        let result = self.backend.txn(tables::job_and_program(job)).await.map_err(refusal)?;
+        let gone = |how| Refusal::new(RefusalCode::NotFound, format!("job {job} {how}"));
+        let entry = tables::found(&result, 0).ok_or_else(|| gone("is not known"))?;
+        let record: JobRecord = tables::parse(entry).map_err(refusal)?;
+        if record.info.end.is_some() {
+            return Err(gone("has ended"));
+        }
+        let program = tables::read_program(&result).map_err(refusal)?;
+        Ok(Running { info: record.info, version: entry.version, program })
+    }
+
+    /// Writes down a job's program if the job runs, `node` is its own and holds the program. A job has one program for
+    /// its life.
+    async fn set_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), Refusal> {
+        for _ in 0..ATTEMPTS_MAX {
+            let running = self.running(job).await?;
+            if running.info.driver_node != node {
+                let reason =
+                    format!("job {job} is one of node {}, not of node {node}", running.info.driver_node);
+                return Err(Refusal::new(RefusalCode::PermissionDenied, reason));
+            }
+            match running.program {
+                Some(known) if known == unit => return Ok(()),
+                Some(known) => {
+                    let reason = format!("job {job} runs code unit {known}, it cannot become {unit}");
+                    return Err(Refusal::new(RefusalCode::AlreadyExists, reason));
+                }
+                None => {}
+            }
+            let holders = self.backend.txn(tables::code_holders(unit)).await.map_err(refusal)?;
+            let held = tables::read_code_holders(&holders).map_err(refusal)?;
+            if !held.is_some_and(|(_, holders)| holders.contains(&node)) {
+                let reason = format!("node {node} has not said that it holds code unit {unit}");
+                return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
+            }
+            let txn = tables::set_program(job, unit, running.version);
+            if self.backend.txn(txn).await.map_err(refusal)?.succeeded {
+                return Ok(());
+            }
+        }
+        Err(refusal(StoreError::Contention { what: "put program", attempts: ATTEMPTS_MAX }))
     }
 
     async fn hold_code(&self, unit: CodeUnitId, size_bytes: u64, holder: NodeId) -> Result<(), Refusal> {

@@ -6,6 +6,7 @@ use crate::call::{CallError, chain};
 use crate::generated::control as wire;
 use crate::generated::control::control_client::ControlClient;
 use crate::message::{self, BadMessage};
+use crate::proof::{self, Credentials};
 use std::future::Future;
 use std::sync::Arc;
 use tonic::transport::{Channel, Endpoint};
@@ -37,19 +38,17 @@ impl Stub {
     ///
     /// # Errors
     /// [`CallError::Unreachable`] if that is not an address. Whether someone answers there shows with the first call.
-    pub fn new(address: &str, deadline: Duration) -> Result<Self, CallError> {
+    pub fn new(address: &str, own: &Credentials, deadline: Duration) -> Result<Self, CallError> {
         let unreachable =
             |cause: String| CallError::Unreachable { call: "connect", address: address.to_owned(), cause };
         message::address("address", address.to_owned()).map_err(|bad| unreachable(bad.to_string()))?;
         let endpoint =
             Endpoint::from_shared(format!("http://{address}")).map_err(|error| unreachable(chain(&error)))?;
-        let channel = endpoint
+        let endpoint = endpoint
             .connect_timeout(deadline)
-            .tcp_nodelay(true)
             .http2_keep_alive_interval(PROBE_INTERVAL)
-            .keep_alive_timeout(PROBE_TIMEOUT)
-            .connect_lazy();
-        Ok(Self::over(channel, address, deadline))
+            .keep_alive_timeout(PROBE_TIMEOUT);
+        Ok(Self::over(proof::channel(&endpoint, address, own), address, deadline))
     }
 
     /// Calls over a connection that someone else made (with certificates, over a socket); `address` is for errors.
@@ -218,6 +217,29 @@ impl Stub {
         self.checked(call, || {
             let holders = answer.holders.iter().map(|id| message::node_id("holders", *id));
             Ok(CodeUnit { size_bytes: answer.size_bytes, holders: holders.collect::<Result<_, _>>()? })
+        })
+    }
+
+    /// Says which program a job runs.
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls.
+    pub async fn put_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), CallError> {
+        let request = wire::PutProgramRequest { job_id: job.0, hash: hash(Some(unit)), node_id: node.0 };
+        let mut client = self.client.clone();
+        self.within("put program", client.put_program(request)).await.map(drop)
+    }
+
+    /// The program of a job that runs; none if its node has not said yet.
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls.
+    pub async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, CallError> {
+        let call = "get program";
+        let mut client = self.client.clone();
+        let answer = self.within(call, client.get_program(wire::GetProgramRequest { job_id: job.0 })).await?;
+        self.checked(call, || {
+            answer.hash.map(|hash| message::fixed("hash", &hash).map(CodeUnitId)).transpose()
         })
     }
 

@@ -59,6 +59,15 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
     /// Where a code unit can be fetched.
     fn get_code_unit(&self, unit: CodeUnitId) -> impl Future<Output = Result<CodeUnit, Refusal>> + Send;
+    /// Says which program a job runs.
+    fn put_program(
+        &self,
+        job: JobId,
+        unit: CodeUnitId,
+        node: NodeId,
+    ) -> impl Future<Output = Result<(), Refusal>> + Send;
+    /// The program of a job that runs; none if its node has not said yet.
+    fn get_program(&self, job: JobId) -> impl Future<Output = Result<Option<CodeUnitId>, Refusal>> + Send;
     /// Sets a value; false if it was to be set only if absent and was not.
     fn kv_put(
         &self,
@@ -224,6 +233,21 @@ impl<S: Service> Control for Door<S> {
         let found = self.0.get_code_unit(unit("hash", &request.into_inner().hash)?).await?;
         let holders = found.holders.into_iter().map(|node| node.0).collect();
         Ok(Response::new(wire::GetCodeUnitAnswer { size_bytes: found.size_bytes, holders }))
+    }
+
+    async fn put_program(&self, request: Request<wire::PutProgramRequest>) -> Answer<wire::PutProgramAnswer> {
+        let request = request.into_inner();
+        let job = message::job_id("job_id", request.job_id).map_err(bad)?;
+        let node = message::node_id("node_id", request.node_id).map_err(bad)?;
+        self.0.put_program(job, unit("hash", &request.hash)?, node).await?;
+        Ok(Response::new(wire::PutProgramAnswer {}))
+    }
+
+    async fn get_program(&self, request: Request<wire::GetProgramRequest>) -> Answer<wire::GetProgramAnswer> {
+        let job = message::job_id("job_id", request.into_inner().job_id).map_err(bad)?;
+        let found = self.0.get_program(job).await?;
+        let hash = found.map(|unit| Bytes::copy_from_slice(&unit.0));
+        Ok(Response::new(wire::GetProgramAnswer { hash }))
     }
 
     async fn kv_put(&self, request: Request<wire::KvPutRequest>) -> Answer<wire::KvPutAnswer> {

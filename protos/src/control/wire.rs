@@ -225,6 +225,12 @@ pub(super) fn namespace(namespace: String) -> Result<String, BadMessage> {
     if namespace.contains('/') {
         return Err(BadMessage::invalid("namespace", "has a slash"));
     }
+    if namespace.starts_with(RESERVED_NAMESPACES) {
+        return Err(BadMessage::invalid(
+            "namespace",
+            format!("begins with {RESERVED_NAMESPACES}, which is reserved"),
+        ));
+    }
     message::name("namespace", namespace)
 }
 

@@ -297,6 +297,29 @@ pub struct GetCodeUnitAnswer {
     pub holders: ::prost::alloc::vec::Vec<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutProgramRequest {
+    #[prost(fixed32, tag = "1")]
+    pub job_id: u32,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub hash: ::prost::bytes::Bytes,
+    /// The node of the job's driver; it holds the code unit.
+    #[prost(fixed64, tag = "3")]
+    pub node_id: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutProgramAnswer {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetProgramRequest {
+    #[prost(fixed32, tag = "1")]
+    pub job_id: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetProgramAnswer {
+    /// Absent: the job runs and its node has not said yet.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub hash: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KvPutRequest {
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
@@ -715,6 +738,55 @@ pub mod control_client {
                 .insert(GrpcMethod::new("tharsis.control.v1.Control", "GetCodeUnit"));
             self.inner.unary(req, path, codec).await
         }
+        /// Says which program a job runs. Only the job's own node may, once it holds the program; the entry ends with the job.
+        pub async fn put_program(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutProgramRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutProgramAnswer>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tharsis.control.v1.Control/PutProgram",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tharsis.control.v1.Control", "PutProgram"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn get_program(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetProgramRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetProgramAnswer>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tharsis.control.v1.Control/GetProgram",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tharsis.control.v1.Control", "GetProgram"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn kv_put(
             &mut self,
             request: impl tonic::IntoRequest<super::KvPutRequest>,
@@ -884,6 +956,21 @@ pub mod control_server {
             request: tonic::Request<super::GetCodeUnitRequest>,
         ) -> std::result::Result<
             tonic::Response<super::GetCodeUnitAnswer>,
+            tonic::Status,
+        >;
+        /// Says which program a job runs. Only the job's own node may, once it holds the program; the entry ends with the job.
+        async fn put_program(
+            &self,
+            request: tonic::Request<super::PutProgramRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutProgramAnswer>,
+            tonic::Status,
+        >;
+        async fn get_program(
+            &self,
+            request: tonic::Request<super::GetProgramRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetProgramAnswer>,
             tonic::Status,
         >;
         async fn kv_put(
@@ -1452,6 +1539,96 @@ pub mod control_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetCodeUnitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tharsis.control.v1.Control/PutProgram" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutProgramSvc<T: Control>(pub Arc<T>);
+                    impl<
+                        T: Control,
+                    > tonic::server::UnaryService<super::PutProgramRequest>
+                    for PutProgramSvc<T> {
+                        type Response = super::PutProgramAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutProgramRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Control>::put_program(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutProgramSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tharsis.control.v1.Control/GetProgram" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetProgramSvc<T: Control>(pub Arc<T>);
+                    impl<
+                        T: Control,
+                    > tonic::server::UnaryService<super::GetProgramRequest>
+                    for GetProgramSvc<T> {
+                        type Response = super::GetProgramAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetProgramRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Control>::get_program(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetProgramSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -6,8 +6,8 @@
 //! fetches the bytes over the transfer port, checks the hash, keeps the file in its session folder and is a holder from then
 //! on.
 //!
-//! The hash of a job is a key of the key-value table, in a namespace of its own, because it is known only after the job was
-//! registered; refused: to hash before a job may start, which costs a first run tens of milliseconds.
+//! The hash of a job has a table of its own, because it is known only after the job was registered; refused: to hash before a
+//! job may start, which costs a first run tens of milliseconds. The entry ends with the job.
 //!
 //! On the transfer port a program has a key that no object can have: four zero bytes, where an object has its job, which is
 //! never 0, and the first sixteen bytes of the hash.
@@ -28,8 +28,6 @@ use tharsis_object_store::transfer::{ObjectKey, ReadAt};
 use tharsis_protos::CallError;
 use tharsis_types::{CodeUnitId, Failure, FailureKind, JobId, NodeId};
 
-/// Namespace of the hashes of jobs in the key-value table.
-const NAMESPACE: &str = "tharsis.programs";
 /// How long a job's node may take to publish its program.
 const PUBLISH_WAIT: Duration = Duration::from_secs(20);
 /// Between two looks for it.
@@ -129,12 +127,6 @@ impl Code {
     /// A driver's job ended.
     pub fn job_ended(&self, job: JobId) {
         lock(&self.state).unpublished.remove(&job);
-        let control = self.control.clone();
-        self.tasks.start(async move {
-            if let Err(error) = control.kv_delete(NAMESPACE, job_key(job)).await {
-                tracing::debug!(%error, "hash of an ended job stays");
-            }
-        });
     }
 
     /// Whether a key of the transfer port stands for a program.
@@ -202,7 +194,7 @@ impl Code {
         let (control, me) = (self.control.clone(), self.me);
         let published = self.tasks.ask(async move {
             control.put_code_unit(unit, identity.len, me).await?;
-            control.kv_put(NAMESPACE, job_key(job), unit.0.to_vec().into()).await
+            control.put_program(job, unit, me).await
         });
         published.map_err(|f| f.message)?.map_err(|e| e.to_string())
     }
@@ -217,16 +209,9 @@ impl Code {
         let until = Instant::now() + PUBLISH_WAIT;
         loop {
             let control = self.control.clone();
-            let found = self.tasks.ask(async move { control.kv_get(NAMESPACE, job_key(job)).await })?;
-            if let Some(bytes) = found.map_err(|e| unavailable(job, &e))? {
-                let bytes = <[u8; 32]>::try_from(bytes.as_ref());
-                let corrupt = |_| {
-                    Failure::new(
-                        FailureKind::DataCorrupt,
-                        format!("the hash of job {job}'s program is damaged"),
-                    )
-                };
-                return bytes.map(CodeUnitId).map_err(corrupt);
+            let found = self.tasks.ask(async move { control.get_program(job).await })?;
+            if let Some(unit) = found.map_err(|e| unavailable(job, &e))? {
+                return Ok(unit);
             }
             if until < Instant::now() {
                 let text =
@@ -333,10 +318,6 @@ fn key_of(unit: CodeUnitId) -> ObjectKey {
     let mut key = [0; 20];
     key[4..].copy_from_slice(&unit.0[..16]);
     key
-}
-
-fn job_key(job: JobId) -> prost::bytes::Bytes {
-    job.to_string().into_bytes().into()
 }
 
 fn unavailable(job: JobId, error: &CallError) -> Failure {

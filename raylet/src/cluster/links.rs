@@ -18,6 +18,7 @@ use tharsis_core::peer::Packet;
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::peer::wire::Packet as WirePacket;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
+use tharsis_protos::proof::Credentials;
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
 use tokio::sync::Notify;
@@ -215,13 +216,13 @@ impl peer::Service for Links {
 }
 
 /// Keeps a stream to a member open for as long as it is one.
-pub async fn dial(me: NodeId, peer: Arc<Peer>, inbox: Arc<Inbox>) {
+pub async fn dial(me: NodeId, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbox>) {
     let mut pause = PAUSE_MIN;
     while !peer.is_closed() {
         let (stream, packets) = peer.open_stream();
         let hello = wire::hello(me, peer.info.id);
         let outgoing = futures::stream::once(async move { hello }).chain(packets).boxed();
-        match peer::connect(peer.info.listen.clone(), outgoing, OPEN_DEADLINE).await {
+        match peer::connect(peer.info.listen.clone(), own.clone(), outgoing, OPEN_DEADLINE).await {
             Ok(incoming) => {
                 pause = PAUSE_MIN;
                 receive(me, Arc::clone(&peer), Arc::clone(&inbox), incoming).await;

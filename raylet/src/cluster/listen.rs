@@ -1,8 +1,5 @@
-//! The one port of a node: who calls is told by the first byte.
-//!
-//! A transfer begins with the magic of its protocol and gets a thread; HTTP/2 begins with its preface and goes to the gRPC
-//! services, once all of it is there: those would wait for the rest for ever. Anything else, and whoever says nothing for
-//! a while, is cut off.
+//! The one port of a node: who has proved that it is of the cluster goes to the gRPC services, or gets a thread that sends
+//! objects.
 
 use super::code::Code;
 use crate::inbox::{Inbox, Input};
@@ -16,85 +13,42 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::node::Place;
-use tharsis_object_store::transfer::{self, FileRange, MAGIC, ObjectKey, ReadAt, Source, SourceRange};
+use tharsis_object_store::transfer::{self, FileRange, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
+use tharsis_protos::port::Reception;
+use tharsis_protos::proof::{Caller, ProofError, Purpose};
 use tharsis_types::ObjectId;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{sleep, timeout};
 
 /// Transfers that are served at a time; more wait.
 const SERVED_MAX: usize = 256;
-/// Connections that have not said what they are.
-const UNKNOWN_MAX: usize = 256;
-/// How long a connection may take to say what it is.
-const FIRST_WORDS_WAIT: Duration = Duration::from_secs(5);
-/// Between looks at a preface that has come in part.
-const PREFACE_PAUSE: Duration = Duration::from_millis(5);
-/// What an HTTP/2 client says first.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// After an accept that failed for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// How often a thread that waits for the loop looks whether it is to stop.
 const STOP_POLL: Duration = Duration::from_millis(100);
 /// Stack of a thread that serves transfers; its buffers are elsewhere.
 const THREAD_STACK_BYTES: usize = 256 << 10;
 
-/// Accepts connections for ever and hands them to whom they belong.
-pub async fn accept(listener: TcpListener, http: mpsc::Sender<io::Result<TcpStream>>, senders: Arc<Senders>) {
-    let unknown = Arc::new(Semaphore::new(UNKNOWN_MAX));
-    loop {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&unknown).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let (http, senders) = (http.clone(), Arc::clone(&senders));
-        tokio::spawn(async move {
-            let caller = timeout(FIRST_WORDS_WAIT, introduce(&stream)).await;
-            drop(permit);
-            match caller {
-                Ok(Ok(Caller::Transfer)) => senders.serve(stream).await,
-                Ok(Ok(Caller::Http)) => {
-                    let _nodelay = stream.set_nodelay(true);
-                    let _ended = http.send(Ok(stream)).await;
-                }
-                Ok(Ok(Caller::Stranger) | Err(_)) | Err(_) => {}
+/// Where connections go that have proved that they are of the cluster.
+pub struct Callers {
+    /// To the gRPC services.
+    pub calls: mpsc::Sender<io::Result<TcpStream>>,
+    /// Reads objects and programs for them.
+    pub senders: Arc<Senders>,
+}
+
+impl Reception for Callers {
+    async fn take(&self, caller: Caller, stream: TcpStream) {
+        match caller.purpose {
+            Purpose::Calls => {
+                // The services have ended if nobody takes it.
+                let _ended = self.calls.send(Ok(stream)).await;
             }
-        });
-    }
-}
-
-/// Who a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Caller {
-    Http,
-    Stranger,
-    Transfer,
-}
-
-/// Waits until a connection has said what it is. Takes nothing from it.
-async fn introduce(stream: &TcpStream) -> io::Result<Caller> {
-    let mut words = [0; PREFACE.len()];
-    loop {
-        let len = stream.peek(&mut words).await?;
-        if let Some(caller) = caller(&words[..len]) {
-            return Ok(caller);
+            Purpose::Transfers => self.senders.serve(stream).await,
         }
-        // What was looked at is still there, so the stream is readable at once.
-        sleep(PREFACE_PAUSE).await;
     }
-}
 
-/// Who says this first; none as long as it can be somebody yet.
-fn caller(words: &[u8]) -> Option<Caller> {
-    match words {
-        [] => Some(Caller::Stranger),
-        [first, ..] if *first == MAGIC[0] => Some(Caller::Transfer),
-        _ if words == PREFACE => Some(Caller::Http),
-        _ if PREFACE.starts_with(words) => None,
-        _ => Some(Caller::Stranger),
+    fn refused(&self, error: &ProofError) {
+        tracing::info!(%error, "a connection is refused");
     }
 }
 
@@ -251,20 +205,5 @@ impl ReadAt for Pinned<AnnexReader> {
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
         self.inbox.put(Input::CloseTransfer { object: self.object });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn callers_are_told_by_their_first_words() {
-        assert_eq!(caller(PREFACE), Some(Caller::Http));
-        assert_eq!(caller(&PREFACE[..5]), None);
-        assert_eq!(caller(&MAGIC), Some(Caller::Transfer));
-        for stranger in [&b""[..], b"GET / HTTP/1.1\r\n", b"PUT", b"\x16\x03\x01", b"PRI * HTTP/1"] {
-            assert_eq!(caller(stranger), Some(Caller::Stranger));
-        }
     }
 }

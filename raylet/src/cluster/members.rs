@@ -16,6 +16,7 @@ use tharsis_core::Event;
 use tharsis_core::event::Member;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::control::{NodeChange, NodeInfo, NodeLoad};
+use tharsis_protos::proof::Credentials;
 use tharsis_types::NodeId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
@@ -31,6 +32,8 @@ const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 pub struct Membership {
     /// The node.
     pub me: NodeInfo,
+    /// What it shows of itself when it calls others.
+    pub own: Credentials,
     /// The control store.
     pub control: ControlClient,
     /// Into the loop.
@@ -103,7 +106,7 @@ impl Membership {
         let (me, them) = (self.me.id, member.node);
         self.inbox.put(Input::Event(Event::MemberJoined(member)));
         if me < them {
-            tokio::spawn(dial(me, peer, Arc::clone(&self.inbox)));
+            tokio::spawn(dial(me, self.own.clone(), peer, Arc::clone(&self.inbox)));
         }
         self.code.node_joined();
     }

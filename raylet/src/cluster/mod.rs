@@ -16,12 +16,14 @@
 //! | [`links`], [`wire`] | messages of the machines |
 //! | [`listen`], [`pulls`] | object bytes |
 //! | [`code`] | the programs of jobs |
+//! | [`secret`] | what members know and nobody else does |
 //!
 //! # Invariants
 //! 1. The loop never waits for anything here, and no lock here is held across a wait.
 //! 2. A packet is passed on only if it comes from the member that the stream belongs to.
 //! 3. Nobody is declared dead but by the control store, and not by its absence.
-//! 4. Until machines have identities, nothing listens beyond loopback.
+//! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they know the cluster's
+//!    secret ([`secret`], `tharsis_protos::proof`). Until machines have identities, nothing listens beyond loopback.
 
 pub mod code;
 pub mod links;
@@ -29,6 +31,7 @@ pub mod listen;
 pub mod members;
 pub mod pulls;
 pub mod runtime;
+pub mod secret;
 pub mod wire;
 
 use crate::inbox::Inbox;
@@ -37,7 +40,7 @@ use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use code::Code;
 use links::{Links, Peers};
-use listen::Senders;
+use listen::{Callers, Senders};
 use members::Membership;
 use pulls::Pulls;
 use runtime::Tasks;
@@ -55,7 +58,8 @@ use tharsis_core::peer::Packet;
 use tharsis_gcs::{Control, ControlClient, ControlOptions, StoreError};
 use tharsis_object_store::Arena;
 use tharsis_protos::control::{JobRequest, NodeInfo, Stub};
-use tharsis_protos::{CallError, RefusalCode, peer};
+use tharsis_protos::proof::{Credentials, Secret};
+use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -89,6 +93,8 @@ pub struct ClusterOptions {
     pub listen: SocketAddr,
     /// The node's own folder; fetched programs go there.
     pub folder: PathBuf,
+    /// The file with the cluster's secret; made if it is not there.
+    pub secret_file: PathBuf,
     /// Whether it begins or joins.
     pub role: Role,
 }
@@ -327,16 +333,18 @@ async fn join(
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
     let Newcomer { member, arena, inbox, spill } = newcomer;
     let me = member.node;
+    let own = Credentials { secret: secret::load_or_make(&options.secret_file)?, node: Some(me) };
     let folder = make_folder(&options.folder)?;
     let (control, head) = match &options.role {
         Role::Head { store, lease_ttl_ms } => (Some(begin(store, *lease_ttl_ms).await?), address.clone()),
         Role::Member { head } => (None, head.clone()),
     };
-    let stub = Stub::new(&head, CALL_DEADLINE).map_err(|e| refused("the cluster's address", &e))?;
+    let stub = Stub::new(&head, &own, CALL_DEADLINE).map_err(|e| refused("the cluster's address", &e))?;
     let client = ControlClient::over(stub.clone(), PATIENCE);
     let tasks = Tasks::current();
     let peers = Arc::new(Peers::new(me));
-    let pulls = Arc::new(Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers)));
+    let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
+    let pulls = Arc::new(pulls);
     let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
     let code = Arc::new(code);
     let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill)
@@ -345,7 +353,7 @@ async fn join(
     let links = Links { peers: Arc::clone(&peers), inbox: Arc::clone(&inbox) };
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
-    serve(listener, routes, Arc::clone(&senders))?;
+    serve(listener, own.secret.clone(), routes, Arc::clone(&senders))?;
     let info = NodeInfo {
         id: me,
         listen: address,
@@ -363,6 +371,7 @@ async fn join(
     let fenced = Arc::new(Mutex::new(None));
     let membership = Membership {
         me: info,
+        own,
         control: client.clone(),
         inbox,
         peers: Arc::clone(&peers),
@@ -390,10 +399,15 @@ async fn begin(store: &BackendChoice, lease_ttl_ms: u64) -> Result<Control, Fail
 }
 
 /// Starts to accept connections for the gRPC services and for transfers.
-fn serve(listener: std::net::TcpListener, routes: Routes, senders: Arc<Senders>) -> Result<(), Failure> {
+fn serve(
+    listener: std::net::TcpListener,
+    secret: Secret,
+    routes: Routes,
+    senders: Arc<Senders>,
+) -> Result<(), Failure> {
     let listener = TcpListener::from_std(listener).map_err(|e| internal(&e.to_string()))?;
-    let (http, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
-    tokio::spawn(listen::accept(listener, http, senders));
+    let (calls, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
+    tokio::spawn(port::accept(listener, secret, Arc::new(Callers { calls, senders })));
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(PROBE_INTERVAL))
@@ -429,7 +443,7 @@ fn host() -> String {
 
 fn refused(what: &str, error: &CallError) -> Failure {
     let kind = match error.refusal_code() {
-        Some(RefusalCode::InvalidArgument) => FailureKind::InvalidArgument,
+        Some(RefusalCode::InvalidArgument | RefusalCode::Unauthenticated) => FailureKind::InvalidArgument,
         Some(RefusalCode::FailedPrecondition) => FailureKind::VersionMismatch,
         _ => FailureKind::Disconnected,
     };

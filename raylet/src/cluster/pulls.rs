@@ -18,6 +18,7 @@ use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
 use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
+use tharsis_protos::proof::{self, Credentials, Purpose};
 use tharsis_types::limits::MIB;
 use tharsis_types::{NodeId, ObjectId};
 
@@ -76,6 +77,7 @@ enum Broken {
 /// Connections to senders: those in use, so that they can be cut, and those kept for the next transfer.
 pub struct Connections {
     peers: Arc<Peers>,
+    own: Credentials,
     state: Mutex<Known>,
 }
 
@@ -96,8 +98,8 @@ pub struct Connection {
 impl Pulls {
     /// None yet.
     #[must_use]
-    pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>) -> Self {
-        let connections = Connections { peers, state: Mutex::default() };
+    pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>, own: Credentials) -> Self {
+        let connections = Connections { peers, own, state: Mutex::default() };
         let (queue, work, stopping) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
         let shared = Shared { arena, inbox, connections, queue, work, stopping };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
@@ -262,6 +264,7 @@ impl Connections {
         let address = peer.info.listen.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
         let address = address.ok_or_else(|| failed("no address".to_owned()))?;
         let stream = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(|e| failed(e.to_string()))?;
+        proof::prove_blocking(&stream, &self.own, Purpose::Transfers).map_err(|e| failed(e.to_string()))?;
         let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
         let receiver = Receiver::new(stream).map_err(|e| failed(e.to_string()))?;
         let connection = lock(&self.state).note(node, handle, receiver);

@@ -15,6 +15,7 @@ use tharsis_protos::control::{
     JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
     VALUE_BYTES_MAX,
 };
+use tharsis_protos::proof::{self, Credentials, Secret};
 use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
 use tokio::net::TcpListener;
@@ -34,19 +35,27 @@ async fn cluster() -> Cluster {
     serve_at("127.0.0.1:0", store).await
 }
 
-async fn serve_at(address: &str, store: Arc<Embedded>) -> Cluster {
+async fn serve_on(listener: TcpListener, store: Arc<Embedded>) -> Server {
     let options = ControlOptions { lease_ttl: TTL, cluster: None };
-    let control = Control::start(store.clone(), options).await.unwrap();
-    let listener = TcpListener::bind(address).await.unwrap();
-    let server = serve(control, listener, Routes::default()).unwrap();
+    let control = Control::start(store, options).await.unwrap();
+    serve(control, listener, own().secret, Routes::default()).unwrap()
+}
+
+async fn serve_at(address: &str, store: Arc<Embedded>) -> Cluster {
+    let server = serve_on(TcpListener::bind(address).await.unwrap(), store.clone()).await;
     let (client, info) = connect(&server.address().to_string()).await.unwrap();
     assert_eq!(info.cluster, server.control().cluster());
     Cluster { server, client, store }
 }
 
+/// What all members of these clusters know.
+fn own() -> Credentials {
+    Credentials { secret: Secret::from_bytes([7; 32]), node: None }
+}
+
 async fn connect(address: &str) -> Result<(ControlClient, tharsis_protos::control::ClusterInfo), CallError> {
     let options = ClientOptions { call_deadline: Duration::from_secs(5), patience: Duration::from_secs(5) };
-    ControlClient::connect(address, options).await
+    ControlClient::connect(address, &own(), options).await
 }
 
 fn node(id: u64) -> NodeInfo {
@@ -152,7 +161,7 @@ async fn a_watcher_that_missed_what_was_compacted_converges() {
     }
     let members = client.register_node(&node(2), 0).await.unwrap().members;
     cluster.store.compact(members.revision);
-    let stub = Stub::new(client.address(), Duration::from_secs(5)).unwrap();
+    let stub = Stub::new(client.address(), &own(), Duration::from_secs(5)).unwrap();
     let mut events = stub.watch_nodes(2).await.unwrap();
     loop {
         let event = events.next().await.unwrap().unwrap();
@@ -199,25 +208,20 @@ async fn a_restart_of_the_store_is_waited_for() {
 
 #[tokio::test]
 async fn an_answer_that_comes_too_late_is_asked_for_again() {
-    let cluster = cluster().await;
-    // Takes the first connection and says nothing, as a server whose store hangs; passes the later ones on.
-    let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = front.local_addr().unwrap().to_string();
-    let behind = cluster.server.address();
-    let hung = tokio::spawn(async move {
-        let (silent, _) = front.accept().await.unwrap();
+    // Takes the first connection and says nothing, as a server whose store hangs; then serves.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let served = tokio::spawn(async move {
+        let (silent, _) = listener.accept().await.unwrap();
         tokio::time::sleep(Duration::from_millis(700)).await;
         drop(silent);
-        let (mut near, _) = front.accept().await.unwrap();
-        let mut far = tokio::net::TcpStream::connect(behind).await.unwrap();
-        let _ended = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+        serve_on(listener, Arc::new(Embedded::memory(EmbeddedLimits::default()))).await
     });
-    let stub = Stub::new(&address, Duration::from_millis(200)).unwrap();
+    let stub = Stub::new(&address, &own(), Duration::from_millis(200)).unwrap();
     let client = ControlClient::over(stub, Duration::from_secs(20));
     let first = client.register_job(&job(1)).await.unwrap();
     assert_eq!(client.register_job(&job(1)).await.unwrap(), first, "however often it was sent");
-    hung.abort();
-    cluster.server.stop().await.unwrap();
+    served.await.unwrap().stop().await.unwrap();
 }
 
 #[tokio::test]
@@ -266,6 +270,61 @@ async fn code_units_are_held_by_members() {
     assert_eq!((found.size_bytes, found.holders), (100, vec![NodeId(1), NodeId(2)]));
     client.unregister_node(NodeId(1), "").await.unwrap();
     assert_eq!(client.get_code_unit(unit).await.unwrap().unwrap().holders, [NodeId(2)], "gone with its node");
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_program_is_set_by_the_node_of_its_job_once_it_holds_it() {
+    let cluster = cluster().await;
+    let (client, unit, other) = (&cluster.client, CodeUnitId([9; 32]), CodeUnitId([8; 32]));
+    let error = client.put_program(JobId(1), unit, NodeId(7)).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::NotFound, "there is no such job");
+    let job = client.register_job(&job(1)).await.unwrap();
+    assert_eq!(client.get_program(job).await.unwrap(), None, "its node has not said yet");
+    let owner = client.list_jobs(JobId(0), 0).await.unwrap().jobs[0].driver_node;
+    let stranger = NodeId(owner.0 + 1);
+    for id in [owner, stranger] {
+        client.register_node(&node(id.0), 0).await.unwrap();
+    }
+    let error = client.put_program(job, unit, owner).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::FailedPrecondition, "it does not hold the program");
+    for unit in [unit, other] {
+        client.put_code_unit(unit, 100, owner).await.unwrap();
+        client.put_code_unit(unit, 100, stranger).await.unwrap();
+    }
+    let error = client.put_program(job, unit, stranger).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::PermissionDenied, "it is not its job");
+    client.put_program(job, unit, owner).await.unwrap();
+    client.put_program(job, unit, owner).await.unwrap();
+    let error = client.put_program(job, other, owner).await.unwrap_err();
+    assert_eq!(code(error), RefusalCode::AlreadyExists, "a job has one program");
+    // No key of a user is in that table.
+    let key = Bytes::from(job.to_string());
+    let error = client.kv_put("tharsis.programs", key, Bytes::from_static(&[1; 32])).await.unwrap_err();
+    assert!(error.to_string().contains("field namespace: begins with tharsis."), "{error}");
+    assert_eq!(client.get_program(job).await.unwrap(), Some(unit));
+    client.finish_job(job, true, "").await.unwrap();
+    for late in [client.get_program(job).await.map(drop), client.put_program(job, unit, owner).await] {
+        assert!(late.unwrap_err().to_string().contains("has ended"), "the entry ends with the job");
+    }
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn callers_without_the_secret_are_refused_once_and_for_all() {
+    let cluster = cluster().await;
+    let address = cluster.server.address().to_string();
+    let begin = std::time::Instant::now();
+    let stranger = Credentials { secret: Secret::from_bytes([8; 32]), node: Some(NodeId(1)) };
+    let error = ControlClient::connect(&address, &stranger, ClientOptions::default()).await.map(drop);
+    assert_eq!(code(error.unwrap_err()), RefusalCode::Unauthenticated);
+    let unproved = tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap();
+    let mut client = tonic::client::Grpc::new(unproved.connect_lazy());
+    client.ready().await.unwrap();
+    let list = tonic::codegen::http::uri::PathAndQuery::from_static("/tharsis.control.v1.Control/ListNodes");
+    let status = client.unary(tonic::Request::new(Vec::new()), list, Raw).await.unwrap_err();
+    assert_ne!(status.code(), tonic::Code::Ok, "{status}");
+    assert!(begin.elapsed() < Duration::from_secs(5), "trying again would change nothing");
     cluster.server.stop().await.unwrap();
 }
 
@@ -344,11 +403,8 @@ async fn bad_fields_are_named_and_the_connection_stays() {
 
 /// A call with bytes that no client of ours would send.
 async fn raw(address: &str, call: &'static str, message: Vec<u8>) -> tonic::Status {
-    let channel = tonic::transport::Endpoint::from_shared(format!("http://{address}"))
-        .unwrap()
-        .connect()
-        .await
-        .unwrap();
+    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap();
+    let channel = proof::channel(&endpoint, address, &own());
     let mut client = tonic::client::Grpc::new(channel).max_encoding_message_size(usize::MAX);
     client.ready().await.unwrap();
     let path = tonic::codegen::http::uri::PathAndQuery::from_static(call);
@@ -468,21 +524,22 @@ async fn a_clock_that_is_years_off_is_measured_and_decides_nothing() {
 async fn nobody_there_and_somebody_else_are_told_apart_from_refusals() {
     let [port] = tharsis_conformance::etcd::free_ports();
     let impatient = ClientOptions { call_deadline: Duration::from_secs(2), patience: Duration::ZERO };
-    let error = ControlClient::connect(&format!("127.0.0.1:{port}"), impatient).await.map(drop).unwrap_err();
+    let error =
+        ControlClient::connect(&format!("127.0.0.1:{port}"), &own(), impatient).await.map(drop).unwrap_err();
     assert!(matches!(&error, CallError::Unreachable { cause, .. } if cause.contains("refused")), "{error}");
-    let error = ControlClient::connect("127.0.0.1", impatient).await.map(drop).unwrap_err();
+    let error = ControlClient::connect("127.0.0.1", &own(), impatient).await.map(drop).unwrap_err();
     assert!(error.to_string().contains("is not host:port"), "{error}");
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let begin = std::time::Instant::now();
     let address = mute.local_addr().unwrap().to_string();
-    let error = ControlClient::connect(&address, impatient).await.map(drop).unwrap_err();
+    let error = ControlClient::connect(&address, &own(), impatient).await.map(drop).unwrap_err();
     assert!(begin.elapsed() < Duration::from_secs(5), "{error}");
 }
 
 #[tokio::test]
 async fn stopping_ends_watches_and_closes_the_store() {
     let cluster = cluster().await;
-    let stub = Stub::new(cluster.client.address(), Duration::from_secs(5)).unwrap();
+    let stub = Stub::new(cluster.client.address(), &own(), Duration::from_secs(5)).unwrap();
     let mut events = stub.watch_nodes(0).await.unwrap();
     assert!(matches!(events.next().await, Ok(Some(_))));
     let begin = std::time::Instant::now();

@@ -1,0 +1,64 @@
+//! Accepting connections at a port: each proves that it is of the cluster ([`crate::proof`]), then it goes to whom it is
+//! for.
+//!
+//! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
+//! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out.
+
+use crate::proof::{self, Caller, ProofError, Secret};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+/// Connections that have not proved themselves yet.
+pub const UNPROVED_MAX: usize = 256;
+/// After an accept that failed for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Takes connections up.
+pub trait Reception: Send + Sync + 'static {
+    /// Takes up a connection that has been proved.
+    fn take(&self, caller: Caller, stream: TcpStream) -> impl Future<Output = ()> + Send;
+
+    /// A connection was not proved; for the log.
+    fn refused(&self, error: &ProofError);
+}
+
+/// Accepts connections for ever.
+pub async fn accept<R: Reception>(listener: TcpListener, secret: Secret, reception: Arc<R>) {
+    let mut unproved: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let Ok((mut stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        make_room(&mut unproved);
+        let (secret, reception) = (secret.clone(), Arc::clone(&reception));
+        let proving = tokio::spawn(async move {
+            match proof::admit(&mut stream, &secret).await {
+                Ok(caller) => {
+                    // Its latency matters more than its count of packets; without this it is only slower.
+                    let _nodelay = stream.set_nodelay(true);
+                    // A task of its own: what was proved is no longer in the way.
+                    tokio::spawn(async move { reception.take(caller, stream).await });
+                }
+                Err(error) => reception.refused(&error),
+            }
+        });
+        unproved.push_back(proving.abort_handle());
+    }
+}
+
+/// Forgets connections that were proved or refused, and ends the oldest others above the limit.
+fn make_room(unproved: &mut VecDeque<AbortHandle>) {
+    if unproved.len() < UNPROVED_MAX {
+        return;
+    }
+    unproved.retain(|proving| !proving.is_finished());
+    while UNPROVED_MAX <= unproved.len() {
+        unproved.pop_front().inspect(AbortHandle::abort);
+    }
+}
