@@ -1,14 +1,15 @@
 //! Basic indexing: integers, slices, new axes, an ellipsis.
 
-use crate::error::{Error, Result};
+use crate::error::{Blame, Error, Result};
 use crate::late::late;
+use crate::manipulate::concatenate;
 use crate::tensor::Tensor;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::Viewed;
 use tharsis_graph::plan::AxisMap;
-use tharsis_graph::shape::{UNKNOWN, require_known};
+use tharsis_graph::shape::{UNKNOWN, normalize_axis, require_known};
 
 /// One part of an index expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +112,55 @@ impl Tensor {
             }
             Err(error) => Err(Error::here(error)),
         }
+    }
+}
+
+impl Tensor {
+    /// The parts of this tensor at these positions along an axis, in this order; negative ones count from the end. NumPy's `take`,
+    /// and `x[[2, 0]]` for the first axis.
+    ///
+    /// Positions in a row are one part of the plan, others one each: this is for lists, not for millions of positions.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(5)?.take(&[4, 0, 1], 0)?.fetch::<i64>()?.as_slice(), Some(&[4, 0, 1][..]));
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `AxisError` if there is no such axis, `IndexError` for a position out of range.
+    #[track_caller]
+    pub fn take(&self, positions: &[i64], axis: i64) -> Result<Tensor> {
+        let axis = normalize_axis(axis, self.ndim()).blame()?;
+        let extent = self.shape()[axis];
+        if extent == UNKNOWN {
+            let mut shape = self.shape().to_vec();
+            shape[axis] = positions.len();
+            let later = positions.to_vec();
+            let meta = self.meta_of(shape);
+            return late("take", (positions, axis), meta, &[self], move |x| x[0].take(&later, axis as i64));
+        }
+        let mut runs: Vec<Range<i64>> = Vec::new();
+        for &index in positions {
+            let at = if index < 0 { index.saturating_add(extent as i64) } else { index };
+            if at < 0 || extent as i64 <= at {
+                return Err(Error::here(GraphError::Index { index, axis, extent }));
+            }
+            match runs.last_mut() {
+                Some(run) if run.end == at => run.end += 1,
+                _ => runs.push(at..at + 1),
+            }
+        }
+        if runs.is_empty() {
+            runs.push(0..0);
+        }
+        let part = |run: Range<i64>| {
+            let mut index = vec![Index::from(..); axis];
+            index.push(Index::from(run));
+            self.get(&index)
+        };
+        let parts = runs.into_iter().map(part).collect::<Result<Vec<_>>>()?;
+        concatenate(&parts.iter().collect::<Vec<_>>(), axis as i64)
     }
 }
 

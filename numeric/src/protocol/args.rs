@@ -59,7 +59,7 @@ impl Args {
 
     pub(super) fn tensors(&mut self, position: usize, name: &str) -> Result<Vec<Tensor>, Failure> {
         match self.need(position, name)? {
-            Value::Tuple(parts) => parts.into_iter().map(Value::tensor).collect(),
+            Value::Tuple(parts) | Value::List(parts) => parts.into_iter().map(Value::tensor).collect(),
             other => Err(Failure::kind(format!("expected a sequence of arrays, found {other:?}"))),
         }
     }
@@ -109,7 +109,7 @@ impl Args {
     pub(super) fn axes(&mut self, position: usize) -> Result<Axes, Failure> {
         let axes = match self.take(position, "axis") {
             None | Some(Value::None) => Axes::default(),
-            Some(axes @ Value::Tuple(_)) => Axes::from(axes.integers()?),
+            Some(axes @ (Value::Tuple(_) | Value::List(_))) => Axes::from(axes.integers()?),
             Some(axis) => Axes::from(axis.integer()?),
         };
         Ok(if self.flag(usize::MAX, "keepdims", false)? { axes.keepdims() } else { axes })

@@ -82,6 +82,7 @@ impl Context {
     pub fn at_hand(&self, value: Value) -> Result<Value, Failure> {
         Ok(match value {
             Value::Tensor(tensor) => Value::Tensor(self.tensor_at_hand(&tensor)?),
+            Value::List(parts) => Value::List(self.all_at_hand(parts)?),
             Value::Tuple(parts) => Value::Tuple(self.all_at_hand(parts)?),
             Value::Fields(names, parts) => Value::Fields(names, self.all_at_hand(parts)?),
             other => other,

@@ -141,6 +141,7 @@ const NAMED: &[Row] = &[
         }
         let indices = match index {
             Value::Tuple(parts) => parts.into_iter().map(index_of).collect::<Result<Vec<_>, _>>()?,
+            list @ Value::List(_) => return tensor(x.take(&positions(&list)?, 0)),
             one => vec![index_of(one)?],
         };
         tensor(x.get(&indices))
@@ -331,7 +332,9 @@ const NAMED: &[Row] = &[
     ("np.tensordot", "(a, b, axes=2)", "sums of products over axes", |_, args| {
         let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
         let (left, right) = match args.take(2, "axes").unwrap_or(Value::Number(Scalar::Int(2))) {
-            Value::Tuple(pair) if pair.len() == 2 => (pair[0].integers()?, pair[1].integers()?),
+            Value::Tuple(pair) | Value::List(pair) if pair.len() == 2 => {
+                (pair[0].integers()?, pair[1].integers()?)
+            }
             count => {
                 let count = count.integer()?;
                 ((-count..0).collect(), (0..count).collect())
@@ -425,6 +428,11 @@ fn part_of(mut parts: Vec<Value>, index: i64) -> Result<Value, Failure> {
 }
 
 /// The mask in an index, if it is one.
+/// The positions that a list of whole numbers chooses.
+fn positions(list: &Value) -> Result<Vec<i64>, Failure> {
+    list.integers().map_err(|_| Failure::missing(format!("indexing with {list:?} is not implemented")))
+}
+
 fn mask_of(index: &Value) -> Option<Tensor> {
     match index {
         Value::Tensor(mask) if mask.dtype() == DType::Bool => Some(mask.clone()),
@@ -432,6 +440,11 @@ fn mask_of(index: &Value) -> Option<Tensor> {
             [only] => mask_of(only),
             _ => None,
         },
+        Value::List(parts) => {
+            let is_bool = |part: &Value| matches!(part, Value::Number(Scalar::Bool(_)));
+            let is_mask = !parts.is_empty() && parts.iter().all(is_bool);
+            is_mask.then(|| index.clone().tensor().ok()).flatten()
+        }
         _ => None,
     }
 }

@@ -35,7 +35,7 @@ impl<'a> Encoder<'a> {
             Value::Index(Index::At(at)) => json!(at),
             Value::Index(_) => return Err(Failure::missing("an index expression as a result")),
             Value::Generator(_) => return Err(Failure::missing("a generator as a result")),
-            Value::Tuple(parts) => json!({"t": self.parts(name, parts)?}),
+            Value::List(parts) | Value::Tuple(parts) => json!({"t": self.parts(name, parts)?}),
             Value::Fields(names, parts) => json!({"t": self.parts(name, parts)?, "names": names}),
             Value::Tensor(_) => {
                 let result = self.results.next();

@@ -66,3 +66,26 @@ fn concatenation_without_an_axis_takes_arrays_of_any_shape_flat() {
     );
     assert_eq!(replies(request)[0]["out"]["y"]["arr"]["lit"], json!([1, 2, 3, 4, 7, 1, 2, 3, 4]));
 }
+
+#[test]
+fn a_list_as_index_chooses_rows_and_a_tuple_an_element() {
+    let with = |index: &str| {
+        let request = format!(
+            r#"{{"in":{{"x":{{"lit":[[1,2],[3,4]]}}}},"prog":[["y","getitem",[{{"$":"x"}},{index}],{{}}]],"out":["y"]}}"#
+        );
+        let reply = &replies(&request)[0];
+        if reply["ok"] == json!(true) {
+            reply["out"]["y"]["arr"]["lit"].clone()
+        } else {
+            reply["err"]["class"].clone()
+        }
+    };
+    assert_eq!(with("[1, 0]"), json!([[3, 4], [1, 2]]));
+    assert_eq!(with("[-1, 0, 0, 1]"), json!([[3, 4], [1, 2], [1, 2], [3, 4]]));
+    assert_eq!(with("[]"), json!([]));
+    assert_eq!(with("[false, true]"), json!([[3, 4]]));
+    assert_eq!(with("[2]"), "IndexError");
+    assert_eq!(with("[[0], [1]]"), "NotImplemented");
+    assert_eq!(with(r#"{"t":[1, 0]}"#), json!(3));
+    assert_eq!(with(r#"{"t":[[1, 0], 0]}"#), "NotImplemented");
+}

@@ -30,8 +30,10 @@ pub enum Value {
     Index(Index),
     /// A tensor.
     Tensor(Tensor),
-    /// A tuple or list.
+    /// A tuple.
     Tuple(Vec<Value>),
+    /// A list: an array where an array is wanted, and other than a tuple as an index.
+    List(Vec<Value>),
     /// A tuple whose parts have names.
     Fields(&'static [&'static str], Vec<Value>),
     /// A source of random numbers.
@@ -43,7 +45,7 @@ impl Value {
     pub(super) fn tensors(&self, visit: &mut impl FnMut(&Tensor)) {
         match self {
             Value::Tensor(tensor) => visit(tensor),
-            Value::Tuple(parts) | Value::Fields(_, parts) => {
+            Value::List(parts) | Value::Tuple(parts) | Value::Fields(_, parts) => {
                 parts.iter().for_each(|part| part.tensors(visit))
             }
             _ => {}
@@ -59,7 +61,9 @@ impl Value {
             Value::Tensor(tensor) => Ok(Operand::Tensor(tensor)),
             Value::Number(scalar) => Ok(Operand::Number(scalar)),
             Value::Large(number) => Ok(Operand::Large(number)),
-            Value::Tuple(parts) | Value::Fields(_, parts) => Ok(Operand::Tensor(stack_values(parts)?)),
+            Value::List(parts) | Value::Tuple(parts) | Value::Fields(_, parts) => {
+                Ok(Operand::Tensor(stack_values(parts)?))
+            }
             other => Err(Failure::kind(format!("expected an array, found {other:?}"))),
         }
     }
@@ -102,7 +106,7 @@ impl Value {
     /// `TypeError` for anything else.
     pub fn integers(&self) -> Result<Vec<i64>, Failure> {
         match self {
-            Value::Tuple(parts) => parts.iter().map(Value::integer).collect(),
+            Value::List(parts) | Value::Tuple(parts) => parts.iter().map(Value::integer).collect(),
             other => Ok(vec![other.integer()?]),
         }
     }
@@ -124,7 +128,7 @@ pub(super) fn decode(json: &Json, names: &HashMap<String, Value>) -> Result<Valu
         Json::Number(number) => Ok(Value::Number(number_of(number)?)),
         Json::String(text) => Ok(Value::Text(text.clone())),
         Json::Array(parts) => {
-            Ok(Value::Tuple(parts.iter().map(|part| decode(part, names)).collect::<Result<_, _>>()?))
+            Ok(Value::List(parts.iter().map(|part| decode(part, names)).collect::<Result<_, _>>()?))
         }
         Json::Object(object) => {
             let (Some((tag, body)), 1) = (object.iter().next(), object.len()) else {
@@ -146,7 +150,10 @@ fn tagged(tag: &str, body: &Json, names: &HashMap<String, Value>) -> Result<Valu
                 .ok_or_else(|| Failure::new("KeyError", format!("no value named {name:?}")))
         }
         "dt" => Ok(Value::DType(parse_dtype(text()?)?)),
-        "t" => decode(body, names),
+        "t" => match decode(body, names)? {
+            Value::List(parts) => Ok(Value::Tuple(parts)),
+            _ => Err(Failure::value(format!("t: expected a list, found {body}"))),
+        },
         "e" => Ok(Value::Index(Index::Ellipsis)),
         "n" => Ok(Value::Index(Index::NewAxis)),
         "s" => {
