@@ -47,16 +47,14 @@ impl TaskState {
         }
     }
 
-    /// The id of the next task that this one submits.
-    pub(crate) fn next_child(&self) -> TaskId {
-        self.task.child(self.children.fetch_add(1, Ordering::Relaxed))
+    fn next_child_number(&self) -> u64 {
+        self.children.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The id of the next value that this task puts.
-    pub(crate) fn next_put(&self) -> Result<ObjectId> {
+    fn next_put_number(&self) -> Result<u32> {
         let count = self.puts.fetch_add(1, Ordering::Relaxed);
         if count < ObjectId::PUT_BASE {
-            Ok(ObjectId::put(self.task, count))
+            Ok(count)
         } else {
             // Stays above the bound: there are more than enough numbers left up to the wrap.
             self.puts.store(ObjectId::PUT_BASE, Ordering::Relaxed);
@@ -139,6 +137,39 @@ impl Drop for Binding {
 pub(crate) fn own_task(client: &Client) -> Option<Arc<TaskState>> {
     let serial = client.core().serial;
     TASK.with_borrow(|task| task.as_ref().filter(|(of, _)| *of == serial).map(|(_, state)| Arc::clone(state)))
+}
+
+/// The id of a call of this thread, whose function and arguments hash to `content`.
+///
+/// A task may run again, and its calls then come in another order, or are other calls: they are named by content as well. Calls
+/// of other threads are numbered by the process. Nobody can tell which task such a thread works for, or whether that
+/// has ended, and it must not take numbers away from the task that runs.
+pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> TaskId {
+    match repeatable_task(client) {
+        Some(state) => state.task.call(state.next_child_number(), content()),
+        None => {
+            let root = &client.core().root;
+            root.task.child(root.next_child_number())
+        }
+    }
+}
+
+/// The id of a value that this thread puts. A task that runs again and puts the same gets the same id if there is a hash of the
+/// value; without one, the value gets an id that nothing else ever has.
+pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) -> Result<ObjectId> {
+    if let Some(state) = repeatable_task(client)
+        && let Some(content) = content()
+    {
+        let number = state.next_put_number()?;
+        return Ok(ObjectId::put(state.task.call(u64::from(number), content), number));
+    }
+    let root = &client.core().root;
+    Ok(ObjectId::put(root.task, root.next_put_number()?))
+}
+
+/// The task whose code this thread runs, which may run again elsewhere. A driver runs none: the path of most submissions.
+fn repeatable_task(client: &Client) -> Option<Arc<TaskState>> {
+    if client.core().is_worker { own_task(client) } else { None }
 }
 
 /// The task that this thread works for: its own, else the one that the client runs, else the client's root.

@@ -8,6 +8,7 @@
 
 use crate::call::Arguments;
 use crate::client::{Client, Core};
+use crate::codec::Encoded;
 use crate::current;
 use crate::error::{Error, Result};
 use crate::handles::{Handle, State, check_session};
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Task classes that a client has defined.
 #[derive(Default)]
@@ -47,6 +49,9 @@ struct Remembered {
     site: usize,
     class: u32,
 }
+
+/// Values of tasks up to this size are named by what is in them.
+const HASHED_BYTES_MAX: usize = 64 << 10;
 
 const REMEMBERED_COUNT: usize = 64;
 const NOTHING: Remembered = Remembered { client: 0, definition: 0, site: 0, class: 0 };
@@ -113,7 +118,8 @@ impl Call<'_> {
         arguments.clear();
         let outcome = (self.arguments)(&mut arguments).and_then(|()| {
             let class = class_of(&client, self, returns)?;
-            send_call(&client, class, returns, &mut arguments, self.site)
+            let call = NamedCall { definition: self.definition, class, returns, site: self.site };
+            send_call(&client, &call, &mut arguments)
         });
         arguments.clear();
         ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
@@ -136,17 +142,19 @@ fn no_handle() -> Error {
     Error::internal("a call made no reference")
 }
 
-fn send_call(
-    client: &Client,
+/// A call whose class the node knows.
+struct NamedCall<'a> {
+    definition: &'static Definition,
     class: u32,
     returns: u32,
-    arguments: &mut Arguments,
-    site: &Location<'_>,
-) -> Result<Handles> {
+    site: &'a Location<'a>,
+}
+
+fn send_call(client: &Client, call: &NamedCall<'_>, arguments: &mut Arguments) -> Result<Handles> {
+    let NamedCall { definition, class, returns, site } = *call;
     check_session(client, &arguments.keep)?;
     check_session(client, &arguments.encoded.keep)?;
     let layout = arguments.encoded.layout()?;
-    let state = current::task(client);
     let mut frame = FRAME.take();
     frame.clear();
     // Arguments too large for a record become one object; it lives as long as the task needs it.
@@ -154,7 +162,7 @@ fn send_call(
     if layout.total_len() <= INLINE_ARGS_BYTES_MAX {
         layout.push_frame(&arguments.encoded.in_band, &arguments.encoded.buffers, &mut frame);
     } else {
-        let handle = put_encoded(client, arguments, state.next_put()?, site)?;
+        let handle = put_encoded(client, arguments, site)?;
         arguments
             .dependencies
             .push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
@@ -166,7 +174,7 @@ fn send_call(
             "{count} references as arguments, the limit is {DEPENDENCIES_MAX}"
         )));
     }
-    let task = state.next_child();
+    let task = current::next_child(client, || content_of_call(definition, returns, &mut frame, arguments));
     let handles = new_handles(client, task, returns);
     let tokens: SmallVec<[u8; 64]> = handles.iter().flat_map(|h| h.token().to_le_bytes()).collect();
     let dependencies = pack::dependencies(&arguments.dependencies);
@@ -217,25 +225,51 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     let client = current::current()?;
     let mut arguments = ARGUMENTS.take();
     arguments.clear();
-    let outcome = arguments.encoded.push(value).and_then(|()| {
-        let object = current::task(&client).next_put()?;
-        put_encoded(&client, &arguments, object, site)
-    });
+    let outcome = arguments.encoded.push(value).and_then(|()| put_encoded(&client, &arguments, site));
     arguments.clear();
     ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
     outcome.map(ObjectRef::new)
 }
 
-/// Writes an encoded value to the store, or sends it along if it is small.
-fn put_encoded(
-    client: &Client,
+/// What tells a call of a task from its other calls: function, number of results, arguments. `frame` is left as it was.
+fn content_of_call(
+    definition: &'static Definition,
+    returns: u32,
+    frame: &mut Vec<u8>,
     arguments: &Arguments,
-    object: ObjectId,
-    site: &Location<'_>,
-) -> Result<Arc<Handle>> {
+) -> u128 {
+    let payload_len = frame.len();
+    let function = registry::of(definition);
+    frame.extend_from_slice(&function.id.0.to_le_bytes());
+    frame.extend_from_slice(&function.signature.to_le_bytes());
+    frame.extend_from_slice(&returns.to_le_bytes());
+    // Not their owners: the same object has another one where its task ran again elsewhere.
+    for dependency in &arguments.dependencies {
+        frame.extend_from_slice(&dependency.parameter.to_le_bytes());
+        frame.extend_from_slice(&dependency.reference.object.to_bytes());
+    }
+    frame.extend_from_slice(&(payload_len as u64).to_le_bytes());
+    let content = xxh3_128(frame);
+    frame.truncate(payload_len);
+    content
+}
+
+/// What tells a value from others; nothing for a large one, which would take longer to hash than a second copy is worth.
+fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
+    if HASHED_BYTES_MAX < len {
+        return None;
+    }
+    let parts = std::iter::once(&encoded.in_band[..]).chain(encoded.buffers.iter().map(|b| &b[..]));
+    let hashes: SmallVec<[u8; 64]> = parts.flat_map(|part| xxh3_128(part).to_le_bytes()).collect();
+    Some(xxh3_128(&hashes))
+}
+
+/// Writes an encoded value to the store, or sends it along if it is small.
+fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> Result<Arc<Handle>> {
     let encoded = &arguments.encoded;
     check_session(client, &encoded.keep)?;
     let layout = encoded.layout()?;
+    let object = current::next_put(client, || content_of_value(encoded, layout.total_len()))?;
     let reference = RefId { object, owner: client.node() };
     let nested = pack::references(&encoded.nested);
     let nested = RefsView::new(&nested).map_err(malformed)?;

@@ -1,10 +1,14 @@
 //! Identifiers. All are plain values that can be copied, hashed, ordered and printed.
 //!
-//! Task ids are *derived*: hash(parent task, submission index). A task that runs again submits children with
-//! the same ids, so finished work is found by id and not repeated. Object ids name one output of a task or one
-//! `put` of it. The job is the first four bytes of a task id, so that a reference of another job is recognised
-//! without a look-up. The last four bits are those of the submission index: siblings that were submitted one after
-//! the other differ there and nowhere else, and a table that wants them side by side can have them so.
+//! Task ids are *derived*. What a driver submits is numbered: hash(root of the job, submission index), since a driver runs
+//! once. What a task submits is named by its content as well: hash(parent task, submission index, function, arguments).
+//! A task that runs again and calls the same submits children with the same ids, so finished work is found by id and
+//! not repeated; where it calls anything else, that is another task, however its calls are ordered. Object ids name
+//! one output of a task or one `put` of it.
+//!
+//! The first four bytes of a task id are the job, so that a reference of another job is recognised without a look-up; the next
+//! eight tell apart calls with the same number; the last four are the *family*, sixteen siblings in a row, and in
+//! their last four bits which of them it is: a table that wants siblings side by side can have them so.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -58,13 +62,25 @@ impl TaskId {
         Self::hashed(job, &[0; 16], u64::MAX)
     }
 
-    /// The id of the `index`-th task (or put) that this task submits.
+    /// The id of the `index`-th task that this one submits, if it never runs again: the root of a driver's job.
     #[must_use]
     pub fn child(&self, index: u64) -> Self {
         let mut child = Self::hashed(self.job(), &self.0, index / u64::from(Self::SIBLINGS));
         let [.., last] = &mut child.0;
         *last = *last / Self::SIBLINGS * Self::SIBLINGS + (index % u64::from(Self::SIBLINGS)) as u8;
         child
+    }
+
+    /// The id of the `index`-th call (or put) of this task, whose function and arguments (or value) hash to `content`.
+    #[must_use]
+    pub fn call(&self, index: u64, content: u128) -> Self {
+        let mut input = [0; 40];
+        input[..16].copy_from_slice(&self.0);
+        input[16..24].copy_from_slice(&index.to_le_bytes());
+        input[24..].copy_from_slice(&content.to_le_bytes());
+        let mut call = self.child(index);
+        call.0[4..12].copy_from_slice(&xxhash_rust::xxh3::xxh3_64(&input).to_le_bytes());
+        call
     }
 
     /// The job this task belongs to.
@@ -93,7 +109,22 @@ impl TaskId {
         last % Self::SIBLINGS
     }
 
-    /// Eight bytes, well mixed but for siblings, of which only the highest one differs.
+    /// Twenty-eight bits, well mixed, that a task shares with its siblings in a row.
+    #[must_use]
+    pub fn family(&self) -> u32 {
+        let [.., a, b, c, d] = self.0;
+        u32::from_le_bytes([a, b, c, d / Self::SIBLINGS])
+    }
+
+    /// Eight bytes, well mixed and apart from [`TaskId::family`], that calls with different content do not share. Those of a
+    /// driver do within a family.
+    #[must_use]
+    pub fn content(&self) -> u64 {
+        let [_, _, _, _, a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// Eight bytes, well mixed but for siblings of a driver's, of which only the highest one differs.
     #[must_use]
     pub fn mixed(&self) -> u64 {
         let [.., a, b, c, d, e, f, g, h] = self.0;
@@ -253,6 +284,23 @@ mod tests {
             assert_eq!(usize::from(id.sibling()), index % 16);
             assert_eq!(id.to_bytes()[..15], ids[index / 16 * 16].to_bytes()[..15]);
         }
+    }
+
+    #[test]
+    fn calls_are_named_by_their_number_and_their_content() {
+        let task = TaskId::root(JobId(7)).child(3);
+        let call = task.call(5, 40);
+        assert_eq!(call, task.call(5, 40));
+        for other in [task.call(6, 40), task.call(5, 41), task.child(4).call(5, 40), task.child(5)] {
+            assert_ne!(call, other);
+        }
+        assert_eq!(call.job(), JobId(7));
+        let siblings: Vec<_> = (0..32).map(|index| task.call(index, index.into())).collect();
+        for (index, id) in siblings.iter().enumerate() {
+            assert_eq!(usize::from(id.sibling()), index % 16);
+            assert_eq!(id.family(), siblings[index / 16 * 16].family(), "siblings stand side by side");
+        }
+        assert_ne!(siblings[0].family(), siblings[16].family());
     }
 
     #[test]

@@ -189,14 +189,10 @@ impl Objects {
 /// in a row stands in a row, on the same cache lines: siblings and outputs of a task have neighbouring places (but
 /// different tags), families of siblings lie anywhere.
 fn hash(id: &ObjectId) -> u64 {
-    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
     const PLACE: u64 = (1 << 57) - 1;
-    let (mixed, sibling) = (id.task.mixed(), u64::from(id.task.sibling()));
-    // The sibling is in the highest byte, which this multiplication carries nowhere else.
-    let family = mixed.wrapping_mul(MIX) << 8 >> 16;
-    let within = sibling + u64::from(id.index);
-    let place = family * u64::from(TaskId::SIBLINGS) + within;
-    let tag = (mixed << 8) ^ (within << 57);
+    let within = u64::from(id.task.sibling()) + u64::from(id.index);
+    let place = u64::from(id.task.family()) * u64::from(TaskId::SIBLINGS) + within;
+    let tag = id.task.content() ^ (within << 57);
     (place & PLACE) | (tag & !PLACE)
 }
 

@@ -9,6 +9,9 @@ use tharsis_core::{Event, MS};
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
 use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, SmallBytes, TaskArgs};
 
+/// The rule that ids keep.
+const ONE_ID: &str = "one id is one call, with its arguments, or one value put";
+
 impl Cluster {
     /// A driver does its next operation.
     pub(crate) fn think(&mut self, host: usize, id: ClientId) {
@@ -254,11 +257,16 @@ impl Cluster {
         let Some(client) = self.client(host, id) else { return };
         let named = !client.classes.insert(*kind);
         let parent = client.context.task;
-        let task = parent.child(client.context.children);
-        client.context.children += 1;
         let depth = client.context.depth + 1;
         let dependencies = client.chosen(dependencies);
         let nested = client.chosen(nested);
+        let payload = Payload { depth, nested: nested.clone() }.encode();
+        let number = client.context.children;
+        client.context.children += 1;
+        let task = match client.driver {
+            Some(_) => parent.child(number),
+            None => parent.call(number, program::call_content(*kind, &payload, &dependencies)),
+        };
         let objects: Vec<_> = dependencies.iter().map(|r| r.object).collect();
         let outputs =
             (0..program::returns(*kind)).map(|i| RefId { object: ObjectId::output(task, i), owner });
@@ -268,9 +276,8 @@ impl Cluster {
             self.send(host, id, Event::ClassDefined { client: id, class: *kind, definition: Ok(definition) });
         }
         if let Err(text) = self.oracle.submitted(parent, task, *kind, depth, &objects) {
-            self.fail("a task that runs again submits the same", text);
+            self.fail(ONE_ID, text);
         }
-        let payload = Payload { depth, nested: nested.clone() }.encode();
         let number = |(parameter, reference): (usize, &RefId)| Dependency {
             reference: *reference,
             parameter: parameter as u16,
@@ -286,13 +293,18 @@ impl Cluster {
     fn put(&mut self, host: usize, id: ClientId, extent: Option<Extent>, nested: &[u64]) -> Option<u64> {
         let owner = self.hosts[host].id;
         let client = self.client(host, id)?;
-        let object = ObjectId::put(client.context.task, client.context.puts);
-        client.context.puts += 1;
         let nested = client.chosen(nested);
+        let number = client.context.puts;
+        client.context.puts += 1;
+        let hash = program::put_value(client.context.task, number, client.context.salt);
+        let content = Content { hash, nested: nested.clone() };
+        let object = client.put_id(number, extent, &content, owner);
         let token = client.hold(RefId { object, owner });
         client.context.locals.push(token);
-        let content = Content { hash: program::put_value(object), nested: nested.clone() };
-        self.oracle.expected.insert(object, content.hash);
+        let known = self.oracle.expected.insert(object, content.hash);
+        if known.is_some_and(|known| known != content.hash) {
+            self.fail(ONE_ID, format!("{object} was put with another value"));
+        }
         let value = self.store(host, extent, content.clone());
         if let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) {
             held.mapped = extent.map(|extent| (extent, content));
@@ -433,10 +445,16 @@ impl Cluster {
         let (cpu, disk) = (demand.cpu, demand.custom.get("disk").copied().unwrap_or(0));
         self.start_using(host, cpu, disk);
         let doomed = self.rng.chance(self.faults.worker_crash / 3);
-        let script = program::script(record.task, record.kind, payload.depth);
+        let mut script = program::script(record.task, record.kind, payload.depth);
+        let diverges = self.attempts_diverge && record.attempt > 0;
+        if diverges {
+            script.diverge(record.task, record.attempt);
+            self.summary.divergence_count += 1;
+        }
         let inside: Vec<_> = mapped.iter().flat_map(|(_, content)| content.nested.clone()).collect();
         let Some(client) = self.client(host, id) else { return };
         client.context = Context::new(record.task, payload.depth);
+        client.context.salt = if diverges { record.attempt } else { 0 };
         client.phase = Phase::Working;
         client.current = Some(Current {
             record,

@@ -1,13 +1,15 @@
 //! Drivers and workers as the simulator sees them: what a client process keeps.
 
-use crate::program::{Content, OutputPlan, Script};
+use crate::program::{self, Content, OutputPlan, Script};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_core::Now;
 use tharsis_core::event::{Extent, Output};
-use tharsis_types::{ClientId, JobId, RefId, TaskId};
+use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, TaskId};
 
 /// Bytes of a region that a client asks for.
 const REGION_BYTES: u64 = 64 << 10;
+/// Values of tasks up to this size are named by what is in them.
+const HASHED_BYTES_MAX: u64 = 20_000;
 
 /// A driver or worker.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Client {
     pub refs: BTreeMap<u64, Held>,
     /// Next token.
     pub next_token: u64,
+    /// Values put so far whose ids name this client.
+    pub own_puts: u32,
     /// Regions it may write to, and how much of each is used.
     pub regions: Vec<(Extent, u64)>,
     /// What the task at hand (a driver's: its root) has made so far.
@@ -55,6 +59,8 @@ pub struct Context {
     pub children: u64,
     /// Values put so far.
     pub puts: u32,
+    /// Not 0 in an attempt that puts other values than the first one.
+    pub salt: u32,
     /// References in the order in which every attempt gets them.
     pub locals: Vec<u64>,
     /// References found inside values.
@@ -167,6 +173,7 @@ impl Client {
             classes: BTreeSet::new(),
             refs: BTreeMap::new(),
             next_token: 1,
+            own_puts: 0,
             regions: Vec::new(),
             context: Context::new(TaskId::root(job), 0),
             phase: if driver.is_some() { Phase::Working } else { Phase::Idle },
@@ -186,6 +193,26 @@ impl Client {
         self.next_token += 1;
         self.refs.insert(token, Held { reference, pending: false, ended: false, mapped: None });
         token
+    }
+
+    /// The id of a value: a driver numbers them, a task names them by what is in them, and large ones by its worker.
+    pub fn put_id(
+        &mut self,
+        number: u32,
+        extent: Option<Extent>,
+        content: &Content,
+        node: NodeId,
+    ) -> ObjectId {
+        if self.driver.is_some() {
+            return ObjectId::put(self.context.task, number);
+        }
+        if extent.is_some_and(|extent| HASHED_BYTES_MAX < extent.len) {
+            self.own_puts += 1;
+            let worker = TaskId::root(self.job).child(node.0).child(u64::from(self.id.0));
+            return ObjectId::put(worker, self.own_puts);
+        }
+        let content = program::content_hash(&content.encode(), 0);
+        ObjectId::put(self.context.task.call(u64::from(number), content.into()), number)
     }
 
     /// A range for a value, if a region has room; behind the memory, pages belong to one value each.
@@ -228,7 +255,7 @@ impl Context {
     /// Of a task that has done nothing yet.
     #[must_use]
     pub fn new(task: TaskId, depth: u8) -> Self {
-        Self { task, depth, children: 0, puts: 0, locals: Vec::new(), found: Vec::new() }
+        Self { task, depth, children: 0, puts: 0, salt: 0, locals: Vec::new(), found: Vec::new() }
     }
 }
 

@@ -136,6 +136,8 @@ pub(crate) struct Cluster {
     pub(crate) hosts: Vec<Host>,
     pub(crate) oracle: Oracle,
     pub(crate) nodes_at_start: Vec<NodeId>,
+    /// Later attempts do things in another order, as programs do whose hash maps or threads have another one.
+    pub(crate) attempts_diverge: bool,
     pub(crate) sabotage: Sabotage,
     pub(crate) summary: Summary,
     verbose: bool,
@@ -180,6 +182,7 @@ impl Cluster {
             hosts: Vec::new(),
             oracle: Oracle { small_store: small, ..Oracle::default() },
             nodes_at_start: Vec::new(),
+            attempts_diverge: mix(options.seed, 0).is_multiple_of(3),
             sabotage: options.sabotage,
             summary: Summary { seed: options.seed, ..Summary::default() },
             verbose: options.verbose,

@@ -24,7 +24,7 @@
 //! | 15 | what is sent ahead to a worker is bounded, and of its job | `Cluster::told`, `start_next` |
 //! | 16 | a run that is announced can be read | `Cluster::send_run` |
 //! | 17 | only idle workers are stopped | `Cluster::told` |
-//! | 18 | a task that runs again submits the same | `Oracle::submitted` |
+//! | 18 | one id is one call, with its arguments, or one value put | `Oracle::submitted` |
 //! | 19 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //!
 //! | file | is |
@@ -91,6 +91,8 @@ pub struct Summary {
     pub task_count: usize,
     /// Attempts that started.
     pub start_count: usize,
+    /// Of these, those that did not do what the first attempt did.
+    pub divergence_count: u32,
     /// Runs sent to workers.
     pub run_count: u64,
     /// Workers started.

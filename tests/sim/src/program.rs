@@ -1,8 +1,9 @@
 //! What the simulated tasks do: scripts and values that depend on ids alone.
 //!
-//! A task's script, and so the ids of its children and its result, is a pure function of its id: every attempt on
-//! any node must come to the same values, which is what the checks compare. Only the time that work takes, and who
-//! dies when, is left to the seed.
+//! A task's result is a pure function of its id and its arguments: every attempt on any node must come to the same value,
+//! which is what the checks compare. So is its script, except that in some clusters a later attempt does the same in another order,
+//! or puts other values: what it calls then, and what that returns, is its own. Only the time that work takes, and who dies when,
+//! is left to the seed.
 
 use crate::rng::{Rng, mix};
 use std::sync::Arc;
@@ -168,6 +169,16 @@ pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
     }
 }
 
+impl Script {
+    /// The script of an attempt that does not do quite what the first one did, as where it goes through a hash map.
+    pub fn diverge(&mut self, task: TaskId, attempt: u32) {
+        let mut rng = Rng::new(mix(task.mixed(), u64::from(attempt) << 32));
+        for at in (2..self.steps.len()).rev() {
+            self.steps.swap(at, 1 + rng.index(at));
+        }
+    }
+}
+
 fn step(rng: &mut Rng, kind: u32) -> Step {
     match rng.range(0, 10) {
         0..5 => submit(rng),
@@ -206,10 +217,26 @@ fn work_us(rng: &mut Rng, kind: u32) -> u64 {
     }
 }
 
-/// The value that a put must have.
+/// The value that a task puts; `salt` is not 0 for attempts that put others than the first one.
 #[must_use]
-pub fn put_value(object: ObjectId) -> u64 {
-    mix(object.task.mixed(), u64::from(object.index))
+pub fn put_value(task: TaskId, number: u32, salt: u32) -> u64 {
+    mix(mix(task.mixed(), u64::from(number)), u64::from(salt))
+}
+
+/// What tells a call from other calls of its task: function and arguments.
+#[must_use]
+pub fn call_content(kind: u32, payload: &[u8], dependencies: &[RefId]) -> u128 {
+    let mut hash = content_hash(payload, u64::from(kind));
+    for dependency in dependencies {
+        hash = content_hash(&dependency.object.to_bytes(), hash);
+    }
+    u128::from(hash)
+}
+
+/// A hash over bytes.
+#[must_use]
+pub fn content_hash(bytes: &[u8], seed: u64) -> u64 {
+    bytes.iter().fold(mix(seed, bytes.len() as u64), |hash, byte| mix(hash, u64::from(*byte)))
 }
 
 /// The value that an output must have, given those of the arguments.

@@ -57,6 +57,12 @@ fn disks_are_written_to_and_read_from_also_ahead_of_readers() {
     assert!(counts.iter().all(|clusters| 2 <= *clusters), "{counts:?} clusters write, read, read ahead");
 }
 
+#[test]
+fn attempts_diverge_in_some_clusters() {
+    let clusters = (0..40).filter(|n| seed(*n).unwrap().divergence_count > 0).count();
+    assert!(2 <= clusters && clusters < 30, "{clusters} of 40");
+}
+
 /// The rule that a planted fault breaks first, in any of a few seeds.
 fn found(sabotage: Sabotage) -> Vec<&'static str> {
     let runs = (0..PLANTED_SEEDS).map(|seed| run(&Options { seed, sabotage, ..Options::default() }));

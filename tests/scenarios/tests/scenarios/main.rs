@@ -7,6 +7,7 @@
 // All of it is test code.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod again;
 mod bad_input;
 mod ends;
 mod losses;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     }
     let all = [
         values::ALL,
+        again::ALL,
         references::ALL,
         memory::ALL,
         spill::ALL,
