@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::ring::{Consumer, Producer, RingPlace};
 use crate::segment::Segment;
 use std::sync::Arc;
-use tharsis_types::limits::{MESSAGE_BYTES_MAX, RING_BYTES};
+use tharsis_types::limits::{LARGE_RECORD_BYTES_MAX, RING_BYTES};
 
 const TO_NODE_OFFSET: usize = 128;
 const FROM_NODE_OFFSET: usize = TO_NODE_OFFSET + RingPlace::bytes(RING_BYTES);
@@ -50,8 +50,8 @@ impl Channel {
 
     fn attach(segment: &Arc<Segment>, write: RingPlace, read: RingPlace) -> Result<Channel, StoreError> {
         Ok(Channel {
-            producer: Producer::attach(write, MESSAGE_BYTES_MAX)?,
-            consumer: Consumer::attach(read, MESSAGE_BYTES_MAX)?,
+            producer: Producer::attach(write, LARGE_RECORD_BYTES_MAX)?,
+            consumer: Consumer::attach(read, LARGE_RECORD_BYTES_MAX)?,
             bell: Bell::at(segment, 0)?,
         })
     }

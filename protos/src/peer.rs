@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tharsis_types::limits::MIB;
+use tharsis_types::limits::{LARGE_RECORD_BYTES_MAX, MIB};
 use tonic::service::Routes;
 use tonic::transport::Endpoint;
 use tonic::{Request, Response, Status, Streaming};
@@ -27,6 +27,10 @@ pub use crate::generated::peer as wire;
 
 /// Bytes of one packet. Senders split long before; only one task with very many arguments comes near.
 pub const PACKET_BYTES_MAX: usize = 256 * MIB;
+const _: () = assert!(
+    3 * LARGE_RECORD_BYTES_MAX <= PACKET_BYTES_MAX,
+    "what fits into a ring fits into a packet, where a reference takes more bytes, behind what was packed before it"
+);
 /// Messages of one packet.
 pub const PACKET_MESSAGES_MAX: usize = 4096;
 /// The name of the call in errors.

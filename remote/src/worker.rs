@@ -31,6 +31,7 @@ use tharsis_protos::records::{
 };
 use tharsis_types::failure::Origin;
 use tharsis_types::hash::IdMap;
+use tharsis_types::limits::{FAILURE_BYTES_MAX, FAILURE_TEXT_KEPT};
 use tharsis_types::{Attempt, Dependency, Failure, FailureKind, RefId, TaskClass, TaskId};
 
 /// A class of tasks that the node may send, and the function behind it if this program has it.
@@ -228,8 +229,13 @@ fn execute(client: &Client, run: Run, started: Instant) -> Instant {
     match outcome {
         Ok(outputs) => {
             let view = OutputsView::new(outputs.count, &outputs.bytes);
-            client.send_or_lose(&FromClient::Done { slot, run_ns, outcome: OutcomeView::Returned(view) });
+            let sent = client.send(&FromClient::Done { slot, run_ns, outcome: OutcomeView::Returned(view) });
             outputs.recycle();
+            if let Err(refused) = sent {
+                // Without a report its readers would wait for ever; a lost connection is told to nobody.
+                let failure = into_failure(refused).at(origin(core, &class, task, attempt));
+                core.report_failure(slot, run_ns, failure);
+            }
         }
         Err(failure) => core.report_failure(slot, run_ns, failure.at(origin(core, &class, task, attempt))),
     }
@@ -277,8 +283,11 @@ impl Core {
             (FailureKind::UserError, Some(user)) => user.type_name.clone(),
             _ => String::new(),
         };
-        let failure = encode_failure(&failure);
-        let outcome = OutcomeView::Failed { error_type: &error_type, failure: &failure };
+        let mut encoded = encode_failure(&failure);
+        if FAILURE_BYTES_MAX < encoded.len() {
+            encoded = encode_failure(&shortened(failure, encoded.len()));
+        }
+        let outcome = OutcomeView::Failed { error_type: &error_type, failure: &encoded };
         let _ = self.send(&FromClient::Done { slot, run_ns, outcome });
     }
 
@@ -359,6 +368,16 @@ fn hook_panics() {
             before(info);
         }));
     });
+}
+
+/// What is told of a failure that is too long to be told whole.
+fn shortened(failure: Failure, len: usize) -> Failure {
+    let mut short = Failure { cause: None, user: None, ..failure };
+    short.message.truncate(short.message.floor_char_boundary(FAILURE_TEXT_KEPT));
+    short.message += &format!(
+        " [the error's value and its causes are left out: {len} bytes are above the limit of {FAILURE_BYTES_MAX}]"
+    );
+    short
 }
 
 fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {

@@ -45,6 +45,15 @@ pub const RESOURCE_NAME_BYTES_MAX: usize = 256;
 pub const NAME_BYTES_MAX: usize = 256;
 /// Bytes of a control message between nodes.
 pub const MESSAGE_BYTES_MAX: usize = 16 * MIB;
+/// Bytes of a record that travels through a ring in pieces: a result with two million references. What is larger is refused
+/// with a failure that names this limit.
+pub const LARGE_RECORD_BYTES_MAX: usize = 64 * MIB;
+/// Bytes of an encoded failure that a worker reports; of a longer one the user's value and its causes are left out.
+pub const FAILURE_BYTES_MAX: usize = 4 * MIB;
+/// Characters of the message that stay of a failure that was too long.
+pub const FAILURE_TEXT_KEPT: usize = 64 * KIB;
+const _: () =
+    assert!(FAILURE_BYTES_MAX * 4 <= LARGE_RECORD_BYTES_MAX, "a failure fits with what the node adds");
 /// Bytes of log tail kept per worker for failure reports.
 pub const LOG_TAIL_BYTES: usize = 4 * KIB;
 /// An idle lease goes back after this long.

@@ -474,11 +474,7 @@ impl Node {
                 out.push(Action::Deliver { client, token, object, extent: None })
             }
             Effect::Serve { client, token, object } => self.serve(client, token, object, out),
-            Effect::Start { to, lease, task } if to == self.id => self.start_local(lease, task, out),
-            Effect::Start { to, lease, task } => match self.owner.push_view(task, to) {
-                Some(pushed) => self.send(to, Message::TaskPush { lease, task: Box::new(pushed) }),
-                None => self.owner.not_sent(lease, task, &mut self.effects),
-            },
+            Effect::Start { to, lease, task } => self.start(to, lease, task, out),
             Effect::RequestLease { to, lease, class, wait } if to == self.id => {
                 let key = (self.id, lease);
                 self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));

@@ -7,6 +7,7 @@ use crate::event::Value;
 use crate::peer::{DoneOutcome, DoneOutput, DoneOutputs, DoneValue};
 use std::sync::Arc;
 use tharsis_types::failure::Origin;
+use tharsis_types::limits::LARGE_RECORD_BYTES_MAX;
 use tharsis_types::{Attempt, ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, TaskId};
 
 /// An attempt that ended, wherever it ran.
@@ -23,6 +24,11 @@ pub struct Ended {
     /// The node it ran on.
     pub node: NodeId,
 }
+
+/// Bytes of a message to another node that starts a task.
+const PUSH_BYTES_MAX: usize = 2 * LARGE_RECORD_BYTES_MAX;
+/// Bytes that a reference takes in a message, with its frame.
+const REFERENCE_BYTES: usize = 40;
 
 /// Places of a task's outputs in the ledger.
 type Outputs = smallvec::SmallVec<[u32; 2]>;
@@ -158,6 +164,47 @@ impl Owner {
         }
     }
 
+    /// Fails a task whose arguments do not fit into the message that starts it: nobody could be told to run it.
+    pub fn refuse_oversized(
+        &mut self,
+        now: Now,
+        to: NodeId,
+        lease: LeaseId,
+        slot: u32,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let limit = if to == self.me { LARGE_RECORD_BYTES_MAX } else { PUSH_BYTES_MAX };
+        let bytes = self.start_bytes(slot, to);
+        let Some(task) = self.tasks.get(slot).filter(|t| limit < bytes && t.is_sent_under(lease)) else {
+            return false;
+        };
+        let text = format!(
+            "its arguments take {bytes} bytes of messages, the limit is {limit}: pass fewer references, or a value that contains them"
+        );
+        let failure = Arc::new(Failure::new(FailureKind::InvalidArgument, text));
+        let ended = Ended { lease, task: task.id, attempt: task.attempt, run_ns: 0, node: self.me };
+        let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
+        self.ended_slot(now, slot, &ended, outcome, out);
+        true
+    }
+
+    /// Bytes of the message that starts a task, at most, beside what its class and its payload take.
+    fn start_bytes(&self, slot: u32, to: NodeId) -> usize {
+        let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return 0 };
+        let is_pushed = to != self.me;
+        let bytes_of = |slot: &u32| {
+            let object = self.objects.get(*slot);
+            let inline = match object.and_then(|o| o.value.as_ref()) {
+                Some(Value::Inline(bytes)) => bytes.len(),
+                _ => 0,
+            };
+            let nested = object.and_then(|o| o.links.as_ref()).map_or(0, |l| l.nested.len());
+            REFERENCE_BYTES + inline + if is_pushed { nested * REFERENCE_BYTES } else { 0 }
+        };
+        let given: usize = inputs.dependencies.iter().map(|(_, slot)| bytes_of(slot)).sum();
+        given + if is_pushed { inputs.nested.len() * REFERENCE_BYTES } else { 0 }
+    }
+
     /// Tasks that were sent come back, and keep neither place nor, if they were `started`, the number of their attempt.
     pub fn given_back(
         &mut self,
@@ -229,10 +276,13 @@ impl Owner {
         let Some(task) = self.tasks.get_mut(slot) else { return };
         let TaskState::Waiting { missing } = &mut task.state else { return };
         *missing = missing.saturating_sub(1);
+        let is_ready = *missing == 0;
         match failed {
             Some(cause) => self.fail_dependent(slot, &cause, out),
-            None if self.takes_stored(slot) => self.queue_soon_if_ready(slot),
-            None => self.queue_if_ready(slot),
+            // Looks at all arguments: once, not for each of them that becomes ready.
+            None if is_ready && self.takes_stored(slot) => self.enqueue_soon(slot),
+            None if is_ready => self.enqueue(slot),
+            None => {}
         }
     }
 
@@ -434,12 +484,6 @@ impl Owner {
     fn queue_if_ready(&mut self, slot: u32) {
         if self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Waiting { missing: 0 }) {
             self.enqueue(slot);
-        }
-    }
-
-    fn queue_soon_if_ready(&mut self, slot: u32) {
-        if self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Waiting { missing: 0 }) {
-            self.enqueue_soon(slot);
         }
     }
 

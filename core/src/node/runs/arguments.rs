@@ -7,6 +7,7 @@ use crate::owner::{because, dependency_failure};
 use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
 use std::sync::Arc;
+use tharsis_types::hash::IdSet;
 use tharsis_types::{Failure, FailureKind, ObjectId};
 
 impl Node {
@@ -78,16 +79,18 @@ impl Node {
     /// Pins what is here of a run's arguments and returns what is not.
     fn pin_arguments(&mut self, number: u32) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
+        let mut seen: IdSet<ObjectId> = IdSet::default();
         let Some(run) = self.runs.get_mut(number) else { return missing };
         let Some(call) = run.origin.call(&self.owner, run.lease.1) else { return missing };
         for (_, slot) in call.dependencies {
             let Some((object, Some(Value::Stored { len }))) = self.owner.entry(*slot) else { continue };
-            if run.pins.contains(&object) || missing.iter().any(|m| m.object == object) {
+            if run.pins.contains(&object) || seen.contains(&object) {
                 continue;
             }
             if self.store.pin(run.client, object).is_some() {
-                run.pins.push(object);
+                run.pins.insert(object);
             } else {
+                seen.insert(object);
                 missing.push(Missing { object, len: *len, holders: Vec::new() });
             }
         }
@@ -103,7 +106,7 @@ impl Node {
             && !run.pins.contains(&object)
             && self.store.pin(run.client, object).is_some()
         {
-            run.pins.push(object);
+            run.pins.insert(object);
         }
     }
 }

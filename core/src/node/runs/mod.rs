@@ -20,6 +20,7 @@ use crate::owner::Owner;
 use crate::peer::{Message, PushedTask};
 use crate::{MS, Now};
 use std::sync::Arc;
+use tharsis_types::hash::IdSet;
 use tharsis_types::{
     Attempt, ClientId, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, SmallBytes,
     TaskClass, TaskId,
@@ -38,8 +39,8 @@ pub(super) struct Run {
     max_calls: u32,
     origin: Origin,
     stage: Stage,
-    /// Objects pinned for the time of the run.
-    pins: Vec<ObjectId>,
+    /// Objects pinned for the time of the run: a set, as a task may take a hundred thousand.
+    pins: IdSet<ObjectId>,
 }
 
 #[derive(Debug)]
@@ -131,8 +132,22 @@ impl Node {
         })
     }
 
-    /// The ledger starts one of its tasks under a lease of this node.
-    pub(super) fn start_local(&mut self, lease: LeaseId, task: u32, out: &mut Vec<Action>) {
+    /// The ledger starts one of its tasks.
+    pub(super) fn start(&mut self, to: NodeId, lease: LeaseId, task: u32, out: &mut Vec<Action>) {
+        if self.owner.refuse_oversized(self.now, to, lease, task, &mut self.effects) {
+            return;
+        }
+        if to == self.id {
+            return self.start_local(lease, task, out);
+        }
+        match self.owner.push_view(task, to) {
+            Some(pushed) => self.send(to, Message::TaskPush { lease, task: Box::new(pushed) }),
+            None => self.owner.not_sent(lease, task, &mut self.effects),
+        }
+    }
+
+    /// One of them starts under a lease of this node.
+    fn start_local(&mut self, lease: LeaseId, task: u32, out: &mut Vec<Action>) {
         let key = (self.id, lease);
         let Some(view) = self.owner.start_view(task, lease) else { return };
         let Some(client) = self.leases.worker(key) else { return };
@@ -146,7 +161,7 @@ impl Node {
             max_calls: view.class.max_calls,
             origin: Origin::Own(task),
             stage: Stage::Staging,
-            pins: Vec::new(),
+            pins: IdSet::default(),
         };
         self.stage(run, out);
     }
@@ -200,7 +215,7 @@ impl Node {
                 references,
             })),
             stage: Stage::Staging,
-            pins: Vec::new(),
+            pins: IdSet::default(),
         };
         match freed {
             None => self.stage(run, out),

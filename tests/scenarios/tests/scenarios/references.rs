@@ -13,6 +13,8 @@ use tharsis_scenarios::{Mode, Scenario, Session, await_file, open_gate, scenario
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
+        a_result_holds_very_many_references,
+        what_is_too_large_for_a_message_fails,
         b1_copies,
         b2_pending_dependency,
         b3_borrower_outlives_owners_handle,
@@ -26,6 +28,53 @@ pub const ALL: &[Scenario] = scenarios![
         b4_crash_of_the_last_borrower_frees,
         b9_owner_death;
 ];
+
+/// References in one result: more than a message of 16 MiB holds.
+const MANY: usize = 700_000;
+/// More than any message holds.
+const TOO_MANY: usize = 2_500_000;
+
+/// Returns a reference many times.
+#[remote]
+fn repeat(reference: ObjectRef<i64>, count: usize) -> Vec<ObjectRef<i64>> {
+    vec![reference; count]
+}
+
+/// An error with as much to say as it likes.
+#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+struct Verbose(String);
+
+#[remote]
+fn fail_at_length(len: usize) -> Result<(), Verbose> {
+    Err(Verbose("x".repeat(len)))
+}
+
+/// Whatever does not fit into a message is a failure, and never a `get` without end.
+fn what_is_too_large_for_a_message_fails(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let one = put(&7_i64).unwrap();
+    let error = repeat::remote(&one, TOO_MANY).get_timeout(50.0).unwrap_err();
+    assert_eq!(error.kind(), FailureKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("the limit"), "{error}");
+    let error = fail_at_length::remote(80 << 20).get_timeout(50.0).unwrap_err();
+    assert_eq!(error.kind(), FailureKind::UserError);
+    assert!(error.to_string().contains("the limit"), "what was left out is said");
+    drop(one);
+    session.await_quiet();
+}
+
+/// A result may have very many references.
+fn a_result_holds_very_many_references(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let one = put(&7_i64).unwrap();
+    let many = repeat::remote(&one, MANY).get_timeout(50.0).unwrap();
+    assert_eq!((many.len(), many[MANY - 1].get().unwrap()), (MANY, 7));
+    drop((one, many));
+    session.await_quiet();
+}
 
 const MIB: usize = 1 << 20;
 

@@ -1,0 +1,159 @@
+//! A node with a driver and as many workers as it starts, in which every task ends at once.
+
+use std::sync::Arc;
+use tharsis_core::event::{Member, Output, OutputValue, TaskOutcome};
+use tharsis_core::node::Config;
+use tharsis_core::{Action, Event, MS, Node, Value};
+use tharsis_types::{
+    ClientId, Dependency, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources,
+    RetryOn, TaskArgs, TaskClass, TaskId,
+};
+
+const DRIVER: ClientId = ClientId(1);
+const NODE: NodeId = NodeId(1);
+const JOB: JobId = JobId(1);
+
+pub struct Bench {
+    pub node: Node,
+    root: TaskId,
+    now: u64,
+    out: Vec<Action>,
+    /// Runs that workers have and not finished.
+    sent: Vec<(ClientId, u32)>,
+    next_client: u32,
+    pub finished: u64,
+    /// Kinds of failures that the driver was told of.
+    pub failures: Vec<FailureKind>,
+    /// Bytes of the value of each task.
+    pub value_bytes: usize,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let resources = Resources::cpus(2.0).unwrap();
+        let member = Member { node: NODE, resources, labels: Vec::new() };
+        let config = Config {
+            member,
+            store_bytes: 1 << 20,
+            annex_bytes: 0,
+            create_timeout: 1000 * MS,
+            can_spill: false,
+            high_water_bytes: u64::MAX,
+            low_water_bytes: u64::MAX,
+            relay_bytes_min: 1 << 20,
+            lineage_bytes_max: 64 << 20,
+        };
+        let root = TaskId::root(JOB);
+        let mut bench = Self {
+            node: Node::new(config),
+            root,
+            now: MS,
+            out: Vec::new(),
+            sent: Vec::new(),
+            next_client: 1,
+            finished: 0,
+            failures: Vec::new(),
+            value_bytes: 1,
+        };
+        bench.feed(Event::DriverJoined { client: DRIVER, job: JOB });
+        let class = TaskClass {
+            job: JOB,
+            function: FunctionId(1),
+            signature: 0,
+            function_name: "nothing".into(),
+            name: "nothing".into(),
+            call_site: "bench.rs:1".into(),
+            resources: Resources::cpus(1.0).unwrap(),
+            priority: 0,
+            returns: 1,
+            max_retries: 3,
+            retry_on: RetryOn::Nothing,
+            timeout_ms: 0,
+            max_calls: 0,
+            placement: Placement::Default,
+        };
+        bench.feed(Event::ClassDefined { client: DRIVER, class: 0, definition: Ok(Arc::new(class)) });
+        bench
+    }
+
+    fn feed(&mut self, event: Event) {
+        self.node.handle(self.now, event, &mut self.out);
+    }
+
+    pub fn submit(&mut self, n: u64) {
+        self.submit_with(n, 0);
+    }
+
+    /// A task that takes the values of the first tasks.
+    pub fn submit_with(&mut self, n: u64, dependency_count: u64) {
+        let dependency = |n| Dependency {
+            reference: RefId { object: ObjectId::output(self.root.child(n), 0), owner: NODE },
+            parameter: 0,
+        };
+        let dependencies = (0..dependency_count).map(dependency).collect();
+        let args = TaskArgs { payload: [7; 8].into(), dependencies, ..TaskArgs::default() };
+        let task = self.root.child(n);
+        self.feed(Event::Submitted {
+            client: DRIVER,
+            class: 0,
+            task,
+            tokens: [n].into_iter().collect(),
+            args,
+        });
+    }
+
+    /// The end of a batch, and what the workers and the driver do about it.
+    pub fn turn(&mut self) {
+        self.now += 10_000;
+        self.node.settle(self.now, &mut self.out);
+        let mut actions = std::mem::take(&mut self.out);
+        for action in actions.drain(..) {
+            match action {
+                Action::StartWorker { start, .. } => {
+                    self.next_client += 1;
+                    self.feed(Event::WorkerReady { start, client: ClientId(self.next_client) });
+                }
+                Action::Run { client, run } => {
+                    assert!(self.node.run(run).is_some());
+                    self.sent.push((client, run));
+                }
+                Action::Deliver { token, object, .. } => {
+                    self.finished += 1;
+                    if let Some(Value::Failed(failure)) = self.node.value(object) {
+                        self.failures.push(failure.kind);
+                    }
+                    let reference = RefId { object, owner: NODE };
+                    self.feed(Event::Released { client: DRIVER, token, reference });
+                }
+                _ => {}
+            }
+        }
+        // The buffer is as long as the longest batch from here on.
+        if self.out.is_empty() {
+            self.out = actions;
+        }
+        let value = vec![1; self.value_bytes];
+        let outcome = || {
+            TaskOutcome::Returned(smallvec::smallvec![Output {
+                value: OutputValue::Inline(value.as_slice().into()),
+                nested: Vec::new(),
+            }])
+        };
+        for (client, run) in std::mem::take(&mut self.sent) {
+            self.feed(Event::Finished { client, run, run_ns: 200, outcome: outcome() });
+        }
+    }
+
+    pub fn empty(&self) {
+        self.node.check();
+        assert_eq!(self.node.snapshot().object_count, 0);
+        let task = ObjectId::output(self.root.child(0), 0);
+        assert!(self.node.value(task).is_none());
+    }
+}
+
+/// Time this thread has run on a CPU, which other processes do not stretch.
+pub fn cpu_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    stat.split_whitespace().next().unwrap().parse().unwrap()
+}

@@ -1,0 +1,41 @@
+//! What grows with what: times of ten times as much are compared, not times with a clock on the wall.
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod bench;
+
+use bench::{Bench, cpu_ns};
+use tharsis_types::FailureKind;
+
+/// Nanoseconds an argument of a task that is submitted before any of its arguments is there.
+fn fan_in(count: u64) -> f64 {
+    let mut bench = Bench::new();
+    (0..count).for_each(|n| bench.submit(n));
+    bench.submit_with(count, count);
+    let start = cpu_ns();
+    while bench.finished <= count {
+        bench.turn();
+    }
+    let ns = (cpu_ns() - start) as f64 / count as f64;
+    bench.empty();
+    ns
+}
+
+#[test]
+fn a_task_may_wait_for_very_many_others() {
+    let (few, many) = (fan_in(2_000), fan_in(32_000));
+    assert!(many < 4.0 * few, "an argument costs {few:.0} ns among 2 000, {many:.0} ns among 32 000");
+}
+
+#[test]
+fn arguments_that_no_message_holds_fail_their_task() {
+    let count = 17_000;
+    let mut bench = Bench::new();
+    bench.value_bytes = 4_096;
+    (0..count).for_each(|n| bench.submit(n));
+    bench.submit_with(count, count);
+    while bench.finished <= count {
+        bench.turn();
+    }
+    assert_eq!(bench.failures, [FailureKind::InvalidArgument]);
+    bench.empty();
+}
