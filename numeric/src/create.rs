@@ -67,14 +67,14 @@ pub fn arange_step(
         let text = if float { "float division by zero" } else { "division by zero" };
         return Err(Error::here(GraphError::ZeroDivision(text.to_owned())));
     }
-    let count = ((stop.to_f64() - start.to_f64()) / step.to_f64()).ceil().max(0.0);
+    let count = ((stop.to_f64() - start.to_f64()) / step.to_f64()).ceil();
     if count.is_nan() {
-        return Err(Error::here(GraphError::Value("arange: step must not be zero".to_owned())));
+        return Err(Error::here(GraphError::Value("arange: cannot compute length".to_owned())));
     }
     if count > tharsis_graph::shape::ELEMENTS_MAX as f64 {
-        return Err(Error::here(GraphError::Value("arange: maximum allowed size exceeded".to_owned())));
+        return Err(Error::here(GraphError::Value("Maximum allowed size exceeded".to_owned())));
     }
-    let shape = vec![count as usize];
+    let shape = vec![count.max(0.0) as usize];
     let float = |x: Scalar| matches!(x, Scalar::Float(_));
     if float(start) || float(stop) || float(step) {
         // As NumPy: the step is the difference of the first two elements as they are rounded.

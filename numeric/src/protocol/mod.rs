@@ -4,6 +4,7 @@
 //! in the [`registry`]; what is not there is answered `NotImplemented`. A failing program never ends the evaluator.
 
 mod args;
+mod bounds;
 mod composed;
 mod context;
 mod draws;

@@ -5,6 +5,7 @@
 
 use super::Failure;
 use super::args::Args;
+use super::bounds::{check_number, check_numbers};
 use super::composed::COMPOSED;
 use super::draws::DRAWS;
 use super::matrices::MATRICES;
@@ -159,7 +160,10 @@ const NAMED: &[Row] = &[
         let step = number(args.take(2, "step"))?.unwrap_or(Scalar::Int(1));
         let dtype = args.dtype(3, "dtype")?;
         let (start, stop) = stop.map_or((Scalar::Int(0), first), |stop| (first, stop));
-        let made = create::arange_step(start, stop, step)?;
+        let made = match dtype {
+            Some(dtype) if dtype.is_integer() => whole_range(start, stop, step, dtype)?,
+            _ => create::arange_step(start, stop, step)?,
+        };
         if dtype == Some(DType::Bool) && 2 < made.size() {
             return Err(Failure::kind(
                 "arange() is only supported for booleans when the result has at most length 2.",
@@ -174,9 +178,12 @@ const NAMED: &[Row] = &[
         reduce(args, Tensor::argmin)
     }),
     ("np.array", "(a, dtype=None)", "an array of numbers", |_, args| {
-        let x = args.tensor(0, "a")?;
+        let numbers = args.need(0, "a")?;
         let dtype = args.dtype(1, "dtype")?;
-        in_dtype(x, dtype)
+        if let Some(dtype) = dtype {
+            check_numbers(&numbers, dtype)?;
+        }
+        in_dtype(numbers.tensor()?, dtype)
     }),
     ("np.astype", "(x, dtype)", "the same values in another dtype", |_, args| {
         let x = args.tensor(0, "x")?;
@@ -246,8 +253,13 @@ const NAMED: &[Row] = &[
     }),
     ("np.full", "(shape, value, dtype=None)", "one number everywhere", |_, args| {
         let shape = args.shape(0, "shape")?;
-        let value = args.tensor(1, "fill_value")?;
+        let value = args.need(1, "fill_value")?;
         let dtype = args.dtype(2, "dtype")?;
+        if let (Value::Number(number @ (Scalar::Int(_) | Scalar::Unsigned(_))), Some(dtype)) = (&value, dtype)
+        {
+            check_number(*number, dtype)?;
+        }
+        let value = value.tensor()?;
         in_dtype(value.broadcast_to(&shape)?, dtype)
     }),
     (
@@ -260,7 +272,12 @@ const NAMED: &[Row] = &[
             let count = count.map_err(|_| Failure::value("number of samples must be non-negative"))?;
             let endpoint = args.flag(3, "endpoint", true)?;
             let dtype = args.dtype(usize::MAX, "dtype")?;
-            in_dtype(create::linspace_endpoint(start, stop, count, endpoint)?, dtype)
+            let made = create::linspace_endpoint(start, stop, count, endpoint)?;
+            match dtype {
+                // Rounded down, not towards zero.
+                Some(dtype) if dtype.is_integer() => in_dtype(made.floor()?, Some(dtype)),
+                _ => in_dtype(made, dtype),
+            }
         },
     ),
     ("np.matmul", "(a, b)", "matrix products", |_, args| {
@@ -375,6 +392,28 @@ const NAMED: &[Row] = &[
 
 pub(super) fn tensor(made: crate::Result<Tensor>) -> Result<Value, Failure> {
     Ok(Value::Tensor(made?))
+}
+
+/// `np.arange` of whole numbers: the first two elements are converted, and their difference is the step of all.
+fn whole_range(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Tensor, Failure> {
+    let count = create::arange_step(start, stop, step)?.size() as i64;
+    let second = match (start, step) {
+        (Scalar::Int(start), Scalar::Int(step)) => start.checked_add(step).map(Scalar::Int),
+        _ => None,
+    };
+    let second = second.unwrap_or(Scalar::Float(start.to_f64() + step.to_f64()));
+    let whole = |number: Scalar| match number {
+        Scalar::Float(number) => Scalar::Int(number as i64),
+        other => other,
+    };
+    for (number, _) in [start, second].into_iter().zip(0..count) {
+        check_number(number, dtype)?;
+    }
+    let (Scalar::Int(first), Scalar::Int(second)) = (whole(start), whole(second)) else {
+        return Ok(create::arange_step(start, stop, step)?);
+    };
+    let position = create::arange(count as usize)?;
+    Ok(position.multiply(second.wrapping_sub(first))?.add(first)?)
 }
 
 fn in_dtype(made: Tensor, dtype: Option<DType>) -> Result<Value, Failure> {

@@ -89,3 +89,36 @@ fn a_list_as_index_chooses_rows_and_a_tuple_an_element() {
     assert_eq!(with(r#"{"t":[1, 0]}"#), json!(3));
     assert_eq!(with(r#"{"t":[[1, 0], 0]}"#), "NotImplemented");
 }
+
+#[test]
+fn numbers_that_a_dtype_cannot_hold_are_refused_as_by_numpy() {
+    let with = |operation: &str, arguments: &str, dtype: &str| {
+        let request = format!(
+            r#"{{"in":{{}},"prog":[["y","np.{operation}",{arguments},{{"dtype":{{"dt":"{dtype}"}}}}]],"out":["y"]}}"#
+        );
+        let reply = &replies(&request)[0];
+        if reply["ok"] == json!(true) {
+            reply["out"]["y"]["arr"]["lit"].clone()
+        } else {
+            reply["err"]["class"].clone()
+        }
+    };
+    assert_eq!(with("array", "[[1, 2, 300]]", "int8"), "OverflowError");
+    assert_eq!(with("array", "[[1, 2, -1]]", "uint64"), "OverflowError");
+    assert_eq!(with("array", r#"[[{"f":"nan"}]]"#, "int8"), "ValueError");
+    assert_eq!(with("array", r#"[[{"f":"inf"}]]"#, "int8"), "OverflowError");
+    assert_eq!(with("array", "[[1.7, -1.7, 127.9]]", "int8"), json!([1, -1, 127]));
+    assert_eq!(with("array", "[[128.0]]", "int8"), "OverflowError");
+    assert_eq!(with("array", r#"[[{"c":[0.0, 1.0]}]]"#, "int8"), "TypeError");
+    assert_eq!(with("array", r#"[[{"c":[0.0, 1.0]}]]"#, "float64"), "TypeError");
+    assert_eq!(with("full", r#"[{"t":[1]}, 300]"#, "int8"), "OverflowError");
+    assert_eq!(with("full", r#"[{"t":[1]}, 300.0]"#, "int8"), json!([44]));
+    assert_eq!(with("arange", "[-1, 2]", "uint8"), "OverflowError");
+    assert_eq!(with("arange", "[0, 500, 100]", "int8"), json!([0, 100, -56, 44, -112]));
+    assert_eq!(with("arange", r#"[{"f":"nan"}]"#, "float64"), "ValueError");
+    assert_eq!(with("arange", "[10, -2, -2.5]", "int64"), json!([10, 7, 4, 1, -2]));
+    assert_eq!(with("arange", "[0, 2, 0.5]", "int64"), json!([0, 0, 0, 0]));
+    assert_eq!(with("linspace", "[1, -2, 5]", "int64"), json!([1, 0, -1, -2, -2]));
+    let literal = r#"{"in":{"x":{"lit":[1,300],"dtype":"int8"}},"prog":[],"out":["x"]}"#;
+    assert_eq!(replies(literal)[0]["err"]["class"], "OverflowError");
+}

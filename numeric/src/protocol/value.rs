@@ -1,6 +1,7 @@
 //! Values of programs, and their JSON encodings.
 
 use super::Failure;
+use super::bounds::check_number;
 use crate::elementwise::where_;
 use crate::index::Index;
 use crate::integer::LargeInteger;
@@ -272,6 +273,7 @@ fn literal_tensor(json: &Json, dtype: Option<DType>) -> Result<Tensor, Failure> 
         dtypes.reduce(tharsis_kernels::promote).unwrap_or(DType::F64)
     };
     let dtype = dtype.unwrap_or_else(|| natural(&numbers));
+    numbers.iter().try_for_each(|number| check_number(*number, dtype))?;
     with_element!(dtype, T => {
         let elements: Vec<T> = numbers.into_iter().map(T::from_scalar).collect();
         Ok(Tensor::from_elements(&shape, &elements)?)

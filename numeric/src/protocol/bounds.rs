@@ -1,0 +1,68 @@
+//! Which numbers a dtype can hold: NumPy converts elements of arrays as it likes, but refuses Python's numbers that do not fit.
+
+use super::Failure;
+use super::value::Value;
+use tharsis_kernels::{DType, Kind, Scalar};
+
+/// Refuses numbers of nested lists that a dtype cannot hold, as NumPy does when it makes an array of them.
+///
+/// # Errors
+/// As [`check_number`].
+pub(super) fn check_numbers(value: &Value, dtype: DType) -> Result<(), Failure> {
+    match value {
+        Value::Number(number) => check_number(*number, dtype),
+        Value::List(parts) | Value::Tuple(parts) => {
+            parts.iter().try_for_each(|part| check_numbers(part, dtype))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a number that a dtype cannot hold.
+///
+/// # Errors
+/// `OverflowError` for what is out of bounds or infinite, `ValueError` for NaN, `TypeError` for complex numbers.
+pub(super) fn check_number(number: Scalar, dtype: DType) -> Result<(), Failure> {
+    let overflow = |text: String| Err(Failure::new("OverflowError", text));
+    match number {
+        Scalar::Complex(..) if dtype.is_integer() => Err(Failure::kind(
+            "int() argument must be a string, a bytes-like object or a real number, not 'complex'",
+        )),
+        Scalar::Complex(..) if !dtype.is_complex() && dtype != DType::Bool => {
+            Err(Failure::kind("float() argument must be a string or a real number, not 'complex'"))
+        }
+        _ if !dtype.is_integer() => Ok(()),
+        Scalar::Float(x) if x.is_nan() => Err(Failure::value("cannot convert float NaN to integer")),
+        Scalar::Float(x) if x.is_infinite() => {
+            overflow("cannot convert float infinity to integer".to_owned())
+        }
+        Scalar::Float(x) if 2f64.powi(64) <= x.abs() => too_large(),
+        Scalar::Float(x) => check_whole(x.trunc() as i128, dtype),
+        Scalar::Int(n) => check_whole(n.into(), dtype),
+        Scalar::Unsigned(n) => check_whole(n.into(), dtype),
+        _ => Ok(()),
+    }
+}
+
+fn check_whole(number: i128, dtype: DType) -> Result<(), Failure> {
+    let bits = 8 * dtype.size_bytes() as u32;
+    let is_signed = dtype.kind() == Kind::Signed;
+    let (low, high) = match is_signed {
+        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        false => (0, (1i128 << bits) - 1),
+    };
+    if (low..=high).contains(&number) {
+        return Ok(());
+    }
+    match dtype {
+        DType::I64 => too_large(),
+        _ => {
+            let text = format!("Python integer {number} out of bounds for {dtype}");
+            Err(Failure::new("OverflowError", text))
+        }
+    }
+}
+
+fn too_large() -> Result<(), Failure> {
+    Err(Failure::new("OverflowError", "Python int too large to convert to C long"))
+}
