@@ -199,19 +199,21 @@ impl Handle {
         }
     }
 
-    /// Takes in what the node says; a final state stays.
+    /// Takes in what the node says. A final state stays, unless the node refuses what was put: then nobody else has it.
     pub(crate) fn deliver(&self, value: ValueView<'_>) {
-        self.advance(State::from_view(value));
+        let state = State::from_view(value);
+        let is_refusal = matches!(state, State::Failed(_));
+        self.advance_if(state, |now| is_refusal || !now.is_final());
     }
 
     /// Fails the handle unless its value is here already.
     pub(crate) fn fail(&self, failure: &Arc<Failure>) {
-        self.advance(State::Failed(Arc::clone(failure)));
+        self.advance_if(State::Failed(Arc::clone(failure)), |now| !now.is_final());
     }
 
-    fn advance(&self, to: State) {
+    fn advance_if(&self, to: State, may_advance: impl FnOnce(&State) -> bool) {
         let mut inner = self.inner.lock();
-        if inner.state.is_final() {
+        if !may_advance(&inner.state) {
             return;
         }
         inner.state = to;

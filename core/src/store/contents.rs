@@ -70,7 +70,7 @@ impl Store {
     pub fn unowned(&self) -> Unowned {
         let mut unowned = Unowned { annex_bytes: self.annex.leaving_bytes(), ..Unowned::default() };
         for (client, regions) in &self.regions {
-            for rest in regions.iter().map(super::Region::rest) {
+            for rest in regions.iter().flat_map(super::Region::unsealed) {
                 match self.annex.holds(rest) {
                     true => unowned.annex_bytes += rest.len,
                     false => *unowned.granted.entry(*client).or_default() += rest.len,

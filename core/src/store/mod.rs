@@ -1,7 +1,7 @@
 //! What lies where in the arena: objects, granted regions, pins, copies that may go.
 //!
-//! A client asks for a *region*, carves objects out of it from front to back and tells of each when it is
-//! complete; until then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
+//! A client asks for a *region*, carves objects out of it and tells of each when it is complete, in any order; until
+//! then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
 //! copy came from another node and may be evicted when nobody has it pinned. Pins belong to clients and go with
 //! them.
 //!
@@ -300,7 +300,7 @@ impl Store {
     /// A client is gone: its pins go, and what it had not completed.
     pub fn client_gone(&mut self, client: ClientId) {
         for region in self.regions.remove(&client).unwrap_or_default() {
-            self.give(region.rest());
+            region.unsealed().for_each(|range| self.give(range));
         }
         let doubles = self.doubles.range((client, 0)..=(client, u64::MAX)).map(|((_, token), _)| *token);
         for token in doubles.collect::<Vec<_>>() {
@@ -318,7 +318,7 @@ impl Store {
                 all.filter(|e| self.annex.holds(*e) == in_annex).map(|e| e.len).sum()
             };
             let objects = sum(&mut self.objects.values().map(|s| self.span(s.extent)));
-            let regions = sum(&mut self.regions.values().flatten().map(Region::rest));
+            let regions = sum(&mut self.regions.values().flatten().flat_map(Region::unsealed));
             let superseded = self.superseded.values().chain(self.doubles.values());
             let superseded = sum(&mut superseded.map(|e| self.span(*e)));
             let used = match in_annex {
@@ -333,6 +333,7 @@ impl Store {
             self.objects.values().map(|s| s.pins).sum::<u32>(),
             "pins of clients and objects differ"
         );
+        self.regions.values().flatten().for_each(Region::check);
         self.check_queues();
         self.disk.check();
         for object in self.disk.objects().filter(|o| self.disk.is_writing(*o)) {

@@ -1,4 +1,8 @@
-//! What clients write: regions, and the objects that they carve out of them from front to back.
+//! What clients write: regions, and the objects that they carve out of them.
+//!
+//! The threads of a client write to one region at once, and who began first need not be done first. So the order in which
+//! objects are sealed says nothing about what lies between them: a range of a region is free again when the region is
+//! retired or its client is gone, and not before.
 
 use super::annex::Annex;
 use super::{Extents, Store, Stored, rounded};
@@ -9,8 +13,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 #[derive(Debug)]
 pub(super) struct Region {
     extent: Extent,
-    /// Everything below belongs to objects or was given back.
-    carved_to: u64,
+    /// What does not belong to an object yet, by offset; empty ranges are not in it. Most regions have one or two.
+    unsealed: Vec<Extent>,
 }
 
 impl Store {
@@ -31,8 +35,7 @@ impl Store {
             return Err(self.full(bytes));
         }
         let extent = self.allocate(bytes, Extents::take_pages, evicted)?;
-        let carved_to = extent.offset;
-        self.regions.entry(client).or_default().push(Region { extent, carved_to });
+        self.regions.entry(client).or_default().push(Region { extent, unsealed: vec![extent] });
         Ok(extent)
     }
 
@@ -79,45 +82,67 @@ impl Store {
         }
     }
 
-    /// Takes a range out of a client's region; what was skipped before it is free.
+    /// Takes a range out of a client's region.
     fn carve(&mut self, client: ClientId, extent: Extent) -> Result<(), Failure> {
         let taken = self.span(extent);
         let may_begin = !self.annex.holds(extent) || Annex::is_aligned(extent);
-        let regions = self.regions.get_mut(&client).filter(|_| may_begin);
-        let region = regions.and_then(|all| all.iter_mut().find(|r| r.has_room_for(taken)));
-        let Some(region) = region else {
-            let text =
-                format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
-            return Err(Failure::new(FailureKind::InvalidArgument, text));
-        };
-        let gap = Extent { offset: region.carved_to, len: taken.offset - region.carved_to };
-        region.carved_to = taken.offset + taken.len;
-        self.give(gap);
-        Ok(())
+        let regions = self.regions.get_mut(&client).filter(|_| may_begin && taken.offset.is_multiple_of(rounded(1)));
+        if regions.is_some_and(|all| all.iter_mut().any(|region| region.carve(taken))) {
+            return Ok(());
+        }
+        let text =
+            format!("range {}+{} is not in a region of client {}", extent.offset, extent.len, client.0);
+        Err(Failure::new(FailureKind::InvalidArgument, text))
     }
 
     /// A client is done with a region; what it did not use is free again.
     pub fn retire(&mut self, client: ClientId, extent: Extent) {
         let Some(regions) = self.regions.get_mut(&client) else { return };
         if let Some(at) = regions.iter().position(|r| r.extent == extent) {
-            let rest = regions.swap_remove(at).rest();
+            let region = regions.swap_remove(at);
             if regions.is_empty() {
                 self.regions.remove(&client);
             }
-            self.give(rest);
+            region.unsealed.into_iter().for_each(|range| self.give(range));
         }
     }
 }
 
 impl Region {
-    pub(super) fn rest(&self) -> Extent {
-        Extent { offset: self.carved_to, len: self.extent.offset + self.extent.len - self.carved_to }
+    /// What does not belong to an object yet.
+    pub(super) fn unsealed(&self) -> impl Iterator<Item = Extent> {
+        self.unsealed.iter().copied()
     }
 
-    fn has_room_for(&self, taken: Extent) -> bool {
-        let end = taken.offset.checked_add(taken.len);
-        taken.offset.is_multiple_of(rounded(1))
-            && self.carved_to <= taken.offset
-            && end.is_some_and(|end| end <= self.extent.offset + self.extent.len)
+    /// Takes a range out of what does not belong to an object yet; false if it is not wholly there.
+    fn carve(&mut self, taken: Extent) -> bool {
+        let behind = self.unsealed.partition_point(|range| range.offset <= taken.offset);
+        let Some(at) = behind.checked_sub(1) else { return false };
+        let range = &mut self.unsealed[at];
+        let range_end = range.offset + range.len;
+        let Some(end) = taken.offset.checked_add(taken.len).filter(|end| *end <= range_end) else {
+            return false;
+        };
+        let before = Extent { offset: range.offset, len: taken.offset - range.offset };
+        let after = Extent { offset: end, len: range_end - end };
+        match (before.len, after.len) {
+            (0, 0) => drop(self.unsealed.remove(at)),
+            (0, _) => *range = after,
+            (_, 0) => *range = before,
+            _ => {
+                *range = before;
+                self.unsealed.insert(behind, after);
+            }
+        }
+        true
+    }
+
+    pub(super) fn check(&self) {
+        let mut end = self.extent.offset;
+        for range in &self.unsealed {
+            assert!(end <= range.offset && range.len > 0, "ranges of a region overlap: {:?}", self.unsealed);
+            end = range.offset + range.len;
+        }
+        assert!(end <= self.extent.offset + self.extent.len, "{:?} leaves {:?}", self.unsealed, self.extent);
     }
 }

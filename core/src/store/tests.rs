@@ -36,6 +36,40 @@ fn only_free_parts_of_own_regions_can_be_sealed() {
 }
 
 #[test]
+fn objects_of_a_region_can_be_sealed_in_any_order() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    let part = |n: u64| Extent { offset: region.offset + n * 64, len: 64 };
+    for n in [3, 1, 0, 5, 2] {
+        assert_eq!(store.seal(A, object(n), part(n.into())).unwrap(), part(n.into()));
+        store.check();
+        assert_eq!(store.usage().used_bytes, 4096, "what is between may still be written");
+    }
+    store.retire(A, region);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 5 * 64, "what was never sealed is free");
+}
+
+#[test]
+fn overlapping_objects_are_refused() {
+    let mut store = Store::new(1 << 20);
+    let region = store.grant(A, 4096, &mut Vec::new()).unwrap();
+    let extent = |offset: u64, len: u64| Extent { offset: region.offset + offset, len };
+    store.seal(A, object(0), extent(512, 512)).unwrap();
+    for (offset, len) in [(512, 512), (448, 128), (960, 128), (576, 64), (0, 4096), (u64::MAX - 63, 64)] {
+        let overlapping = Extent { offset: region.offset.wrapping_add(offset), len };
+        let refused = store.seal(A, object(1), overlapping).unwrap_err();
+        assert_eq!(refused.kind, FailureKind::InvalidArgument, "{offset}+{len}");
+        store.check();
+    }
+    store.seal(A, object(2), extent(448, 64)).unwrap();
+    store.seal(A, object(3), extent(1024, 64)).unwrap();
+    store.client_gone(A);
+    store.check();
+    assert_eq!(store.usage().used_bytes, 512 + 128);
+}
+
+#[test]
 fn pinned_objects_outlive_their_owners_free() {
     let mut store = Store::new(1 << 20);
     let region = store.grant(A, 4096, &mut Vec::new()).unwrap();

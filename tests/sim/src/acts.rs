@@ -178,6 +178,12 @@ impl Cluster {
         let memory_bytes = self.store_bytes;
         let Some(client) = self.client(host, id) else { return };
         let extent = stored.and_then(|len| client.carve(len, memory_bytes));
+        // Two threads of the client at once: who began to write first is done last.
+        let overtaken = stored.filter(|_| self.rng.chance(300));
+        let Some(client) = self.client(host, id) else { return };
+        if let Some(extent) = overtaken.and_then(|len| client.carve(len, memory_bytes)) {
+            self.put(host, id, Some(extent), &[]);
+        }
         if let (Some(len), None) = (stored, extent) {
             // The next put finds the region; this one goes inline.
             let bytes = Client::region_bytes(len);
@@ -210,7 +216,11 @@ impl Cluster {
         let Some(client) = self.client(host, id) else { return };
         let planned = client.driver.as_mut().map(|driver| std::mem::take(&mut driver.planned));
         let lens = planned.unwrap_or_default().into_iter();
-        let extents: Vec<_> = lens.map_while(|len| client.carve(len, memory_bytes)).collect();
+        let mut extents: Vec<_> = lens.map_while(|len| client.carve(len, memory_bytes)).collect();
+        // As threads of the client would: in any order.
+        for at in (1..extents.len()).rev() {
+            extents.swap(at, self.rng.index(at + 1));
+        }
         for extent in extents {
             let token = self.put(host, id, Some(extent), &[]);
             if let Some(driver) = self.client(host, id).and_then(|c| c.driver.as_mut()) {

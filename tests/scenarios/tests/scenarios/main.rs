@@ -14,6 +14,7 @@ mod losses;
 mod memory;
 mod pressure;
 mod references;
+mod safety;
 mod scheduling;
 mod spill;
 mod store_socket;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         again::ALL,
         references::ALL,
         memory::ALL,
+        safety::ALL,
         spill::ALL,
         losses::ALL,
         scheduling::ALL,

@@ -1,0 +1,77 @@
+//! Values in shared memory stay what they are, whoever writes, reads and lets go of others at the same time.
+
+use crate::memory::MIB;
+use tharsis::prelude::*;
+use tharsis_scenarios::{Mode, Scenario, scenarios};
+
+pub const ALL: &[Scenario] = scenarios![
+    Both:
+        threads_store_at_once,
+        threads_of_a_task_store_at_once;
+];
+
+/// Values that one thread stores, and keeps at most.
+const STORED: u64 = 150;
+const KEPT: usize = 20;
+
+/// Stores values of 4 to 200 KB, keeps some, reads them in another order; how many came back.
+fn store_and_read(thread: u64) -> Result<u64, Error> {
+    let mut state = thread * 7919 + 1;
+    let mut kept = Vec::new();
+    let mut right_count = 0;
+    for _ in 0..STORED {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (len, byte) = (4_200 + (state >> 33) as usize % 200_000, ((state >> 20) as u8).max(1));
+        kept.push((put(&Blob::from(vec![byte; len]))?, len, byte));
+        if kept.len() > KEPT {
+            let (reference, len, byte): (ObjectRef<Blob>, _, _) =
+                kept.swap_remove((state >> 40) as usize % kept.len());
+            let blob = reference.get_timeout(20.0)?;
+            assert!(blob.len() == len && blob.iter().all(|b| *b == byte), "{len} bytes of {byte} differ");
+            right_count += 1;
+        }
+    }
+    Ok(right_count)
+}
+
+/// Eight threads of one client: who begins to write first is not done first.
+fn threads_store_at_once(mode: Mode) {
+    let session = mode.start(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|thread| {
+                let session = &session;
+                scope.spawn(move || {
+                    let _entered = session.enter();
+                    store_and_read(thread).unwrap()
+                })
+            })
+            .collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), STORED - KEPT as u64);
+        }
+    });
+    session.await_quiet();
+}
+
+#[remote]
+fn store_in_threads() -> Result<Blob, Error> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || store_and_read(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap().map(drop))
+    })?;
+    Ok(Blob::from(vec![9; MIB / 8]))
+}
+
+/// The same inside a task, whose result is stored beside what its threads have stored.
+fn threads_of_a_task_store_at_once(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let results: Vec<_> = (0..2).map(|_| store_in_threads::remote()).collect();
+    for result in &results {
+        let blob = result.get_timeout(40.0).unwrap();
+        assert!(blob.len() == MIB / 8 && blob.iter().all(|byte| *byte == 9));
+    }
+    drop(results);
+    session.await_quiet();
+}
