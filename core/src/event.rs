@@ -161,6 +161,15 @@ pub enum Event {
         /// The object.
         reference: RefId,
     },
+    /// A worker goes on looking at an argument of a run of its own that is about to end.
+    Kept {
+        /// The worker.
+        client: ClientId,
+        /// Its name for the reference.
+        token: u64,
+        /// The object.
+        reference: RefId,
+    },
     /// A client asks where a value lies.
     LocationsWanted {
         /// The client.

@@ -14,6 +14,7 @@
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
 //! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
 //! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | what clients do with references |
+//! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client lets go of a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
 //! | `gone w1 [Kind]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
@@ -173,6 +174,10 @@ impl World {
             ("hold", [name, object]) => {
                 let (token, reference) = self.token(name, object);
                 self.client_event(name, |client| Event::Held { client, token, reference });
+            }
+            ("keep", [name, object]) => {
+                let (token, reference) = self.token(name, object);
+                self.client_event(name, |client| Event::Kept { client, token, reference });
             }
             ("release", [name, object]) => {
                 let (token, reference) = self.token(name, object);

@@ -9,6 +9,8 @@
 //! | where does shared memory come from, and who removes it | [`segment`] |
 //! | how do two processes exchange messages without a system call | [`ring`] |
 //! | how does the one sleep and the other wake it | [`bell`] |
+//! | what of a client must not be overtaken | [`deferred`] |
+//! | how do its threads share a range to write to | [`carve`] |
 //! | what a client and its node share of these | [`channel`] |
 //! | where do object bytes live | [`arena`] |
 //! | and those that are larger than memory | [`annex`] |
@@ -42,6 +44,10 @@ mod ring_place;
 pub mod ring;
 
 pub mod bell;
+
+pub mod deferred;
+
+pub mod carve;
 
 pub mod channel;
 

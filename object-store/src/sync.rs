@@ -1,6 +1,6 @@
 //! The primitives of the shared-memory protocols, either the real ones or the model checker's.
 //!
-//! `positions` and `bell` import atomics, fences and the futex from here only, so the model tests
+//! `positions`, `bell`, `deferred` and `carve` import atomics, fences and the futex from here only, so the model tests
 //! (`--cfg loom`) run the product's own code.
 
 #[cfg(all(loom, test))]
@@ -12,10 +12,17 @@ pub(crate) use real::*;
 mod real {
     pub(crate) use std::hint::spin_loop;
     pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
     pub(crate) use std::thread::yield_now;
 
     use rustix::thread::futex;
+    use std::sync::PoisonError;
     use std::time::Duration;
+
+    /// Locks, also what a thread held that panicked.
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// A word in shared memory that threads of any process can sleep on.
     #[repr(transparent)]
@@ -46,10 +53,15 @@ mod real {
 mod model {
     pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
     pub(crate) use loom::thread::yield_now;
 
-    use loom::sync::{Condvar, Mutex};
+    use loom::sync::Condvar;
     use std::time::Duration;
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
 
     /// A futex as the kernel keeps it: compare and sleep are one step under the kernel's lock.
     pub(crate) struct FutexWord {

@@ -40,6 +40,7 @@ pub fn event(
         FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
+        FromClient::Keep { token, reference } => Event::Kept { client, token, reference },
         FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
         FromClient::Put { token, object, value, nested, site } => {
             let (value, nested) = (output_value(rim, value)?, nested.iter().collect());

@@ -5,9 +5,9 @@
 //! ring is back-pressure: the sender gives the node time, and reads the inbound ring meanwhile, so that two full
 //! rings never wait for each other.
 //!
-//! Code that runs inside a dispatch (a waker, the drop of a handle) must not wait for room. What it sends is *deferred*:
-//! kept in order and sent by the next thread that can. Only releases, values let go of, answers to steals and to
-//! cancellations are ever sent from there, and none of them can come too late.
+//! Code that must not wait for room defers what it sends ([`Deferred`]): whatever runs inside a dispatch (a waker, the
+//! drop of a handle) or holds the lock of a handle. Deferred records keep their place: nothing is pushed before them that
+//! was not pushed when they were deferred.
 //!
 //! Loss. When the node is gone, or says that this client must go, every handle without a value fails, everybody is
 //! woken, and every later call fails with the same error.
@@ -15,20 +15,20 @@
 use crate::answers::Answers;
 use crate::current::TaskState;
 use crate::error::{Error, Result};
-use crate::handles::{Handle, Slab, State};
+use crate::handles::{Handle, Slab, State, View};
 use crate::pump::{self, Reception};
 use crate::regions::Regions;
 use crate::submit::Classes;
 use crate::worker::Desk;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tharsis_object_store::channel::Channel;
+use tharsis_object_store::deferred::Deferred;
 use tharsis_object_store::{ArenaMap, BellBoard, PendingLarge, Producer, PushError};
-use tharsis_protos::records::{FromClient, Token};
+use tharsis_protos::records::{Extent, FromClient, Token};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, RefId, TaskId};
 
 /// Rest of a sender that found the ring full: the node has thousands of records to work off.
@@ -71,8 +71,7 @@ pub(crate) struct Core {
     /// Tells clients of one process apart; never used again.
     pub(crate) serial: u32,
     outbox: Mutex<Producer>,
-    deferred: Mutex<VecDeque<Vec<u8>>>,
-    has_deferred: AtomicBool,
+    deferred: Deferred<PendingLarge>,
     board: BellBoard,
     board_index: usize,
     pub(crate) arena: Arc<ArenaMap>,
@@ -115,8 +114,7 @@ impl Client {
             is_worker: parts.is_worker,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             outbox: Mutex::new(parts.channel.producer),
-            deferred: Mutex::default(),
-            has_deferred: AtomicBool::new(false),
+            deferred: Deferred::default(),
             board: parts.board,
             board_index: parts.board_index as usize,
             arena: parts.arena,
@@ -215,6 +213,14 @@ impl Client {
         }
     }
 
+    /// Keeps an argument of the running task mapped when that has ended; until then the task has it pinned.
+    pub(crate) fn keep(&self, reference: RefId, extent: Extent) -> Option<View> {
+        let handle = self.handle(reference, State::local(extent));
+        let (_, view) = handle.view()?;
+        self.send_or_lose(&FromClient::Keep { token: handle.token(), reference });
+        Some(view)
+    }
+
     /// Forgets a dropped handle and tells the node.
     pub(crate) fn release(&self, token: Token, reference: RefId) {
         self.0.slab.lock().remove(token);
@@ -304,10 +310,13 @@ impl Core {
             return Err(self.loss());
         }
         if self.is_dispatching() {
-            self.defer(bytes.to_vec());
+            self.deferred.add(PendingLarge::new(bytes.to_vec()));
             return Ok(None);
         }
         let mut outbox = self.outbox.lock();
+        if !self.deferred.is_empty() {
+            self.push_deferred(&mut outbox)?;
+        }
         loop {
             match outbox.try_push(&[bytes]) {
                 Ok(()) => break,
@@ -328,6 +337,21 @@ impl Core {
         drop(outbox);
         self.ring_node();
         self.send_deferred();
+    }
+
+    /// Pushes what was deferred before now: nothing may overtake it.
+    #[cold]
+    fn push_deferred(&self, outbox: &mut MutexGuard<'_, Producer>) -> Result<()> {
+        // What is deferred while this thread makes room comes after the record that it is about to push.
+        let mut left = self.deferred.len();
+        while left > 0 {
+            let pushed = self.deferred.take_while(left, |record| try_push(outbox, record));
+            left -= pushed;
+            if left > 0 {
+                self.make_room(outbox)?;
+            }
+        }
+        Ok(())
     }
 
     fn push_large(&self, outbox: &mut MutexGuard<'_, Producer>, bytes: &[u8]) -> Result<()> {
@@ -371,13 +395,15 @@ impl Core {
         self.board.mark_and_ring(self.board_index);
     }
 
-    fn defer(&self, record: Vec<u8>) {
-        self.deferred.lock().push_back(record);
-        self.has_deferred.store(true, Ordering::SeqCst);
+    /// Has a record sent by the next thread that can: this one must not wait for room.
+    pub(crate) fn defer(&self, record: &FromClient<'_>) {
+        if !self.is_lost() {
+            encoded(record, |bytes| self.deferred.add(PendingLarge::new(bytes.to_vec())));
+        }
     }
 
     pub(crate) fn has_deferred(&self) -> bool {
-        self.has_deferred.load(Ordering::Relaxed)
+        !self.deferred.is_empty()
     }
 
     /// Sends what was deferred, as far as there is room and nobody else is sending.
@@ -387,18 +413,7 @@ impl Core {
         }
         fence(Ordering::SeqCst);
         let Some(mut outbox) = self.outbox.try_lock() else { return };
-        let mut deferred = self.deferred.lock();
-        let mut is_sent = false;
-        while let Some(record) = deferred.front() {
-            if outbox.try_push(&[record]).is_err() {
-                break;
-            }
-            deferred.pop_front();
-            is_sent = true;
-        }
-        self.has_deferred.store(!deferred.is_empty(), Ordering::SeqCst);
-        drop(deferred);
-        if is_sent {
+        if self.deferred.take_while(usize::MAX, |record| try_push(&mut outbox, record)) > 0 {
             outbox.publish();
             drop(outbox);
             self.ring_node();
@@ -417,6 +432,12 @@ impl Core {
         DISPATCHING.set(outer);
         result
     }
+}
+
+/// Puts a record into the ring, whole or as much of it as there is room for; whether nothing of it is left.
+fn try_push(outbox: &mut Producer, record: &mut PendingLarge) -> bool {
+    // A ring that is broken, or a record above all limits, shows at the next push: it must not stand in the way here.
+    outbox.try_push_large(record).unwrap_or(true)
 }
 
 /// Has `push` take the bytes of a record.

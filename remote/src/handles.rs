@@ -193,9 +193,11 @@ impl Handle {
             return;
         }
         inner.state = State::Ready;
-        // Sent under the lock: a later wish for the bytes must not overtake it.
         if let Some(client) = &self.client {
-            client.send_or_lose(&FromClient::Unmapped { token: self.token, reference: self.reference });
+            // Deferred under the lock: a later wish for the bytes must not overtake it, and nothing waits for room here.
+            client.core().defer(&FromClient::Unmapped { token: self.token, reference: self.reference });
+            drop(inner);
+            client.core().send_deferred();
         }
     }
 

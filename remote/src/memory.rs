@@ -2,15 +2,15 @@
 //!
 //! The node does not move or free bytes that it has pinned for this client. There are two pins. The bytes of a
 //! reference stay until it is released, so a mapping holds the handle. The bytes of a task's arguments stay until the
-//! task ends; a mapping that outlives the task (kept in a static, sent to a thread) makes the worker take a
-//! reference of its own just before it reports the end (see [`ArgumentPin::prolong`]).
+//! task ends; a mapping that outlives the task (kept in a static, sent to a thread) makes the worker keep them under a
+//! reference of its own just before it reports the end (see [`ArgumentPin::prolong`]), and look at them without end.
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::handles::Handle;
+use crate::handles::View;
 use std::sync::{Arc, OnceLock};
 use tharsis_object_store::ArenaSlice;
-use tharsis_protos::records::{Extent, FromClient};
+use tharsis_protos::records::Extent;
 use tharsis_types::RefId;
 
 /// Sealed bytes of an object.
@@ -24,7 +24,8 @@ pub(crate) struct Mapped {
 /// The pin of one argument of a running task.
 pub(crate) struct ArgumentPin {
     reference: RefId,
-    prolonged: OnceLock<Arc<Handle>>,
+    /// Looks at the bytes for as long as anything does: a node that is short of memory does not get them back.
+    prolonged: OnceLock<View>,
 }
 
 impl Mapped {
@@ -50,15 +51,15 @@ impl ArgumentPin {
         Arc::new(Self { reference, prolonged: OnceLock::new() })
     }
 
-    /// Takes a reference of its own if anything but the worker still looks at the bytes.
+    /// Keeps the bytes under a reference of its own if anything but the worker still looks at the bytes.
     ///
     /// To be called after the function ended and before its end is reported: the node handles the records in
     /// order, so the new pin is there before the old one goes.
-    pub(crate) fn prolong(self: &Arc<Self>, client: &Client) {
-        if Arc::strong_count(self) > 1 {
-            let handle = client.hold(self.reference);
-            client.send_or_lose(&FromClient::Fetch { token: handle.token(), reference: self.reference });
-            let _ = self.prolonged.set(handle);
+    pub(crate) fn prolong(self: &Arc<Self>, client: &Client, extent: Extent) {
+        if Arc::strong_count(self) > 1
+            && let Some(view) = client.keep(self.reference, extent)
+        {
+            let _ = self.prolonged.set(view);
         }
     }
 }

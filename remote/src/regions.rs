@@ -20,6 +20,7 @@ use crate::error::{Error, Result, decode_failure};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use tharsis_object_store::carve::Carver;
 use tharsis_object_store::{StoreError, WriteSlot, copy_large};
 use tharsis_protos::records::{Extent, FromClient};
 use tharsis_types::limits::{MIB, OBJECT_ALIGN};
@@ -50,7 +51,7 @@ pub(crate) struct Regions {
 
 #[derive(Default)]
 struct Writing {
-    current: Option<(Arc<Region>, u64)>,
+    current: Option<(Arc<Region>, Carver)>,
     /// The request for the region after the current one.
     ahead: Option<u32>,
     grown_bytes: u64,
@@ -201,15 +202,12 @@ impl Client {
             return Ok((region, offset));
         }
         loop {
-            if let Some((region, used)) = &mut writing.current {
-                let begin = used.next_multiple_of(alignment(len));
-                let offset = region.extent.offset + begin;
-                if begin + len <= region.extent.len {
-                    *used = (begin + len).next_multiple_of(OBJECT_ALIGN as u64);
-                    let region = Arc::clone(region);
-                    self.look_ahead(&mut writing)?;
-                    return Ok((region, offset));
-                }
+            if let Some((region, carver)) = &mut writing.current
+                && let Some(begin) = carver.take(len, alignment(len))
+            {
+                let (region, offset) = (Arc::clone(region), region.extent.offset + begin);
+                self.look_ahead(&mut writing)?;
+                return Ok((region, offset));
             }
             writing.current = None;
             let request = match writing.ahead.take() {
@@ -218,7 +216,8 @@ impl Client {
             };
             let region = self.take_region(request)?;
             self.core().arena.make_pages(region.extent.offset, region.extent.len).map_err(no_pages)?;
-            writing.current = Some((region, 0));
+            let carver = Carver::new(region.extent.len);
+            writing.current = Some((region, carver));
         }
     }
 
@@ -262,8 +261,7 @@ impl Client {
 
     /// Asks for the next region once half of this one is used.
     fn look_ahead(&self, writing: &mut Writing) -> Result<()> {
-        let is_half_used =
-            writing.current.as_ref().is_some_and(|(region, used)| *used > region.extent.len / 2);
+        let is_half_used = writing.current.as_ref().is_some_and(|(_, carver)| carver.is_half_used());
         if is_half_used && writing.ahead.is_none() {
             let bytes = self.grow(writing);
             writing.ahead = Some(self.request_region(bytes)?);

@@ -169,9 +169,11 @@ impl Argument {
 
     /// Keeps the bytes in place beyond the task if something still looks at them.
     fn prolong(self, client: &Client) {
-        let Self { pin, payload, .. } = self;
+        let Self { value, pin, payload, .. } = self;
         drop(payload);
-        pin.prolong(client);
+        if let ArgumentValue::Local(extent) = value {
+            pin.prolong(client, extent);
+        }
     }
 }
 

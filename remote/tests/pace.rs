@@ -23,7 +23,7 @@ fn median(mut samples: Vec<f64>) -> f64 {
 #[test]
 #[ignore = "a measurement"]
 fn submissions() {
-    let node = start(Plan { workers: 1, slots: 1, ahead: 64 });
+    let node = start(Plan { workers: 1, slots: 1, ahead: 64, ..Plan::default() });
     let _entered = node.enter();
     let mut samples = Vec::new();
     for _ in 0..300 {
@@ -38,7 +38,7 @@ fn submissions() {
 #[test]
 #[ignore = "a measurement"]
 fn pace() {
-    let node = start(Plan { workers: 1, slots: 1, ahead: 64 });
+    let node = start(Plan { workers: 1, slots: 1, ahead: 64, ..Plan::default() });
     let _entered = node.enter();
     let latency = median(timed(20_000, || nothing::remote().get().unwrap()));
     println!("round trip p50 {latency:.2} us");

@@ -129,7 +129,7 @@ fn calls_take_values_and_references() {
 
 #[test]
 fn a_parameter_that_is_a_reference_gets_a_live_one() {
-    let node = start(Plan { workers: 2, slots: 1, ahead: 4 });
+    let node = start(Plan { workers: 2, slots: 1, ahead: 4, ..Plan::default() });
     let _entered = node.enter();
     let (one, two) = (add::remote(1, 0), put(&2_i64).unwrap());
     assert_eq!(live::remote(&one, vec![two.clone(), one.clone()]).get().unwrap(), 4);
@@ -168,6 +168,30 @@ fn an_argument_that_is_kept_takes_a_reference() {
     let releases = node.counts.releases.load(Ordering::SeqCst);
     KEPT.lock().unwrap().clear();
     wait_until(|| node.counts.releases.load(Ordering::SeqCst) > releases);
+}
+
+#[test]
+fn no_wish_for_a_value_overtakes_that_it_was_let_go_of() {
+    let node = start(Plan { asks_back: Some(40), ..Plan::default() });
+    let entered = node.enter();
+    let reference = doubled::remote(Array::from(ndarray::Array::zeros(10_000).into_dyn()));
+    reference.get().unwrap();
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let _entered = node.enter();
+                while node.counts.unmapped.load(Ordering::SeqCst) < 200 {
+                    assert!(started.elapsed() < Duration::from_secs(20), "it is not asked for often enough");
+                    assert_eq!(reference.get().unwrap().len(), 10_000);
+                    // Most of the time nobody looks at it: it is let go of when it is asked for, inside a dispatch.
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            });
+        }
+    });
+    drop(entered);
+    assert_eq!(node.counts.overtaken.load(Ordering::SeqCst), 0);
 }
 
 fn wait_until(is_true: impl Fn() -> bool) {
@@ -221,7 +245,7 @@ fn several_returns() {
 
 #[test]
 fn nested_calls_on_one_slot() {
-    let node = start(Plan { workers: 24, slots: 1, ahead: 3 });
+    let node = start(Plan { workers: 24, slots: 1, ahead: 3, ..Plan::default() });
     let _entered = node.enter();
     assert_eq!(depth::remote(20).get().unwrap(), 20);
     assert_eq!(depth_async::remote(20).get().unwrap(), 20);
@@ -230,7 +254,7 @@ fn nested_calls_on_one_slot() {
 
 #[test]
 fn timeouts_and_wait() {
-    let node = start(Plan { workers: 4, slots: 4, ahead: 1 });
+    let node = start(Plan { workers: 4, slots: 4, ahead: 1, ..Plan::default() });
     let _entered = node.enter();
     let slow = sleep_ms::remote(300);
     let started = Instant::now();
@@ -275,7 +299,7 @@ fn fetch_false_pulls_no_bytes() {
 
 #[test]
 fn references_are_awaited() {
-    let node = start(Plan { workers: 2, slots: 2, ahead: 4 });
+    let node = start(Plan { workers: 2, slots: 2, ahead: 4, ..Plan::default() });
     let _entered = node.enter();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -291,7 +315,7 @@ fn references_are_awaited() {
 
 #[test]
 fn many_threads_wait_at_once() {
-    let node = start(Plan { workers: 2, slots: 2, ahead: 16 });
+    let node = start(Plan { workers: 2, slots: 2, ahead: 16, ..Plan::default() });
     std::thread::scope(|scope| {
         for t in 0..8 {
             let node = &node;
@@ -316,7 +340,7 @@ fn references_refuse_other_ways_out() {
 
 #[test]
 fn every_reference_is_released() {
-    let node = start(Plan { workers: 1, slots: 1, ahead: 64 });
+    let node = start(Plan { workers: 1, slots: 1, ahead: 64, ..Plan::default() });
     let _entered = node.enter();
     let references: Vec<_> = (0..5000).map(|i| add::remote(i, 1)).collect();
     let copies = references.clone();

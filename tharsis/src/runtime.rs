@@ -16,7 +16,7 @@ pub(crate) struct Started {
     /// Asks the node how it is.
     pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
     /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is closed.
-    pub(crate) stop: Box<dyn FnOnce() + Send>,
+    pub(crate) stop: Box<dyn FnOnce() + Send + Sync>,
 }
 
 /// A running runtime. Dropping it ends the job: what still waits fails with `Shutdown`, and nothing is left behind.
@@ -25,7 +25,7 @@ pub struct Runtime {
     client: Client,
     socket: Option<std::path::PathBuf>,
     report: Reporter,
-    stop: Option<Box<dyn FnOnce() + Send>>,
+    stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     /// Kept until everything has ended; none if only threads that enter use it.
     _place: Option<ProgramPlace>,
 }

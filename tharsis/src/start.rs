@@ -48,7 +48,7 @@ fn start_at(init: &Init, address: &str) -> Result<Started> {
 }
 
 /// A runtime whose node is another process.
-fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send>) -> Started {
+fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send + Sync>) -> Started {
     let asked = socket.clone();
     let report = Box::new(move || observe::ask(&asked, Question::Status));
     Started { client, socket: Some(socket), report, stop }

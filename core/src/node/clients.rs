@@ -64,7 +64,7 @@ impl Node {
 
     pub(super) fn released(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Action>) {
         let object = reference.object;
-        self.unmapped(client, token, object);
+        self.unmap_all(client, token, object);
         self.refusals.remove(&(client, token));
         if self.reads.remove(&(client, token)).is_some() {
             self.pull_change(out, |pulls, room, effects| {
@@ -143,7 +143,7 @@ impl Node {
         self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
         self.apply(out);
         self.room_waiters.retain(|w| w.client != client);
-        self.mapped.retain(|(_, c, _)| *c != client);
+        self.mapped.retain(|(_, c, _), _| *c != client);
         self.unmap_asked.retain(|(c, _)| *c != client);
         self.refusals.retain(|(c, _), _| *c != client);
         let reads: Vec<_> = self.reads.keys().filter(|(c, _)| *c == client).copied().collect();

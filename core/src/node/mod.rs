@@ -44,7 +44,7 @@ use pressure::Pressure;
 use room::{Disk, RoomWaiter, StalledPull};
 use runs::Run;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
@@ -104,8 +104,8 @@ pub struct Node {
     children: IdMap<TaskId, Vec<TaskId>>,
     /// Jobs that ended here, newest last, for nodes that hear of this one only now.
     ended_jobs: VecDeque<JobId>,
-    /// References whose value is mapped by the client.
-    mapped: BTreeSet<(ObjectId, ClientId, u64)>,
+    /// References whose value is mapped by the client, and how often it was told where: it lets go as often.
+    mapped: BTreeMap<(ObjectId, ClientId, u64), u32>,
     /// Of these, those that the client was asked to let go of.
     unmap_asked: IdSet<(ClientId, u64)>,
     disk: Disk,
@@ -206,7 +206,7 @@ impl Node {
             drivers: IdMap::default(),
             children: IdMap::default(),
             ended_jobs: VecDeque::new(),
-            mapped: BTreeSet::new(),
+            mapped: BTreeMap::new(),
             unmap_asked: IdSet::default(),
             disk: Disk::default(),
             streams: ahead::Streams::default(),
@@ -256,6 +256,7 @@ impl Node {
             Event::Held { client, token, reference } => {
                 self.owner.held(client, token, reference, &mut self.effects)
             }
+            Event::Kept { client, token, reference } => self.kept(client, token, reference),
             Event::Put { client, token, object, value, nested, site } => {
                 self.put(client, token, object, value, &nested, out);
                 self.owner.put_at(object, site);

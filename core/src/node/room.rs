@@ -15,8 +15,9 @@ use crate::peer::Message;
 use crate::pull::{Pulls, Purpose};
 use crate::{MS, Now, owner};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// How long the disk is left alone after it refused a copy.
 const SPILL_PAUSE: Now = 500 * MS;
@@ -178,19 +179,36 @@ impl Node {
     pub(super) fn unmapped(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.unmap_asked.remove(&(client, token));
         self.store.drop_double(client, token);
-        if self.mapped.remove(&(object, client, token)) {
+        let Entry::Occupied(mut mapped) = self.mapped.entry((object, client, token)) else { return };
+        *mapped.get_mut() -= 1;
+        if *mapped.get() == 0 {
+            mapped.remove();
+        }
+        self.store.unpin(client, object);
+    }
+
+    /// A reference of a client is gone, and with it all that was mapped for it.
+    pub(super) fn unmap_all(&mut self, client: ClientId, token: u64, object: ObjectId) {
+        self.unmap_asked.remove(&(client, token));
+        self.store.drop_double(client, token);
+        for _ in 0..self.mapped.remove(&(object, client, token)).unwrap_or(0) {
             self.store.unpin(client, object);
         }
     }
 
-    /// Maps a local object for a reference of a client.
+    /// Maps a local object for a reference of a client, once more if it has it mapped: what it lets go of may be on its way.
     pub(super) fn map(&mut self, client: ClientId, token: u64, object: ObjectId) -> Option<Extent> {
-        if self.mapped.contains(&(object, client, token)) {
-            return self.store.find(object);
-        }
         let extent = self.store.pin(client, object)?;
-        self.mapped.insert((object, client, token));
+        *self.mapped.entry((object, client, token)).or_default() += 1;
         Some(extent)
+    }
+
+    /// A worker goes on looking at an argument: it has it pinned, even if nobody else refers to it any more.
+    pub(super) fn kept(&mut self, client: ClientId, token: u64, reference: RefId) {
+        self.owner.held(client, token, reference, &mut self.effects);
+        if self.store.pin_again(client, reference.object) {
+            *self.mapped.entry((reference.object, client, token)).or_default() += 1;
+        }
     }
 
     /// Copies that made room are not here any more.
@@ -273,7 +291,7 @@ impl Node {
             self.unmap_asked.clear();
         }
         let mut asked_bytes = 0;
-        for &(object, client, token) in &self.mapped {
+        for &(object, client, token) in self.mapped.keys() {
             if bytes <= asked_bytes {
                 break;
             }
@@ -311,7 +329,7 @@ impl Node {
             failure.message = format!("{}; spilling was refused: {refusal}", failure.message);
         }
         let mut bytes_of: BTreeMap<ClientId, u64> = BTreeMap::new();
-        for (object, client, _) in &self.mapped {
+        for (object, client, _) in self.mapped.keys() {
             *bytes_of.entry(*client).or_default() += self.store.find(*object).map_or(0, |extent| extent.len);
         }
         let mut holders: Vec<_> = bytes_of.into_iter().map(|(client, bytes)| (bytes, client)).collect();

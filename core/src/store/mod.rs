@@ -269,6 +269,15 @@ impl Store {
         Some(extent)
     }
 
+    /// Pins an object once more for a client that has it pinned, also if it was freed meanwhile; false if it has not.
+    pub fn pin_again(&mut self, client: ClientId, object: ObjectId) -> bool {
+        let count = self.pins.get_mut(&client).and_then(|pins| pins.get_mut(&object));
+        let (Some(count), Some(stored)) = (count, self.objects.get_mut(&object)) else { return false };
+        *count += 1;
+        stored.pins += 1;
+        true
+    }
+
     /// Takes back one pin of a client; false if it had none.
     pub fn unpin(&mut self, client: ClientId, object: ObjectId) -> bool {
         let Some(pins) = self.pins.get_mut(&client) else { return false };

@@ -86,7 +86,8 @@ impl Store {
     fn carve(&mut self, client: ClientId, extent: Extent) -> Result<(), Failure> {
         let taken = self.span(extent);
         let may_begin = !self.annex.holds(extent) || Annex::is_aligned(extent);
-        let regions = self.regions.get_mut(&client).filter(|_| may_begin && taken.offset.is_multiple_of(rounded(1)));
+        let regions =
+            self.regions.get_mut(&client).filter(|_| may_begin && taken.offset.is_multiple_of(rounded(1)));
         if regions.is_some_and(|all| all.iter_mut().any(|region| region.carve(taken))) {
             return Ok(());
         }

@@ -58,6 +58,14 @@ pub enum FromClient<'a> {
         /// What it refers to.
         reference: RefId,
     },
+    /// The client goes on looking at an argument of its running task when that has ended, under a reference of its own. To be
+    /// sent before [`FromClient::Done`], with which the task's own pins go.
+    Keep {
+        /// The reference.
+        token: Token,
+        /// What it refers to.
+        reference: RefId,
+    },
     /// Asks where a value lies; answered by [`ToClient::Locations`](super::ToClient::Locations).
     Locate {
         /// Echoed in the answer.
@@ -154,6 +162,7 @@ impl<'a> FromClient<'a> {
     const UNBLOCK: u8 = 14;
     const LOCATE: u8 = 15;
     const UNMAPPED: u8 = 16;
+    const KEEP: u8 = 17;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -179,6 +188,7 @@ impl<'a> FromClient<'a> {
                 put_bytes(out, returned.0);
             }
             Self::Hold { token, reference } => put_token_ref(out, Self::HOLD, *token, reference),
+            Self::Keep { token, reference } => put_token_ref(out, Self::KEEP, *token, reference),
             Self::Locate { request, reference } => {
                 out.push(Self::LOCATE);
                 put_u32(out, *request);
@@ -256,6 +266,7 @@ impl<'a> FromClient<'a> {
                 nested: RefsView::new(r.bytes()?)?,
             },
             Self::UNBLOCK => Self::Unblock,
+            Self::KEEP => Self::Keep { token: r.u64()?, reference: r.reference()? },
             Self::UNMAPPED => Self::Unmapped { token: r.u64()?, reference: r.reference()? },
             _ => return Err(r.bad("unknown kind")),
         };

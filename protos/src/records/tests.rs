@@ -44,6 +44,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
         },
         FromClient::Cancel { reference: reference(1), force: true, recursive: false },
         FromClient::RegionWanted { request: 1, bytes: 1 << 40 },
+        FromClient::Keep { token: 3, reference: reference(1) },
         FromClient::Locate { request: 7, reference: reference(2) },
         FromClient::Unblock,
     ];
@@ -60,7 +61,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
 
 #[test]
 fn records_of_clients_survive_encoding() {
-    assert_eq!(from_client_samples().len(), 8);
+    assert_eq!(from_client_samples().len(), 9);
 }
 
 #[test]

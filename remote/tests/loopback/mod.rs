@@ -33,6 +33,10 @@ pub struct Counts {
     pub regions: AtomicUsize,
     pub retired: AtomicUsize,
     pub given_back: AtomicUsize,
+    /// Values that a client let go of.
+    pub unmapped: AtomicUsize,
+    /// Wishes for a value that came before the client had let go of it.
+    pub overtaken: AtomicUsize,
 }
 
 #[derive(Clone, Copy)]
@@ -40,11 +44,13 @@ pub struct Plan {
     pub workers: usize,
     pub slots: usize,
     pub ahead: usize,
+    /// Asks for each value back as soon as it was sent, and writes so many lines of output behind that.
+    pub asks_back: Option<usize>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { workers: 1, slots: 1, ahead: 1 }
+        Self { workers: 1, slots: 1, ahead: 1, asks_back: None }
     }
 }
 
@@ -82,6 +88,8 @@ struct Node {
     watchers: HashMap<ObjectId, Vec<(usize, Token)>>,
     waiting: VecDeque<Task>,
     running: HashMap<u32, (usize, Task)>,
+    /// What clients have mapped because they fetched it.
+    mapped: HashSet<(usize, Token)>,
     next_slot: u32,
     plan: Plan,
     counts: Arc<Counts>,
@@ -101,6 +109,7 @@ pub fn start(plan: Plan) -> Loopback {
         watchers: HashMap::new(),
         waiting: VecDeque::new(),
         running: HashMap::new(),
+        mapped: HashSet::new(),
         next_slot: 0,
         plan,
         counts: Arc::clone(&counts),
@@ -128,7 +137,7 @@ pub fn start(plan: Plan) -> Loopback {
                 board: board.clone(),
                 board_index: index as u32,
                 arena: Arc::clone(arena.map()),
-                log_sink: None,
+                log_sink: Some(Box::new(|_, _, _| {})),
             })
             .unwrap()
         })
@@ -212,8 +221,10 @@ impl Node {
                 self.take_back(index, returned);
             }
             FromClient::GiveBack { returned } => self.take_back(index, returned),
-            // This node never asks for it.
-            FromClient::Unmapped { .. } => {}
+            FromClient::Unmapped { token, .. } => {
+                add(&counts.unmapped);
+                self.mapped.remove(&(index, token));
+            }
             FromClient::Cancel { reference, .. } => self.cancel(reference),
             FromClient::DefineClass { class, definition } => {
                 self.classes.push(postcard_class(definition));
@@ -225,13 +236,17 @@ impl Node {
                 let value = self.values.get(&reference.object).cloned();
                 match value {
                     Some(Val::Local(extent)) => {
+                        if !self.mapped.insert((index, token)) {
+                            add(&counts.overtaken);
+                        }
                         self.send(index, &ToClient::Value { token, value: ValueView::Local(extent) });
+                        self.ask_back(index, token);
                     }
                     Some(_) => self.tell(index, token, reference.object),
                     None => self.watch(index, token, reference.object),
                 }
             }
-            FromClient::Hold { .. } => {
+            FromClient::Hold { .. } | FromClient::Keep { .. } => {
                 add(&counts.holds);
             }
             FromClient::Locate { request, .. } => {
@@ -270,6 +285,14 @@ impl Node {
                 self.peers[index].is_blocked = false;
                 self.send(index, &ToClient::Resumed);
             }
+        }
+    }
+
+    fn ask_back(&mut self, index: usize, token: Token) {
+        let Some(line_count) = self.plan.asks_back else { return };
+        self.send(index, &ToClient::Unmap { token });
+        for _ in 0..line_count {
+            self.send(index, &ToClient::Log { pid: 1, stderr: false, text: b"line" });
         }
     }
 

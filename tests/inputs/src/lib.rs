@@ -122,6 +122,7 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
         FromClient::Cancel { reference: reference(4), force: true, recursive: true },
         FromClient::RegionWanted { request: 1, bytes: 1 << 20 },
         FromClient::RegionRetired { region: Extent { offset: 4096, len: 8192 } },
+        FromClient::Keep { token: 6, reference: reference(6) },
         FromClient::Locate { request: 2, reference: reference(5) },
         FromClient::Unblock,
     ];

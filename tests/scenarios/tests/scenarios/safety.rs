@@ -1,14 +1,53 @@
 //! Values in shared memory stay what they are, whoever writes, reads and lets go of others at the same time.
 
-use crate::memory::MIB;
+use crate::memory::{MIB, noise};
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+use tharsis::NodeId;
 use tharsis::prelude::*;
 use tharsis_scenarios::{Mode, Scenario, scenarios};
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
+        kept_arguments_stay_where_they_are,
         threads_store_at_once,
         threads_of_a_task_store_at_once;
 ];
+
+/// What tasks keep in this process, by node: embedded sessions share it.
+static HOARD: LazyLock<Mutex<HashMap<NodeId, Vec<Blob>>>> = LazyLock::new(Mutex::default);
+
+#[remote]
+fn keep(blob: Blob) -> usize {
+    let len = blob.len();
+    let node = tharsis::context().unwrap().node();
+    HOARD.lock().unwrap().entry(node).or_default().push(blob);
+    len
+}
+
+#[remote]
+fn kept_differ() -> usize {
+    let node = tharsis::context().unwrap().node();
+    let kept = HOARD.lock().unwrap().remove(&node).unwrap_or_default();
+    assert_eq!(kept.len(), 1, "another worker has them");
+    kept.iter().filter(|blob| blob.iter().any(|byte| *byte != 7)).count()
+}
+
+/// A task puts its argument into a static; whoever is short of memory then does not get its bytes.
+fn kept_arguments_stay_where_they_are(mode: Mode) {
+    let session = mode.start_with(1, |init| init.store_bytes(32 << 20));
+    let _entered = session.enter();
+    let blob = put(&Blob::from(vec![7; 6 * MIB])).unwrap();
+    assert_eq!(keep::remote(&blob).get_timeout(10.0).unwrap(), 6 * MIB);
+    drop(blob);
+    let others: Vec<_> = (0..24).map(|seed| put(&noise(4 * MIB, seed)).unwrap()).collect();
+    for (seed, other) in others.iter().enumerate() {
+        assert!(other.get_timeout(20.0).unwrap() == noise(4 * MIB, seed as u64), "value {seed} differs");
+    }
+    assert_eq!(kept_differ::remote().get_timeout(10.0).unwrap(), 0);
+    drop(others);
+    session.await_quiet();
+}
 
 /// Values that one thread stores, and keeps at most.
 const STORED: u64 = 150;

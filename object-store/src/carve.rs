@@ -1,0 +1,122 @@
+//! How the threads of a client share a range that they write to.
+//!
+//! A thread takes a part under the lock of whoever has the [`Carver`], and writes to it and tells the node of it without:
+//! who took the lower part need not be done first. So whatever reads the reports must not take their order for the order
+//! of the parts. `loom_tests` holds the store's books to that.
+
+/// A range from whose front parts are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carver {
+    len: u64,
+    used: u64,
+}
+
+impl Carver {
+    /// A range of which nothing is taken.
+    pub fn new(len: u64) -> Self {
+        Self { len, used: 0 }
+    }
+
+    /// Takes a part that begins at a multiple of `align`, or of any part before it; `None` if it does not fit.
+    pub fn take(&mut self, len: u64, align: u64) -> Option<u64> {
+        let begin = self.used.checked_next_multiple_of(align)?;
+        self.used = begin.checked_add(len).filter(|end| *end <= self.len)?;
+        Some(begin)
+    }
+
+    /// Whether more than half of it is taken.
+    pub fn is_half_used(&self) -> bool {
+        self.used > self.len / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_aligned_and_never_overlap() {
+        let mut carver = Carver::new(256);
+        assert_eq!(
+            (carver.take(10, 64), carver.take(64, 64), carver.is_half_used()),
+            (Some(0), Some(64), false)
+        );
+        assert_eq!((carver.take(65, 64), carver.take(u64::MAX, 64)), (Some(128), None));
+        assert_eq!(
+            (carver.take(1, 64), carver.is_half_used()),
+            (None, true),
+            "a part would begin behind the end"
+        );
+    }
+}
+
+#[cfg(all(loom, test))]
+#[allow(unsafe_code)]
+mod loom_tests {
+    use super::*;
+    use crate::sync::{Mutex, lock};
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+    use tharsis_core::event::Extent;
+    use tharsis_core::store::Store;
+    use tharsis_types::{ClientId, JobId, ObjectId, TaskId};
+
+    const PART_BYTES: u64 = 64;
+    const REGION_BYTES: u64 = 4096;
+
+    struct Shared {
+        carver: Mutex<Carver>,
+        parts: [UnsafeCell<u32>; 2],
+        reports: Mutex<Vec<(u32, Extent)>>,
+    }
+
+    /// Takes a part, writes a value to it, and reports that it is complete.
+    fn put(shared: &Shared, value: u32) {
+        let offset = lock(&shared.carver).take(PART_BYTES, PART_BYTES).unwrap();
+        // SAFETY: the part was taken by this thread alone; loom checks exactly this claim.
+        shared.parts[(offset / PART_BYTES) as usize].with_mut(|part| unsafe { *part = value });
+        lock(&shared.reports).push((value, Extent { offset, len: PART_BYTES }));
+    }
+
+    /// Two threads of a client store values while the node takes in their reports and hands out what is free then: whoever
+    /// gets it writes to it. Loom reports a part that two write to at once.
+    #[test]
+    fn loom_threads_of_a_client_store_at_once() {
+        loom::model(|| {
+            let shared = Arc::new(Shared {
+                carver: Mutex::new(Carver::new(REGION_BYTES)),
+                parts: [UnsafeCell::new(0), UnsafeCell::new(0)],
+                reports: Mutex::new(Vec::new()),
+            });
+            let (writer, object) = (ClientId(1), |n| ObjectId::put(TaskId::root(JobId(1)), n));
+            let mut store = Store::new(REGION_BYTES);
+            store.grant(writer, REGION_BYTES, &mut Vec::new()).unwrap();
+            let threads = [1, 2].map(|value| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || put(&shared, value))
+            });
+            let mut sealed = Vec::new();
+            while sealed.len() < 2 {
+                let reports = std::mem::take(&mut *lock(&shared.reports));
+                if reports.is_empty() {
+                    thread::yield_now();
+                }
+                for (value, extent) in reports {
+                    sealed.push((value, store.seal(writer, object(value), extent).unwrap()));
+                    if let Ok(free) = store.receive(object(9), PART_BYTES, &mut Vec::new()) {
+                        // SAFETY: nobody else writes to what is free; loom checks exactly this claim.
+                        shared.parts[(free.offset / PART_BYTES) as usize]
+                            .with_mut(|part| unsafe { *part = 9 });
+                    }
+                }
+            }
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            for (value, extent) in sealed {
+                // SAFETY: nobody writes any more.
+                let found = shared.parts[(extent.offset / PART_BYTES) as usize].with(|part| unsafe { *part });
+                assert_eq!(found, value);
+            }
+        });
+    }
+}

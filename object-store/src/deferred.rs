@@ -1,0 +1,134 @@
+//! Records that were to be sent by code that must not wait for room.
+//!
+//! They are kept in order until a thread that may wait sends them. Whoever sends takes them from here while it has the outbox,
+//! so they never change places, and before it pushes anything of its own, so nothing overtakes them: a record that one
+//! thread defers is in the ring before any record that another thread pushes because it saw the effect of the first. A wish
+//! for bytes that overtook the word that they are not needed any more would be answered with bytes that nothing keeps in place.
+
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use std::collections::VecDeque;
+
+/// A queue of records; looking whether there are any takes no lock.
+pub struct Deferred<R> {
+    records: Mutex<VecDeque<R>>,
+    /// 1 if there are any. Set under the lock, and read without it.
+    has_any: AtomicU32,
+}
+
+impl<R> Default for Deferred<R> {
+    fn default() -> Self {
+        Self { records: Mutex::new(VecDeque::new()), has_any: AtomicU32::new(0) }
+    }
+}
+
+impl<R> Deferred<R> {
+    /// Adds a record behind all others.
+    pub fn add(&self, record: R) {
+        let mut records = lock(&self.records);
+        records.push_back(record);
+        self.has_any.store(1, Ordering::SeqCst);
+    }
+
+    /// Takes records from the front for as long as `send` says that nothing is left of them, up to `max`; how many that were.
+    pub fn take_while(&self, max: usize, mut send: impl FnMut(&mut R) -> bool) -> usize {
+        let mut records = lock(&self.records);
+        let mut count = 0;
+        while count < max
+            && let Some(first) = records.front_mut()
+            && send(first)
+        {
+            records.pop_front();
+            count += 1;
+        }
+        self.has_any.store(u32::from(!records.is_empty()), Ordering::SeqCst);
+        count
+    }
+
+    /// Whether there is none. A thread that saw the effect of what another did after it deferred a record sees that record.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.has_any.load(Ordering::Relaxed) == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        lock(&self.records).len()
+    }
+}
+
+#[cfg(all(loom, test))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// What a client tells of one value: that it lets go of it, and that it wants it again.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Record {
+        Unmapped,
+        Fetch,
+    }
+
+    struct Client {
+        is_mapped: Mutex<bool>,
+        deferred: Deferred<Record>,
+        ring: Mutex<Vec<Record>>,
+    }
+
+    impl Client {
+        /// Records that were deferred go first.
+        fn push(&self, record: Record) {
+            let mut ring = lock(&self.ring);
+            if !self.deferred.is_empty() {
+                self.deferred.take_while(usize::MAX, |first| {
+                    ring.push(*first);
+                    true
+                });
+            }
+            ring.push(record);
+        }
+
+        fn send_deferred(&self) {
+            let mut ring = lock(&self.ring);
+            self.deferred.take_while(usize::MAX, |first| {
+                ring.push(*first);
+                true
+            });
+        }
+    }
+
+    /// One thread lets go of a value inside a dispatch while another wants it: the node never hears of the wish first.
+    #[test]
+    fn loom_no_record_overtakes_a_deferred_one() {
+        loom::model(|| {
+            let client = Arc::new(Client {
+                is_mapped: Mutex::new(true),
+                deferred: Deferred::default(),
+                ring: Mutex::new(Vec::new()),
+            });
+            let dispatcher = {
+                let client = Arc::clone(&client);
+                thread::spawn(move || {
+                    let mut is_mapped = lock(&client.is_mapped);
+                    *is_mapped = false;
+                    client.deferred.add(Record::Unmapped);
+                    drop(is_mapped);
+                    client.send_deferred();
+                })
+            };
+            let reader = {
+                let client = Arc::clone(&client);
+                thread::spawn(move || {
+                    let is_mapped = *lock(&client.is_mapped);
+                    if !is_mapped {
+                        client.push(Record::Fetch);
+                    }
+                })
+            };
+            dispatcher.join().unwrap();
+            reader.join().unwrap();
+            let ring = lock(&client.ring);
+            assert!(matches!(ring[..], [Record::Unmapped] | [Record::Unmapped, Record::Fetch]), "{ring:?}");
+        });
+    }
+}
