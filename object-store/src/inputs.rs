@@ -96,7 +96,7 @@ pub fn transfer_header_seeds() -> Vec<Vec<u8>> {
         total_len: 1 << 20,
         checksum: 77,
     };
-    vec![encode_hello().to_vec(), request.encode().to_vec(), chunk.encode().to_vec()]
+    vec![encode_hello(false).to_vec(), request.encode().to_vec(), chunk.encode().to_vec()]
 }
 
 fn ring() -> Option<RingPlace> {

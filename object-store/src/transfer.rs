@@ -67,6 +67,9 @@ pub enum TransferError {
         /// Which rule.
         what: &'static str,
     },
+    /// The sender serves as many as it can: ask again.
+    #[error("the sender is busy")]
+    Busy,
     /// The connection is over.
     #[error("the connection is closed")]
     Closed,
@@ -134,6 +137,9 @@ pub trait Source: Send + Sync {
     /// The sealed bytes of an object, pinned for as long as the answer lives.
     fn open(&self, key: &ObjectKey) -> Option<SourceRange>;
 
+    /// Nothing is read over this connection until the next object is opened.
+    fn rests(&self) {}
+
     /// Bytes of it were handed to the kernel for a receiver; for whoever counts them.
     fn sent(&self, key: &ObjectKey, bytes: u64) {
         let _nobody_counts = (key, bytes);
@@ -194,10 +200,10 @@ impl Receiver {
     /// Greets the sender at the other end of a fresh connection.
     ///
     /// # Errors
-    /// `BadPeer` or `Version` if it does not understand, `Timeout`, `Closed`, `Io`.
+    /// `BadPeer` or `Version` if it does not understand, `Busy` if it has no place for us now, `Timeout`, `Closed`, `Io`.
     pub fn new(mut stream: TcpStream) -> Result<Receiver, TransferError> {
         prepare(&stream, STALL_MAX)?;
-        stream.write_all(&encode_hello()).map_err(|cause| failed("greet the sender", cause))?;
+        stream.write_all(&encode_hello(false)).map_err(|cause| failed("greet the sender", cause))?;
         let mut hello = [0; HELLO_BYTES];
         stream.read_exact(&mut hello).map_err(|cause| failed("hear the sender's greeting", cause))?;
         check_hello(&hello)?;
@@ -388,6 +394,12 @@ impl Pass {
     }
 }
 
+/// What a sender says instead of serving a connection when it has no place for it.
+#[must_use]
+pub fn busy() -> [u8; HELLO_BYTES] {
+    encode_hello(true)
+}
+
 /// Answers the requests of one connection until the receiver closes it or `stop` becomes true.
 ///
 /// The stream has been accepted and nothing has been read from it. A connection closed between two requests is the
@@ -402,7 +414,7 @@ pub fn serve(mut stream: TcpStream, source: &dyn Source, stop: &AtomicBool) -> R
         return Ok(());
     }
     check_hello(&hello)?;
-    stream.write_all(&encode_hello()).map_err(|cause| failed("greet the receiver", cause))?;
+    stream.write_all(&encode_hello(false)).map_err(|cause| failed("greet the receiver", cause))?;
     // Held until the receiver speaks again: see the header on pins.
     let mut held: Option<(ObjectKey, SourceRange)> = None;
     loop {
@@ -415,7 +427,10 @@ pub fn serve(mut stream: TcpStream, source: &dyn Source, stop: &AtomicBool) -> R
             return Err(TransferError::BadPeer { what: "no request where one belongs" });
         };
         match request.kind {
-            RequestKind::Done => held = None,
+            RequestKind::Done => {
+                held = None;
+                source.rests();
+            }
             RequestKind::Fetch => {
                 if held.as_ref().is_none_or(|(key, _)| *key != request.key) {
                     held = source.open(&request.key).map(|range| (request.key, range));
@@ -586,8 +601,9 @@ fn prepare(stream: &TcpStream, read_timeout: Duration) -> Result<(), TransferErr
 
 fn check_hello(hello: &[u8; HELLO_BYTES]) -> Result<(), TransferError> {
     match decode_hello(hello) {
-        Some(VERSION) => Ok(()),
-        Some(theirs) => Err(TransferError::Version { ours: VERSION, theirs }),
+        Some((VERSION, false)) => Ok(()),
+        Some((VERSION, true)) => Err(TransferError::Busy),
+        Some((theirs, _)) => Err(TransferError::Version { ours: VERSION, theirs }),
         None => Err(TransferError::BadPeer { what: "no greeting of this protocol" }),
     }
 }

@@ -1,7 +1,7 @@
 //! The fixed-size headers of the transfer protocol, and the only place that parses them.
 //!
 //! ```text
-//! hello    magic[8] version:u32 zero:u32                                               16 bytes
+//! hello    magic[8] version:u32 busy:u32                                               16 bytes
 //! request  "TREQ" kind:u32 key[20] zero:u32 request:u64 offset:u64 len:u64              56 bytes
 //! chunk    "TCHK" status:u32 request:u64 offset:u64 len:u64 total_len:u64 checksum:u64   48 bytes
 //! ```
@@ -61,18 +61,19 @@ pub(crate) struct ChunkHeader {
     pub(crate) checksum: u64,
 }
 
-pub(crate) fn encode_hello() -> [u8; HELLO_BYTES] {
+pub(crate) fn encode_hello(is_busy: bool) -> [u8; HELLO_BYTES] {
     let mut writer = Writer { bytes: [0; HELLO_BYTES], at: 0 };
     writer.put(&MAGIC);
     writer.put(&VERSION.to_le_bytes());
+    writer.put(&u32::from(is_busy).to_le_bytes());
     writer.bytes
 }
 
-/// The peer's version, if this is a hello.
-pub(crate) fn decode_hello(bytes: &[u8; HELLO_BYTES]) -> Option<u32> {
+/// The peer's version and whether it has no time now, if this is a hello.
+pub(crate) fn decode_hello(bytes: &[u8; HELLO_BYTES]) -> Option<(u32, bool)> {
     let mut reader = Reader { rest: bytes };
     (reader.take::<8>()? == MAGIC).then_some(())?;
-    reader.u32()
+    Some((reader.u32()?, reader.u32()? != 0))
 }
 
 impl Request {
@@ -200,6 +201,8 @@ mod tests {
 
     #[test]
     fn a_hello_names_its_version() {
-        assert_eq!(decode_hello(&encode_hello()), Some(VERSION));
+        for is_busy in [false, true] {
+            assert_eq!(decode_hello(&encode_hello(is_busy)), Some((VERSION, is_busy)));
+        }
     }
 }

@@ -167,7 +167,7 @@ fn a_cut_is_resumed_from_another_holder() {
 #[test]
 fn a_trickling_sender_meets_the_deadline_and_a_stranger_is_refused() {
     let (client, mut server) = sockets();
-    server.write_all(&encode_hello()).unwrap();
+    server.write_all(&encode_hello(false)).unwrap();
     let mut receiver = Receiver::new(client).unwrap();
     let started = Instant::now();
     let trickle = thread::spawn(move || {
@@ -184,7 +184,7 @@ fn a_trickling_sender_meets_the_deadline_and_a_stranger_is_refused() {
     server.write_all(b"HTTP/1.1 400 Bad").unwrap();
     assert!(matches!(Receiver::new(client), Err(TransferError::BadPeer { .. })));
     let (client, mut server) = sockets();
-    let mut hello = encode_hello();
+    let mut hello = encode_hello(false);
     hello[8] = 9;
     server.write_all(&hello).unwrap();
     assert!(matches!(Receiver::new(client), Err(TransferError::Version { ours: VERSION, theirs: 9 })));
@@ -212,14 +212,14 @@ proptest! {
     #[test]
     fn noise_never_panics_on_either_side(noise in noise_with_headers()) {
         let (client, mut server) = sockets();
-        server.write_all(&encode_hello()).unwrap();
+        server.write_all(&encode_hello(false)).unwrap();
         server.write_all(&noise).unwrap();
         server.shutdown(Shutdown::Write).unwrap();
         let mut receiver = Receiver::new(client).unwrap();
         let _ = receiver.fetch(&HAVE, 0, &mut [0; 64], LIMIT);
 
         let (mut client, server) = sockets();
-        client.write_all(&encode_hello()).unwrap();
+        client.write_all(&encode_hello(false)).unwrap();
         client.write_all(&noise).unwrap();
         client.shutdown(Shutdown::Write).unwrap();
         let drain = thread::spawn(move || io::copy(&mut client, &mut io::sink()));

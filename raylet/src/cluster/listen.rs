@@ -2,27 +2,32 @@
 //! objects.
 
 use super::code::Code;
+use super::places::{Entry, Places};
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use crate::spill::Spill;
+use std::collections::HashMap;
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tharsis_core::node::Place;
 use tharsis_object_store::transfer::{self, FileRange, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
 use tharsis_protos::port::Reception;
 use tharsis_protos::proof::{Caller, ProofError, Purpose};
-use tharsis_types::ObjectId;
+use tharsis_types::{NodeId, ObjectId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-/// Transfers that are served at a time; more wait.
-const SERVED_MAX: usize = 256;
+/// How long a caller that is told to ask again may take to hang up.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// How often a thread that waits for the loop looks whether it is to stop.
 const STOP_POLL: Duration = Duration::from_millis(100);
 /// Stack of a thread that serves transfers; its buffers are elsewhere.
@@ -43,7 +48,7 @@ impl Reception for Callers {
                 // The services have ended if nobody takes it.
                 let _ended = self.calls.send(Ok(stream)).await;
             }
-            Purpose::Transfers => self.senders.serve(stream).await,
+            Purpose::Transfers => self.senders.serve(caller.node, stream).await,
         }
     }
 
@@ -56,8 +61,27 @@ impl Reception for Callers {
 pub struct Senders {
     source: Arc<NodeSource>,
     stopping: Arc<AtomicBool>,
-    places: Arc<Semaphore>,
+    seats: Arc<Mutex<Seats>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Who is served, and over which connection.
+#[derive(Default)]
+struct Seats {
+    places: Places,
+    streams: HashMap<u64, std::net::TcpStream>,
+}
+
+/// The place of one connection; it is given back when this is dropped.
+struct Seat {
+    seats: Arc<Mutex<Seats>>,
+    place: u64,
+}
+
+/// What one connection may read; notes when it does.
+struct Seated {
+    source: Arc<NodeSource>,
+    seat: Seat,
 }
 
 impl Senders {
@@ -82,20 +106,19 @@ impl Senders {
             stopping: Arc::clone(&stopping),
             sent_bytes: AtomicU64::new(0),
         };
-        let places = Arc::new(Semaphore::new(SERVED_MAX));
-        Ok(Self { source: Arc::new(source), stopping, places, threads: Mutex::default() })
+        Ok(Self { source: Arc::new(source), stopping, seats: Arc::default(), threads: Mutex::default() })
     }
 
-    async fn serve(&self, stream: TcpStream) {
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+    async fn serve(&self, node: Option<NodeId>, stream: TcpStream) {
         let Ok(stream) = stream.into_std() else { return };
+        let Some(seat) = self.seat(node, &stream) else { return turn_away(stream).await };
         let (source, stopping) = (Arc::clone(&self.source), Arc::clone(&self.stopping));
+        let seated = Seated { source, seat };
         let thread = std::thread::Builder::new().name("send".into()).stack_size(THREAD_STACK_BYTES);
         let spawned = thread.spawn(move || {
-            if let Err(error) = transfer::serve(stream, source.as_ref(), &stopping) {
+            if let Err(error) = transfer::serve(stream, &seated, &stopping) {
                 tracing::info!(%error, "a transfer to another node ended");
             }
-            drop(place);
         });
         match spawned {
             Ok(thread) => {
@@ -105,6 +128,22 @@ impl Senders {
             }
             Err(error) => tracing::warn!(%error, "no thread to send an object"),
         }
+    }
+
+    /// A place for a connection, if there is one now.
+    fn seat(&self, node: Option<NodeId>, stream: &std::net::TcpStream) -> Option<Seat> {
+        let handle = stream.try_clone().ok()?;
+        let mut seats = lock(&self.seats);
+        let Entry::Seated { place, instead_of } = seats.places.enter(node, Instant::now()) else {
+            return None;
+        };
+        if let Some(idle) = instead_of.and_then(|place| seats.streams.remove(&place)) {
+            // Its thread sees the end; one that has ended already is no matter.
+            let _cut = idle.shutdown(Shutdown::Both);
+        }
+        seats.streams.insert(place, handle);
+        drop(seats);
+        Some(Seat { seats: Arc::clone(&self.seats), place })
     }
 
     /// Bytes of objects that other nodes were sent so far, again if they asked again.
@@ -119,6 +158,48 @@ impl Senders {
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             let _joined = thread.join();
         }
+    }
+}
+
+/// Tells a caller to ask again.
+async fn turn_away(stream: std::net::TcpStream) {
+    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+    let told = async {
+        stream.write_all(&transfer::busy()).await?;
+        stream.shutdown().await?;
+        // What is not read would reset the connection before the caller reads this.
+        stream.read(&mut [0; 64]).await
+    };
+    // A caller that does not hang up is cut off.
+    let _told = timeout(BUSY_WAIT, told).await;
+}
+
+impl Seat {
+    fn working(&self, is_working: bool) {
+        lock(&self.seats).places.working(self.place, is_working, Instant::now());
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut seats = lock(&self.seats);
+        seats.places.leave(self.place);
+        seats.streams.remove(&self.place);
+    }
+}
+
+impl Source for Seated {
+    fn open(&self, key: &ObjectKey) -> Option<SourceRange> {
+        self.seat.working(true);
+        self.source.open(key)
+    }
+
+    fn rests(&self) {
+        self.seat.working(false);
+    }
+
+    fn sent(&self, key: &ObjectKey, bytes: u64) {
+        self.source.sent(key, bytes);
     }
 }
 

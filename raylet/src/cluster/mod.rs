@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`members`] | who is in the cluster, and when this node must end itself |
 //! | [`links`], [`wire`] | messages of the machines |
-//! | [`listen`], [`pulls`] | object bytes |
+//! | [`listen`], [`places`], [`pulls`] | object bytes |
 //! | [`code`] | the programs of jobs |
 //! | [`secret`] | what members know and nobody else does |
 //!
@@ -29,6 +29,7 @@ pub mod code;
 pub mod links;
 pub mod listen;
 pub mod members;
+pub mod places;
 pub mod pulls;
 pub mod runtime;
 pub mod secret;

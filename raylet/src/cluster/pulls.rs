@@ -28,6 +28,9 @@ const THREADS_MAX: usize = 8;
 const IDLE_MAX: Duration = Duration::from_secs(5);
 /// How long a connection may take to open.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Before a sender that is busy is asked again, at first and later.
+const BUSY_PAUSE_MIN: Duration = Duration::from_millis(20);
+const BUSY_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A transfer that breaks off is taken up again this often.
 const ATTEMPTS_MAX: usize = 3;
 /// Pages are made for this many bytes, then the bytes are read.
@@ -56,7 +59,6 @@ struct Shared {
     connections: Connections,
     queue: Mutex<Queue>,
     work: Condvar,
-    stopping: AtomicBool,
 }
 
 #[derive(Default)]
@@ -79,6 +81,14 @@ pub struct Connections {
     peers: Arc<Peers>,
     own: Credentials,
     state: Mutex<Known>,
+    stopping: AtomicBool,
+}
+
+/// Why there is no connection.
+enum NotConnected {
+    /// The sender serves as many as it can.
+    Busy,
+    Failed(String),
 }
 
 #[derive(Default)]
@@ -99,9 +109,9 @@ impl Pulls {
     /// None yet.
     #[must_use]
     pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>, own: Credentials) -> Self {
-        let connections = Connections { peers, own, state: Mutex::default() };
-        let (queue, work, stopping) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        let shared = Shared { arena, inbox, connections, queue, work, stopping };
+        let (state, stopping) = (Mutex::default(), AtomicBool::new(false));
+        let connections = Connections { peers, own, state, stopping };
+        let shared = Shared { arena, inbox, connections, queue: Mutex::default(), work: Condvar::new() };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
@@ -132,7 +142,7 @@ impl Pulls {
 
     /// Breaks everything off and waits for the threads.
     pub fn stop(&self) {
-        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.connections.stopping.store(true, Ordering::Release);
         self.shared.connections.cut(|_| true);
         self.shared.work.notify_all();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
@@ -179,7 +189,7 @@ impl Shared {
         let mut queue = lock(&self.queue);
         let until = Instant::now() + IDLE_MAX;
         loop {
-            if self.stopping.load(Ordering::Acquire) {
+            if self.connections.is_stopping() {
                 break;
             }
             if let Some(job) = queue.jobs.pop_front() {
@@ -239,7 +249,7 @@ impl Connections {
     ) -> Result<(), String> {
         let mut done = 0;
         for attempt in 1.. {
-            let mut connection = self.take(from)?;
+            let mut connection = self.take_patiently(from)?;
             let fetched = connection.receiver.fetch(key, offset + done as u64, &mut target[done..], deadline);
             self.release(connection, fetched.is_ok());
             let Err(error) = fetched else { return Ok(()) };
@@ -252,26 +262,51 @@ impl Connections {
         Err("no attempt was made".to_owned())
     }
 
-    fn take(&self, node: NodeId) -> Result<Connection, String> {
-        let peer = self.peers.get(node).ok_or_else(|| format!("node {node} is not part of the cluster"))?;
+    /// A connection, as soon as the other node has a place for us: busy is not unreadable, and whoever has a place either
+    /// reads or makes way.
+    fn take_patiently(&self, node: NodeId) -> Result<Connection, String> {
+        let mut pause = BUSY_PAUSE_MIN;
+        loop {
+            match self.take(node) {
+                Ok(connection) => return Ok(connection),
+                Err(NotConnected::Failed(cause)) => return Err(cause),
+                Err(NotConnected::Busy) if self.is_stopping() => return Err("this node stops".to_owned()),
+                Err(NotConnected::Busy) => std::thread::sleep(pause),
+            }
+            pause = (pause * 2).min(BUSY_PAUSE_MAX);
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn take(&self, node: NodeId) -> Result<Connection, NotConnected> {
+        let peer = self.peers.get(node);
+        let peer =
+            peer.ok_or_else(|| NotConnected::Failed(format!("node {node} is not part of the cluster")))?;
         let mut state = lock(&self.state);
         if let Some(at) = state.kept.iter().rposition(|(n, ..)| *n == node) {
             let (_, _, stream, receiver) = state.kept.swap_remove(at);
             return Ok(state.note(node, stream, receiver));
         }
         drop(state);
-        let failed = |cause: String| format!("cannot connect to {}: {cause}", peer.info.listen);
+        let failed =
+            |cause: String| NotConnected::Failed(format!("cannot connect to {}: {cause}", peer.info.listen));
         let address = peer.info.listen.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
         let address = address.ok_or_else(|| failed("no address".to_owned()))?;
         let stream = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(|e| failed(e.to_string()))?;
         proof::prove_blocking(&stream, &self.own, Purpose::Transfers).map_err(|e| failed(e.to_string()))?;
         let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
-        let receiver = Receiver::new(stream).map_err(|e| failed(e.to_string()))?;
+        let receiver = Receiver::new(stream).map_err(|error| match error {
+            TransferError::Busy => NotConnected::Busy,
+            error => failed(error.to_string()),
+        })?;
         let connection = lock(&self.state).note(node, handle, receiver);
         // It may have left while we called.
         if self.peers.get(node).is_none() {
             self.release(connection, false);
-            return Err(format!("node {node} has left the cluster"));
+            return Err(NotConnected::Failed(format!("node {node} has left the cluster")));
         }
         Ok(connection)
     }

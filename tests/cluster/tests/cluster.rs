@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
+use tharsis_protos::proof::{Credentials, Purpose, prove_blocking};
 
 /// Bytes of each store.
 const STORE_BYTES: u64 = 512 << 20;
@@ -34,6 +35,7 @@ const ALL: &[Scenario] = &[
     ("e6_death_of_a_node", e6_death_of_a_node),
     ("a_node_that_joins_late_is_used", a_node_that_joins_late_is_used),
     ("errors_keep_their_kind_over_nodes", errors_keep_their_kind_over_nodes),
+    ("silent_connections_do_not_stop_transfers", silent_connections_do_not_stop_transfers),
 ];
 
 #[tharsis::main]
@@ -364,4 +366,29 @@ fn errors_keep_their_kind_over_nodes() {
     let error = fail::options().node(there, false).remote("no".to_owned()).get_timeout(SOON).unwrap_err();
     assert_eq!(error.kind(), FailureKind::UserError, "{error}");
     assert_eq!(error.downcast::<String>().as_deref(), Some("no"), "{error}");
+}
+
+/// Connections of the cluster that say nothing any more take no places from those over which something is read.
+fn silent_connections_do_not_stop_transfers() {
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let secret = tharsis::process::secret(&tharsis::machine::default_secret_file()).unwrap();
+    let own = Credentials { secret, node: None };
+    let address = cluster.address(1).unwrap();
+    let silent: Vec<_> = (0..300)
+        .map(|_| {
+            let stream = std::net::TcpStream::connect(address).unwrap();
+            prove_blocking(&stream, &own, Purpose::Transfers).unwrap();
+            stream
+        })
+        .collect();
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let begin = Instant::now();
+    for seed in 0..5 {
+        let value = make::options().node(there, false).remote(8 * MIB, seed).get_timeout(SOON).unwrap();
+        assert_eq!(digest(&value), digest(&blob(8 * MIB, seed)));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    drop(silent);
 }
