@@ -1,15 +1,16 @@
 //! First words between a client and its node, over the node's Unix socket.
 //!
-//! The client sends one [`Hello`], the node answers with one [`Answer`] and, if it is a welcome, passes the file
+//! The client sends one [`Hello`], a driver with an open descriptor of its program, so that the node starts the very bytes
+//! that the driver runs and not what lies at their path by then. The node answers with one [`Answer`] and, if it is a welcome, passes the file
 //! descriptor of the arena along; the client then says with an empty frame that it has mapped everything. Afterwards the socket carries nothing; its end tells each side that the
 //! other one is gone.
 
 use crate::inventory::Inventory;
 use serde::{Deserialize, Serialize};
-use tharsis_types::{ClientId, CodeUnitId, Failure, FunctionId, JobId, NodeId};
+use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -39,9 +40,7 @@ pub enum Role {
         job_name: String,
         /// Namespace of names.
         namespace: String,
-        /// The program, which nodes fetch and start as worker.
-        code_unit: CodeUnitId,
-        /// Where this node finds the program's bytes.
+        /// Where the program was found, for people. The program itself comes as a descriptor with the hello.
         executable: String,
     },
     /// Asks one question and leaves.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`node`] | how a node is put together and ended |
 //! | [`engine`], [`door`], [`port`] | the loop and the rings of its clients |
-//! | [`rim`], [`workers`], [`local`] | what the actions do: processes, pages, sockets |
+//! | [`rim`], [`workers`], [`executable`], [`local`] | what the actions do: processes, pages, sockets |
 //! | [`annex`] | room on disk for values that are larger than the store |
 //! | [`spill`] | what goes to disk and comes back |
 //! | [`pressure`] | looks at the memory of the node and its workers |
@@ -22,6 +22,7 @@ pub mod annex;
 pub mod cluster;
 pub mod door;
 pub mod engine;
+pub mod executable;
 pub mod inbox;
 mod inventory;
 pub mod local;

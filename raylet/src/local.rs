@@ -1,10 +1,12 @@
 //! The node's Unix socket: who comes in, what they are given, when they are gone.
 
+use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
-use crate::workers::{Arrivals, WORKER_SOCKET};
+use crate::workers::Arrivals;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +21,7 @@ use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
-use tharsis_types::{ClientId, CodeUnitId, Failure, FailureKind, JobId, NodeId};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// How long a client may take for its part of the handshake.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
@@ -42,9 +44,7 @@ pub struct NewJob {
     /// Namespace of names.
     pub namespace: String,
     /// Its program.
-    pub code_unit: CodeUnitId,
-    /// Where the program is on this node.
-    pub executable: PathBuf,
+    pub executable: Executable,
 }
 
 /// What the socket's threads need.
@@ -135,7 +135,7 @@ impl Reception {
         let peer = check_peer(stream).map_err(|e| e.to_string())?;
         stream.set_read_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
         stream.set_write_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
-        let (frame, _descriptor) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
+        let (frame, program) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
         let hello: Hello = match postcard::from_bytes(&frame) {
             Ok(hello) => hello,
             // Not one of ours: nothing is said to it.
@@ -151,13 +151,15 @@ impl Reception {
         }
         match hello.role {
             Role::Observer(question) => self.answer(stream, question),
-            Role::Driver { .. } | Role::Worker { .. } => match self.admit(stream, hello, peer.process_id) {
-                Ok(admitted) => {
-                    self.watch(stream, &admitted);
-                    Ok(())
+            Role::Driver { .. } | Role::Worker { .. } => {
+                match self.admit(stream, hello, program, peer.process_id) {
+                    Ok(admitted) => {
+                        self.watch(stream, &admitted);
+                        Ok(())
+                    }
+                    Err(failure) => refuse(stream, failure),
                 }
-                Err(failure) => refuse(stream, failure),
-            },
+            }
         }
     }
 
@@ -192,12 +194,20 @@ impl Reception {
         answer.recv_timeout(REPORT_WAIT).map_err(|_| "the node is too busy to answer".to_owned())
     }
 
-    fn admit(&self, stream: &UnixStream, hello: Hello, pid: u32) -> Result<Admitted, Failure> {
+    fn admit(
+        &self,
+        stream: &UnixStream,
+        hello: Hello,
+        program: Option<OwnedFd>,
+        pid: u32,
+    ) -> Result<Admitted, Failure> {
         let client = self.registry.new_client();
-        let (job, facts, event, is_driver) = self.introduce(client, hello, pid)?;
+        let (job, facts, event, is_driver) = self.introduce(client, hello, program, pid)?;
         let connected = self.connect(client, is_driver, facts, stream, job);
         let (index, port, segment) = connected.inspect_err(|_| {
-            if let Some(arrivals) = &self.arrivals {
+            if is_driver {
+                self.end_job(job);
+            } else if let Some(arrivals) = &self.arrivals {
                 arrivals.refused(client);
             }
         })?;
@@ -205,34 +215,40 @@ impl Reception {
         Ok(Admitted { client, job, is_driver, segment })
     }
 
+    /// The driver of a job is gone, or never came in.
+    fn end_job(&self, job: JobId) {
+        self.registry.remove_job(job);
+        (self.finish_job)(job);
+    }
+
     /// Finds out what a client is.
     fn introduce(
         &self,
         client: ClientId,
         hello: Hello,
+        program: Option<OwnedFd>,
         pid: u32,
     ) -> Result<(JobId, Facts, Event, bool), Failure> {
         match hello.role {
-            Role::Driver { job_name, namespace, code_unit, executable } => {
+            Role::Driver { job_name, namespace, executable } => {
                 if let Some(arrivals) = &self.arrivals {
                     arrivals.check_driver(pid)?;
                 }
-                let executable = PathBuf::from(executable);
-                let new = NewJob { name: job_name, namespace, code_unit, executable: executable.clone() };
+                let program = program.ok_or_else(|| {
+                    let text = "the hello of a driver came without the descriptor of its program";
+                    Failure::new(FailureKind::InvalidArgument, text)
+                })?;
+                let executable = Executable::new(program.into(), PathBuf::from(executable));
+                let new = NewJob { name: job_name, namespace, executable: executable.clone() };
                 let job = (self.register_job)(&new)?;
                 let functions = function_table(&hello.functions);
-                self.registry.add_job(job, Job { code_unit, executable, functions: hello.functions });
+                self.registry.add_job(job, Job { executable, functions: hello.functions });
                 Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job }, true))
             }
             Role::Worker { start } => {
-                let job =
-                    self.arrivals.as_ref().and_then(|a| a.arrived(start, pid, client)).ok_or_else(|| {
-                        let text = format!(
-                            "process {pid} was not started by this node as worker {start}; a program that a task \
-                             starts must not inherit {WORKER_SOCKET}"
-                        );
-                        Failure::new(FailureKind::InvalidArgument, text)
-                    })?;
+                let no_workers =
+                    || Failure::new(FailureKind::InvalidArgument, "this node starts no worker processes");
+                let job = self.arrivals.as_ref().ok_or_else(no_workers)?.arrived(start, pid, client)?;
                 let functions = function_table(&hello.functions);
                 Ok((job, Facts { job, functions, pid }, Event::WorkerReady { start, client }, false))
             }
@@ -290,7 +306,7 @@ impl Reception {
         while matches!(stream.read(&mut byte), Ok(1)) {}
         let _keeps_mapping = &admitted.segment;
         if admitted.is_driver {
-            (self.finish_job)(admitted.job);
+            self.end_job(admitted.job);
         }
         if let Some(arrivals) = self.arrivals.as_ref().filter(|_| !admitted.is_driver) {
             if arrivals.left(admitted.client) {

@@ -1,12 +1,12 @@
 //! What several threads of a node must agree on: places on the board, client ids, jobs.
 
+use crate::executable::Executable;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tharsis_protos::handshake::FunctionEntry;
 use tharsis_types::limits::CLIENTS_MAX;
-use tharsis_types::{ClientId, CodeUnitId, JobId};
+use tharsis_types::{ClientId, JobId};
 
 /// Names and numbers of one node.
 pub struct Registry {
@@ -19,10 +19,8 @@ pub struct Registry {
 /// A job that has workers here.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The program.
-    pub code_unit: CodeUnitId,
-    /// Where its bytes are on this node.
-    pub executable: PathBuf,
+    /// Its program.
+    pub executable: Executable,
     /// Functions of the program.
     pub functions: Vec<FunctionEntry>,
 }
@@ -82,10 +80,9 @@ impl Registry {
         lock(&self.jobs).get(&id).cloned()
     }
 
-    /// The executable of a code unit, if some job brought it to this node.
-    #[must_use]
-    pub fn executable(&self, code_unit: CodeUnitId) -> Option<PathBuf> {
-        lock(&self.jobs).values().find(|j| j.code_unit == code_unit).map(|j| j.executable.clone())
+    /// Forgets a job whose driver is gone.
+    pub fn remove_job(&self, id: JobId) {
+        lock(&self.jobs).remove(&id);
     }
 }
 

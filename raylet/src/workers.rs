@@ -4,18 +4,20 @@
 //! parent-death signal is bound to, so it lives as long as the worker. A worker leads a process group of its own; the
 //! group is killed with it, so nothing that a task started is left behind.
 
+use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
 use crate::registry::lock;
 use crate::rim::Workforce;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_types::failure::Origin;
@@ -29,11 +31,15 @@ pub const WORKER_START: &str = "THARSIS_WORKER_START";
 /// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);
 
+/// How long processes that are being started may take to be known by their numbers.
+const SETTLE_WAIT: Duration = Duration::from_secs(2);
+/// How long a node that stops waits for the ends of its workers.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 /// How long a program that was just written may be busy.
 const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 
 /// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper threads.
-pub type FindProgram = Arc<dyn Fn(JobId) -> Result<PathBuf, Failure> + Send + Sync>;
+pub type FindProgram = Arc<dyn Fn(JobId) -> Result<Executable, Failure> + Send + Sync>;
 
 /// The worker processes of a node.
 pub struct Processes {
@@ -44,14 +50,24 @@ struct Shared {
     inbox: Arc<Inbox>,
     socket: PathBuf,
     find_program: FindProgram,
-    workers: Mutex<HashMap<u64, Worker>>,
-    ended: Condvar,
+    workers: Mutex<Workers>,
+    /// A worker has a process, or has ended.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Workers {
+    table: HashMap<u64, Worker>,
+    stopping: bool,
 }
 
 /// A worker between its start and its end.
 struct Worker {
     job: JobId,
-    pid: u32,
+    program: Executable,
+    /// None until it has been started. Its process is not reaped before it is gone from the table, so the number, which
+    /// is also that of its group, is no other's.
+    pid: Option<u32>,
     client: Option<ClientId>,
     /// Why it was killed, if it was.
     reason: Option<Failure>,
@@ -72,8 +88,8 @@ impl Processes {
     /// No workers yet.
     #[must_use]
     pub fn new(inbox: Arc<Inbox>, socket: PathBuf, find_program: FindProgram) -> Self {
-        let (workers, ended) = (Mutex::new(HashMap::new()), Condvar::new());
-        Self { shared: Arc::new(Shared { inbox, socket, find_program, workers, ended }) }
+        let (workers, changed) = (Mutex::default(), Condvar::new());
+        Self { shared: Arc::new(Shared { inbox, socket, find_program, workers, changed }) }
     }
 
     /// What the local socket tells when a worker has connected.
@@ -86,7 +102,9 @@ impl Processes {
     #[must_use]
     pub fn roster(&self) -> Roster {
         let shared = Arc::clone(&self.shared);
-        Arc::new(move || lock(&shared.workers).values().filter_map(|w| Some((w.client?, w.pid))).collect())
+        Arc::new(move || {
+            lock(&shared.workers).table.values().filter_map(|w| Some((w.client?, w.pid?))).collect()
+        })
     }
 }
 
@@ -95,13 +113,26 @@ impl Processes {
 pub struct Arrivals(Arc<Shared>);
 
 impl Arrivals {
-    /// A worker said hello: its job, unless nobody started it.
-    #[must_use]
-    pub fn arrived(&self, start: u64, pid: u32, client: ClientId) -> Option<JobId> {
-        let mut workers = lock(&self.0.workers);
-        let worker = workers.get_mut(&start).filter(|w| w.pid == pid && w.client.is_none())?;
+    /// A worker said hello: its job.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if nobody started it, or if it runs another program than the one that was started.
+    pub fn arrived(&self, start: u64, pid: u32, client: ClientId) -> Result<JobId, Failure> {
+        let mut workers = self.settled();
+        let started = workers.table.get_mut(&start).filter(|w| w.pid == Some(pid) && w.client.is_none());
+        let Some(worker) = started else {
+            let text = format!(
+                "process {pid} was not started by this node as worker {start}; a program that a task \
+                 starts must not inherit {WORKER_SOCKET}"
+            );
+            return Err(Failure::new(FailureKind::InvalidArgument, text));
+        };
+        if worker.program.is_not_of(pid) {
+            let text = format!("process {pid} runs another program than its job, {}", worker.program);
+            return Err(Failure::new(FailureKind::InvalidArgument, text));
+        }
         worker.client = Some(client);
-        Some(worker.job)
+        Ok(worker.job)
     }
 
     /// Refuses a driver that is a worker which has not said hello, or was started by one, and ends that worker: it runs
@@ -111,25 +142,29 @@ impl Arrivals {
     /// `WorkerStartFailed` with the remedy, which is also what the tasks fail with that waited for the worker.
     pub fn check_driver(&self, pid: u32) -> Result<(), Failure> {
         let family = ancestry(pid);
-        let mut workers = lock(&self.0.workers);
-        let silent = |worker: &&mut Worker| worker.client.is_none() && family.contains(&worker.pid);
-        let Some(worker) = workers.values_mut().find(silent) else { return Ok(()) };
+        let mut workers = self.settled();
+        let silent = |worker: &mut Worker| match worker.pid {
+            Some(pid) if worker.client.is_none() && family.contains(&pid) => Some(pid),
+            _ => None,
+        };
+        let found = workers.table.values_mut().find_map(|worker| silent(worker).map(|pid| (pid, worker)));
+        let Some((worker_pid, worker)) = found else { return Ok(()) };
         let text = format!(
-            "worker process {} connected as a driver: its program must come to `tharsis::process::enter`, \
-             which `#[tharsis::main]` calls, with the environment it was started with",
-            worker.pid
+            "worker process {worker_pid} connected as a driver: its program must come to `tharsis::process::enter`, \
+             which `#[tharsis::main]` calls, with the environment it was started with"
         );
         let failure = Failure::new(FailureKind::WorkerStartFailed, text);
         worker.reason.get_or_insert_with(|| failure.clone());
-        kill_family(worker.pid);
+        kill_family(worker_pid);
         Err(failure)
     }
 
     /// A worker that had said hello could not be connected: it ends as one that never started.
     pub fn refused(&self, client: ClientId) {
-        if let Some(worker) = lock(&self.0.workers).values_mut().find(|w| w.client == Some(client)) {
+        let mut workers = lock(&self.0.workers);
+        if let Some(worker) = workers.table.values_mut().find(|w| w.client == Some(client)) {
             worker.client = None;
-            kill_group(worker.pid);
+            worker.pid.into_iter().for_each(kill_group);
         }
     }
 
@@ -137,8 +172,17 @@ impl Arrivals {
     #[must_use]
     pub fn left(&self, client: ClientId) -> bool {
         let workers = lock(&self.0.workers);
-        let worker = workers.values().find(|w| w.client == Some(client));
-        worker.inspect(|w| kill_group(w.pid)).is_some()
+        let worker = workers.table.values().find(|w| w.client == Some(client));
+        worker.inspect(|w| w.pid.into_iter().for_each(kill_group)).is_some()
+    }
+
+    /// The table when every process in it is known by its number: one that was just started may be faster than its
+    /// keeper.
+    fn settled(&self) -> MutexGuard<'_, Workers> {
+        let workers = lock(&self.0.workers);
+        let unknown = |workers: &mut Workers| workers.table.values().any(|w| w.pid.is_none());
+        let waited = self.0.changed.wait_timeout_while(workers, SETTLE_WAIT, unknown);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -158,31 +202,25 @@ impl Workforce for Processes {
 
     fn kill(&self, client: ClientId, reason: &Failure) {
         let mut workers = lock(&self.shared.workers);
-        if let Some(worker) = workers.values_mut().find(|w| w.client == Some(client)) {
+        if let Some(worker) = workers.table.values_mut().find(|w| w.client == Some(client)) {
             worker.reason.get_or_insert_with(|| reason.clone());
-            kill_family(worker.pid);
+            worker.pid.into_iter().for_each(kill_family);
         }
     }
 
     fn stop(&self) {
-        let until = Instant::now() + Duration::from_secs(2);
         let mut workers = lock(&self.shared.workers);
-        workers.values().for_each(|w| kill_group(w.pid));
-        while !workers.is_empty() {
-            let Some(left) = until.checked_duration_since(Instant::now()) else { return };
-            workers = self
-                .shared
-                .ended
-                .wait_timeout(workers, left)
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .0;
-        }
+        // One that is being started is killed by its keeper.
+        workers.stopping = true;
+        workers.table.values().filter_map(|w| w.pid).for_each(kill_group);
+        let still = |workers: &mut Workers| !workers.table.is_empty();
+        let _ended = self.shared.changed.wait_timeout_while(workers, STOP_WAIT, still);
     }
 }
 
 /// The life of one worker, from its start to the report of its end.
 fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
-    let started = (shared.find_program)(job).and_then(|program| spawn(shared, &program, start, job));
+    let started = (shared.find_program)(job).and_then(|program| spawn(shared, program, start, job));
     let mut child = match started {
         Ok(child) => child,
         Err(failure) => {
@@ -190,10 +228,9 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
             return;
         }
     };
+    let worker = await_end(shared, start, &child);
     let status = child.wait();
-    kill_group(child.id());
-    let worker = lock(&shared.workers).remove(&start);
-    shared.ended.notify_all();
+    shared.changed.notify_all();
     let Some(worker) = worker else { return };
     let tail = worker.tail.last_output();
     let failure = Arc::new(
@@ -212,28 +249,67 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
     shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));
 }
 
+/// Waits until a worker has ended, and ends what it leaves behind before its number can be given out again.
+fn await_end(shared: &Shared, start: u64, child: &std::process::Child) -> Option<Worker> {
+    let ended = i32::try_from(child.id()).ok().and_then(Pid::from_raw).map(|pid| {
+        loop {
+            match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+                Err(Errno::INTR) => {}
+                outcome => break outcome,
+            }
+        }
+    });
+    if !matches!(ended, Some(Ok(_))) {
+        tracing::warn!(pid = child.id(), ?ended, "the end of a worker is not seen");
+    }
+    let mut workers = lock(&shared.workers);
+    kill_group(child.id());
+    workers.table.remove(&start)
+}
+
+/// Enters a worker, starts its process, and says which it is. The table is not held meanwhile: a start may take long.
 fn spawn(
     shared: &Arc<Shared>,
-    program: &Path,
+    program: Executable,
     start: u64,
     job: JobId,
 ) -> Result<std::process::Child, Failure> {
-    let mut workers = lock(&shared.workers);
-    let mut command = Command::new(program);
+    let mut command = Command::new(program.start_path());
     command
+        .arg0(program.path())
         .env(WORKER_SOCKET, &shared.socket)
         .env(WORKER_START, start.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
+    let tail = Arc::new(Tail::default());
+    let worker = Worker {
+        job,
+        program: program.clone(),
+        pid: None,
+        client: None,
+        reason: None,
+        tail: Arc::clone(&tail),
+    };
+    lock(&shared.workers).table.insert(start, worker);
     let child = spawn_patiently(&mut command);
+    let mut workers = lock(&shared.workers);
     let mut child = child.map_err(|cause| {
-        let text = format!("cannot start {}: {cause}", program.display());
+        workers.table.remove(&start);
+        shared.changed.notify_all();
+        let text = format!("cannot start {program}: {cause}");
         Failure::new(FailureKind::WorkerStartFailed, text)
     })?;
-    let tail = Arc::new(Tail::default());
     let pid = child.id();
+    if let Some(worker) = workers.table.get_mut(&start) {
+        worker.pid = Some(pid);
+    }
+    if workers.stopping {
+        kill_group(pid);
+    }
+    drop(workers);
+    shared.changed.notify_all();
     offer_worker(pid);
     if let Some(pipe) = child.stdout.take() {
         read_output(shared, &tail, pipe, job, pid, false);
@@ -241,7 +317,6 @@ fn spawn(
     if let Some(pipe) = child.stderr.take() {
         read_output(shared, &tail, pipe, job, pid, true);
     }
-    workers.insert(start, Worker { job, pid, client: None, reason: None, tail });
     Ok(child)
 }
 

@@ -7,6 +7,7 @@
 use crate::client::{Client, ClientParts, LogSink};
 use crate::error::{Error, Result};
 use crate::registry::function_table;
+use std::fs::File;
 use std::io::Read;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -71,6 +72,11 @@ fn greet(
     role: Role,
 ) -> std::result::Result<(Welcome, OwnedFd, Option<OwnedFd>), Greeting> {
     let broken = |cause: &dyn std::fmt::Display| Greeting::Broken(cause.to_string());
+    // The program that this process runs, also when another one lies at its path by now.
+    let program = match role {
+        Role::Driver { .. } => Some(File::open("/proc/self/exe").map_err(|cause| broken(&cause))?),
+        Role::Observer(_) | Role::Worker { .. } => None,
+    };
     let hello = Hello {
         magic: HELLO_MAGIC,
         version: PROTOCOL_VERSION,
@@ -80,7 +86,8 @@ fn greet(
     };
     let hello = postcard::to_allocvec(&hello).map_err(|cause| broken(&cause))?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(|cause| broken(&cause))?;
-    local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| broken(&cause))?;
+    local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, program.as_ref().map(AsFd::as_fd))
+        .map_err(|cause| broken(&cause))?;
     let (answer, arena) =
         local_socket::recv_frame(stream, HELLO_BYTES_MAX).map_err(|cause| broken(&cause))?;
     let answer = postcard::from_bytes(&answer).map_err(|cause| broken(&cause))?;

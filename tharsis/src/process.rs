@@ -6,8 +6,10 @@
 use crate::machine;
 use crate::part::{self, Part, Restartable};
 use serde::{Deserialize, Serialize};
+use std::ffi::CString;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -312,6 +314,7 @@ fn run_node_from(spec: &str, program: Program) -> Result<()> {
 /// # Errors
 /// Why the connection could not be made, or ended out of order.
 pub fn work(socket: &Path, start: u64) -> Result<()> {
+    name_process();
     let client = connect(socket, Role::Worker { start }, None)?;
     // User code may run for ever; without its node, nobody waits for it.
     client.on_loss(|| std::process::exit(0));
@@ -320,6 +323,17 @@ pub fn work(socket: &Path, start: u64) -> Result<()> {
     let outcome = run_worker(&client);
     client.close();
     outcome
+}
+
+/// Gives this process the name of its program: it was started by descriptor, which is all that the system knows.
+fn name_process() {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let name =
+        program.as_deref().and_then(Path::file_name).and_then(|name| CString::new(name.as_bytes()).ok());
+    if let Some(name) = name {
+        // It is only shown to people.
+        let _named = rustix::thread::set_name(&name);
+    }
 }
 
 /// Runs a future on a runtime of its own; for `async fn main`.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
 use tharsis_raylet::{NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
-use tharsis_types::CodeUnitId;
 
 /// Starts what `init` describes.
 pub(crate) fn start(init: &Init) -> Result<Started> {
@@ -63,8 +62,6 @@ fn connect_driver(init: &Init, socket: &Path, _: Restartable) -> Result<Client> 
     let role = Role::Driver {
         job_name: init.job_name.clone().unwrap_or_default(),
         namespace: init.namespace.clone().unwrap_or_default(),
-        // The node hashes the bytes itself when another node needs the program.
-        code_unit: CodeUnitId([0; 32]),
         executable: executable.display().to_string(),
     };
     connect(socket, role, None)

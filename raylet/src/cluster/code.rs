@@ -2,9 +2,10 @@
 //!
 //! A driver's executable is the code unit of its job, named by the hash of its bytes. It is hashed when a second node is
 //! there (a node alone never needs the hash), off the way of the driver, and then published: the control store knows the
-//! hash of the job and the nodes that hold it. A node that must start a worker of a job that it does not know asks for both,
-//! fetches the bytes over the transfer port, checks the hash, keeps the file in its session folder and is a holder from then
-//! on.
+//! hash of the job and the nodes that hold it. What fails is tried again for as long as the job lives. A node that must start
+//! a worker of a job that it does not know asks for both, fetches the bytes over the transfer port unless it has them already
+//! (a driver here may run the same program), checks the hash, keeps the file in its session folder and is a holder from then
+//! on. Programs are looked up and fetched independently of each other, each once at a time.
 //!
 //! The hash of a job has a table of its own, because it is known only after the job was registered; refused: to hash before a
 //! job may start, which costs a first run tens of milliseconds. The entry ends with the job.
@@ -15,26 +16,31 @@
 use super::links::Peers;
 use super::pulls::Pulls;
 use super::runtime::Tasks;
+use crate::executable::{Executable, Identity};
 use crate::registry::lock;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::hash::Hash;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_gcs::ControlClient;
 use tharsis_object_store::transfer::{ObjectKey, ReadAt};
-use tharsis_protos::CallError;
+use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::{CodeUnitId, Failure, FailureKind, JobId, NodeId};
 
 /// How long a job's node may take to publish its program.
 const PUBLISH_WAIT: Duration = Duration::from_secs(20);
-/// Between two looks for it.
-const PUBLISH_POLL: Duration = Duration::from_millis(20);
+/// Between two looks for it, at first and later.
+const LOOK_PAUSE_MIN: Duration = Duration::from_millis(20);
+const LOOK_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Before a publication that failed is tried again.
+const PUBLISH_PAUSE: Duration = Duration::from_secs(2);
 /// Largest program.
 const PROGRAM_BYTES_MAX: u64 = 4 << 30;
-/// How long a program may take to arrive.
+/// How long a program may take to arrive, all attempts at all holders together.
 const FETCH_WAIT: Duration = Duration::from_secs(300);
 /// Bytes of a program in memory at a time, while it is hashed or fetched.
 const STEP_BYTES: usize = 1 << 20;
@@ -48,17 +54,18 @@ pub struct Code {
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
     state: Mutex<State>,
-    /// One program is hashed, and one fetched, at a time.
-    hashing: Mutex<()>,
-    fetching: Mutex<()>,
+    /// Jobs whose program is being looked up, and programs that are being fetched: one at a time each.
+    looking: Turns<JobId>,
+    fetching: Turns<CodeUnitId>,
 }
 
 #[derive(Default)]
 struct State {
     /// Jobs of drivers here whose programs are not published.
-    unpublished: HashMap<JobId, PathBuf>,
-    /// Programs of other nodes' jobs that were fetched.
-    fetched: HashMap<JobId, PathBuf>,
+    unpublished: HashMap<JobId, Executable>,
+    is_publishing: bool,
+    /// Programs of other nodes' jobs.
+    found: HashMap<JobId, Executable>,
     /// Programs that others may fetch here.
     programs: HashMap<ObjectKey, Program>,
 }
@@ -66,18 +73,32 @@ struct State {
 /// A program that is here. The open file stays the same when another one takes its path.
 struct Program {
     unit: CodeUnitId,
-    file: Arc<File>,
+    executable: Executable,
     len: u64,
     identity: Identity,
 }
 
-/// What tells whether a file is still the one that was hashed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    len: u64,
-    modified_ns: (i64, i64),
+/// One lock per key, for as long as somebody wants it.
+struct Turns<K>(Mutex<HashMap<K, Arc<Mutex<()>>>>);
+
+impl<K: Copy + Eq + Hash> Turns<K> {
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Runs `work` while nobody else does so for this key.
+    fn take<T>(&self, key: K, work: impl FnOnce() -> T) -> T {
+        let turn = Arc::clone(lock(&self.0).entry(key).or_default());
+        let mine = lock(&turn);
+        let outcome = work();
+        drop(mine);
+        let mut turns = lock(&self.0);
+        // The table's and ours: nobody else waits.
+        if Arc::strong_count(&turn) == 2 {
+            turns.remove(&key);
+        }
+        outcome
+    }
 }
 
 /// A program that another node reads.
@@ -107,12 +128,12 @@ impl Code {
         peers: Arc<Peers>,
         pulls: Arc<Pulls>,
     ) -> Self {
-        let (state, hashing, fetching) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { me, folder, control, tasks, peers, pulls, state, hashing, fetching }
+        let (looking, fetching) = (Turns::new(), Turns::new());
+        Self { me, folder, control, tasks, peers, pulls, state: Mutex::default(), looking, fetching }
     }
 
     /// A driver's job began on this node.
-    pub fn job_began(self: &Arc<Self>, job: JobId, executable: PathBuf) {
+    pub fn job_began(self: &Arc<Self>, job: JobId, executable: Executable) {
         lock(&self.state).unpublished.insert(job, executable);
         if !self.peers.is_empty() {
             self.publish();
@@ -124,7 +145,8 @@ impl Code {
         self.publish();
     }
 
-    /// A driver's job ended.
+    /// A driver's job ended. Whatever a publication under way still does, the control store takes no program of a job that
+    /// has ended.
     pub fn job_ended(&self, job: JobId) {
         lock(&self.state).unpublished.remove(&job);
     }
@@ -140,73 +162,117 @@ impl Code {
     pub fn open(&self, key: &ObjectKey) -> Option<Box<dyn ReadAt>> {
         let state = lock(&self.state);
         let program = state.programs.get(key)?;
-        Some(Box::new(ProgramReader { file: Arc::clone(&program.file), len: program.len }))
+        Some(Box::new(ProgramReader { file: program.executable.file(), len: program.len }))
     }
 
     /// The program of another node's job, fetched if need be. Blocks; not for threads of the runtime.
     ///
     /// # Errors
     /// `WorkerStartFailed` if nobody has it, `DataCorrupt` if what came is not what was published.
-    pub fn find(&self, job: JobId) -> Result<PathBuf, Failure> {
-        let _one_at_a_time = lock(&self.fetching);
-        if let Some(path) = lock(&self.state).fetched.get(&job) {
-            return Ok(path.clone());
+    pub fn find(&self, job: JobId) -> Result<Executable, Failure> {
+        if let Some(executable) = self.found(job) {
+            return Ok(executable);
         }
-        let unit = self.await_unit(job)?;
-        let path = self.folder.join(unit.to_string());
-        if !lock(&self.state).programs.contains_key(&key_of(unit)) {
-            self.fetch(job, unit, &path)?;
-        }
-        lock(&self.state).fetched.insert(job, path.clone());
-        Ok(path)
+        self.looking.take(job, || {
+            if let Some(executable) = self.found(job) {
+                return Ok(executable);
+            }
+            let unit = self.await_unit(job)?;
+            let executable = self.fetching.take(unit, || match self.executable(unit) {
+                Some(executable) => Ok(executable),
+                None => self.fetch(job, unit),
+            })?;
+            lock(&self.state).found.insert(job, executable.clone());
+            Ok(executable)
+        })
     }
 
-    /// Hashes and publishes what is not published, on a thread of its own.
+    fn found(&self, job: JobId) -> Option<Executable> {
+        lock(&self.state).found.get(&job).cloned()
+    }
+
+    /// A program that is here.
+    fn executable(&self, unit: CodeUnitId) -> Option<Executable> {
+        let state = lock(&self.state);
+        state.programs.get(&key_of(unit)).filter(|p| p.unit == unit).map(|p| p.executable.clone())
+    }
+
+    /// Hashes and publishes what is not published, on a thread of its own, one program at a time.
     fn publish(self: &Arc<Self>) {
-        if lock(&self.state).unpublished.is_empty() {
-            return;
+        {
+            let mut state = lock(&self.state);
+            if state.is_publishing || state.unpublished.is_empty() {
+                return;
+            }
+            state.is_publishing = true;
         }
         let code = Arc::clone(self);
         self.tasks.start_blocking(move || {
-            let _one_at_a_time = lock(&code.hashing);
-            let jobs: Vec<_> = lock(&code.state).unpublished.drain().collect();
-            for (job, executable) in jobs {
-                if let Err(cause) = code.publish_one(job, &executable) {
-                    tracing::warn!(job = %job, executable = %executable.display(), cause, "program is not published");
-                    lock(&code.state).unpublished.insert(job, executable);
+            let mut failed = HashSet::new();
+            while let Some((job, executable)) = code.next_unpublished(&failed) {
+                match code.publish_one(job, &executable) {
+                    Ok(()) => drop(lock(&code.state).unpublished.remove(&job)),
+                    Err(cause) => {
+                        tracing::warn!(%job, %executable, cause, "program is not published yet");
+                        failed.insert(job);
+                    }
                 }
+            }
+            if !failed.is_empty() {
+                code.publish_later();
             }
         });
     }
 
-    fn publish_one(&self, job: JobId, executable: &Path) -> Result<(), String> {
-        let file = File::open(executable).map_err(|e| e.to_string())?;
-        let identity = Identity::of(&file).map_err(|e| e.to_string())?;
+    /// A job whose program is to be published and was not tried in this round; the round ends with none.
+    fn next_unpublished(&self, failed: &HashSet<JobId>) -> Option<(JobId, Executable)> {
+        let mut state = lock(&self.state);
+        let mut jobs = state.unpublished.iter().filter(|(job, _)| !failed.contains(*job));
+        let next = jobs.next().map(|(job, executable)| (*job, executable.clone()));
+        state.is_publishing = next.is_some();
+        next
+    }
+
+    fn publish_later(self: &Arc<Self>) {
+        let code = Arc::clone(self);
+        self.tasks.start(async move {
+            tokio::time::sleep(PUBLISH_PAUSE).await;
+            code.publish();
+        });
+    }
+
+    fn publish_one(&self, job: JobId, executable: &Executable) -> Result<(), String> {
+        let identity = executable.identity().map_err(|e| e.to_string())?;
         let known = lock(&self.state).programs.values().find(|p| p.identity == identity).map(|p| p.unit);
         let unit = match known {
             Some(unit) => unit,
             None => {
-                let unit = hash(&file).map_err(|e| e.to_string())?;
-                self.keep(unit, file, identity);
+                let unit = hash(&executable.file()).map_err(|e| e.to_string())?;
+                self.keep(unit, executable.clone(), identity);
                 unit
             }
         };
-        let (control, me) = (self.control.clone(), self.me);
+        let (control, me, len) = (self.control.clone(), self.me, identity.len);
         let published = self.tasks.ask(async move {
-            control.put_code_unit(unit, identity.len, me).await?;
+            control.put_code_unit(unit, len, me).await?;
             control.put_program(job, unit, me).await
         });
-        published.map_err(|f| f.message)?.map_err(|e| e.to_string())
+        match published.map_err(|f| f.message)? {
+            // The job has ended: there is nothing to publish any more.
+            Err(error) if error.refusal_code() == Some(RefusalCode::NotFound) => Ok(()),
+            outcome => outcome.map_err(|e| e.to_string()),
+        }
     }
 
-    fn keep(&self, unit: CodeUnitId, file: File, identity: Identity) {
-        let program = Program { unit, file: Arc::new(file), len: identity.len, identity };
+    fn keep(&self, unit: CodeUnitId, executable: Executable, identity: Identity) {
+        let program = Program { unit, executable, len: identity.len, identity };
         lock(&self.state).programs.insert(key_of(unit), program);
     }
 
     /// The hash of a job's program, as soon as its node has published it.
     fn await_unit(&self, job: JobId) -> Result<CodeUnitId, Failure> {
         let until = Instant::now() + PUBLISH_WAIT;
+        let mut pause = LOOK_PAUSE_MIN;
         loop {
             let control = self.control.clone();
             let found = self.tasks.ask(async move { control.get_program(job).await })?;
@@ -218,11 +284,12 @@ impl Code {
                     format!("the program of job {job} was not published within {} s", PUBLISH_WAIT.as_secs());
                 return Err(Failure::new(FailureKind::WorkerStartFailed, text));
             }
-            std::thread::sleep(PUBLISH_POLL);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOOK_PAUSE_MAX);
         }
     }
 
-    fn fetch(&self, job: JobId, unit: CodeUnitId, path: &Path) -> Result<(), Failure> {
+    fn fetch(&self, job: JobId, unit: CodeUnitId) -> Result<Executable, Failure> {
         let control = self.control.clone();
         let found = self.tasks.ask(async move { control.get_code_unit(unit).await })?;
         let found = found.map_err(|e| unavailable(job, &e))?;
@@ -233,10 +300,12 @@ impl Code {
                 format!("program {unit} has {} bytes, the limit is {PROGRAM_BYTES_MAX}", found.size_bytes);
             return Err(failed(text));
         }
+        let path = self.folder.join(unit.to_string());
+        let until = Instant::now() + FETCH_WAIT;
         let mut problem = failed(format!("no other node holds {unit}, the program of job {job}"));
         for holder in found.holders.into_iter().filter(|holder| *holder != self.me) {
-            match self.fetch_from(holder, unit, found.size_bytes, path) {
-                Ok(()) => return self.publish_copy(unit, path).map_err(|e| failed(at(path, &e))),
+            match self.fetch_from(holder, unit, found.size_bytes, &path, until) {
+                Ok(()) => return self.publish_copy(unit, &path).map_err(|e| failed(at(&path, &e))),
                 Err(failure) => problem = failure,
             }
         }
@@ -244,7 +313,14 @@ impl Code {
     }
 
     /// Writes down what a node sends as a program, a piece at a time, and checks that it is.
-    fn fetch_from(&self, holder: NodeId, unit: CodeUnitId, len: u64, path: &Path) -> Result<(), Failure> {
+    fn fetch_from(
+        &self,
+        holder: NodeId,
+        unit: CodeUnitId,
+        len: u64,
+        path: &Path,
+        until: Instant,
+    ) -> Result<(), Failure> {
         let failed = |cause: String| {
             let text = format!("program {unit} from node {holder}: {cause}");
             Failure::new(FailureKind::WorkerStartFailed, text)
@@ -259,7 +335,7 @@ impl Code {
             .open(&partial)
             .map_err(on_disk)?;
         let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; STEP_BYTES]);
-        let (mut done, until) = (0, Instant::now() + FETCH_WAIT);
+        let mut done = 0;
         while done < len {
             let piece = &mut piece[..(len - done).min(STEP_BYTES as u64) as usize];
             let wait = until.saturating_duration_since(Instant::now());
@@ -277,35 +353,31 @@ impl Code {
     }
 
     /// Says that a program that came here can be fetched here as well.
-    fn publish_copy(&self, unit: CodeUnitId, path: &Path) -> io::Result<()> {
-        let file = File::open(path)?;
-        let identity = Identity::of(&file)?;
-        self.keep(unit, file, identity);
+    fn publish_copy(&self, unit: CodeUnitId, path: &Path) -> io::Result<Executable> {
+        let executable = Executable::new(File::open(path)?, path.to_owned());
+        let identity = executable.identity()?;
+        self.keep(unit, executable.clone(), identity);
         let (control, me, len) = (self.control.clone(), self.me, identity.len);
         self.tasks.start(async move {
             if let Err(error) = control.put_code_unit(unit, len, me).await {
                 tracing::debug!(%error, "other nodes do not learn that a program is here");
             }
         });
-        Ok(())
+        Ok(executable)
     }
 }
 
-impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
-        let data = file.metadata()?;
-        let modified_ns = (data.mtime(), data.mtime_nsec());
-        Ok(Self { device: data.dev(), inode: data.ino(), len: data.len(), modified_ns })
-    }
-}
-
-fn hash(mut file: &File) -> io::Result<CodeUnitId> {
+/// The hash of a file from its start, wherever others that share the descriptor have read to.
+fn hash(file: &File) -> io::Result<CodeUnitId> {
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; STEP_BYTES];
+    let (mut buffer, mut offset) = (vec![0; STEP_BYTES], 0);
     loop {
-        match file.read(&mut buffer)? {
+        match file.read_at(&mut buffer, offset)? {
             0 => return Ok(CodeUnitId(*hasher.finalize().as_bytes())),
-            len => drop(hasher.update(&buffer[..len])),
+            len => {
+                hasher.update(&buffer[..len]);
+                offset += len as u64;
+            }
         }
     }
 }

@@ -35,6 +35,7 @@ pub mod runtime;
 pub mod secret;
 pub mod wire;
 
+use crate::executable::Executable;
 use crate::inbox::Inbox;
 use crate::local::NewJob;
 use crate::registry::{Registry, lock};
@@ -231,7 +232,7 @@ impl Desk {
             namespace: new.namespace.clone(),
             code_unit: None,
             driver_node: self.me,
-            entrypoint: new.executable.display().to_string(),
+            entrypoint: new.executable.to_string(),
             request,
         };
         let control = self.control.clone();
@@ -256,7 +257,7 @@ impl Desk {
     ///
     /// # Errors
     /// As [`Code::find`].
-    pub fn find_program(&self, registry: &Registry, job: JobId) -> Result<PathBuf, Failure> {
+    pub fn find_program(&self, registry: &Registry, job: JobId) -> Result<Executable, Failure> {
         match registry.job(job) {
             Some(job) => Ok(job.executable),
             None => self.code.find(job),

@@ -35,6 +35,7 @@ const ALL: &[Scenario] = &[
     ("e6_death_of_a_node", e6_death_of_a_node),
     ("a_node_that_joins_late_is_used", a_node_that_joins_late_is_used),
     ("errors_keep_their_kind_over_nodes", errors_keep_their_kind_over_nodes),
+    ("drivers_of_one_program_on_two_nodes_use_both", drivers_of_one_program_on_two_nodes_use_both),
     ("silent_connections_do_not_stop_transfers", silent_connections_do_not_stop_transfers),
 ];
 
@@ -366,6 +367,20 @@ fn errors_keep_their_kind_over_nodes() {
     let error = fail::options().node(there, false).remote("no".to_owned()).get_timeout(SOON).unwrap_err();
     assert_eq!(error.kind(), FailureKind::UserError, "{error}");
     assert_eq!(error.downcast::<String>().as_deref(), Some("no"), "{error}");
+}
+
+/// The second node has the program already, by its own driver, and has to start it for the other one's job; and the
+/// other way round.
+fn drivers_of_one_program_on_two_nodes_use_both() {
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let nodes = [cluster.node(0).unwrap(), cluster.node(1).unwrap()];
+    let drivers = [driver(&cluster, 1), driver(&cluster, 0)];
+    for runtime in &drivers {
+        let _entered = runtime.enter();
+        for there in nodes {
+            assert_eq!(here::options().node(there, false).remote().get_timeout(SOON).unwrap(), there);
+        }
+    }
 }
 
 /// Connections of the cluster that say nothing any more take no places from those over which something is read.

@@ -1,6 +1,7 @@
 //! Strangers and broken clients at the socket of a node.
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tharsis::prelude::*;
@@ -61,7 +62,12 @@ fn hello(role: Role) -> Hello {
 }
 
 fn ask(stream: &UnixStream, hello: &Hello) -> Answer {
-    send_frame(stream, &postcard::to_allocvec(hello).unwrap(), HELLO_BYTES_MAX, None).unwrap();
+    let program = match hello.role {
+        Role::Driver { .. } => Some(std::fs::File::open("/proc/self/exe").unwrap()),
+        Role::Observer(_) | Role::Worker { .. } => None,
+    };
+    let frame = postcard::to_allocvec(hello).unwrap();
+    send_frame(stream, &frame, HELLO_BYTES_MAX, program.as_ref().map(AsFd::as_fd)).unwrap();
     postcard::from_bytes(&recv_frame(stream, HELLO_BYTES_MAX).unwrap().0).unwrap()
 }
 
@@ -145,7 +151,6 @@ fn socket_client_that_does_not_map(mode: Mode) {
         let role = Role::Driver {
             job_name: format!("job {n}"),
             namespace: String::new(),
-            code_unit: tharsis_types::CodeUnitId([0; 32]),
             executable: String::new(),
         };
         let stream = connect(&session);
