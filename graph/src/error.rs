@@ -43,6 +43,9 @@ pub enum Error {
     /// A dtype that NumPy answers with `TypeError`.
     #[error("{0}")]
     Type(String),
+    /// A warning that was to be an error.
+    #[error("{0}")]
+    FloatingPoint(String),
     /// A division that NumPy answers with `ZeroDivisionError`.
     #[error("{0}")]
     ZeroDivision(String),
@@ -141,6 +144,7 @@ impl Error {
             Error::Type(_) => "TypeError",
             Error::Overflow(_) => "OverflowError",
             Error::ZeroDivision(_) => "ZeroDivisionError",
+            Error::FloatingPoint(_) => "FloatingPointError",
             Error::Memory { .. } => "MemoryError",
             Error::File { .. } => "OSError",
             Error::Unsupported { .. } => "ValueError",

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tharsis_kernels::{Chunk, Scratch};
+use tharsis_kernels::{Chunk, Scratch, Warnings};
 
 /// All an executor needs: the plan, its order and bound, and the chunks that exist.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub struct Metrics {
     pub retries: u64,
     /// Time and tasks per stage of the plan.
     pub stages: Vec<StageMetrics>,
+    /// What NumPy would warn of, each function and condition once.
+    pub warnings: Warnings,
 }
 
 /// What one stage took.
@@ -302,6 +304,7 @@ impl<'a> Shared<'a> {
             let result = self.job.runnable.run(ready.task, &ready.inputs, &mut scratch);
             let busy = started.elapsed();
             state = self.lock();
+            state.metrics.warnings.append(&mut scratch.take_warnings());
             self.done(&mut state, ready, result, busy);
         }
     }

@@ -146,6 +146,7 @@ impl Metrics {
         self.elapsed += before.elapsed;
         self.bound_bytes = self.bound_bytes.max(before.bound_bytes);
         self.peak_bytes = self.peak_bytes.max(before.peak_bytes);
+        self.warnings.extend(&before.warnings);
         self
     }
 }

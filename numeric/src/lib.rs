@@ -28,6 +28,7 @@ pub mod create;
 pub mod eager;
 pub mod elementwise;
 pub mod error;
+pub mod errstate;
 pub mod factor;
 pub mod index;
 pub mod integer;
@@ -52,6 +53,7 @@ pub use create::{
 pub use eager::{eager, is_eager, set_eager};
 pub use elementwise::where_;
 pub use error::{Error, Result};
+pub use errstate::{ErrState, Reaction};
 pub use index::Index;
 pub use integer::LargeInteger;
 pub use manipulate::{concatenate, stack};

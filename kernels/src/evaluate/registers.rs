@@ -2,12 +2,14 @@
 
 use crate::chunk::Buffer;
 use crate::program::{Program, StepOp};
+use crate::raised::Warnings;
 
-/// What a thread has for its tasks: registers, reused from task to task, and places for results.
+/// What a thread has for its tasks: registers, reused from task to task, places for results, and warnings.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     registers: Vec<Buffer>,
     places: Vec<Buffer>,
+    pub(super) warnings: Warnings,
 }
 
 impl Scratch {
@@ -32,6 +34,11 @@ impl Scratch {
             Some(found) => self.places.remove(found),
             None => Buffer::for_overwrite(bytes),
         }
+    }
+
+    /// Takes out what the tasks since the last call would have NumPy warn of.
+    pub fn take_warnings(&mut self) -> Warnings {
+        std::mem::take(&mut self.warnings)
     }
 
     pub(super) fn reserve(&mut self, bytes: &[usize]) {

@@ -8,10 +8,17 @@ use crate::element::{Bool, CastFrom, Element};
 use crate::error::KernelError;
 use crate::fold::{Fold, block_sum};
 use crate::program::StepOp;
+use crate::raised::{Warnings, look_binary, look_unary};
 use crate::ufunc::{Arg, Compare, Map1, Number, Operand, UnaryFn, run_binary, run_unary};
 use crate::with_element;
 use num_complex::Complex;
 use std::marker::PhantomData;
+
+/// What a step makes of a block.
+struct Made {
+    out: Buffer,
+    warnings: Warnings,
+}
 
 impl Compiled {
     pub(super) fn run_step(
@@ -23,9 +30,10 @@ impl Compiled {
         scratch: &mut Scratch,
     ) -> Result<(), KernelError> {
         let Source::Register(register) = bound.sources[index] else { return Ok(()) };
-        let mut out = scratch.take(register);
-        let result = self.compute(index, bound, start, end, scratch, &mut out);
-        scratch.put_back(register, out);
+        let mut made = Made { out: scratch.take(register), warnings: scratch.take_warnings() };
+        let result = self.compute(index, bound, start, end, scratch, &mut made);
+        scratch.put_back(register, made.out);
+        scratch.warnings = made.warnings;
         result
     }
 
@@ -36,8 +44,9 @@ impl Compiled {
         start: usize,
         end: usize,
         scratch: &Scratch,
-        out: &mut Buffer,
+        made: &mut Made,
     ) -> Result<(), KernelError> {
+        let Made { out, warnings } = made;
         let step = &self.program().steps[index];
         let width = step.width();
         let n = (end - start) * width;
@@ -51,8 +60,14 @@ impl Compiled {
                 with_element!(step.dtype, T => out.elements_mut::<T>()[..n].fill(T::from_scalar(scalar)))
             }
             StepOp::Cast(a) => cast(dtype_of(a), step.dtype, arg(a), out, n),
-            StepOp::Unary(op, a) => run_unary(op, dtype_of(a), arg(a), out, n)?,
-            StepOp::Binary(op, a, b) => run_binary(op, dtype_of(a), [arg(a), arg(b)], out, n)?,
+            StepOp::Unary(op, a) => {
+                run_unary(op, dtype_of(a), arg(a), out, n)?;
+                look_unary(op, dtype_of(a), arg(a), out, n, warnings);
+            }
+            StepOp::Binary(op, a, b) => {
+                run_binary(op, dtype_of(a), [arg(a), arg(b)], out, n)?;
+                look_binary(op, dtype_of(a), [arg(a), arg(b)], out, n, warnings);
+            }
             StepOp::Where(c, a, b) => {
                 with_element!(step.dtype, T => select::<T>(arg(c).arg(n), arg(a).arg(n), arg(b).arg(n), out))
             }

@@ -98,7 +98,7 @@ enum BinaryClass {
 macro_rules! operations {
     ($(#[$doc:meta])* $Op:ident, $Class:ident: $($name:ident $text:literal $class:ident,)*) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[allow(missing_docs)]
         pub enum $Op { $($name),* }
 

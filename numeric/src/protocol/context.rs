@@ -2,13 +2,16 @@
 
 use super::value::Value;
 use super::{Failure, Places, Wish};
+use crate::errstate::{ErrState, Reaction};
 use crate::random::{Generator, default_rng};
 use crate::tensor::Tensor;
 use serde_json::{Value as Json, json};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_graph::{Chunks, Executor, LocalExecutor};
+use tharsis_kernels::Warnings;
 
 /// How to run a request, and what to answer.
 pub(super) struct Context {
@@ -21,6 +24,9 @@ pub(super) struct Context {
     /// Whether values come back as base64 of their bytes.
     pub raw: bool,
     pub wants: Wants,
+    pub errstate: ErrState,
+    /// What steps that were computed at once would have NumPy warn of.
+    pub raised: RefCell<Warnings>,
     /// What is odd about the inputs and does no harm.
     pub warnings: Vec<String>,
     /// Where large results go; without it they are answered in place.
@@ -55,6 +61,8 @@ impl Context {
             generator: Arc::new(default_rng(seed)),
             raw,
             wants: Wants::of(request)?,
+            errstate: errstate(&ctx)?,
+            raised: RefCell::default(),
             warnings: Vec::new(),
             results,
         })
@@ -94,7 +102,8 @@ impl Context {
     }
 
     fn tensor_at_hand(&self, tensor: &Tensor) -> Result<Tensor, Failure> {
-        let (mut made, _) = crate::run::execute(&[tensor], &*self.executor)?;
+        let (mut made, mut metrics) = crate::run::execute(&[tensor], &*self.executor)?;
+        self.raised.borrow_mut().append(&mut metrics.warnings);
         made.pop().ok_or_else(|| Failure::new("Internal", "no result"))
     }
 }
@@ -188,6 +197,36 @@ fn chunks(ctx: &Json) -> Result<Chunks, Failure> {
         Some(Json::Array(sizes)) => Chunks::PerAxis(sizes.iter().map(size).collect::<Result<_, _>>()?),
         Some(each) => Chunks::Each(size(each)?),
     })
+}
+
+/// `"raise"` for all conditions, or `{"divide": "ignore", "over": "warn"}`.
+fn errstate(ctx: &Json) -> Result<ErrState, Failure> {
+    let reaction = |json: &Json| match json.as_str() {
+        Some("ignore") => Ok(Reaction::Ignore),
+        Some("raise") => Ok(Reaction::Raise),
+        Some("warn") => Ok(Reaction::Warn),
+        _ => Err(Failure::value(format!("errstate: {json}; there are ignore, raise, warn"))),
+    };
+    let conditions = match ctx.get("errstate") {
+        None | Some(Json::Null) => return Ok(ErrState::default()),
+        Some(Json::Object(conditions)) => conditions,
+        Some(all) => return Ok(ErrState::all(reaction(all)?)),
+    };
+    let all = conditions.get("all").map_or(Ok(Reaction::default()), reaction)?;
+    let mut state = ErrState::all(all);
+    for (condition, json) in conditions {
+        match condition.as_str() {
+            "all" => {}
+            "divide" => state.divide = reaction(json)?,
+            "invalid" => state.invalid = reaction(json)?,
+            "over" => state.over = reaction(json)?,
+            other => {
+                let known = "all, divide, invalid, over";
+                return Err(Failure::value(format!("errstate: no condition {other:?}; there are {known}")));
+            }
+        }
+    }
+    Ok(state)
 }
 
 /// Where programs run.

@@ -117,6 +117,7 @@ fn finish(
         wanted.push((name, value));
     }
     let (nodes, spent) = tharsis_graph::phases::settle(&nodes, &*context.executor)?;
+    let raised_before = spent.as_ref().map(|spent| spent.warnings.clone()).unwrap_or_default();
     let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
     let mut reply = Map::new();
     if context.wants.plan {
@@ -128,7 +129,8 @@ fn finish(
     }
     // A plan alone is answered without running it.
     if context.wants.values || context.wants.metrics {
-        let outcome = context.executor.execute(job)?;
+        let mut outcome = context.executor.execute(job)?;
+        context.raised.borrow_mut().append(&mut outcome.metrics.warnings);
         if context.wants.values {
             reply.insert("out".to_owned(), values(&wanted, outcome.results, context)?);
         }
@@ -137,8 +139,12 @@ fn finish(
             reply.insert("metrics".to_owned(), metrics(&spent, started));
         }
     }
-    if !context.warnings.is_empty() {
-        reply.insert("warnings".to_owned(), json!(context.warnings));
+    context.raised.borrow_mut().extend(raised_before);
+    let raised = context.errstate.apply(&context.raised.borrow())?;
+    let raised = raised.into_iter().map(|text| format!("RuntimeWarning: {text}"));
+    let warnings: Vec<String> = context.warnings.iter().cloned().chain(raised).collect();
+    if !warnings.is_empty() {
+        reply.insert("warnings".to_owned(), json!(warnings));
     }
     Ok(reply)
 }

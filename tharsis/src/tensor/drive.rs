@@ -308,6 +308,7 @@ impl<'a> Drive<'a> {
     fn note(&mut self, tasks: u64, report: &Report) {
         self.metrics.tasks += tasks;
         self.metrics.retries += u64::from(report.attempt);
+        self.metrics.warnings.extend(&report.warnings);
         self.job.progress.add(tasks);
         for stage in &report.stages {
             let Some(metrics) = self.metrics.stages.get_mut(stage.stage as usize) else { continue };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tharsis_graph::plan::{ChunkId, TaskId};
 use tharsis_graph::{Error, Runnable};
-use tharsis_kernels::{Chunk, Scratch};
+use tharsis_kernels::{Chunk, Scratch, Warnings};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, RefId, Returns, Values, context};
 
@@ -51,6 +51,7 @@ pub(super) struct Report {
     /// Which attempt this was; the first is 0.
     pub(super) attempt: u32,
     pub(super) stages: Vec<StageReport>,
+    pub(super) warnings: Warnings,
 }
 
 /// What the tasks of one stage took.
@@ -178,7 +179,7 @@ impl Made {
             }
         }
         let attempt = context().map_or(0, |context| context.attempt());
-        let report = Report { attempt, stages: Vec::new() };
+        let report = Report { attempt, ..Report::default() };
         Ok(Made { chunks, bundle: Vec::new(), apart: Vec::new(), report })
     }
 
@@ -188,6 +189,8 @@ impl Made {
         batch: &Batch,
         scratch: &mut Scratch,
     ) -> Result<Returns<Given>, Fault> {
+        // Those of a batch that failed are not of this one.
+        scratch.take_warnings();
         let mut fates = batch.fates.iter().copied();
         let mut ids = Vec::new();
         let mut reads_left = reads(runnable, batch);
@@ -214,6 +217,7 @@ impl Made {
                 self.keep(id, chunk, fate, &reads_left)?;
             }
         }
+        self.report.warnings = scratch.take_warnings();
         let mut given = vec![Given::Report(self.report)];
         if !self.bundle.is_empty() {
             given.push(Given::Chunks(self.bundle));
