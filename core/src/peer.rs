@@ -271,6 +271,39 @@ pub enum DoneValue {
     },
 }
 
+impl Message {
+    /// The lease of the receiver that this is about, if it is about one: only the node that it was asked of may say so.
+    #[must_use]
+    pub fn lease_of_receiver(&self) -> Option<LeaseId> {
+        match self {
+            Self::LeaseDenied { lease, .. }
+            | Self::LeaseGranted { lease }
+            | Self::LeaseRecall { lease }
+            | Self::LeaseRevoked { lease }
+            | Self::TaskDone { lease, .. }
+            | Self::TaskGiveBack { lease, .. } => Some(*lease),
+            Self::BorrowAdded { .. }
+            | Self::BorrowReleased { .. }
+            | Self::CopiesUnreadable { .. }
+            | Self::HolderAdded { .. }
+            | Self::HolderRemoved { .. }
+            | Self::JobEnded { .. }
+            | Self::LeaseRequest { .. }
+            | Self::LeaseReturned { .. }
+            | Self::LoadReport { .. }
+            | Self::ObjectFree { .. }
+            | Self::ObjectLocate { .. }
+            | Self::ObjectState { .. }
+            | Self::ReadEnded { .. }
+            | Self::ReadReply { .. }
+            | Self::ReadRequest { .. }
+            | Self::TaskCancel { .. }
+            | Self::TaskPush { .. }
+            | Self::TaskStealBack { .. } => None,
+        }
+    }
+}
+
 impl DoneOutcome {
     /// The outcome of a local run, told to another node.
     #[must_use]

@@ -19,6 +19,7 @@
 //! | `gone w1 [Kind]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
 //! | `memory a USED/LIMIT w1=MIB ..` | somebody looks at the memory of a node and its workers, in MiB |
+//! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node says this of another node's lease, whoever was asked |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `tick MS` | time passes |
 //! | `die b [unheard]` | a node is gone and the others hear of it, or do not yet |
@@ -36,8 +37,8 @@ use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
 use tharsis_core::relay::Turn;
 use tharsis_core::{Action, Event, MS, Message, Node, Now};
 use tharsis_types::{
-    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId,
-    Resources, RetryOn, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, Placement,
+    RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
 };
 
 #[test]
@@ -102,6 +103,8 @@ struct World {
     names: BTreeMap<ObjectId, String>,
     refs: BTreeMap<String, RefId>,
     packets: Vec<(String, String, Packet)>,
+    /// How many messages one node has heard from another.
+    heard: BTreeMap<(String, String), u64>,
     said: String,
 }
 
@@ -235,6 +238,7 @@ impl World {
             }
             ("memory", [host, gauge]) => self.memory(host, gauge, &options),
             ("net", []) => self.deliver(),
+            ("forge", [from, to, what, lease]) => self.forge(from, to, what, LeaseId(lease.parse().unwrap())),
             ("lose", []) => self.packets.clear(),
             ("tick", [ms]) => self.tick(ms.parse().unwrap()),
             ("die", [host, rest @ ..]) => self.die(host, rest != ["unheard"]),
@@ -463,10 +467,26 @@ impl World {
     fn deliver(&mut self) {
         for _ in 0..100 {
             for (from, to, packet) in std::mem::take(&mut self.packets) {
+                let heard = self.heard.entry((from.clone(), to.clone())).or_default();
+                *heard = (*heard).max(packet.first + packet.messages.len() as u64);
                 self.feed(&to, Event::PacketReceived { from: node_id(&from), packet });
             }
         }
         assert!(self.packets.is_empty(), "the nodes never stop talking");
+    }
+
+    fn forge(&mut self, from: &str, to: &str, what: &str, lease: LeaseId) {
+        let message = match what {
+            "grant" => Message::LeaseGranted { lease },
+            "deny" => Message::LeaseDenied { lease, free: Resources::default() },
+            "recall" => Message::LeaseRecall { lease },
+            "revoke" => Message::LeaseRevoked { lease },
+            _ => panic!("nobody says {what}"),
+        };
+        let first = self.heard.entry((from.to_owned(), to.to_owned())).or_default();
+        let packet = Packet { first: *first, acknowledged: 0, messages: vec![message] };
+        *first += 1;
+        self.feed(to, Event::PacketReceived { from: node_id(from), packet });
     }
 
     /// Time passes, from one alarm to the next.

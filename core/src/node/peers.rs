@@ -113,6 +113,10 @@ impl Node {
     }
 
     fn message(&mut self, now: Now, from: NodeId, message: Message, out: &mut Vec<Action>) {
+        // Numbers of leases are this node's own: what it says of one counts only if it is the node that was asked for it.
+        if message.lease_of_receiver().is_some_and(|lease| self.owner.is_leased_elsewhere(lease, from)) {
+            return;
+        }
         match message {
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
             Message::BorrowReleased { object, count } => {

@@ -90,6 +90,11 @@ impl Owner {
         self.dirty.insert(granted.shape);
     }
 
+    /// Whether a lease was asked of another node than this one.
+    pub fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
+        self.leases.get(&lease).is_some_and(|asked| asked.node != node)
+    }
+
     /// A lease was denied.
     pub fn lease_denied(&mut self, lease: LeaseId) {
         if self.leases.get(&lease).is_some_and(|l| !l.granted) {
