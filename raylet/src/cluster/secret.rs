@@ -49,7 +49,7 @@ fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     check_private(&std::fs::metadata(folder)?, 0o022)
         .map_err(|error| wrong(format!("its folder {error}")))?;
-    let beside = beside(path);
+    let beside = beside(path)?;
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
     let written = writeln!(file, "{}", Secret::random()?.to_hex()).and_then(|()| file.sync_all());
     let linked = written.and_then(|()| std::fs::hard_link(&beside, path));
@@ -57,10 +57,11 @@ fn make(path: &Path) -> io::Result<()> {
     linked
 }
 
-fn beside(path: &Path) -> PathBuf {
+/// A name that nobody else uses, nor a process that was killed while it did.
+fn beside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    name.into()
+    name.push(format!(".{}", Secret::random()?.to_hex()));
+    Ok(name.into())
 }
 
 /// Refuses what another user owns or may use; `open_bits` are the permissions that others must not have.
