@@ -153,18 +153,21 @@ pub fn all_nodes() -> Txn {
 }
 
 /// The members among what [`all_nodes`] found, by id.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn members(result: &TxnResult) -> Result<Vec<NodeInfo>, StoreError> {
-    let mut members = Vec::new();
-    for entry in ranged(result).0 {
-        let record: NodeRecord = parse(entry)?;
-        if record.departure.is_none() {
-            members.push(record.info);
+#[must_use]
+pub fn members(result: &TxnResult) -> Vec<NodeInfo> {
+    let records = readable::<NodeRecord>(ranged(result).0);
+    records.filter(|record| record.departure.is_none()).map(|record| record.info).collect()
+}
+
+/// The records among entries. A damaged one is set aside and named in the log: the others are served.
+pub fn readable<T: DeserializeOwned>(entries: &[KeyValue]) -> impl Iterator<Item = T> + '_ {
+    entries.iter().filter_map(|entry| match parse(entry) {
+        Ok(record) => Some(record),
+        Err(error) => {
+            tracing::warn!(%error, "a record is set aside");
+            None
         }
-    }
-    Ok(members)
+    })
 }
 
 /// Reads what must be known before a job can be made.
@@ -346,6 +349,34 @@ mod tests {
         assert!(job_key(JobId(9)) < job_key(JobId(10)));
         assert_eq!(node_of_key(&node_key(NodeId(77))), Some(NodeId(77)));
         assert!(!kv_key("ab", b"x").starts_with(&kv_key("a", b"")));
+    }
+
+    #[test]
+    fn a_damaged_record_does_not_hide_the_others() {
+        let job = |id: u32| JobRecord {
+            info: JobInfo {
+                id: JobId(id),
+                name: String::new(),
+                namespace: String::new(),
+                code_unit: None,
+                driver_node: NodeId(1),
+                entrypoint: String::new(),
+                started_unix_ms: 0,
+                end: None,
+            },
+            request: [0; 16],
+        };
+        let entry = |id: u32, value: Vec<u8>| KeyValue {
+            key: job_key(JobId(id)),
+            value,
+            version: 1,
+            revision: 1,
+            lease: None,
+        };
+        let good = |id| entry(id, serde_json::to_vec(&job(id)).unwrap());
+        let entries = [good(1), entry(2, b"{".to_vec()), good(3)];
+        let found: Vec<JobId> = readable::<JobRecord>(&entries).map(|record| record.info.id).collect();
+        assert_eq!(found, [JobId(1), JobId(3)]);
     }
 
     #[test]

@@ -65,9 +65,8 @@ impl Service for Shared {
     async fn list_jobs(&self, after: JobId, limit: usize) -> Result<JobPage, Refusal> {
         let result = self.ask("list jobs", tables::jobs_after(after, limit)).await?;
         let (entries, more) = tables::ranged(&result);
-        let jobs: Result<Vec<JobInfo>, StoreError> =
-            entries.iter().map(|entry| tables::parse::<JobRecord>(entry).map(|record| record.info)).collect();
-        Ok(JobPage { jobs: jobs.map_err(refusal)?, more })
+        let jobs = tables::readable::<JobRecord>(entries).map(|record| record.info).collect();
+        Ok(JobPage { jobs, more })
     }
 
     async fn put_code_unit(&self, unit: CodeUnitId, size_bytes: u64, holder: NodeId) -> Result<(), Refusal> {
@@ -135,7 +134,7 @@ impl Service for Shared {
 impl Shared {
     pub(super) async fn members(&self) -> Result<Members, StoreError> {
         let result = self.backend.txn(tables::all_nodes()).await?;
-        Ok(Members { nodes: tables::members(&result)?, revision: result.revision })
+        Ok(Members { nodes: tables::members(&result), revision: result.revision })
     }
 
     async fn ask(&self, call: &'static str, txn: Txn) -> Result<TxnResult, Refusal> {

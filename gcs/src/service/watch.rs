@@ -118,7 +118,7 @@ impl NodeWatch {
                 WatchItem::Compacted { .. } => {
                     self.changes = None;
                     let result = self.backend.txn(tables::all_nodes()).await?;
-                    self.show_list(Members { nodes: tables::members(&result)?, revision: result.revision });
+                    self.show_list(Members { nodes: tables::members(&result), revision: result.revision });
                 }
             },
         }
@@ -155,7 +155,8 @@ impl NodeWatch {
     fn show(&mut self, revision: u64, event: WatchEvent) -> Result<(), StoreError> {
         let change = match event {
             WatchEvent::Put(entry) => {
-                let record: NodeRecord = tables::parse(&entry)?;
+                let entries = std::slice::from_ref(&entry);
+                let Some(record) = tables::readable::<NodeRecord>(entries).next() else { return Ok(()) };
                 let node = record.info.id;
                 match record.departure {
                     None => NodeChange::Joined(record.info),
