@@ -415,6 +415,12 @@ fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
             format!("{} is not from 1 to {RETURNS_MAX}", m.num_returns),
         ));
     }
+    if m.max_retries < -1 {
+        return Err(BadMessage::invalid(
+            "max_retries",
+            format!("{} is less than -1, without end", m.max_retries),
+        ));
+    }
     let retry_on = match m.retry_on {
         None => RetryOn::Nothing,
         Some(wire::RetryOn { everything: true, .. }) => RetryOn::Everything,
@@ -474,7 +480,12 @@ fn resources(field: &str, set: Option<wire::Resources>) -> Result<Resources, Bad
 }
 
 fn object(field: &str, bytes: &[u8]) -> Result<ObjectId, BadMessage> {
-    fixed(field, bytes).map(ObjectId::from_bytes)
+    let id: [u8; ObjectId::LEN] = fixed(field, bytes)?;
+    if id == [0; ObjectId::LEN] {
+        // No job has the number 0, so this is no object's.
+        return Err(BadMessage::missing(field));
+    }
+    Ok(ObjectId::from_bytes(id))
 }
 
 fn task(field: &str, bytes: &[u8]) -> Result<TaskId, BadMessage> {

@@ -192,6 +192,9 @@ fn bad_fields_are_named() {
     let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
     let with = |kind| wire::Packet { messages: vec![wire::Message { kind }], ..good.clone() };
     let short = Bytes::from_static(&[0; 19]);
+    let nothing = Bytes::from_static(&[0; 20]);
+    let few_retries =
+        wire::TaskClass { max_retries: -5, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
     let lease_request = |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false }));
     let no_returns =
         wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
@@ -200,11 +203,16 @@ fn bad_fields_are_named() {
         (wire::Packet { to_node: 0, ..good.clone() }, "to_node"),
         (with(None), "messages.kind"),
         (with(Some(Kind::HolderAdded(wire::HolderAdded { object: short }))), "messages.holder_added.object"),
+        (
+            with(Some(Kind::HolderAdded(wire::HolderAdded { object: nothing }))),
+            "messages.holder_added.object",
+        ),
         (with(Some(Kind::LoadReport(wire::LoadReport::default()))), "messages.load_report.free"),
         (with(Some(Kind::TaskDone(wire::TaskDone::default()))), "messages.task_done.outcome"),
         (with(Some(Kind::JobEnded(wire::JobEnded { job: 0 }))), "messages.job_ended.job"),
         (with(lease_request(1)), "messages.lease_request.class"),
         (wire::Packet { classes: vec![no_returns], ..good.clone() }, "classes.num_returns"),
+        (wire::Packet { classes: vec![few_retries], ..good.clone() }, "classes.max_retries"),
         (
             wire::Packet { first: u64::MAX, ..with(Some(Kind::LeaseRecall(wire::LeaseRecall { lease: 1 }))) },
             "first",
