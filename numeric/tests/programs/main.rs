@@ -4,15 +4,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod compare;
 mod generate;
 mod plain;
 mod program;
 
+use compare::{is_equal, plain_of};
 use plain::{Kind, Plain};
 use program::{REDUCTIONS, Step};
-use tharsis_kernels::element::Bool;
 use tharsis_numeric::select::UNKNOWN;
-use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, execute};
+use tharsis_numeric::{Chunks, LocalExecutor, Tensor, execute};
 
 /// What a program gives on so many threads, or why it cannot be run.
 fn run(steps: &[Step], roots: &[usize], eager: bool) -> Result<Vec<Plain>, String> {
@@ -25,18 +26,7 @@ fn run(steps: &[Step], roots: &[usize], eager: bool) -> Result<Vec<Plain>, Strin
     let wanted: Vec<&Tensor> = roots.iter().map(|&root| &tensors[root]).collect();
     let (results, metrics) = execute(&wanted, &executor).map_err(|error| error.to_string())?;
     assert!(metrics.peak_bytes <= metrics.bound_bytes, "over the bound: {metrics:?} by {steps:#?}");
-    Ok(results.iter().map(|result| plain_of(result, &executor)).collect())
-}
-
-fn plain_of(tensor: &Tensor, executor: &LocalExecutor) -> Plain {
-    let chunk = tensor.to_chunk(executor).unwrap();
-    let (kind, data) = match chunk.dtype() {
-        DType::Bool => (Kind::Bool, chunk.to_vec::<Bool>().unwrap().iter().map(|b| f64::from(b.0)).collect()),
-        DType::I64 => (Kind::Int, chunk.to_vec::<i64>().unwrap().iter().map(|x| *x as f64).collect()),
-        DType::F64 => (Kind::Float, chunk.to_vec::<f64>().unwrap()),
-        other => panic!("programs have no {other}"),
-    };
-    Plain { kind, shape: chunk.shape().to_vec(), data }
+    Ok(results.iter().map(|result| plain_of(&result.to_chunk(&executor).unwrap())).collect())
 }
 
 /// The steps that a value is made of, renumbered.
@@ -51,12 +41,6 @@ fn cone(steps: &[Step], root: usize) -> Vec<(usize, &Step)> {
         }
     }
     steps.iter().enumerate().filter(|(at, _)| needed[*at]).collect()
-}
-
-fn is_equal(found: &Plain, expected: &Plain) -> bool {
-    let close = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= 1e-9 * b.abs().max(1.0);
-    let same = found.kind == expected.kind && found.shape == expected.shape;
-    same && found.data.iter().zip(&expected.data).all(close)
 }
 
 /// Runs a program lazily and eagerly, and compares its last value and another one.
@@ -141,5 +125,5 @@ fn unknown_sizes_are_known_in_the_end() {
     let chosen = x.filter(&x.greater(2.0).unwrap()).unwrap();
     assert_eq!(chosen.shape(), [UNKNOWN]);
     let executor = LocalExecutor::new(2, 1 << 30).unwrap();
-    assert_eq!(plain_of(&chosen.add(1.0).unwrap(), &executor).data, [4.0, 5.0]);
+    assert_eq!(plain_of(&chosen.add(1.0).unwrap().to_chunk(&executor).unwrap()).data, [4.0, 5.0]);
 }

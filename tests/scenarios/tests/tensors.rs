@@ -16,10 +16,21 @@ use tharsis::tensor::{
 };
 use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
 
+// The programs and the evaluator that the tensors' own tests use.
+#[path = "../../../numeric/tests/programs/compare.rs"]
+mod compare;
+#[path = "../../../numeric/tests/programs/generate.rs"]
+mod generate;
+#[path = "../../../numeric/tests/programs/plain.rs"]
+mod plain;
+#[path = "../../../numeric/tests/programs/program.rs"]
+mod program;
+
 const ALL: &[Scenario] = scenarios![
     Both:
         t1_results_are_those_of_threads_to_the_bit,
         t1_batches_do_not_change_results,
+        t1_random_programs_give_what_the_plain_evaluator_gives,
         t2_results_are_inputs_again,
         t2_results_stay_in_the_store_for_the_next_job,
         t2_results_end_with_their_runtime,
@@ -103,6 +114,24 @@ fn t1_batches_do_not_change_results(mode: Mode) {
             let (found, _) = run(&programs, &remote.clone().batch_tasks(tasks));
             assert!(expected == found, "{tasks} tasks a batch, chunks {chunk:?}");
         }
+    }
+    session.await_quiet();
+}
+
+fn t1_random_programs_give_what_the_plain_evaluator_gives(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).memory(32 << 20);
+    let local = LocalExecutor::sized(1, 1 << 30);
+    for seed in 0..120 {
+        let (steps, values) = generate::program(7_000_000 + seed, seed % 3 == 0);
+        let mut tensors: Vec<Tensor> = Vec::new();
+        for step in &steps {
+            tensors.push(step.tensor(&tensors).unwrap());
+        }
+        let (results, _) = execute(&[&tensors[steps.len() - 1]], &remote).unwrap();
+        let found = compare::plain_of(&results[0].to_chunk(&local).unwrap());
+        let expected = &values[steps.len() - 1];
+        assert!(compare::is_equal(&found, expected), "seed {seed}: {found:?} for {expected:?}\n{steps:#?}");
     }
     session.await_quiet();
 }
