@@ -115,6 +115,17 @@ pub enum StoreError {
         /// Bytes it may hold.
         limit_bytes: usize,
     },
+    /// etcd takes no more writes until somebody makes room.
+    #[error(
+        "{what}: etcd is out of space: {cause}; compact its history, defragment every member, then disarm the alarm \
+         (etcdctl compact, defrag, alarm disarm), or raise --quota-backend-bytes"
+    )]
+    OutOfSpace {
+        /// What was to be done.
+        what: &'static str,
+        /// What etcd said.
+        cause: String,
+    },
     /// More of something than there may be.
     #[error("{count} {what}, the limit is {limit}")]
     TooMany {

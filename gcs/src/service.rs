@@ -143,9 +143,10 @@ fn refusal(error: StoreError) -> Refusal {
             RefusalCode::InvalidArgument
         }
         StoreError::LeaseNotFound { .. } => RefusalCode::NotFound,
-        StoreError::NoSpace { .. } | StoreError::TooMany { .. } | StoreError::ValueLength { .. } => {
-            RefusalCode::ResourceExhausted
-        }
+        StoreError::NoSpace { .. }
+        | StoreError::OutOfSpace { .. }
+        | StoreError::TooMany { .. }
+        | StoreError::ValueLength { .. } => RefusalCode::ResourceExhausted,
         StoreError::ClusterMismatch { .. }
         | StoreError::Connect { .. }
         | StoreError::Corrupt { .. }

@@ -66,6 +66,9 @@ where
     }
 }
 
+/// How etcd says that its quota is reached; from then on it refuses writes until an alarm is disarmed.
+const OUT_OF_SPACE: &str = "database space exceeded";
+
 /// What an error of the client means for whoever asked for `what`.
 pub(super) fn store_error(what: &'static str, error: &etcd::Error) -> StoreError {
     if let etcd::Error::LeaseKeepAliveError(_) = error {
@@ -74,6 +77,9 @@ pub(super) fn store_error(what: &'static str, error: &etcd::Error) -> StoreError
     let cause = cause_of(error);
     if cause.contains("requested lease not found") {
         return StoreError::LeaseNotFound { lease: 0 };
+    }
+    if cause.contains(OUT_OF_SPACE) {
+        return StoreError::OutOfSpace { what, cause };
     }
     StoreError::Unavailable { what, cause }
 }
@@ -125,6 +131,15 @@ mod tests {
         let mut status = Status::unavailable("tcp connect error");
         status.set_source(Arc::new(ConnectError(Box::new(cause))));
         etcd::Error::GRpcStatus(status)
+    }
+
+    #[test]
+    fn a_full_etcd_is_told_with_what_to_do() {
+        let status = Status::resource_exhausted("etcdserver: mvcc: database space exceeded");
+        let error = store_error("txn", &etcd::Error::GRpcStatus(status));
+        assert!(!error.is_transient(), "waiting makes no room");
+        let text = error.to_string();
+        assert!(["txn", "compact", "defrag", "disarm"].iter().all(|word| text.contains(word)), "{text}");
     }
 
     fn said(code: Code) -> etcd::Error {
