@@ -12,6 +12,7 @@ use crate::handles::{Handle, State, Waiter};
 use crate::memory::Mapped;
 use crate::pump::Wish;
 use crate::reference::ObjectRef;
+use crate::worker::Loan;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -187,9 +188,9 @@ fn settle(handles: &[Arc<Handle>], timeout: Option<Timeout>) -> Result<()> {
     for handle in handles {
         handle.fetch_if_ready();
     }
-    let mut loan = Loan::new(&client);
-    let outcome = handles.iter().try_for_each(|handle| settle_one(handle, &mut loan, deadline, handles));
-    loan.end()?;
+    let mut waiting = Waiting::new(&client);
+    let outcome = handles.iter().try_for_each(|handle| settle_one(handle, &mut waiting, deadline, handles));
+    waiting.end()?;
     outcome
 }
 
@@ -215,18 +216,18 @@ fn settle_now(client: &Client, handles: &[Arc<Handle>]) -> Result<()> {
 
 fn settle_one(
     handle: &Arc<Handle>,
-    loan: &mut Loan<'_>,
+    waiting: &mut Waiting<'_>,
     deadline: Option<Instant>,
     all: &[Arc<Handle>],
 ) -> Result<()> {
     while !handle.look(State::is_final) {
-        let core = handle.client().unwrap_or(loan.client).core();
+        let core = handle.client().unwrap_or(waiting.client).core();
         let mut wish = Wish {
             is_true: &mut || handle.look(State::has_moved),
             subscribe: &mut || handle.watch(State::has_moved, this_thread),
         };
-        if !loan.wait(core, &mut wish, deadline)? {
-            return Err(if core.is_lost() { core.loss() } else { timed_out(loan.client, all) });
+        if !waiting.wait(core, &mut wish, deadline)? {
+            return Err(if core.is_lost() { core.loss() } else { timed_out(waiting.client, all) });
         }
         handle.fetch_if_ready();
     }
@@ -268,11 +269,11 @@ fn wait_for_count(handles: &[Arc<Handle>], options: Wait) -> Result<()> {
     // What changed meanwhile has counted down already; the sum is right in any order.
     counter.left.fetch_add(options.num_returns.saturating_sub(ready) as isize, Ordering::SeqCst);
     let is_enough = || counter.left.load(Ordering::SeqCst) <= 0;
-    let mut loan = Loan::new(&client);
+    let mut waiting = Waiting::new(&client);
     let mut wish = Wish { is_true: &mut || is_enough(), subscribe: &mut || is_enough() };
-    let outcome = loan.wait(client.core(), &mut wish, deadline);
+    let outcome = waiting.wait(client.core(), &mut wish, deadline);
     handles.iter().for_each(|handle| handle.unwatch(&counter));
-    loan.end()?;
+    waiting.end()?;
     match outcome {
         Ok(false) if client.core().is_lost() => Err(client.core().loss()),
         other => other.map(|_| ()),
@@ -293,35 +294,34 @@ impl Counter {
     }
 }
 
-/// The slot that a waiting task lends.
-struct Loan<'a> {
+/// A wait, and the slot that a task lends for its time. A thread that a task has started waits like the task.
+struct Waiting<'a> {
     client: &'a Client,
     is_task: bool,
-    is_lent: bool,
+    loan: Option<Loan>,
 }
 
-impl<'a> Loan<'a> {
+impl<'a> Waiting<'a> {
     fn new(client: &'a Client) -> Self {
-        let is_task = client.core().is_worker && current::own_task(client).is_some();
-        Self { client, is_task, is_lent: false }
+        let is_task = client.core().is_worker && current::task(client).slot.is_some();
+        Self { client, is_task, loan: None }
     }
 
     fn wait(&mut self, core: &Core, wish: &mut Wish<'_>, deadline: Option<Instant>) -> Result<bool> {
-        if self.is_task && !self.is_lent {
+        if self.is_task && self.loan.is_none() {
             let soon = Instant::now() + LEND_AFTER;
             let is_last = deadline.is_some_and(|deadline| deadline <= soon);
             if core.wait(wish, Some(if is_last { deadline.unwrap_or(soon) } else { soon })) || is_last {
                 return Ok((wish.is_true)());
             }
-            self.client.core().lend_slot()?;
-            self.is_lent = true;
+            self.loan = Some(self.client.core().lend_slot()?);
         }
         Ok(core.wait(wish, deadline))
     }
 
     /// Waits until the task has its slot again.
     fn end(self) -> Result<()> {
-        if self.is_lent { self.client.core().reclaim_slot() } else { Ok(()) }
+        self.loan.map_or(Ok(()), |loan| self.client.core().reclaim_slot(loan))
     }
 }
 

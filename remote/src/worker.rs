@@ -8,7 +8,8 @@
 //!
 //! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that it is
 //! blocked, and it goes on when the node says so. What the node sent before that news reached it is handed back as
-//! it arrives: the task that is waited for may be among it.
+//! it arrives: the task that is waited for may be among it. Threads that a task has started wait like the task itself: the
+//! slot is lent when the first waits, and taken back when the last has its value.
 
 use crate::call::{TaskCall, into_failure};
 use crate::client::{Client, Core};
@@ -72,6 +73,21 @@ pub(crate) struct Desk {
     running: Mutex<Option<Arc<TaskState>>>,
     /// From the news that the running task waits until the node says that it may go on.
     is_lent: AtomicBool,
+    lending: Mutex<Lending>,
+}
+
+/// Who waits in the running task.
+#[derive(Default)]
+struct Lending {
+    waiting: usize,
+    tasks_ended: u64,
+}
+
+/// That a thread waits in a task, whose slot is lent meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct Loan {
+    /// Tasks that had ended before: a loan is void when its task has ended, although the thread goes on.
+    tasks_ended: u64,
 }
 
 impl Desk {
@@ -222,6 +238,7 @@ fn execute(client: &Client, run: Run, started: Instant) -> Instant {
     *core.desk.running.lock() = Some(Arc::clone(&state));
     let outer = current::replace_task(Some((core.serial, state)));
     let outcome = call(client, &class, payload, &arguments);
+    core.end_loans();
     let ended = Instant::now();
     let run_ns = u32::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u32::MAX);
     current::replace_task(outer);
@@ -318,8 +335,39 @@ impl Core {
         }
     }
 
+    /// A thread of the running task waits: if it is the first, others may use the slot.
+    pub(crate) fn lend_slot(&self) -> Result<Loan> {
+        let mut lending = self.desk.lending.lock();
+        if lending.waiting == 0 {
+            self.block()?;
+        }
+        lending.waiting += 1;
+        Ok(Loan { tasks_ended: lending.tasks_ended })
+    }
+
+    /// A thread has waited for long enough: if it is the last, it waits until the running task may go on.
+    pub(crate) fn reclaim_slot(&self, loan: Loan) -> Result<()> {
+        // Held until the slot is back: a thread that begins to wait meanwhile lends it again after that.
+        let mut lending = self.desk.lending.lock();
+        if lending.tasks_ended != loan.tasks_ended {
+            return Ok(());
+        }
+        lending.waiting = lending.waiting.saturating_sub(1);
+        if lending.waiting == 0 { self.unblock() } else { Ok(()) }
+    }
+
+    /// The running task has ended, and with it the loans of threads that it leaves behind.
+    fn end_loans(&self) {
+        let mut lending = self.desk.lending.lock();
+        lending.tasks_ended += 1;
+        if std::mem::take(&mut lending.waiting) > 0 {
+            // Should the connection be gone, the report that follows fails as well.
+            let _ = self.unblock();
+        }
+    }
+
     /// Says that the running task waits, and hands back everything behind it.
-    pub(crate) fn lend_slot(&self) -> Result<()> {
+    fn block(&self) -> Result<()> {
         // First the mark, then the queue: a task that is queued meanwhile is either taken here or seen as lent.
         self.desk.is_lent.store(true, Ordering::SeqCst);
         let slots = self.desk.take_back(usize::MAX);
@@ -328,7 +376,7 @@ impl Core {
     }
 
     /// Waits until the running task may go on.
-    pub(crate) fn reclaim_slot(&self) -> Result<()> {
+    fn unblock(&self) -> Result<()> {
         self.send(&FromClient::Unblock)?;
         let is_resumed = || !self.desk.is_lent();
         let mut wish = Wish {
@@ -348,8 +396,8 @@ thread_local! {
     static RUNTIME: RefCell<Option<tokio::runtime::Runtime>> = const { RefCell::new(None) };
     /// References that futures on this thread await.
     static AWAITED: Cell<usize> = const { Cell::new(0) };
-    /// Whether the task of this thread has lent its slot while awaiting.
-    static IS_LENT: Cell<bool> = const { Cell::new(false) };
+    /// The loan of this thread's task while it awaits.
+    static LOAN: Cell<Option<Loan>> = const { Cell::new(None) };
 }
 
 /// Notes where a task panics, and why; then does what was done before.
@@ -406,9 +454,9 @@ pub(crate) fn block_on<F: Future>(client: &Client, future: F) -> Result<F::Outpu
     let mut future = std::pin::pin!(future);
     let output = runtime.block_on(std::future::poll_fn(|context| {
         let polled = future.as_mut().poll(context);
-        if polled.is_pending() && AWAITED.get() > 0 && client.core().is_worker && !IS_LENT.replace(true) {
+        if polled.is_pending() && AWAITED.get() > 0 && client.core().is_worker && LOAN.get().is_none() {
             // Should the connection be gone, the awaited references fail and the future goes on.
-            let _ = client.core().lend_slot();
+            LOAN.set(client.core().lend_slot().ok());
         }
         polled
     }));
@@ -424,7 +472,9 @@ pub(crate) fn enter_await() {
 /// A future of this thread has its value, or gave up; a task that lent its slot takes it back.
 pub(crate) fn leave_await(client: &Client) {
     AWAITED.set(AWAITED.get().saturating_sub(1));
-    if current::own_task(client).is_some() && IS_LENT.replace(false) {
-        let _ = client.core().reclaim_slot();
+    if current::own_task(client).is_some()
+        && let Some(loan) = LOAN.take()
+    {
+        let _ = client.core().reclaim_slot(loan);
     }
 }
