@@ -124,6 +124,8 @@ pub enum Event {
         client: ClientId,
         /// Its job.
         job: JobId,
+        /// How much of a node the job gets beside others.
+        weight: u32,
     },
     /// A client wants a value sent to it.
     Fetch {

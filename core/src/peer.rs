@@ -112,6 +112,13 @@ pub enum Message {
         /// What is free.
         free: Resources,
     },
+    /// No worker can be started for the lease.
+    LeaseFailed {
+        /// The lease.
+        lease: LeaseId,
+        /// Why.
+        failure: Arc<Failure>,
+    },
     /// A worker is the receiver's until the lease ends.
     LeaseGranted {
         /// The lease.
@@ -130,6 +137,8 @@ pub enum Message {
         class: Arc<TaskClass>,
         /// Whether to queue the request when there is no room.
         wait: bool,
+        /// How much of a node the job gets beside others.
+        weight: u32,
     },
     /// The sender needs the lease no more.
     LeaseReturned {
@@ -277,6 +286,7 @@ impl Message {
     pub fn lease_of_receiver(&self) -> Option<LeaseId> {
         match self {
             Self::LeaseDenied { lease, .. }
+            | Self::LeaseFailed { lease, .. }
             | Self::LeaseGranted { lease }
             | Self::LeaseRecall { lease }
             | Self::LeaseRevoked { lease }

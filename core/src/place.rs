@@ -128,15 +128,33 @@ impl View {
     /// Where to ask for a lease; `near` is the node that has most of the arguments, if it is worth going there.
     #[must_use]
     pub fn choose(&self, now: Now, demand: &Resources, wish: &Placement, near: Option<NodeId>) -> Choice {
+        self.choose_besides(now, demand, wish, near, &[])
+    }
+
+    /// As [`View::choose`], with some nodes left out.
+    #[must_use]
+    pub fn choose_besides(
+        &self,
+        now: Now,
+        demand: &Resources,
+        wish: &Placement,
+        near: Option<NodeId>,
+        left_out: &[NodeId],
+    ) -> Choice {
+        let is_in = |node: &NodeId| !left_out.contains(node);
+        let anywhere = |m: &Member| is_in(&m.node);
         match wish {
+            Placement::Node { node, .. } if left_out.contains(node) => {
+                Choice::Nowhere(format!("node {node} is left out"))
+            }
             Placement::Node { node, soft } => self.choose_node(now, demand, *node, *soft),
-            Placement::Labels(selectors) => self.choose_labelled(now, demand, selectors),
-            Placement::Spread => self.choose_among(now, demand, |_| true, false),
+            Placement::Labels(selectors) => self.choose_labelled(now, demand, selectors, anywhere),
+            Placement::Spread => self.choose_among(now, demand, anywhere, false),
             Placement::Default => {
-                if let Some(node) = near.filter(|n| self.has_room(now, *n, demand)) {
+                if let Some(node) = near.filter(|n| is_in(n) && self.has_room(now, *n, demand)) {
                     return Choice::Now(node);
                 }
-                self.choose_among(now, demand, |_| true, true)
+                self.choose_among(now, demand, anywhere, true)
             }
         }
     }
@@ -156,10 +174,16 @@ impl View {
         }
     }
 
-    fn choose_labelled(&self, now: Now, demand: &Resources, selectors: &[LabelSelector]) -> Choice {
+    fn choose_labelled(
+        &self,
+        now: Now,
+        demand: &Resources,
+        selectors: &[LabelSelector],
+        allowed: impl Fn(&Member) -> bool,
+    ) -> Choice {
         let mut reason = Choice::Nowhere("no label selector was given".to_owned());
         for selector in selectors {
-            let choice = self.choose_among(now, demand, |m| matches(selector, &m.labels), true);
+            let choice = self.choose_among(now, demand, |m| allowed(m) && matches(selector, &m.labels), true);
             match choice {
                 Choice::Nowhere(_) => reason = choice,
                 found => return found,

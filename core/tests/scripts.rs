@@ -140,7 +140,7 @@ impl World {
             ("driver", [name, host]) => {
                 let job = JobId(number(&options, "job", 1) as u32);
                 let client = self.add_client(name, host, job);
-                self.feed(host, Event::DriverJoined { client, job });
+                self.feed(host, Event::DriverJoined { client, job, weight: 100 });
             }
             ("submit", [client, task, class]) => {
                 let id = self.next_task(client);
@@ -635,6 +635,7 @@ impl World {
             Message::HolderRemoved { object } => format!("have no copy of {}", self.name(*object)),
             Message::JobEnded { job } => format!("job {} ended", job.0),
             Message::LeaseDenied { lease, .. } => format!("deny lease {}", lease.0),
+            Message::LeaseFailed { lease, failure } => format!("fail lease {}: {}", lease.0, failure.message),
             Message::LeaseGranted { lease } => format!("grant lease {}", lease.0),
             Message::LeaseRecall { lease } => format!("recall lease {}", lease.0),
             Message::LeaseRequest { lease, class, .. } => {

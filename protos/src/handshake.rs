@@ -42,6 +42,8 @@ pub enum Role {
         namespace: String,
         /// Where the program was found, for people. The program itself comes as a descriptor with the hello.
         executable: String,
+        /// How much of a node the job gets beside others.
+        weight: u32,
     },
     /// Asks one question and leaves.
     Observer(Question),

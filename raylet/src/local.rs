@@ -21,6 +21,7 @@ use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
+use tharsis_types::limits::JOB_WEIGHT_MAX;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// How long a client may take for its part of the handshake.
@@ -230,7 +231,7 @@ impl Reception {
         pid: u32,
     ) -> Result<(JobId, Facts, Event, bool), Failure> {
         match hello.role {
-            Role::Driver { job_name, namespace, executable } => {
+            Role::Driver { job_name, namespace, executable, weight } => {
                 if let Some(arrivals) = &self.arrivals {
                     arrivals.check_driver(pid)?;
                 }
@@ -243,7 +244,8 @@ impl Reception {
                 let job = (self.register_job)(&new)?;
                 let functions = function_table(&hello.functions);
                 self.registry.add_job(job, Job { executable, functions: hello.functions });
-                Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job }, true))
+                let weight = weight.clamp(1, JOB_WEIGHT_MAX);
+                Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job, weight }, true))
             }
             Role::Worker { start } => {
                 let no_workers =

@@ -11,7 +11,7 @@ use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
 use crate::rim::{Rim, Workforce};
 use crate::spill::{Spill, SpillChoice};
-use crate::workers::Processes;
+use crate::workers::{Processes, Starting};
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -23,6 +23,7 @@ use tharsis_core::{Event, Node, Now};
 use tharsis_object_store::bell::BELL_BOARD_BYTES;
 use tharsis_object_store::{Arena, BellBoard, Channel, Segment, SpillSet, StoreError, segment};
 use tharsis_protos::handshake::{FunctionEntry, Report};
+use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 
 /// How long a client waits for room in a full store.
@@ -46,6 +47,8 @@ pub struct NodeOptions {
     pub memory_limit_bytes: u64,
     /// Bytes for how finished tasks were called, so that values that are lost can be made again; 0 for none.
     pub lineage_bytes: usize,
+    /// How long a worker process may take until it says hello; it is killed then.
+    pub worker_start_timeout: Duration,
     /// What its program brings along.
     pub program: Program,
 }
@@ -267,6 +270,7 @@ impl NodeHandle {
     /// # Errors
     /// If there is no memory for its store or the socket cannot be bound.
     pub fn alone(options: NodeOptions, socket: PathBuf) -> Result<Self, Failure> {
+        let timeout = options.worker_start_timeout;
         let mut parts = Parts::new(new_node_id()?, options, true)?;
         let registry = Arc::clone(&parts.registry);
         let find_registry = Arc::clone(&registry);
@@ -275,7 +279,8 @@ impl NodeHandle {
             job.map(|j| j.executable)
                 .ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
         });
-        let workforce = Processes::new(Arc::clone(&parts.inbox), socket.clone(), find_program);
+        let starting = Starting { socket: socket.clone(), find_program, timeout };
+        let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let register_job = {
             let registry = Arc::clone(&registry);
             Arc::new(move |_new: &NewJob| Ok(registry.new_job()))
@@ -305,6 +310,7 @@ impl NodeHandle {
             resources: options.resources.clone(),
             labels: options.labels.clone(),
         };
+        let timeout = options.worker_start_timeout;
         let mut parts = Parts::new(member.node, options, true)?;
         let socket = cluster.socket.clone();
         let newcomer = Newcomer {
@@ -318,7 +324,8 @@ impl NodeHandle {
             let (registry, desk) = (Arc::clone(&parts.registry), desk.clone());
             Arc::new(move |job| desk.find_program(&registry, job))
         };
-        let workforce = Processes::new(Arc::clone(&parts.inbox), socket.clone(), find_program);
+        let starting = Starting { socket: socket.clone(), find_program, timeout };
+        let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let (registering, finishing) = (desk.clone(), desk.clone());
         let reception = Reception {
             node: parts.id,
@@ -465,7 +472,8 @@ pub fn connect_embedded(
     let facts = Facts { job, functions: function_table(functions), pid: std::process::id() };
     let (event, is_driver) = match start {
         Some(start) => (Event::WorkerReady { start, client }, false),
-        None => (Event::DriverJoined { client, job }, true),
+        // Alone in its node, whatever it weighs.
+        None => (Event::DriverJoined { client, job, weight: JOB_WEIGHT_DEFAULT }, true),
     };
     let port = Box::new(Port::new(client, is_driver, facts, node_side, segment));
     shared.inbox.put(Input::Connected { index, port, event });

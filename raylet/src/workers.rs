@@ -9,8 +9,11 @@ use crate::inbox::{Inbox, Input};
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
 use crate::registry::lock;
 use crate::rim::Workforce;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open, waitid,
+};
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -41,6 +44,16 @@ const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 /// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper threads.
 pub type FindProgram = Arc<dyn Fn(JobId) -> Result<Executable, Failure> + Send + Sync>;
 
+/// How worker processes are started.
+pub struct Starting {
+    /// The node's socket.
+    pub socket: PathBuf,
+    /// Finds their program.
+    pub find_program: FindProgram,
+    /// How long one may take until it says hello; it is killed then.
+    pub timeout: Duration,
+}
+
 /// The worker processes of a node.
 pub struct Processes {
     shared: Arc<Shared>,
@@ -48,8 +61,7 @@ pub struct Processes {
 
 struct Shared {
     inbox: Arc<Inbox>,
-    socket: PathBuf,
-    find_program: FindProgram,
+    starting: Starting,
     workers: Mutex<Workers>,
     /// A worker has a process, or has ended.
     changed: Condvar,
@@ -87,9 +99,9 @@ struct Tail {
 impl Processes {
     /// No workers yet.
     #[must_use]
-    pub fn new(inbox: Arc<Inbox>, socket: PathBuf, find_program: FindProgram) -> Self {
+    pub fn new(inbox: Arc<Inbox>, starting: Starting) -> Self {
         let (workers, changed) = (Mutex::default(), Condvar::new());
-        Self { shared: Arc::new(Shared { inbox, socket, find_program, workers, changed }) }
+        Self { shared: Arc::new(Shared { inbox, starting, workers, changed }) }
     }
 
     /// What the local socket tells when a worker has connected.
@@ -220,7 +232,7 @@ impl Workforce for Processes {
 
 /// The life of one worker, from its start to the report of its end.
 fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
-    let started = (shared.find_program)(job).and_then(|program| spawn(shared, program, start, job));
+    let started = (shared.starting.find_program)(job).and_then(|program| spawn(shared, program, start, job));
     let mut child = match started {
         Ok(child) => child,
         Err(failure) => {
@@ -249,8 +261,42 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
     shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));
 }
 
+/// Waits for the end of a process; false if it still runs after the given time.
+fn ends_within(pid: u32, time: Duration) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Without such a descriptor its end is awaited without a limit, which is all that is lost.
+    let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return true };
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(left) = Timespec::try_from(left) else { return true };
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return false,
+            Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => return true,
+        }
+    }
+}
+
+/// Kills a worker that has had its time to say hello, if it has not.
+fn end_silent(shared: &Shared, start: u64) {
+    let mut workers = lock(&shared.workers);
+    let Some(worker) = workers.table.get_mut(&start).filter(|w| w.client.is_none()) else { return };
+    let Some(pid) = worker.pid else { return };
+    let text = format!(
+        "worker process {pid} did not connect to its node within {:?}; if the program needs longer to get to its main \
+         function, raise worker_start_timeout",
+        shared.starting.timeout
+    );
+    worker.reason.get_or_insert_with(|| Failure::new(FailureKind::WorkerStartFailed, text));
+    kill_family(pid);
+}
+
 /// Waits until a worker has ended, and ends what it leaves behind before its number can be given out again.
 fn await_end(shared: &Shared, start: u64, child: &std::process::Child) -> Option<Worker> {
+    if !ends_within(child.id(), shared.starting.timeout) {
+        end_silent(shared, start);
+    }
     let ended = i32::try_from(child.id()).ok().and_then(Pid::from_raw).map(|pid| {
         loop {
             match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
@@ -277,7 +323,7 @@ fn spawn(
     let mut command = Command::new(program.start_path());
     command
         .arg0(program.path())
-        .env(WORKER_SOCKET, &shared.socket)
+        .env(WORKER_SOCKET, &shared.starting.socket)
         .env(WORKER_START, start.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -447,6 +493,8 @@ fn kill_group(pid: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tharsis_object_store::bell::BELL_BOARD_BYTES;
+    use tharsis_object_store::{BellBoard, Segment};
 
     #[test]
     fn the_tail_says_how_much_it_leaves_out() {
@@ -456,5 +504,34 @@ mod tests {
         tail.append(&[b'x'; LOG_TAIL_BYTES]);
         let text = tail.last_output();
         assert_eq!(text.strip_prefix("[6 bytes left out]\n"), Some("x".repeat(LOG_TAIL_BYTES).as_str()));
+    }
+    #[test]
+    fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
+        // It never connects, and says something all the time.
+        let program = ["/usr/bin/yes", "/bin/yes"].iter().find_map(|path| {
+            let file = std::fs::File::open(path).ok()?;
+            Some(Executable::new(file, PathBuf::from(path)))
+        });
+        let program = program.unwrap();
+        let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+        let inbox = Arc::new(Inbox::new(BellBoard::at(&segment, 0).unwrap()));
+        let timeout = Duration::from_millis(200);
+        let find_program: FindProgram = Arc::new(move |_job| Ok(program.clone()));
+        let starting = Starting { socket: PathBuf::from("nowhere"), find_program, timeout };
+        let processes = Processes::new(Arc::clone(&inbox), starting);
+        let started = Instant::now();
+        processes.start(7, JobId(1));
+        let failure = loop {
+            match inbox.take() {
+                Some(Input::Event(Event::WorkerStartFailed { start: 7, failure })) => break failure,
+                Some(_) => {}
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "nobody hears of it");
+        };
+        assert!(timeout <= started.elapsed());
+        assert_eq!(failure.kind, FailureKind::WorkerStartFailed, "{failure}");
+        assert!(failure.message.contains("did not connect"), "{failure}");
+        assert!(failure.log_tail.contains("y\ny\n"), "{}", failure.log_tail);
     }
 }

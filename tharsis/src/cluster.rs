@@ -122,6 +122,7 @@ impl LocalCluster {
             // All of them share one machine, and none knows of the others.
             memory_limit_bytes: 0,
             lineage_bytes: machine::LINEAGE_BYTES,
+            worker_start_timeout: machine::WORKER_START_TIMEOUT,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),

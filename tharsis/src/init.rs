@@ -4,9 +4,10 @@ use crate::part::ProgramPlace;
 use crate::runtime::{Runtime, Started};
 use crate::start;
 use std::path::PathBuf;
+use std::time::Duration;
 use tharsis_raylet::SpillChoice;
 use tharsis_remote::{Error, FailureKind, Result};
-use tharsis_types::limits::NAME_BYTES_MAX;
+use tharsis_types::limits::{JOB_WEIGHT_MAX, NAME_BYTES_MAX};
 use tharsis_types::resources::{check_name, cpu_units, units};
 use tharsis_types::{BadResource, Resources};
 
@@ -23,8 +24,10 @@ pub struct Init {
     pub(crate) spill_dirs: Vec<PathBuf>,
     pub(crate) memory_limit_bytes: Option<u64>,
     pub(crate) lineage_bytes: Option<usize>,
+    pub(crate) worker_start_timeout: Option<Duration>,
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
+    pub(crate) job_weight: Option<u32>,
     pub(crate) worker_count: Option<usize>,
     pub(crate) scratch: Option<PathBuf>,
     /// The first thing that was wrong.
@@ -117,11 +120,30 @@ impl Init {
         self
     }
 
+    /// How long a worker process may take from its start until it connects; 30 s if nothing is said. It is killed then, and the task
+    /// that it was started for has failed an attempt. Of effect with [`Init::workers`] only.
+    #[must_use]
+    pub fn worker_start_timeout(mut self, timeout: Duration) -> Self {
+        self.worker_start_timeout = Some(timeout);
+        self
+    }
+
     /// The namespace that names are looked up in.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         let namespace = namespace.into();
         self.check_length("namespace", &namespace);
         self.namespace = Some(namespace);
+        self
+    }
+
+    /// How much of a node the job gets where others want it too, from 1 to 10 000; 100 if nothing is said. Jobs share each node in
+    /// proportion to their weights: beside one of 100, a job of 300 has three quarters of it. What a job leaves unused
+    /// others may have; a task that runs is never stopped for it.
+    pub fn job_weight(mut self, weight: u32) -> Self {
+        if !(1..=JOB_WEIGHT_MAX).contains(&weight) {
+            self.problem.get_or_insert(format!("job_weight {weight}: it must be from 1 to {JOB_WEIGHT_MAX}"));
+        }
+        self.job_weight = Some(weight);
         self
     }
 

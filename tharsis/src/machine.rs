@@ -2,12 +2,15 @@
 
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// Smallest object store.
 pub const STORE_BYTES_MIN: u64 = 4 << 20;
 /// Memory for how finished tasks were called, if nothing is said.
 pub const LINEAGE_BYTES: usize = 256 << 20;
+/// How long a worker process may take from its start until it connects, if nothing is said.
+pub const WORKER_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Share of the memory that a store may take if nothing is said, as a divisor.
 const STORE_SHARE: u64 = 3;
 /// Share of the addresses that a store may take of those that are free, as a divisor: it is mapped twice, and threads,

@@ -61,6 +61,8 @@ pub struct NodeSpec {
     pub memory_limit_bytes: u64,
     /// Bytes for how finished tasks were called; 0 for none.
     pub lineage_bytes: usize,
+    /// How long a worker may take until it says hello.
+    pub worker_start_timeout: Duration,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
     pub ends_with_stdin: bool,
     /// Its part in a cluster; none for a node alone.
@@ -116,6 +118,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         spill: spec.spill,
         memory_limit_bytes: spec.memory_limit_bytes,
         lineage_bytes: spec.lineage_bytes,
+        worker_start_timeout: spec.worker_start_timeout,
         program,
     };
     let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
@@ -221,6 +224,7 @@ impl NodeProcess {
             spill: options.spill.clone(),
             memory_limit_bytes: options.memory_limit_bytes,
             lineage_bytes: options.lineage_bytes,
+            worker_start_timeout: options.worker_start_timeout,
             ends_with_stdin: true,
             cluster: None,
         };

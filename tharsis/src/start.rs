@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
 use tharsis_raylet::{NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
+use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 
 /// Starts what `init` describes.
 pub(crate) fn start(init: &Init) -> Result<Started> {
@@ -61,6 +62,7 @@ fn connect_driver(init: &Init, socket: &Path, _: Restartable) -> Result<Client> 
     })?;
     let role = Role::Driver {
         job_name: init.job_name.clone().unwrap_or_default(),
+        weight: init.job_weight.unwrap_or(JOB_WEIGHT_DEFAULT),
         namespace: init.namespace.clone().unwrap_or_default(),
         executable: executable.display().to_string(),
     };
@@ -88,6 +90,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
         spill: spill(init)?,
         memory_limit_bytes,
         lineage_bytes: init.lineage_bytes.unwrap_or(machine::LINEAGE_BYTES),
+        worker_start_timeout: init.worker_start_timeout.unwrap_or(machine::WORKER_START_TIMEOUT),
         program: Program::default(),
     })
 }

@@ -56,6 +56,10 @@ const _: () =
     assert!(FAILURE_BYTES_MAX * 4 <= LARGE_RECORD_BYTES_MAX, "a failure fits with what the node adds");
 /// Bytes of log tail kept per worker for failure reports.
 pub const LOG_TAIL_BYTES: usize = 4 * KIB;
+/// Weight of a job that says nothing, and the largest: beside others, a job gets of a node in proportion to its weight.
+pub const JOB_WEIGHT_DEFAULT: u32 = 100;
+/// See [`JOB_WEIGHT_DEFAULT`].
+pub const JOB_WEIGHT_MAX: u32 = 10_000;
 /// An idle lease goes back after this long.
 pub const LEASE_IDLE_MS: u64 = 250;
 /// Alignment of objects and of the buffers in them: one cache line, one AVX-512 register.

@@ -67,6 +67,9 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         spill: spill_choice(settings)?,
         memory_limit_bytes,
         lineage_bytes: settings.get(Key::Lineage, parse::size)?.unwrap_or_default() as usize,
+        worker_start_timeout: settings
+            .get(Key::WorkerStartTimeout, parse::positive_duration)?
+            .unwrap_or_default(),
         ends_with_stdin: false,
         cluster: cluster(part, settings)?,
     })

@@ -45,6 +45,8 @@ pub enum Key {
     SpillLowWater,
     /// Memory for how finished tasks were called.
     Lineage,
+    /// Silence after which a worker that was started is killed.
+    WorkerStartTimeout,
     /// Custom resources.
     Resources,
     /// Labels.
@@ -99,7 +101,7 @@ pub struct Row {
 
 impl Key {
     /// Every key, in the order of help.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Socket,
         Self::Port,
         Self::SecretFile,
@@ -112,6 +114,7 @@ impl Key {
         Self::SpillHighWater,
         Self::SpillLowWater,
         Self::Lineage,
+        Self::WorkerStartTimeout,
         Self::Resources,
         Self::Labels,
         Self::LogLevel,
@@ -230,6 +233,14 @@ impl Key {
                 |text| parse::size(text).map(drop),
                 "Memory for how finished tasks were called, so that lost values can be made again; 0 for none",
             ),
+            Self::WorkerStartTimeout => row(
+                "worker_start_timeout",
+                "DURATION",
+                NODE,
+                Form::Text,
+                |text| parse::positive_duration(text).map(drop),
+                "A worker that has not connected this long after its start is killed",
+            ),
             Self::Resources => row(
                 "resources",
                 "JSON",
@@ -320,6 +331,7 @@ impl Key {
             Self::SpillHighWater => "80".to_owned(),
             Self::SpillLowWater => "70".to_owned(),
             Self::Lineage => machine::LINEAGE_BYTES.to_string(),
+            Self::WorkerStartTimeout => "30s".to_owned(),
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),

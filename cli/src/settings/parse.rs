@@ -102,6 +102,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     ms.map(Duration::from_millis).ok_or_else(|| "is out of range".to_owned())
 }
 
+/// A time that is not nothing.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if time.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(time) }
+}
+
 /// How long a node may be silent until it is declared dead.
 pub fn lease_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration(text)?;

@@ -5,7 +5,22 @@
 //! its lease; it gets it back before any new lease does, so a nest of blocked tasks always unwinds.
 //!
 //! Requests are named by the owner: the same request twice is one lease.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | leases and workers as they come and go |
+//! | `placing.rs` | who gets what is free, and what is kept for whom |
+//! | `recall.rs` | which leases are asked back |
+//! | `share.rs` | how much each job has had |
 
+mod placing;
+mod recall;
+mod share;
+#[cfg(test)]
+mod tests;
+
+use crate::Now;
+use share::Shares;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -54,6 +69,7 @@ pub struct Leases {
     /// Workers that want their CPUs back.
     resuming: VecDeque<ClientId>,
     clock: u64,
+    shares: Shares,
     /// Jobs whose driver is gone.
     ended_jobs: IdSet<JobId>,
     /// Whether requests wait although there may be room: the node is short of memory.
@@ -73,6 +89,9 @@ struct Worker {
 struct Lease {
     class: Arc<TaskClass>,
     state: State,
+    /// Its number among all requests, and when it was made.
+    asked: u64,
+    asked_at: Now,
     /// Its owner was asked to return it.
     recalled: bool,
 }
@@ -90,6 +109,7 @@ impl Leases {
     pub fn new(total: Resources) -> Self {
         Self {
             free: total.clone(),
+            shares: Shares::new(total.clone()),
             total,
             workers: BTreeMap::new(),
             starts: BTreeMap::new(),
@@ -156,6 +176,25 @@ impl Leases {
     /// The driver of a job is gone: its workers end as they fall idle.
     pub fn job_ended(&mut self, job: JobId) {
         self.ended_jobs.insert(job);
+        self.shares.end(job);
+    }
+
+    /// What time it is: changes that follow happen then.
+    pub fn advance(&mut self, now: Now) {
+        self.shares.advance(now);
+    }
+
+    /// How much of the node a job gets beside others, 100 being the default.
+    #[must_use]
+    pub fn weight(&self, job: JobId) -> u32 {
+        self.shares.weight(job)
+    }
+
+    /// Sets how much of the node a job gets beside others.
+    pub fn set_weight(&mut self, job: JobId, weight: u32) {
+        if !self.ended_jobs.contains(&job) {
+            self.shares.set_weight(job, weight);
+        }
     }
 
     /// The lease of a worker.
@@ -182,7 +221,14 @@ impl Leases {
         }
         self.clock += 1;
         self.waiting.insert((Reverse(class.priority), self.clock), key);
-        self.leases.insert(key, Lease { class, state: State::Waiting(self.clock), recalled: false });
+        let job = class.job;
+        self.shares.wait(job);
+        let (asked, asked_at) = (self.clock, self.shares.now());
+        let state = State::Waiting(asked);
+        self.leases.insert(key, Lease { class, state, asked, asked_at, recalled: false });
+        if self.ended_jobs.contains(&job) {
+            self.shares.end(job);
+        }
         self.place_waiting(out);
     }
 
@@ -192,13 +238,14 @@ impl Leases {
         match lease.state {
             State::Waiting(clock) => {
                 self.waiting.remove(&(Reverse(lease.class.priority), clock));
+                self.shares.wait_no_more(lease.class.job);
             }
             State::Placed => {
                 self.placed.retain(|k| *k != key);
-                self.free.give(&lease.class.resources);
+                self.release(lease.class.job, &lease.class.resources);
             }
             State::Active(client) => {
-                self.give_back(client, &lease.class.resources);
+                self.give_back(client, &lease.class);
                 self.settle(client, &lease.class, out);
             }
         }
@@ -241,7 +288,7 @@ impl Leases {
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
         {
-            self.give_back(client, &lease.class.resources);
+            self.give_back(client, &lease.class);
             out.push(Effect::Revoked(key));
         }
         self.resuming.retain(|c| *c != client);
@@ -255,14 +302,18 @@ impl Leases {
         let Some(lease) = worker.lease.and_then(|key| self.leases.get(&key)) else { return };
         if worker.lent.is_none() {
             let part = lease.class.resources.cpu_part();
-            self.free.give(&part);
-            worker.lent = Some(part);
+            let job = lease.class.job;
+            worker.lent = Some(part.clone());
+            self.release(job, &part);
             self.place_waiting(out);
         }
     }
 
     /// A worker's task can go on as soon as there is a CPU for it.
     pub fn unblocked(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        if self.resuming.contains(&client) {
+            return;
+        }
         if self.workers.get(&client).is_some_and(|w| w.lent.is_some()) {
             self.resuming.push_back(client);
             self.place_waiting(out);
@@ -289,31 +340,6 @@ impl Leases {
         self.place_waiting(out);
     }
 
-    /// Asks back one lease of another shape or job if anyone waits; called every so often.
-    pub fn recall(&mut self, out: &mut Vec<Effect>) {
-        let first = self.waiting.values().next().and_then(|key| self.leases.get(key));
-        let Some(first) = first.map(|l| l.class.clone()) else { return };
-        let (wanted, urgent) = (&first, first.priority);
-        let other = |c: &TaskClass| {
-            c.job != wanted.job
-                || c.resources != wanted.resources
-                || c.priority != wanted.priority
-                || c.max_calls != wanted.max_calls
-                || c.placement != wanted.placement
-        };
-        let may_go = |l: &Lease| {
-            !l.recalled
-                && matches!(l.state, State::Active(_))
-                && l.class.priority <= urgent
-                && other(&l.class)
-        };
-        let candidate = self.leases.iter().filter(|(_, l)| may_go(l)).map(|(key, _)| *key).min();
-        if let Some(lease) = candidate.and_then(|key| self.leases.get_mut(&key)) {
-            lease.recalled = true;
-        }
-        out.extend(candidate.map(Effect::Recall));
-    }
-
     /// Ends everything of a node that died. A worker that is busy keeps its lease, and so its resources, until it
     /// is gone: it is appended to `doomed`, to be killed.
     pub fn owner_gone(
@@ -335,7 +361,13 @@ impl Leases {
     /// Asserts invariant 1 and that books agree.
     pub fn check(&self) {
         let mut used = Resources::default();
+        let (mut held, mut waiting) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, usize>::new());
         for lease in self.leases.values() {
+            let job = lease.class.job;
+            match lease.state {
+                State::Waiting(_) => *waiting.entry(job).or_default() += 1,
+                _ => *held.entry(job).or_default() += self.shares.part(&lease.class.resources),
+            }
             match lease.state {
                 State::Waiting(clock) => {
                     assert!(
@@ -351,9 +383,11 @@ impl Leases {
             }
         }
         for worker in self.workers.values() {
-            let lent = worker.lent.as_ref();
-            assert!(lent.is_none_or(|part| used.take(part)), "more was lent than is leased");
+            let Some(lent) = &worker.lent else { continue };
+            assert!(used.take(lent), "more was lent than is leased");
+            *held.entry(worker.job).or_default() -= self.shares.part(lent);
         }
+        self.shares.check(&held, &waiting);
         let mut all = self.free.clone();
         all.give(&used);
         all.custom.retain(|_, n| *n > 0);
@@ -361,36 +395,6 @@ impl Leases {
         total.custom.retain(|_, n| *n > 0);
         assert_eq!(all, total, "free and used resources do not add up to the total");
         assert!(self.workers.values().filter_map(|w| w.lease).all(|k| self.leases.contains_key(&k)));
-    }
-
-    /// Resuming workers first, then waiting leases while they fit.
-    fn place_waiting(&mut self, out: &mut Vec<Effect>) {
-        while let Some(client) = self.resuming.front().copied() {
-            let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
-            if let Some(part) = lent
-                && !self.free.take(&part)
-            {
-                if let Some(worker) = self.workers.get_mut(&client) {
-                    worker.lent = Some(part);
-                }
-                return;
-            }
-            self.resuming.pop_front();
-            out.push(Effect::Resume(client));
-        }
-        if self.is_held {
-            return;
-        }
-        let fitting: Vec<_> = self.waiting.iter().map(|(order, key)| (*order, *key)).collect();
-        for (order, key) in fitting {
-            let Some(lease) = self.leases.get_mut(&key) else { continue };
-            if self.free.take(&lease.class.resources) {
-                lease.state = State::Placed;
-                self.waiting.remove(&order);
-                self.placed.push_back(key);
-                self.find_worker(key, out);
-            }
-        }
     }
 
     fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
@@ -421,14 +425,46 @@ impl Leases {
         out.push(Effect::Granted(key, client));
     }
 
-    /// What a worker's lease took, less what it lends right now.
-    fn give_back(&mut self, client: ClientId, taken: &Resources) {
+    /// Takes resources for a job; false if there are not enough.
+    fn occupy(&mut self, job: JobId, demand: &Resources) -> bool {
+        let fits = self.free.take(demand);
+        if fits {
+            self.shares.take(job, demand);
+        }
+        fits
+    }
+
+    /// Ends what [`Leases::occupy`] began.
+    fn release(&mut self, job: JobId, taken: &Resources) {
         self.free.give(taken);
+        self.shares.give(job, taken);
+    }
+
+    /// A worker takes back what it has lent; false if others still use it.
+    fn take_lent_back(&mut self, client: ClientId) -> bool {
+        let Some(worker) = self.workers.get_mut(&client) else { return true };
+        let Some(part) = worker.lent.take() else { return true };
+        let job = worker.job;
+        if self.occupy(job, &part) {
+            return true;
+        }
+        if let Some(worker) = self.workers.get_mut(&client) {
+            worker.lent = Some(part);
+        }
+        false
+    }
+
+    /// What a worker's lease took, less what it lends right now.
+    fn give_back(&mut self, client: ClientId, class: &TaskClass) {
+        self.free.give(&class.resources);
         let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
         if let Some(part) = lent {
             let fits = self.free.take(&part);
             debug_assert!(fits, "what is lent is part of what is given back");
+            self.shares.take(class.job, &part);
         }
+        self.resuming.retain(|c| *c != client);
+        self.shares.give(class.job, &class.resources);
     }
 
     /// A worker without a lease is used again, kept or stopped.
@@ -444,12 +480,14 @@ impl Leases {
         self.dismiss(client, out);
     }
 
-    /// Stops an idle worker if there are enough of them, or its job is over.
+    /// Stops an idle worker if there are enough of them, or its job is over. A job keeps one, so that jobs that take turns do not
+    /// start processes each time.
     fn dismiss(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
         let cpus = (self.total.cpu / Resources::UNIT).max(1) as usize;
         let idle = self.workers.values().filter(|w| w.lease.is_none()).count();
-        if cpus < idle || self.ended_jobs.contains(&worker.job) {
+        let of_job = self.workers.values().filter(|w| w.lease.is_none() && w.job == worker.job).count();
+        if (cpus < idle && 1 < of_job) || self.ended_jobs.contains(&worker.job) {
             self.workers.remove(&client);
             out.push(Effect::StopWorker(client));
         }

@@ -52,8 +52,8 @@ use transfers::Asked;
 
 /// How often a node that changed tells others how busy it is.
 const REPORT_EVERY: Now = 20 * MS;
-/// How often waiting lease requests ask for leases of others back.
-const RECALL_EVERY: Now = 50 * MS;
+/// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.
+const RECALL_EVERY: Now = 10 * MS;
 
 /// Ended jobs that a node remembers to tell those who join.
 const ENDED_JOBS_MAX: usize = 1024;
@@ -239,10 +239,11 @@ impl Node {
     /// Takes an event and appends what follows at once.
     pub fn handle(&mut self, now: Now, event: Event, out: &mut Vec<Action>) {
         self.now = now;
+        self.leases.advance(now);
         match event {
             Event::Submitted { client, class, task, tokens, args } => {
-                self.note_parent(client, task);
-                let submission = owner::Submission { client, class, task, tokens, args };
+                let depth = self.note_parent(client, task);
+                let submission = owner::Submission { client, depth, class, task, tokens, args };
                 self.owner.submit(submission, &mut self.effects);
             }
             Event::Finished { client, run, run_ns, outcome } => {
@@ -279,8 +280,9 @@ impl Node {
             Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
             Event::ClientGone { client, failure } => self.client_gone(client, &failure, out),
             Event::CopyLost { object } => self.copy_lost(object, out),
-            Event::DriverJoined { client, job } => {
+            Event::DriverJoined { client, job, weight } => {
                 self.drivers.insert(client, job);
+                self.leases.set_weight(job, weight);
                 self.lease_change(out, |leases, effects| leases.prestart(job, effects));
             }
             Event::WorkerReady { start, client } => {
@@ -311,6 +313,7 @@ impl Node {
     /// Decides what was left for the end of a batch of events.
     pub fn settle(&mut self, now: Now, out: &mut Vec<Action>) {
         self.now = now;
+        self.leases.advance(now);
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);
@@ -341,7 +344,7 @@ impl Node {
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let links = self.links.values().filter_map(Link::next_timeout).min();
-        let recall = (self.leases.waiting_count() > 0).then(|| self.recalled_at + RECALL_EVERY);
+        let recall = self.leases.has_waiters().then(|| self.recalled_at + RECALL_EVERY);
         let report =
             (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
         let all = [
@@ -350,7 +353,7 @@ impl Node {
             report,
             self.room_timeout(),
             self.strangers.values().map(|s| s.until).min(),
-            self.owner.next_timeout(),
+            self.owner.next_timeout(now),
             self.schedule_again_at,
             self.view.next_timeout(now),
             self.run_timeout(),
@@ -481,7 +484,8 @@ impl Node {
                 self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));
             }
             Effect::RequestLease { to, lease, class, wait } => {
-                self.send(to, Message::LeaseRequest { lease, class, wait })
+                let weight = self.leases.weight(class.job);
+                self.send(to, Message::LeaseRequest { lease, class, wait, weight })
             }
             Effect::ReturnLease { to, lease } if to == self.id => {
                 let key = (self.id, lease);
@@ -511,6 +515,8 @@ impl Node {
     ) {
         let mut effects = Vec::new();
         change(&mut self.leases, &mut effects);
+        let runs_of = &self.runs_of;
+        self.leases.make_way(|client| !runs_of.contains_key(&client), false, &mut effects);
         for effect in effects {
             self.apply_lease(effect, out);
         }
@@ -545,11 +551,10 @@ impl Node {
         self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
         match failed {
             Some((owner, lease)) if owner == self.id => {
-                self.owner.lease_failed(lease, failure, &mut self.effects)
+                self.owner.lease_failed(self.now, lease, failure, &mut self.effects)
             }
             Some((owner, lease)) => {
-                let free = Resources::default();
-                self.send(owner, Message::LeaseDenied { lease, free });
+                self.send(owner, Message::LeaseFailed { lease, failure: failure.clone() })
             }
             None => {}
         }
@@ -571,9 +576,14 @@ impl Node {
         self.give_up_strangers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
-        if self.leases.waiting_count() > 0 && now >= self.recalled_at + RECALL_EVERY {
+        if self.leases.has_waiters() && now >= self.recalled_at + RECALL_EVERY {
             self.recalled_at = now;
-            self.lease_change(out, |leases, effects| leases.recall(effects));
+            let runs_of = &self.runs_of;
+            let mut effects = Vec::new();
+            let is_idle = |client| !runs_of.contains_key(&client);
+            self.leases.make_way(is_idle, true, &mut effects);
+            self.leases.recall(is_idle, &mut effects);
+            effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
         }
         self.owner.dirty_all();
     }

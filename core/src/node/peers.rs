@@ -135,9 +135,13 @@ impl Node {
                 self.owner.lease_denied(lease);
                 self.view.denied(now, from, free);
             }
+            Message::LeaseFailed { lease, failure } => {
+                self.owner.lease_failed(now, lease, &failure, &mut self.effects)
+            }
             Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease),
-            Message::LeaseRequest { lease, class, wait } => {
+            Message::LeaseRequest { lease, class, wait, weight } => {
+                self.leases.set_weight(class.job, weight);
                 self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
             }
             Message::LeaseReturned { lease } => {

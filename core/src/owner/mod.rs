@@ -39,7 +39,7 @@ use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use crate::{MS, Now};
 use lineage::Lineage;
-use schedule::{LeaseUse, Shape};
+use schedule::{LeaseUse, Refusals, Shape};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use table::{Objects, TRIM_PAGES};
@@ -149,6 +149,7 @@ pub struct Owner {
     class_of_client: IdMap<(ClientId, u32), u32>,
     refused_classes: IdMap<(ClientId, u32), Arc<Failure>>,
     shapes: Vec<Shape>,
+    refusals: Refusals,
     leases: IdMap<LeaseId, LeaseUse>,
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
@@ -225,6 +226,8 @@ struct Task {
     run_ns: u32,
     /// Someone wants it stopped: it is not started again.
     cancelled: bool,
+    /// How many tasks of this node it is nested in.
+    depth: u16,
     payload: SmallBytes,
     inputs: Option<Box<Inputs>>,
     first_output: u32,
@@ -266,6 +269,8 @@ struct Class {
 pub struct Submission {
     /// Who submits.
     pub client: ClientId,
+    /// How many tasks of this node it is nested in, as far as the node knows.
+    pub depth: u16,
     /// Its number of the class.
     pub class: u32,
     /// Id of the task.
@@ -306,6 +311,7 @@ impl Owner {
             class_of_client: IdMap::default(),
             refused_classes: IdMap::default(),
             shapes: Vec::new(),
+            refusals: Refusals::default(),
             leases: IdMap::default(),
             next_lease: 0,
             dirty: BTreeSet::new(),
@@ -369,6 +375,12 @@ impl Owner {
     #[must_use]
     pub fn class(&self, number: u32) -> Option<&Arc<TaskClass>> {
         self.classes.get(number as usize).map(|c| &c.definition)
+    }
+
+    /// How many tasks of this node a task is nested in.
+    #[must_use]
+    pub fn depth(&self, task: u32) -> u16 {
+        self.tasks.get(task).map_or(0, |task| task.depth)
     }
 
     /// What is needed to start a task, if it is (still) sent under this lease.

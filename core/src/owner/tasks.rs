@@ -36,7 +36,7 @@ type Outputs = smallvec::SmallVec<[u32; 2]>;
 impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
-        let Submission { client, class: number, task: id, tokens, args } = submission;
+        let Submission { client, depth, class: number, task: id, tokens, args } = submission;
         let fresh =
             (0..tokens.len() as u32).all(|index| self.objects.find(&ObjectId::output(id, index)).is_none());
         if !fresh && self.is_known(id, tokens.len() as u32) {
@@ -68,6 +68,7 @@ impl Owner {
             retries_left,
             run_ns: 0,
             cancelled,
+            depth,
             payload,
             inputs: None,
             first_output,
@@ -250,6 +251,7 @@ impl Owner {
     /// Fails every unfinished task of a job, or has it stopped; none starts again.
     pub fn drop_job(&mut self, job: tharsis_types::JobId, out: &mut Vec<Effect>) {
         self.ended_jobs.insert(job);
+        self.refusals.job_ended(job);
         let doomed: Vec<_> =
             self.tasks.iter().filter(|(_, t)| t.id.job() == job).map(|(slot, _)| slot).collect();
         let failure = job_ended();

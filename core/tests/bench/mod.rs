@@ -55,7 +55,7 @@ impl Bench {
             failures: Vec::new(),
             value_bytes: 1,
         };
-        bench.feed(Event::DriverJoined { client: DRIVER, job: JOB });
+        bench.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100 });
         let class = TaskClass {
             job: JOB,
             function: FunctionId(1),

@@ -23,7 +23,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -79,6 +79,8 @@ pub mod message {
         ReadRequest(super::ReadRequest),
         #[prost(message, tag = "24")]
         CopiesUnreadable(super::CopiesUnreadable),
+        #[prost(message, tag = "25")]
+        LeaseFailed(super::LeaseFailed),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -135,6 +137,14 @@ pub struct LeaseDenied {
     #[prost(message, optional, tag = "2")]
     pub free: ::core::option::Option<Resources>,
 }
+/// No worker can be started for the lease.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeaseFailed {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    #[prost(message, optional, tag = "2")]
+    pub failure: ::core::option::Option<Failure>,
+}
 /// A worker is the receiver's until the lease ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseGranted {
@@ -158,6 +168,9 @@ pub struct LeaseRequest {
     /// Whether to queue the request when there is no room.
     #[prost(bool, tag = "3")]
     pub wait: bool,
+    /// How much of a node the job gets beside others; 0 is the default.
+    #[prost(uint32, tag = "4")]
+    pub weight: u32,
 }
 /// The sender needs the lease no more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -20,7 +20,8 @@ use tharsis_protos::peer::wire::{
 };
 use tharsis_types::failure::{Origin, UserError};
 use tharsis_types::limits::{
-    DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, KIB, MIB, RETURNS_MAX,
+    DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, JOB_WEIGHT_DEFAULT, JOB_WEIGHT_MAX, KIB, MIB,
+    RETURNS_MAX,
 };
 use tharsis_types::task::{LabelSelector, LabelTerm};
 use tharsis_types::{
@@ -154,11 +155,15 @@ impl Part {
             Message::LeaseDenied { lease, free } => {
                 Kind::LeaseDenied(wire::LeaseDenied { lease: lease.0, free: Some(wire_resources(free)) })
             }
+            Message::LeaseFailed { lease, failure } => {
+                Kind::LeaseFailed(wire::LeaseFailed { lease: lease.0, failure: Some(wire_failure(failure)) })
+            }
             Message::LeaseGranted { lease } => Kind::LeaseGranted(wire::LeaseGranted { lease: lease.0 }),
             Message::LeaseRecall { lease } => Kind::LeaseRecall(wire::LeaseRecall { lease: lease.0 }),
-            Message::LeaseRequest { lease, class, wait } => {
+            Message::LeaseRequest { lease, class, wait, weight } => {
                 let class = self.class(class);
-                Kind::LeaseRequest(wire::LeaseRequest { lease: lease.0, class, wait: *wait })
+                let (wait, weight) = (*wait, *weight);
+                Kind::LeaseRequest(wire::LeaseRequest { lease: lease.0, class, wait, weight })
             }
             Message::LeaseReturned { lease } => Kind::LeaseReturned(wire::LeaseReturned { lease: lease.0 }),
             Message::LeaseRevoked { lease } => Kind::LeaseRevoked(wire::LeaseRevoked { lease: lease.0 }),
@@ -239,12 +244,17 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::LeaseDenied(m) => {
             Message::LeaseDenied { lease: LeaseId(m.lease), free: resources("lease_denied.free", m.free)? }
         }
+        Kind::LeaseFailed(m) => Message::LeaseFailed {
+            lease: LeaseId(m.lease),
+            failure: Arc::new(failure("lease_failed.failure", m.failure)?),
+        },
         Kind::LeaseGranted(m) => Message::LeaseGranted { lease: LeaseId(m.lease) },
         Kind::LeaseRecall(m) => Message::LeaseRecall { lease: LeaseId(m.lease) },
         Kind::LeaseRequest(m) => Message::LeaseRequest {
             lease: LeaseId(m.lease),
             class: class_at("lease_request.class", m.class, classes)?,
             wait: m.wait,
+            weight: if m.weight == 0 { JOB_WEIGHT_DEFAULT } else { m.weight.min(JOB_WEIGHT_MAX) },
         },
         Kind::LeaseReturned(m) => Message::LeaseReturned { lease: LeaseId(m.lease) },
         Kind::LeaseRevoked(m) => Message::LeaseRevoked { lease: LeaseId(m.lease) },

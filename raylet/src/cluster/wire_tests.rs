@@ -102,6 +102,7 @@ fn all_messages() -> Vec<Message> {
         Message::HolderRemoved { object },
         Message::JobEnded { job: JobId(7) },
         Message::LeaseDenied { lease, free: Resources::cpus(0.25).unwrap() },
+        Message::LeaseFailed { lease, failure: Arc::new(deep_failure(1)) },
         Message::LeaseGranted { lease },
         Message::LeaseRecall { lease },
         Message::LeaseReturned { lease },
@@ -123,7 +124,12 @@ fn all_messages() -> Vec<Message> {
         Message::TaskPush { lease, task: Box::new(pushed) },
         Message::TaskStealBack { lease },
     ];
-    all.extend(classes.into_iter().map(|class| Message::LeaseRequest { lease, class, wait: true }));
+    all.extend(classes.into_iter().map(|class| Message::LeaseRequest {
+        lease,
+        class,
+        wait: true,
+        weight: 250,
+    }));
     all.extend(states.into_iter().map(|state| Message::ObjectState {
         object,
         state,
@@ -195,7 +201,8 @@ fn bad_fields_are_named() {
     let nothing = Bytes::from_static(&[0; 20]);
     let few_retries =
         wire::TaskClass { max_retries: -5, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
-    let lease_request = |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false }));
+    let lease_request =
+        |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false, weight: 0 }));
     let no_returns =
         wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
     let cases = [

@@ -713,7 +713,7 @@ impl Cluster {
             self.next_job += 1;
             let ops_left = self.rng.range(10, 80) as u32;
             let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
-            self.feed(host, Event::DriverJoined { client, job });
+            self.feed(host, Event::DriverJoined { client, job, weight: 100 });
             let when = self.now + self.rng.range(0, 5 * MS);
             self.at(when, Happening::Think { host, client });
             if self.rng.chance(self.faults.driver_crash) {

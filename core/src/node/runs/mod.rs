@@ -249,12 +249,17 @@ impl Node {
         call.is_some_and(|call| call.class.max_retries != 0)
     }
 
-    /// Notes which task submits another: the first run of a worker is the one that has started.
-    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) {
+    /// Notes which task submits another: the first run of a worker is the one that has started. Returns how deep the new one
+    /// is nested, as far as this node knows.
+    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> u16 {
         let first = self.runs_of.get(&client).and_then(|runs| self.runs.get(*runs.front()?));
-        if let Some(parent) = first.map(|run| run.task) {
-            self.children.entry(parent).or_default().push(child);
-        }
+        let Some(parent) = first else { return 0 };
+        self.children.entry(parent.task).or_default().push(child);
+        let depth = match parent.origin {
+            Origin::Own(place) => self.owner.depth(place),
+            Origin::Lent(_) => 0,
+        };
+        depth.saturating_add(1)
     }
 
     /// Stops the run of a task, and with `recursive` what it has submitted.

@@ -5,13 +5,18 @@
 //! Tasks whose arguments lie on another node stand in a queue of that node and move to the common queue if there is
 //! no room there.
 
+mod queue;
+mod refusals;
 mod requests;
+
+pub(super) use refusals::Refusals;
 
 use super::{Effect, Owner, TaskState};
 use crate::event::Value;
 use crate::peer::DoneOutcome;
 use crate::place::View;
 use crate::{MS, Now};
+use queue::Queue;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
@@ -29,7 +34,7 @@ pub(super) struct Shape {
     key: ShapeKey,
     /// Any class of the shape, for lease requests.
     sample: Arc<TaskClass>,
-    queue: VecDeque<u32>,
+    queue: Queue,
     /// Tasks that would rather run on a certain node.
     near: BTreeMap<NodeId, VecDeque<u32>>,
     /// Tasks that ended while they stood in a queue, and still do.
@@ -87,7 +92,9 @@ impl Owner {
         };
         granted.granted = true;
         granted.active_at = now;
-        self.dirty.insert(granted.shape);
+        let shape = granted.shape;
+        self.dirty.insert(shape);
+        self.refusals.started(self.shapes[shape as usize].key.job, from);
     }
 
     /// Whether a lease was asked of another node than this one.
@@ -130,9 +137,10 @@ impl Owner {
     }
 
     /// No worker could be started for the lease: the next task of its shape has failed an attempt.
-    pub fn lease_failed(&mut self, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
         let Some(failed) = self.remove_lease(lease) else { return };
-        let Some(slot) = self.shapes[failed.shape as usize].next_for(failed.node) else { return };
+        self.refusals.failed(now, self.shapes[failed.shape as usize].key.job, failed.node, failure);
+        let Some(slot) = self.shapes[failed.shape as usize].next_for(failed.node, now) else { return };
         if self.is_husk(failed.shape, slot) {
             return;
         }
@@ -167,10 +175,10 @@ impl Owner {
             // Of the others, reports may be lost.
             self.take_back(lease, true, out);
         }
-        for shape in &mut self.shapes {
-            let orphans = shape.near.remove(&node).unwrap_or_default();
-            shape.queue.extend(orphans);
+        for shape in 0..self.shapes.len() as u32 {
+            self.forget_near(shape, node);
         }
+        self.refusals.node_gone(node);
         self.objects_of_dead_node(now, node, out);
         self.dirty_all();
     }
@@ -200,9 +208,16 @@ impl Owner {
 
     /// When [`Owner::expire`] has something to do.
     #[must_use]
-    pub fn next_timeout(&self) -> Option<Now> {
+    pub fn next_timeout(&self, now: Now) -> Option<Now> {
+        let refusals = self.refusals.next_timeout(now);
         let grace = self.grace.front().map(|(until, _)| *until);
-        self.leases.values().filter_map(LeaseUse::next_timeout).chain(grace).chain(self.trim_at).min()
+        self.leases
+            .values()
+            .filter_map(LeaseUse::next_timeout)
+            .chain(grace)
+            .chain(self.trim_at)
+            .chain(refusals)
+            .min()
     }
 
     /// Gives back leases that have been idle for long, and takes tasks back that wait behind a long one.
@@ -230,9 +245,19 @@ impl Owner {
                 name: s.sample.name.clone(),
                 resources: s.key.resources.clone(),
                 count: s.len(),
-                reason: s.stuck.clone().unwrap_or_else(|| "all workers are busy".to_owned()),
+                reason: self.why_pending(s),
             })
             .collect()
+    }
+
+    fn why_pending(&self, shape: &Shape) -> String {
+        let refusal = self.refusals.explain(shape.key.job);
+        match (&shape.stuck, refusal) {
+            (Some(stuck), Some(refusal)) => format!("{stuck}; {refusal}"),
+            (Some(stuck), None) => stuck.clone(),
+            (None, Some(refusal)) => refusal,
+            (None, None) => "all workers are busy".to_owned(),
+        }
     }
 
     /// Tasks in queues.
@@ -255,7 +280,7 @@ impl Owner {
         self.shapes.push(Shape {
             key,
             sample: class.clone(),
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             near: BTreeMap::new(),
             husks: 0,
             leases: Vec::new(),
@@ -266,24 +291,41 @@ impl Owner {
     }
 
     pub(super) fn enqueue(&mut self, slot: u32) {
-        self.queue_with(slot, VecDeque::push_back);
+        self.queue_with(slot, VecDeque::push_back, Queue::push_back);
     }
 
     /// Puts a task first that waited for large arguments: the sooner it runs, the sooner they can go.
     pub(super) fn enqueue_soon(&mut self, slot: u32) {
-        self.queue_with(slot, VecDeque::push_front);
+        self.queue_with(slot, VecDeque::push_front, Queue::push_front);
     }
 
-    fn queue_with(&mut self, slot: u32, push: fn(&mut VecDeque<u32>, u32)) {
+    fn queue_with(
+        &mut self,
+        slot: u32,
+        push_near: fn(&mut VecDeque<u32>, u32),
+        push: fn(&mut Queue, u16, u32),
+    ) {
         let near = self.near(slot);
-        let Some(shape) = self.set_queued(slot) else { return };
+        let Some((shape, depth)) = self.set_queued(slot) else { return };
         let queues = &mut self.shapes[shape as usize];
-        push(near.map_or(&mut queues.queue, |node| queues.near.entry(node).or_default()), slot);
+        match near {
+            Some(node) => push_near(queues.near.entry(node).or_default(), slot),
+            None => push(&mut queues.queue, depth, slot),
+        }
     }
 
     pub(super) fn enqueue_first(&mut self, slot: u32) {
-        if let Some(shape) = self.set_queued(slot) {
-            self.shapes[shape as usize].queue.push_front(slot);
+        if let Some((shape, depth)) = self.set_queued(slot) {
+            self.shapes[shape as usize].queue.push_front(depth, slot);
+        }
+    }
+
+    /// Tasks that would rather have run on a node go to the common queue.
+    fn forget_near(&mut self, shape_index: u32, node: NodeId) {
+        let shape = &mut self.shapes[shape_index as usize];
+        for slot in shape.near.remove(&node).unwrap_or_default() {
+            let depth = self.tasks.get(slot).map_or(0, |task| task.depth);
+            shape.queue.push_back(depth, slot);
         }
     }
 
@@ -351,12 +393,14 @@ impl Owner {
         assert!(places.is_empty(), "finished tasks stand in queues");
     }
 
-    fn set_queued(&mut self, slot: u32) -> Option<u32> {
+    /// Marks a task as queued: its shape and depth.
+    fn set_queued(&mut self, slot: u32) -> Option<(u32, u16)> {
         let task = self.tasks.get_mut(slot)?;
         task.state = TaskState::Queued;
-        let shape = self.classes.get(task.class as usize)?.shape;
+        let (class, depth) = (task.class, task.depth);
+        let shape = self.classes.get(class as usize)?.shape;
         self.dirty.insert(shape);
-        Some(shape)
+        Some((shape, depth))
     }
 
     /// The node that has most of a task's arguments, if it is another one and worth going there. It is this one if leases
@@ -416,7 +460,7 @@ impl Owner {
         shape.near.values_mut().for_each(|queue| queue.retain(&mut lives));
         shape.near.retain(|_, queue| !queue.is_empty());
         shape.husks = 0;
-        shape.shrink();
+        shape.queue.shrink();
     }
 
     fn send_tasks(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
@@ -437,11 +481,11 @@ impl Owner {
         for lease in ready {
             let Some(used) = self.leases.get_mut(&lease) else { continue };
             while used.in_flight.len() < depth {
-                let Some(slot) = shape.next_for(used.node) else { break };
+                let Some(slot) = shape.next_for(used.node, now) else { break };
                 let Some(task) = self.tasks.get_mut(slot) else { continue };
                 if task.retries_left == 0 && used.node != self.me && !used.in_flight.is_empty() {
                     // Were that node to die, nobody could tell whether this task had started.
-                    shape.queue.push_front(slot);
+                    shape.queue.push_front(task.depth, slot);
                     break;
                 }
                 if task.state == TaskState::Cancelled {
@@ -455,7 +499,7 @@ impl Owner {
                 out.push(Effect::Start { to: used.node, lease, task: slot });
             }
         }
-        shape.shrink();
+        shape.queue.shrink();
     }
 
     /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at once.
@@ -477,8 +521,7 @@ impl Owner {
     }
 
     fn fail_queue(&mut self, shape_index: u32, failure: &Failure, out: &mut Vec<Effect>) {
-        let doomed: Vec<_> = std::mem::take(&mut self.shapes[shape_index as usize].queue).into();
-        for slot in doomed {
+        for slot in self.shapes[shape_index as usize].queue.take() {
             if self.is_husk(shape_index, slot) {
                 continue;
             }
@@ -536,7 +579,7 @@ impl Shape {
         !self.queue.is_empty() || self.near.contains_key(&node)
     }
 
-    fn next_for(&mut self, node: NodeId) -> Option<u32> {
+    fn next_for(&mut self, node: NodeId, now: Now) -> Option<u32> {
         if let Some(near) = self.near.get_mut(&node) {
             let next = near.pop_front();
             if near.is_empty() {
@@ -546,13 +589,6 @@ impl Shape {
                 return next;
             }
         }
-        self.queue.pop_front()
-    }
-
-    /// An empty queue keeps no memory of how long it was.
-    fn shrink(&mut self) {
-        if self.queue.is_empty() && self.queue.capacity() > 1024 {
-            self.queue = VecDeque::new();
-        }
+        self.queue.pop(now)
     }
 }

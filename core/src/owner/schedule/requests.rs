@@ -33,11 +33,11 @@ impl Owner {
                 return;
             }
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
-            let mut choice = view.choose(now, &demand, &placement, None);
+            let mut choice = self.choose(now, shape_index, view, None);
             let is_anywhere = matches!(placement, Placement::Default | Placement::Spread);
             if is_anywhere && matches!(choice, Choice::Wait(_)) && self.return_idle(None, &demand, view, out)
             {
-                choice = view.choose(now, &demand, &placement, None);
+                choice = self.choose(now, shape_index, view, None);
             }
             if !self.follow(shape_index, choice, now, view, out) {
                 return;
@@ -60,11 +60,11 @@ impl Owner {
             |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
         let shape = &self.shapes[shape_index as usize];
         let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
-        let wish = (shape.key.resources.clone(), shape.key.placement.clone());
+        let demand = shape.key.resources.clone();
         while have < count && have < REQUESTS_MAX {
-            let mut choice = view.choose(now, &wish.0, &wish.1, Some(node));
-            if choice != Choice::Now(node) && self.return_idle(Some(node), &wish.0, view, out) {
-                choice = view.choose(now, &wish.0, &wish.1, Some(node));
+            let mut choice = self.choose(now, shape_index, view, Some(node));
+            if choice != Choice::Now(node) && self.return_idle(Some(node), &demand, view, out) {
+                choice = self.choose(now, shape_index, view, Some(node));
             }
             if choice != Choice::Now(node) || !self.follow(shape_index, choice, now, view, out) {
                 break;
@@ -72,9 +72,7 @@ impl Owner {
             have += 1;
         }
         if have == 0 {
-            let shape = &mut self.shapes[shape_index as usize];
-            let moved = shape.near.remove(&node).unwrap_or_default();
-            shape.queue.extend(moved);
+            self.forget_near(shape_index, node);
         }
     }
 
@@ -102,6 +100,19 @@ impl Owner {
         view.gave_back(used.node, &self.shapes[used.shape as usize].key.resources);
         out.push(Effect::ReturnLease { to: used.node, lease });
         true
+    }
+
+    /// Where to ask for a lease of a shape: where workers of its job have started, as long as there are such nodes.
+    fn choose(&self, now: Now, shape_index: u32, view: &View, near: Option<NodeId>) -> Choice {
+        let key = &self.shapes[shape_index as usize].key;
+        let left_out = self.refusals.left_out(now, key.job);
+        if !left_out.is_empty() {
+            let others = view.choose_besides(now, &key.resources, &key.placement, near, &left_out);
+            if matches!(others, Choice::Now(_) | Choice::Wait(_)) {
+                return others;
+            }
+        }
+        view.choose(now, &key.resources, &key.placement, near)
     }
 
     /// Acts on a choice of node; false if no further request makes sense now.

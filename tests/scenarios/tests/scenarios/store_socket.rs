@@ -149,6 +149,7 @@ fn socket_client_that_does_not_map(mode: Mode) {
     let session = mode.start(1);
     for n in 0..50 {
         let role = Role::Driver {
+            weight: 100,
             job_name: format!("job {n}"),
             namespace: String::new(),
             executable: String::new(),

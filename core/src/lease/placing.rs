@@ -1,0 +1,108 @@
+//! Who gets what is free: workers that resume, then requests in order.
+
+use super::{Effect, LeaseKey, Leases, State};
+use crate::{MS, Now};
+use std::cmp::Reverse;
+use tharsis_types::Resources;
+
+/// A request that does not fit keeps what it needs from later ones once it has waited this long; before, they may use what
+/// it cannot.
+const RESERVE_AFTER: Now = 100 * MS;
+
+impl Leases {
+    /// Resuming workers first, then waiting leases while they fit.
+    pub(super) fn place_waiting(&mut self, out: &mut Vec<Effect>) {
+        while let Some(client) = self.resuming.front().copied() {
+            if !self.take_lent_back(client) {
+                return;
+            }
+            self.resuming.pop_front();
+            out.push(Effect::Resume(client));
+        }
+        if self.is_held {
+            return;
+        }
+        let mut kept = Resources::default();
+        let mut order = self.in_order();
+        let mut at = 0;
+        while let Some(key) = order.get(at).copied() {
+            if self.place(key, &kept, out) {
+                // Its job is served later now.
+                order.remove(at);
+                self.put_in_order(&mut order[at..]);
+            } else {
+                self.reserve(key, &mut kept);
+                at += 1;
+            }
+        }
+    }
+
+    /// Requests in the order in which they are served: the most urgent first, then the job that has had least, then the oldest.
+    pub(super) fn in_order(&self) -> Vec<LeaseKey> {
+        let mut order: Vec<_> = self.waiting.values().copied().collect();
+        self.put_in_order(&mut order);
+        order
+    }
+
+    fn put_in_order(&self, requests: &mut [LeaseKey]) {
+        requests.sort_by_cached_key(|key| {
+            let lease = self.leases.get(key);
+            lease.map(|l| (Reverse(l.class.priority), self.shares.rank(l.class.job), l.asked))
+        });
+    }
+
+    /// Leases whose worker is not there yet wait again if workers want to go on: nobody has begun to use them.
+    pub(super) fn unplace_for_resuming(&mut self, out: &mut Vec<Effect>) {
+        while !self.resuming.is_empty()
+            && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key))
+            && let Some(key) = self.placed.remove(at)
+        {
+            let Some(lease) = self.leases.get_mut(&key) else { continue };
+            let class = lease.class.clone();
+            lease.state = State::Waiting(lease.asked);
+            self.waiting.insert((Reverse(class.priority), lease.asked), key);
+            self.shares.wait(class.job);
+            self.release(class.job, &class.resources);
+            self.place_waiting(out);
+        }
+    }
+
+    fn takes_cpu(&self, key: LeaseKey) -> bool {
+        self.leases.get(&key).is_some_and(|lease| 0 < lease.class.resources.cpu)
+    }
+
+    fn place(&mut self, key: LeaseKey, kept: &Resources, out: &mut Vec<Effect>) -> bool {
+        let Some(class) = self.leases.get(&key).map(|l| l.class.clone()) else { return false };
+        let mut usable = self.free.clone();
+        take_what_is_there(&mut usable, kept);
+        if !usable.fits(&class.resources) || !self.occupy(class.job, &class.resources) {
+            return false;
+        }
+        if let Some(lease) = self.leases.get_mut(&key) {
+            lease.state = State::Placed;
+            self.waiting.remove(&(Reverse(class.priority), lease.asked));
+        }
+        self.shares.wait_no_more(class.job);
+        self.placed.push_back(key);
+        self.find_worker(key, out);
+        true
+    }
+
+    /// Keeps what a request needs from those after it, if it has waited for long.
+    fn reserve(&self, key: LeaseKey, kept: &mut Resources) {
+        if let Some(lease) = self.leases.get(&key)
+            && lease.asked_at + RESERVE_AFTER <= self.shares.now()
+        {
+            kept.give(&lease.class.resources);
+        }
+    }
+}
+
+fn take_what_is_there(from: &mut Resources, what: &Resources) {
+    from.cpu = from.cpu.saturating_sub(what.cpu);
+    from.gpu = from.gpu.saturating_sub(what.gpu);
+    from.memory = from.memory.saturating_sub(what.memory);
+    for (name, have) in &mut from.custom {
+        *have = have.saturating_sub(what.custom.get(name).copied().unwrap_or(0));
+    }
+}

@@ -1,0 +1,112 @@
+//! Which leases are asked back: for those who resume, for those who wait.
+
+use super::{Effect, Lease, LeaseKey, Leases, State};
+use std::cmp::Reverse;
+use tharsis_types::{ClientId, Resources, TaskClass};
+
+impl Leases {
+    /// Whether workers or requests wait for what leases hold.
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        !self.resuming.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Finds CPUs for workers that want to go on. A lease whose worker is still starting goes back among those that wait; idle
+    /// leases are asked back at once, busy ones if there are too few; the youngest first, since nests of tasks stand on the
+    /// oldest. With `again`, busy ones that were asked before do not count: their tasks may take long.
+    pub fn make_way(&mut self, is_idle: impl Fn(ClientId) -> bool, again: bool, out: &mut Vec<Effect>) {
+        if self.resuming.is_empty() {
+            return;
+        }
+        self.unplace_for_resuming(out);
+        let mut coming = self.free.cpu_part();
+        let recalled = self.leases.values().filter(|l| l.recalled);
+        let recalled: Vec<_> = recalled.filter_map(|l| self.gives(l, &is_idle)).collect();
+        recalled.iter().filter(|(idle, _)| *idle || !again).for_each(|(_, part)| coming.give(part));
+        let need = self.resuming.iter().filter_map(|client| self.workers.get(client)?.lent.as_ref());
+        let mut need: u64 = need.map(|part| part.cpu).sum();
+        need = need.saturating_sub(coming.cpu);
+        if need == 0 {
+            return;
+        }
+        let candidates = self.leases.iter().filter(|(_, l)| !l.recalled);
+        let mut candidates: Vec<_> = candidates
+            .filter_map(|(key, l)| self.gives(l, &is_idle).map(|(idle, part)| (!idle, Reverse(*key), part)))
+            .filter(|(_, _, part)| 0 < part.cpu)
+            .collect();
+        candidates.sort_unstable_by_key(|(busy, key, _)| (*busy, *key));
+        for (_, Reverse(key), part) in candidates {
+            if need == 0 {
+                return;
+            }
+            need = need.saturating_sub(part.cpu);
+            self.ask_back(key, out);
+        }
+    }
+
+    /// Asks leases back for the first request that may have them; called every so often. Idle ones go first.
+    pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
+        for key in self.in_order() {
+            let Some(wanted) = self.leases.get(&key).map(|l| l.class.clone()) else { continue };
+            let victims = self.victims(&wanted, &is_idle);
+            if !victims.is_empty() {
+                victims.into_iter().for_each(|victim| self.ask_back(victim, out));
+                return;
+            }
+        }
+    }
+
+    /// Leases of other shapes or jobs that make room for a request, as few as will do; none if all together would not.
+    fn victims(&self, wanted: &TaskClass, is_idle: impl Fn(ClientId) -> bool) -> Vec<LeaseKey> {
+        let mut free = self.free.clone();
+        if free.fits(&wanted.resources) {
+            return Vec::new();
+        }
+        let is_other = |c: &TaskClass| {
+            c.job != wanted.job
+                || c.resources != wanted.resources
+                || c.priority != wanted.priority
+                || c.max_calls != wanted.max_calls
+                || c.placement != wanted.placement
+        };
+        let may_go = |l: &Lease| !l.recalled && l.class.priority <= wanted.priority && is_other(&l.class);
+        let candidate = |(key, lease): (&LeaseKey, &Lease)| {
+            let (idle, part) = self.gives(lease, &is_idle)?;
+            let rank = Reverse(self.shares.rank(lease.class.job));
+            (idle || self.may_take(lease, wanted)).then_some(((!idle, rank, *key), part))
+        };
+        let may_go = self.leases.iter().filter(|(_, l)| may_go(l));
+        let mut candidates: Vec<_> = may_go.filter_map(candidate).collect();
+        candidates.sort_unstable_by_key(|(order, _)| *order);
+        let mut victims = Vec::new();
+        for ((.., key), part) in candidates {
+            free.give(&part);
+            victims.push(key);
+            if free.fits(&wanted.resources) {
+                return victims;
+            }
+        }
+        Vec::new()
+    }
+
+    fn may_take(&self, lease: &Lease, wanted: &TaskClass) -> bool {
+        let (class, priority) = (&lease.class, lease.class.priority);
+        let is_urgent = priority < wanted.priority;
+        let holder = (class.job, &class.resources);
+        class.job == wanted.job || is_urgent || self.shares.gives_way(holder, (wanted.job, &wanted.resources))
+    }
+
+    /// Whether an active lease is idle, and what would come back with it; nothing of one whose worker is blocked.
+    fn gives(&self, lease: &Lease, is_idle: impl Fn(ClientId) -> bool) -> Option<(bool, Resources)> {
+        let State::Active(client) = lease.state else { return None };
+        let is_lent = self.workers.get(&client).is_some_and(|w| w.lent.is_some());
+        (!is_lent).then(|| (is_idle(client), lease.class.resources.clone()))
+    }
+
+    fn ask_back(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
+        if let Some(lease) = self.leases.get_mut(&key) {
+            lease.recalled = true;
+            out.push(Effect::Recall(key));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! How much each job has had of the node, so that jobs share it.
+//!
+//! Weighted fair queueing in virtual time: while a job holds resources, its virtual time runs at the rate of its share of
+//! the node (by its fullest resource) divided by its weight. Whoever has had least comes first. A job that was away
+//! begins at the least virtual time of those that are here: it cannot save up what it did not use.
+
+use crate::{MS, Now};
+use std::collections::BTreeMap;
+use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
+use tharsis_types::{JobId, Resources};
+
+/// Virtual time by which a job that holds a whole node must be ahead of one that holds nothing before the node changes hands: the
+/// length of a turn where jobs cannot run side by side. Short enough that a newcomer starts within 50 ms.
+const TURN: Now = 20 * MS;
+
+/// Virtual time: nanoseconds times 1/1000 of the node, for a job of the default weight.
+type Virtual = u128;
+
+/// The jobs of a node and what each has had of it.
+#[derive(Debug)]
+pub(super) struct Shares {
+    total: Resources,
+    now: Now,
+    jobs: BTreeMap<JobId, Share>,
+}
+
+#[derive(Clone, Debug)]
+struct Share {
+    weight: u32,
+    /// What its leases hold, each by its fullest resource, in 1/1000 of the node.
+    held: u64,
+    /// Requests that wait.
+    waiting: usize,
+    /// Virtual time at `since`.
+    used: Virtual,
+    since: Now,
+    /// Its driver is gone.
+    is_over: bool,
+}
+
+impl Shares {
+    pub(super) fn new(total: Resources) -> Self {
+        Self { total, now: 0, jobs: BTreeMap::new() }
+    }
+
+    pub(super) fn advance(&mut self, now: Now) {
+        self.now = self.now.max(now);
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.now
+    }
+
+    pub(super) fn weight(&self, job: JobId) -> u32 {
+        self.jobs.get(&job).map_or(JOB_WEIGHT_DEFAULT, |share| share.weight)
+    }
+
+    pub(super) fn set_weight(&mut self, job: JobId, weight: u32) {
+        let now = self.now;
+        let share = self.entry(job);
+        share.used = share.used_at(now);
+        share.since = now;
+        share.weight = weight.max(1);
+    }
+
+    pub(super) fn wait(&mut self, job: JobId) {
+        self.awaken(job);
+        self.entry(job).waiting += 1;
+    }
+
+    pub(super) fn wait_no_more(&mut self, job: JobId) {
+        let share = self.entry(job);
+        share.waiting = share.waiting.saturating_sub(1);
+        self.forget_ended(job);
+    }
+
+    pub(super) fn take(&mut self, job: JobId, demand: &Resources) {
+        self.awaken(job);
+        let part = self.part(demand);
+        let now = self.now;
+        self.entry(job).hold(now, |held| held + part);
+    }
+
+    pub(super) fn give(&mut self, job: JobId, demand: &Resources) {
+        let part = self.part(demand);
+        let now = self.now;
+        self.entry(job).hold(now, |held| held.saturating_sub(part));
+        self.forget_ended(job);
+    }
+
+    /// The job is over; it is forgotten as soon as it holds nothing.
+    pub(super) fn end(&mut self, job: JobId) {
+        if let Some(share) = self.jobs.get_mut(&job) {
+            share.is_over = true;
+        }
+        self.forget_ended(job);
+    }
+
+    /// The order in which jobs are served: least first. What a job holds counts for a turn, so that jobs that have had as much
+    /// get places in turn.
+    pub(super) fn rank(&self, job: JobId) -> Virtual {
+        self.rank_with(job, |held| held)
+    }
+
+    /// Whether `holder` should give way with something so that `asker` gets something: it would still have had as much.
+    pub(super) fn gives_way(
+        &self,
+        (holder, part): (JobId, &Resources),
+        (asker, demand): (JobId, &Resources),
+    ) -> bool {
+        let (part, demand) = (self.part(part), self.part(demand));
+        self.rank_with(asker, |held| held + demand)
+            <= self.rank_with(holder, |held| held.saturating_sub(part))
+    }
+
+    /// Asserts that the books agree with what jobs hold: parts by job.
+    pub(super) fn check(&self, held: &BTreeMap<JobId, u64>, waiting: &BTreeMap<JobId, usize>) {
+        for (job, share) in &self.jobs {
+            assert_eq!(share.held, held.get(job).copied().unwrap_or(0), "the share of {job} is miscounted");
+            assert_eq!(
+                share.waiting,
+                waiting.get(job).copied().unwrap_or(0),
+                "requests of {job} are miscounted"
+            );
+        }
+        let known = |job: &JobId| self.jobs.contains_key(job);
+        assert!(held.iter().all(|(job, part)| *part == 0 || known(job)), "a job without a share");
+    }
+
+    /// A set of resources in 1/1000 of the node, by its fullest one; nothing is free.
+    pub(super) fn part(&self, demand: &Resources) -> u64 {
+        let mut free = self.total.clone();
+        let _fits = free.take(demand);
+        free.used_permille(&self.total).max(1)
+    }
+
+    fn rank_with(&self, job: JobId, held: impl FnOnce(u64) -> u64) -> Virtual {
+        let Some(share) = self.jobs.get(&job) else { return self.least() };
+        share.used_at(self.now) + share.virtual_time(held(share.held), TURN)
+    }
+
+    fn least(&self) -> Virtual {
+        self.jobs.values().filter(|s| s.is_here()).map(|s| s.used_at(self.now)).min().unwrap_or(0)
+    }
+
+    /// A job that was away has had as much as the one that has had least.
+    fn awaken(&mut self, job: JobId) {
+        let (least, now) = (self.least(), self.now);
+        let share = self.entry(job);
+        if !share.is_here() {
+            share.used = share.used.max(least);
+            share.since = now;
+        }
+    }
+
+    fn entry(&mut self, job: JobId) -> &mut Share {
+        let since = self.now;
+        let fresh = Share { weight: JOB_WEIGHT_DEFAULT, held: 0, waiting: 0, used: 0, since, is_over: false };
+        self.jobs.entry(job).or_insert(fresh)
+    }
+
+    fn forget_ended(&mut self, job: JobId) {
+        if self.jobs.get(&job).is_some_and(|share| share.is_over && !share.is_here()) {
+            self.jobs.remove(&job);
+        }
+    }
+}
+
+impl Share {
+    fn is_here(&self) -> bool {
+        0 < self.held || 0 < self.waiting
+    }
+
+    fn hold(&mut self, now: Now, held: impl FnOnce(u64) -> u64) {
+        self.used = self.used_at(now);
+        self.since = now;
+        self.held = held(self.held);
+    }
+
+    fn used_at(&self, now: Now) -> Virtual {
+        self.used + self.virtual_time(self.held, now.saturating_sub(self.since))
+    }
+
+    /// What holding a part of the node for some time counts.
+    fn virtual_time(&self, held: u64, time: Now) -> Virtual {
+        let weighted = Virtual::from(held) * Virtual::from(time) * Virtual::from(JOB_WEIGHT_DEFAULT);
+        weighted / Virtual::from(self.weight)
+    }
+}

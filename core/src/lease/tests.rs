@@ -1,0 +1,208 @@
+use super::*;
+use crate::MS;
+use tharsis_types::{FunctionId, Placement, RetryOn};
+
+const OWNER: NodeId = NodeId(1);
+
+/// Leases of a node, with the workers that they ask for.
+struct Bench {
+    leases: Leases,
+    now: Now,
+    next: u64,
+    effects: Vec<Effect>,
+    /// Granted and not ended.
+    active: Vec<LeaseKey>,
+}
+
+impl Bench {
+    fn new(cpus: f64) -> Self {
+        let leases = Leases::new(Resources::cpus(cpus).unwrap());
+        Self { leases, now: 0, next: 0, effects: Vec::new(), active: Vec::new() }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now += ms * MS;
+        self.leases.advance(self.now);
+    }
+
+    fn ask(&mut self, job: u32, cpus: f64) -> LeaseKey {
+        self.next += 1;
+        let key = (OWNER, LeaseId(self.next));
+        self.leases.request(key, class(job, cpus), true, &mut self.effects);
+        self.follow();
+        key
+    }
+
+    fn end(&mut self, key: LeaseKey) {
+        self.active.retain(|k| *k != key);
+        self.leases.end(key, &mut self.effects);
+        self.follow();
+    }
+
+    /// Starts workers as they are asked for; returns everything else.
+    fn follow(&mut self) -> Vec<Effect> {
+        let mut others = Vec::new();
+        while !self.effects.is_empty() {
+            for effect in std::mem::take(&mut self.effects) {
+                match effect {
+                    Effect::StartWorker { start, .. } => {
+                        let client = ClientId(start as u32);
+                        assert!(self.leases.worker_ready(start, client, &mut self.effects));
+                    }
+                    Effect::Granted(key, _) => self.active.push(key),
+                    other => others.push(other),
+                }
+            }
+            self.leases.check();
+        }
+        others
+    }
+
+    /// One round of asking leases back: those recalled.
+    fn recall(&mut self) -> Vec<LeaseKey> {
+        self.leases.recall(|_| false, &mut self.effects);
+        let recalled = self.follow().into_iter();
+        recalled.filter_map(|e| if let Effect::Recall(key) = e { Some(key) } else { None }).collect()
+    }
+
+    fn is_active(&self, key: LeaseKey) -> bool {
+        self.active.contains(&key)
+    }
+}
+
+fn class(job: u32, cpus: f64) -> Arc<TaskClass> {
+    Arc::new(TaskClass {
+        job: JobId(job),
+        function: FunctionId(1),
+        signature: 0,
+        function_name: "f".into(),
+        name: "f".into(),
+        call_site: String::new(),
+        resources: Resources::cpus(cpus).unwrap(),
+        priority: 0,
+        returns: 1,
+        max_retries: 0,
+        retry_on: RetryOn::Nothing,
+        timeout_ms: 0,
+        max_calls: 0,
+        placement: Placement::Default,
+    })
+}
+
+#[test]
+fn a_wide_request_gets_its_room_although_narrow_ones_keep_coming() {
+    let mut bench = Bench::new(2.0);
+    let mut narrow = vec![bench.ask(1, 1.0), bench.ask(1, 1.0)];
+    let wide = bench.ask(1, 2.0);
+    for round in 0..200 {
+        if bench.is_active(wide) {
+            assert!((100..=110).contains(&round), "after {round} ms");
+            return;
+        }
+        narrow.push(bench.ask(1, 1.0));
+        let at = narrow.iter().position(|key| bench.is_active(*key)).unwrap();
+        bench.pass(1);
+        bench.end(narrow.remove(at));
+        // Before it reserves, later ones use what it cannot.
+        assert!(100 * MS <= bench.now || bench.active.len() == 2);
+    }
+    panic!("the wide request starves");
+}
+
+#[test]
+fn an_idle_lease_makes_way_for_a_worker_that_resumes() {
+    let mut bench = Bench::new(1.0);
+    let parent = bench.ask(1, 1.0);
+    let client = bench.leases.worker(parent).unwrap();
+    bench.leases.blocked(client, &mut bench.effects);
+    let child = bench.ask(1, 1.0);
+    assert!(bench.is_active(child));
+    bench.leases.unblocked(client, &mut bench.effects);
+    bench.leases.make_way(|c| c != client, false, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Recall(child)]);
+    // It was asked; that is enough while it is idle.
+    bench.leases.make_way(|c| c != client, false, &mut bench.effects);
+    assert_eq!(bench.follow(), []);
+    bench.leases.end(child, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Resume(client)]);
+}
+
+#[test]
+fn a_lease_whose_worker_is_still_starting_makes_way_and_gets_its_worker_later() {
+    let mut bench = Bench::new(1.0);
+    let parent = bench.ask(1, 1.0);
+    let client = bench.leases.worker(parent).unwrap();
+    bench.leases.blocked(client, &mut bench.effects);
+    let child = (OWNER, LeaseId(9));
+    bench.leases.request(child, class(1, 1.0), true, &mut bench.effects);
+    let start = match bench.effects.drain(..).next() {
+        Some(Effect::StartWorker { start, .. }) => start,
+        other => panic!("{other:?} instead of a start"),
+    };
+    bench.leases.unblocked(client, &mut bench.effects);
+    bench.leases.make_way(|_| false, false, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Resume(client)]);
+    assert!(bench.leases.worker_ready(start, ClientId(50), &mut bench.effects));
+    bench.follow();
+    assert!(!bench.is_active(child));
+    bench.end(parent);
+    assert!(bench.is_active(child));
+}
+
+#[test]
+fn a_newcomer_gets_half_of_the_node_at_once() {
+    let mut bench = Bench::new(2.0);
+    let held = [bench.ask(1, 1.0), bench.ask(1, 1.0)];
+    bench.pass(10_000);
+    let _also_waits = bench.ask(1, 1.0);
+    let newcomer = bench.ask(2, 1.0);
+    let recalled = bench.recall();
+    assert_eq!(recalled.len(), 1);
+    bench.pass(1);
+    bench.end(recalled[0]);
+    assert!(bench.is_active(newcomer));
+    assert_eq!(held.iter().filter(|key| bench.is_active(**key)).count(), 1);
+    // Each has half: nobody is asked any more.
+    let _more = bench.ask(2, 1.0);
+    (0..100).for_each(|_| {
+        bench.pass(10);
+        assert_eq!(bench.recall(), []);
+    });
+}
+
+/// Two jobs that always want more, for ten seconds: the time that each had, in ms.
+fn time_of_two(cpus: f64, weights: [u32; 2]) -> [u64; 2] {
+    let mut bench = Bench::new(cpus);
+    let mut jobs: BTreeMap<LeaseKey, usize> = BTreeMap::new();
+    (0..2).for_each(|i| bench.leases.set_weight(JobId(i as u32 + 1), weights[i]));
+    let mut had = [0, 0];
+    for ms in 0..10_000 {
+        for i in 0..2 {
+            let waits = jobs.iter().any(|(key, of)| *of == i && !bench.is_active(*key));
+            if !waits {
+                let key = bench.ask(i as u32 + 1, 1.0);
+                jobs.insert(key, i);
+            }
+        }
+        bench.active.iter().for_each(|key| had[jobs[key]] += 1);
+        bench.pass(1);
+        let recalled = if ms % 10 == 0 { bench.recall() } else { Vec::new() };
+        for key in recalled {
+            bench.end(key);
+            jobs.remove(&key);
+        }
+    }
+    had
+}
+
+#[test]
+fn jobs_share_a_node_by_their_weights() {
+    for cpus in [1.0, 2.0, 3.0] {
+        let [first, second] = time_of_two(cpus, [100, 100]);
+        let all = first + second;
+        assert!((all * 45..all * 55).contains(&(first * 100)), "{cpus} CPUs: {first} and {second} ms");
+    }
+    let [first, second] = time_of_two(1.0, [300, 100]);
+    let all = first + second;
+    assert!((all * 70..all * 80).contains(&(first * 100)), "by weight: {first} and {second} ms");
+}

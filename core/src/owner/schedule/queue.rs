@@ -1,0 +1,113 @@
+//! Tasks of one shape that wait, the most deeply nested first.
+//!
+//! What a task submits runs before what was submitted beside that task. In the order of arrival, every task of a queue
+//! would start, submit its children behind all of them and block: as many blocked workers as tasks. So that a task that
+//! submits without end cannot hold up the others, the shallowest task has its turn every so often.
+
+use crate::{MS, Now};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How often the shallowest task has its turn.
+const SHALLOW_EVERY: Now = 100 * MS;
+
+/// A queue by depth.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// What drivers submitted: most tasks.
+    base: VecDeque<u32>,
+    /// What tasks submitted, by depth; none is empty.
+    nested: BTreeMap<u16, VecDeque<u32>>,
+    /// When the shallowest task had its turn.
+    shallow_at: Now,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.base.len() + self.nested.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.base.is_empty() && self.nested.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &u32> {
+        self.base.iter().chain(self.nested.values().flatten())
+    }
+
+    /// Puts a task behind those of its depth.
+    pub(super) fn push_back(&mut self, depth: u16, slot: u32) {
+        self.level(depth).push_back(slot);
+    }
+
+    /// Puts a task before those of its depth.
+    pub(super) fn push_front(&mut self, depth: u16, slot: u32) {
+        self.level(depth).push_front(slot);
+    }
+
+    /// Takes the task whose turn it is.
+    pub(super) fn pop(&mut self, now: Now) -> Option<u32> {
+        if self.nested.is_empty() {
+            self.shallow_at = now;
+            return self.base.pop_front();
+        }
+        let is_shallow = self.shallow_at + SHALLOW_EVERY <= now;
+        if is_shallow {
+            self.shallow_at = now;
+            if let Some(slot) = self.base.pop_front() {
+                return Some(slot);
+            }
+        }
+        let mut level = if is_shallow { self.nested.first_entry() } else { self.nested.last_entry() }?;
+        let slot = level.get_mut().pop_front();
+        if level.get().is_empty() {
+            level.remove();
+        }
+        slot
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&u32) -> bool) {
+        self.base.retain(&mut keep);
+        self.nested.values_mut().for_each(|level| level.retain(&mut keep));
+        self.nested.retain(|_, level| !level.is_empty());
+    }
+
+    /// Takes all tasks.
+    pub(super) fn take(&mut self) -> Vec<u32> {
+        let all = self.iter().copied().collect();
+        *self = Self::default();
+        all
+    }
+
+    /// An empty queue keeps no memory of how long it was.
+    pub(super) fn shrink(&mut self) {
+        if self.base.is_empty() && self.base.capacity() > 1024 {
+            self.base = VecDeque::new();
+        }
+    }
+
+    fn level(&mut self, depth: u16) -> &mut VecDeque<u32> {
+        match depth {
+            0 => &mut self.base,
+            _ => self.nested.entry(depth).or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_runs_first_and_the_shallowest_every_so_often() {
+        let mut queue = Queue::default();
+        (0..3).for_each(|slot| queue.push_back(0, slot));
+        (10..14).for_each(|slot| queue.push_back(1, slot));
+        queue.push_back(2, 20);
+        queue.push_front(1, 9);
+        let mut taken: Vec<_> = (0..3).filter_map(|_| queue.pop(1)).collect();
+        taken.push(queue.pop(SHALLOW_EVERY).unwrap());
+        taken.extend((0..6).filter_map(|_| queue.pop(SHALLOW_EVERY + 1)));
+        assert_eq!(taken, [20, 9, 10, 0, 11, 12, 13, 1, 2]);
+        assert!(queue.is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! Nodes on which workers of a job do not start: they are left out for a while.
+
+use crate::{MS, Now};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tharsis_types::{Failure, JobId, NodeId};
+
+/// So many failures in a row, and a node is left out,
+const IN_A_ROW: u32 = 3;
+/// for this long. It is asked again then: what was wrong may have been mended.
+const LEFT_OUT_FOR: Now = 10_000 * MS;
+
+/// Where workers did not start, and why.
+#[derive(Debug, Default)]
+pub(in crate::owner) struct Refusals {
+    nodes: BTreeMap<(JobId, NodeId), Refusal>,
+}
+
+#[derive(Debug)]
+struct Refusal {
+    in_a_row: u32,
+    until: Now,
+    why: Arc<Failure>,
+}
+
+impl Refusals {
+    /// A worker of a job did not start on a node.
+    pub(super) fn failed(&mut self, now: Now, job: JobId, node: NodeId, why: &Arc<Failure>) {
+        let fresh = || Refusal { in_a_row: 0, until: 0, why: why.clone() };
+        let refusal = self.nodes.entry((job, node)).or_insert_with(fresh);
+        refusal.in_a_row += 1;
+        refusal.why = why.clone();
+        if IN_A_ROW <= refusal.in_a_row {
+            refusal.until = now + LEFT_OUT_FOR;
+        }
+    }
+
+    /// A worker of a job runs on a node.
+    pub(super) fn started(&mut self, job: JobId, node: NodeId) {
+        self.nodes.remove(&(job, node));
+    }
+
+    pub(in crate::owner) fn job_ended(&mut self, job: JobId) {
+        self.nodes.retain(|(of, _), _| *of != job);
+    }
+
+    pub(super) fn node_gone(&mut self, node: NodeId) {
+        self.nodes.retain(|(_, at), _| *at != node);
+    }
+
+    /// Nodes that a job is not to be placed on while there are others.
+    pub(super) fn left_out(&self, now: Now, job: JobId) -> Vec<NodeId> {
+        let of_job = self.of(job).filter(|(_, refusal)| now < refusal.until);
+        of_job.map(|(node, _)| node).collect()
+    }
+
+    /// When a node that is left out may be asked again.
+    pub(super) fn next_timeout(&self, now: Now) -> Option<Now> {
+        self.nodes.values().map(|refusal| refusal.until).filter(|until| now < *until).min()
+    }
+
+    /// Why a job cannot run on some nodes, for people.
+    pub(super) fn explain(&self, job: JobId) -> Option<String> {
+        let (node, refusal) = self.of(job).find(|(_, refusal)| IN_A_ROW <= refusal.in_a_row)?;
+        Some(format!("workers do not start on node {node}: {}", refusal.why.message))
+    }
+
+    fn of(&self, job: JobId) -> impl Iterator<Item = (NodeId, &Refusal)> {
+        let all = self.nodes.range((job, NodeId(0))..=(job, NodeId(u64::MAX)));
+        all.map(|((_, node), refusal)| (*node, refusal))
+    }
+}
