@@ -143,7 +143,7 @@ pub enum Event {
         /// The run.
         run: u32,
         /// Time in the function.
-        run_ns: u32,
+        run_ns: u64,
         /// What came out.
         outcome: TaskOutcome,
     },

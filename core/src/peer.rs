@@ -215,7 +215,7 @@ pub enum Message {
         /// Which attempt.
         attempt: Attempt,
         /// Time in the function.
-        run_ns: u32,
+        run_ns: u64,
         /// What came out; outputs that are written lie in the sender's arena, references are lent.
         outcome: Box<DoneOutcome>,
     },

@@ -7,7 +7,7 @@
 //! | command | event |
 //! |---|---|
 //! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node, known to all before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [node=b]` | a class for later calls |
+//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
@@ -315,6 +315,7 @@ impl World {
                 .map_or(RetryOn::Nothing, |t| RetryOn::Types(vec![(*t).to_owned()])),
             timeout_ms: number(options, "timeout", 0),
             max_calls: number(options, "max_calls", 0) as u32,
+            pure: number(options, "pure", 0) == 1,
             placement: options
                 .get("node")
                 .map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
@@ -383,7 +384,7 @@ impl World {
         let id = self.refs[task].object.task;
         let run = self.clients.get_mut(worker).unwrap().runs.remove(&id).unwrap();
         let nested = self.list(options.get("nested").copied());
-        let run_ns = number(options, "ns", 10_000_000) as u32;
+        let run_ns = number(options, "ns", 10_000_000);
         let failed = |kind, error_type: &str| TaskOutcome::Failed {
             error_type: error_type.to_owned(),
             failure: Arc::new(Failure::new(kind, "from the function")),

@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Ident, LitInt, Path, Result, Token, Type, parenthesized};
 
 const KNOWN: &str = "num_cpus, num_gpus, memory, resources, priority, timeout, max_retries, retry_on, \
-                     retry_exceptions, name, num_returns, max_calls";
+                     retry_exceptions, name, num_returns, max_calls, pure";
 
 /// Options in the order given, as calls on `Options`.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl Attribute {
                 let amount = value(input)?;
                 self.setters.push(quote!(.#name((#amount) as f64)));
             }
-            "memory" | "priority" | "max_retries" | "max_calls" | "name" => {
+            "memory" | "priority" | "max_retries" | "max_calls" | "name" | "pure" => {
                 let value = value(input)?;
                 self.setters.push(quote!(.#name(#value)));
             }

@@ -121,7 +121,7 @@ fn row(item: &Item, sites: &mut Sites) -> ObjectRow {
         lineage: holders.lineage,
         owner: holders.owner.map(|node| node.0),
         site: made_by.and_then(|made_by| sites.number(made_by)),
-        made_in_ns: made_by.filter(|_| !content.object.is_put()).map(|made_by| u64::from(made_by.run_ns)),
+        made_in_ns: made_by.filter(|_| !content.object.is_put()).map(|made_by| made_by.run_ns),
     }
 }
 

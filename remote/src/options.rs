@@ -26,6 +26,7 @@ pub struct Options {
     pub(crate) retry_on: RetryOn,
     pub(crate) num_returns: Option<u32>,
     pub(crate) max_calls: u32,
+    pub(crate) pure: bool,
     pub(crate) placement: Placement,
     /// The first thing that was wrong.
     pub(crate) problem: Option<String>,
@@ -139,6 +140,15 @@ impl Options {
         self
     }
 
+    /// Declares that another run has no effect but to make the same values again; not so by default. Where memory is short,
+    /// values that take less time to make than to write to disk are then dropped, and made again when they are read. That is no
+    /// retry. Without it a function runs again only when it was lost: after a crash, or where no copy of what it made is left.
+    #[must_use]
+    pub fn pure(mut self, is_pure: bool) -> Self {
+        self.pure = is_pure;
+        self
+    }
+
     /// Runs it on the least loaded node.
     #[must_use]
     pub fn spread(mut self) -> Self {
@@ -224,6 +234,9 @@ macro_rules! __option_setters {
         /// How many calls one worker process serves before it is replaced; 0 means no bound.
         #[must_use]
         $vis fn max_calls(self, count: u32) -> Self { Self(self.0.max_calls(count)) }
+        /// Declares that another run has no effect but to make the same values again: they may be dropped to save memory.
+        #[must_use]
+        $vis fn pure(self, is_pure: bool) -> Self { Self(self.0.pure(is_pure)) }
         /// Runs it on the least loaded node.
         #[must_use]
         $vis fn spread(self) -> Self { Self(self.0.spread()) }

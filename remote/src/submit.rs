@@ -359,6 +359,7 @@ impl Core {
             retry_on: options.retry_on.clone(),
             timeout_ms: options.timeout_ms,
             max_calls: options.max_calls,
+            pure: options.pure,
             placement: options.placement.clone(),
         }
     }

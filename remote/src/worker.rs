@@ -240,7 +240,7 @@ fn execute(client: &Client, run: Run, started: Instant) -> Instant {
     let outcome = call(client, &class, payload, &arguments);
     core.end_loans();
     let ended = Instant::now();
-    let run_ns = u32::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u32::MAX);
+    let run_ns = u64::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u64::MAX);
     current::replace_task(outer);
     *core.desk.running.lock() = None;
     // Before the report: the node handles records in order, and the arguments' pins end with the task.
@@ -297,7 +297,7 @@ fn origin(core: &Core, class: &RunClass, task: TaskId, attempt: Attempt) -> Orig
 }
 
 impl Core {
-    fn report_failure(&self, slot: u32, run_ns: u32, failure: Failure) {
+    fn report_failure(&self, slot: u32, run_ns: u64, failure: Failure) {
         let error_type = match (&failure.kind, &failure.user) {
             (FailureKind::UserError, Some(user)) => user.type_name.clone(),
             _ => String::new(),

@@ -18,7 +18,7 @@ const AMPLE_BYTES: u64 = 3_000_000_000;
 const WINDOW: usize = 48;
 
 /// Numbers that depend on a seed.
-#[remote]
+#[remote(pure = true)]
 fn block(seed: usize) -> Blob {
     let mut bytes = vec![0; BLOCK_BYTES];
     for (word, index) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(0_u64..) {

@@ -85,6 +85,7 @@ fn class(job: u32, cpus: f64) -> Arc<TaskClass> {
         retry_on: RetryOn::Nothing,
         timeout_ms: 0,
         max_calls: 0,
+        pure: false,
         placement: Placement::Default,
     })
 }

@@ -14,8 +14,8 @@ use crate::event::{Action, Extent};
 use crate::peer::Message;
 use crate::pull::{Pulls, Purpose};
 use crate::{MS, Now, owner};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
@@ -25,6 +25,10 @@ const SPILL_PAUSE: Now = 500 * MS;
 const UNMAP_EVERY: Now = 5 * MS;
 /// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
 const NS_PER_KB: u64 = 1_000;
+/// Writes that say how fast the disk is. Until there were so many, the assumption above stands for the others.
+const WRITES_REMEMBERED: usize = 7;
+/// What took longer to make is not dropped, however slow the disk is.
+const REMAKE_NS_MAX: u64 = 1_000 * MS;
 /// A value that a client was asked for and kept is asked for again after this long.
 const ASK_AGAIN_AFTER: Now = 1_000 * MS;
 /// Holders that a refusal names.
@@ -59,21 +63,37 @@ pub(super) struct Disk {
     asked_at: [Now; 2],
     /// When all of them could be asked anew.
     all_asked_at: Now,
-    /// Time that a thousand bytes take to the disk, in nanoseconds; 0 while unknown.
-    ns_per_kb: u64,
+    /// Time that a thousand bytes took to the disk, in nanoseconds: the last few writes, oldest first.
+    ns_per_kb: VecDeque<u64>,
 }
 
 impl Disk {
     /// A copy was written: what it took says how fast the disk is.
     fn took(&mut self, write_ns: u64, len: u64) {
-        let ns_per_kb = write_ns.saturating_mul(1000) / len.max(1);
-        self.ns_per_kb = if self.ns_per_kb == 0 { ns_per_kb } else { (self.ns_per_kb * 7 + ns_per_kb) / 8 };
+        if write_ns == 0 || len == 0 {
+            return;
+        }
+        if self.ns_per_kb.len() == WRITES_REMEMBERED {
+            self.ns_per_kb.pop_front();
+        }
+        self.ns_per_kb.push_back(write_ns.saturating_mul(1000) / len);
     }
 
-    /// Time to write so many bytes and to read them back.
+    /// Time to write so many bytes and to read them back. The median of the last writes counts: one that stalled says nothing
+    /// of the next.
     fn round_trip_ns(&self, len: u64) -> u64 {
-        let ns_per_kb = if self.ns_per_kb == 0 { NS_PER_KB } else { self.ns_per_kb };
-        2 * ns_per_kb * len / 1000
+        let missing = WRITES_REMEMBERED - self.ns_per_kb.len();
+        let mut all: Vec<u64> = self.ns_per_kb.iter().copied().collect();
+        all.resize(all.len() + missing, NS_PER_KB);
+        all.sort_unstable();
+        let median = all[WRITES_REMEMBERED / 2];
+        median.saturating_mul(2).saturating_mul(len) / 1000
+    }
+
+    /// Whether a value that took so long to make is better made again than written to disk and read back. Never one that took
+    /// seconds: whoever reads it would wait that long for it.
+    fn prefers_remake(&self, run_ns: u64, len: u64) -> bool {
+        run_ns < REMAKE_NS_MAX && run_ns < self.round_trip_ns(len)
     }
 }
 
@@ -238,7 +258,7 @@ impl Node {
         let can_spill = self.config.can_spill && self.disk.paused_until <= now;
         while !self.store.will_have_room(waiting) || low_water < self.store.settled_bytes() {
             let Some((object, len)) = self.store.victim() else { break };
-            if self.owner.remake_ns(object).is_some_and(|ns| ns < self.disk.round_trip_ns(len)) {
+            if self.owner.remake_ns(object).is_some_and(|ns| self.disk.prefers_remake(ns, len)) {
                 self.drop_copy(object);
             } else if can_spill {
                 let Some(extent) = self.store.begin_spill(object) else { break };
@@ -356,5 +376,37 @@ impl Node {
             }
         }
         self.pull_change(out, Pulls::resume);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Time to write so many bytes at a gigabyte a second.
+    const WRITE_NS: u64 = 64_000_000;
+    const LEN: u64 = 64_000_000;
+
+    #[test]
+    fn one_stalled_write_does_not_make_the_disk_slow() {
+        let mut disk = Disk::default();
+        assert_eq!(disk.round_trip_ns(LEN), 2 * WRITE_NS);
+        disk.took(10_000 * MS, LEN);
+        assert_eq!(disk.round_trip_ns(LEN), 2 * WRITE_NS, "a stall at the start");
+        (0..20).for_each(|_| disk.took(2 * WRITE_NS, LEN));
+        disk.took(10_000 * MS, LEN);
+        assert_eq!(disk.round_trip_ns(LEN), 4 * WRITE_NS, "a stall later");
+        (0..WRITES_REMEMBERED).for_each(|_| disk.took(10 * WRITE_NS, LEN));
+        assert_eq!(disk.round_trip_ns(LEN), 20 * WRITE_NS, "a disk that is slow");
+    }
+
+    #[test]
+    fn what_took_seconds_to_make_is_never_dropped() {
+        let mut disk = Disk::default();
+        (0..WRITES_REMEMBERED).for_each(|_| disk.took(20_000 * MS, LEN));
+        assert!(disk.prefers_remake(500 * MS, LEN));
+        for run_ns in [1_000 * MS, 5_000 * MS, 3_600_000 * MS] {
+            assert!(!disk.prefers_remake(run_ns, LEN), "{run_ns} ns");
+        }
     }
 }

@@ -28,7 +28,7 @@ pub struct MadeBy {
     /// `file:line` of the call.
     pub call_site: String,
     /// Time in the function when it last ended, in nanoseconds; 0 for a call that put the value.
-    pub run_ns: u32,
+    pub run_ns: u64,
 }
 
 impl Owner {

@@ -129,15 +129,16 @@ impl Owner {
         self.lineage.usage()
     }
 
-    /// Time it took to make an object of this node's ledger, if it can be made again from what is there and was never
-    /// dropped before.
+    /// Time it took to make an object of this node's ledger, if its function is declared pure, and it can be made again from what
+    /// is there and was never dropped before.
     #[must_use]
     pub fn remake_ns(&self, object: ObjectId) -> Option<u64> {
         let entry = self.objects.by_id(&object).filter(|o| !o.origin().was_dropped)?;
         let task = self.tasks.get(entry.origin().recipe?)?;
         let is_there =
             |slot: &u32| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
-        (self.is_kept(task) && task.input_slots().iter().all(is_there)).then_some(u64::from(task.run_ns))
+        let pure = self.classes.get(task.class as usize).is_some_and(|class| class.definition.pure);
+        (pure && self.is_kept(task) && task.input_slots().iter().all(is_there)).then_some(task.run_ns)
     }
 
     /// The last bytes of an object were dropped to make room.

@@ -39,7 +39,7 @@ use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use crate::{MS, Now};
 use lineage::Lineage;
-use schedule::{LeaseUse, Refusals, Shape};
+use schedule::{LeaseUse, Refusals, Shape, ShapeKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use table::{Objects, TRIM_PAGES};
@@ -150,6 +150,7 @@ pub struct Owner {
     refused_classes: IdMap<(ClientId, u32), Arc<Failure>>,
     shapes: Vec<Shape>,
     refusals: Refusals,
+    shape_by_key: IdMap<ShapeKey, u32>,
     leases: IdMap<LeaseId, LeaseUse>,
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
@@ -223,7 +224,7 @@ struct Task {
     attempt: Attempt,
     retries_left: i32,
     /// Time in the function when it last ended, in nanoseconds.
-    run_ns: u32,
+    run_ns: u64,
     /// Someone wants it stopped: it is not started again.
     cancelled: bool,
     /// How many tasks of this node it is nested in.
@@ -312,6 +313,7 @@ impl Owner {
             refused_classes: IdMap::default(),
             shapes: Vec::new(),
             refusals: Refusals::default(),
+            shape_by_key: IdMap::default(),
             leases: IdMap::default(),
             next_lease: 0,
             dirty: BTreeSet::new(),

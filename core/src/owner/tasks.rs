@@ -20,7 +20,7 @@ pub struct Ended {
     /// Which attempt.
     pub attempt: Attempt,
     /// Time in the function, in nanoseconds.
-    pub run_ns: u32,
+    pub run_ns: u64,
     /// The node it ran on.
     pub node: NodeId,
 }

@@ -70,6 +70,7 @@ impl Bench {
             retry_on: RetryOn::Nothing,
             timeout_ms: 0,
             max_calls: 0,
+            pure: false,
             placement: Placement::Default,
         };
         bench.feed(Event::ClassDefined { client: DRIVER, class: 0, definition: Ok(Arc::new(class)) });

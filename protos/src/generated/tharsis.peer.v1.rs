@@ -281,8 +281,8 @@ pub struct TaskDone {
     pub task: ::prost::bytes::Bytes,
     #[prost(uint32, tag = "3")]
     pub attempt: u32,
-    #[prost(uint32, tag = "4")]
-    pub run_ns: u32,
+    #[prost(uint64, tag = "4")]
+    pub run_ns: u64,
     #[prost(oneof = "task_done::Outcome", tags = "5, 6")]
     pub outcome: ::core::option::Option<task_done::Outcome>,
 }
@@ -490,6 +490,9 @@ pub struct TaskClass {
     pub max_calls: u32,
     #[prost(message, optional, tag = "14")]
     pub placement: ::core::option::Option<Placement>,
+    /// A run more has no effect but the same values.
+    #[prost(bool, tag = "15")]
+    pub pure: bool,
 }
 /// Which error values make a task run again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -34,8 +34,8 @@ pub enum FromClient<'a> {
     Done {
         /// Slot given by [`ToClient::Run`](super::ToClient::Run).
         slot: u32,
-        /// Time in the function, in nanoseconds, saturating.
-        run_ns: u32,
+        /// Time in the function, in nanoseconds.
+        run_ns: u64,
         /// What came out.
         outcome: OutcomeView<'a>,
     },
@@ -241,8 +241,8 @@ impl<'a> FromClient<'a> {
                 Self::Cancel { reference, force: flags & 1 != 0, recursive: flags & 2 != 0 }
             }
             Self::DEFINE_CLASS => Self::DefineClass { class: r.u32()?, definition: r.bytes()? },
-            Self::DONE => Self::Done { slot: r.u32()?, run_ns: r.u32()?, outcome: returned(&mut r)? },
-            Self::DONE_FAILED => Self::Done { slot: r.u32()?, run_ns: r.u32()?, outcome: failed(&mut r)? },
+            Self::DONE => Self::Done { slot: r.u32()?, run_ns: r.u64()?, outcome: returned(&mut r)? },
+            Self::DONE_FAILED => Self::Done { slot: r.u32()?, run_ns: r.u64()?, outcome: failed(&mut r)? },
             Self::FETCH => Self::Fetch { token: r.u64()?, reference: r.reference()? },
             Self::GIVE_BACK => Self::GiveBack { returned: SlotsView::new(r.bytes()?)? },
             Self::HOLD => Self::Hold { token: r.u64()?, reference: r.reference()? },
@@ -274,14 +274,14 @@ impl<'a> FromClient<'a> {
     }
 }
 
-fn put_done(out: &mut Vec<u8>, slot: u32, run_ns: u32, outcome: &OutcomeView<'_>) {
+fn put_done(out: &mut Vec<u8>, slot: u32, run_ns: u64, outcome: &OutcomeView<'_>) {
     let kind = match outcome {
         OutcomeView::Returned(_) => FromClient::DONE,
         OutcomeView::Failed { .. } => FromClient::DONE_FAILED,
     };
     out.push(kind);
     put_u32(out, slot);
-    put_u32(out, run_ns);
+    put_u64(out, run_ns);
     match outcome {
         OutcomeView::Returned(outputs) => {
             put_u32(out, outputs.count);

@@ -450,6 +450,7 @@ fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
         retry_on,
         timeout_ms: m.timeout_ms,
         max_calls: m.max_calls,
+        pure: m.pure,
         placement: m.placement.map_or(Ok(Placement::Default), task_placement)?,
     })
 }
@@ -608,6 +609,7 @@ fn wire_class(class: &TaskClass) -> wire::TaskClass {
         retry_on,
         timeout_ms: class.timeout_ms,
         max_calls: class.max_calls,
+        pure: class.pure,
         placement: wire_placement(&class.placement),
     }
 }

@@ -30,6 +30,7 @@ fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> 
         retry_on,
         timeout_ms: 1,
         max_calls: 2,
+        pure: true,
         placement,
     })
 }

@@ -107,6 +107,8 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
         retry_on: RetryOn::Nothing,
         timeout_ms: 0,
         max_calls: 0,
+        // Runs of the others are counted: they run again for a failure only.
+        pure: matches!(kind, 0 | 6 | 7 | 10),
         placement: Placement::Default,
     };
     match kind {

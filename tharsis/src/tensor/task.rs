@@ -127,7 +127,8 @@ pub(super) fn call(
 ) -> Vec<ObjectRef<Given>> {
     let call = Call {
         definition: <run_batch as Remote>::DEFINITION,
-        options: Some(options),
+        // What a batch makes depends on the plan alone.
+        options: Some(options.pure(true)),
         site: Location::caller(),
         arguments: &mut |arguments| {
             arguments.push::<RefId, _>(0, plan.id())?;

@@ -15,7 +15,7 @@ impl Node {
         &mut self,
         client: ClientId,
         run: u32,
-        run_ns: u32,
+        run_ns: u64,
         outcome: TaskOutcome,
         out: &mut Vec<Action>,
     ) {
@@ -132,7 +132,7 @@ impl Node {
     pub(super) fn end_run(
         &mut self,
         number: u32,
-        run_ns: u32,
+        run_ns: u64,
         mut outcome: TaskOutcome,
         out: &mut Vec<Action>,
     ) {

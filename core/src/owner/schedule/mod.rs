@@ -46,8 +46,8 @@ pub(super) struct Shape {
     stuck: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ShapeKey {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ShapeKey {
     job: JobId,
     resources: Resources,
     priority: i32,
@@ -274,9 +274,11 @@ impl Owner {
             placement: class.placement.clone(),
             max_calls: class.max_calls,
         };
-        if let Some(known) = self.shapes.iter().position(|s| s.key == key) {
-            return known as u32;
+        if let Some(known) = self.shape_by_key.get(&key) {
+            return *known;
         }
+        let shape = self.shapes.len() as u32;
+        self.shape_by_key.insert(key.clone(), shape);
         self.shapes.push(Shape {
             key,
             sample: class.clone(),
@@ -287,7 +289,7 @@ impl Owner {
             run_ns: 0,
             stuck: None,
         });
-        (self.shapes.len() - 1) as u32
+        shape
     }
 
     pub(super) fn enqueue(&mut self, slot: u32) {
@@ -330,7 +332,7 @@ impl Owner {
     }
 
     /// An attempt ended: its lease has room again.
-    pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: u32, run_ns: u32) {
+    pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: u32, run_ns: u64) {
         let Some(used) = self.leases.get_mut(&lease) else { return };
         let first = used.in_flight.front() == Some(&slot);
         if !used.take_out(slot) {
@@ -341,7 +343,7 @@ impl Owner {
         used.active_at = now;
         self.dirty.insert(used.shape);
         let shape = &mut self.shapes[used.shape as usize];
-        let run_ns = u64::from(run_ns).max(1);
+        let run_ns = run_ns.max(1);
         // Quick to believe that tasks are long, slow to believe that they are short.
         shape.run_ns = if run_ns > shape.run_ns {
             run_ns.midpoint(shape.run_ns)
