@@ -10,7 +10,9 @@ use tharsis_scenarios::{Mode, Scenario, scenarios};
 pub const ALL: &[Scenario] = scenarios![
     Both:
         kept_arguments_stay_where_they_are,
-        threads_store_at_once,
+        threads_store_at_once;
+    // Threads that a task starts belong to its process; embedded, that is the driver's.
+    Processes:
         threads_of_a_task_store_at_once;
 ];
 
