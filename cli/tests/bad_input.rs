@@ -354,7 +354,9 @@ fn a_member_is_not_taken_for_a_head() {
     let words = ["start", "--address", &address, "--socket", &socket];
     assert_eq!(home.run([&words, &SMALL[..]].concat()).status, 0);
     let member = home.status(Some(&socket))["address"].as_str().unwrap().to_owned();
-    join(&member).assert_refused(4, &["ProtocolMismatch", &member]);
+    let third = home.text("third/node.sock");
+    let words = ["start", "--address", &member, "--socket", &third];
+    home.run([&words, &SMALL[..]].concat()).assert_refused(4, &["ProtocolMismatch", &member]);
 }
 
 #[test]

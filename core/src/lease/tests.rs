@@ -1,3 +1,5 @@
+//! Who gets workers, in which order, and what makes way for whom.
+
 use super::*;
 use crate::MS;
 use tharsis_types::{FunctionId, Placement, RetryOn};

@@ -236,7 +236,7 @@ fn threads_of_a_task_lend_its_slot(mode: Mode) {
 fn two_drivers_share_a_node(mode: Mode) {
     let session = mode.start(2);
     let socket = session.runtime().socket().unwrap().to_owned();
-    let other = tharsis::init().address(socket.display().to_string()).start().unwrap();
+    let other = tharsis::init().address(socket.display().to_string()).start_local().unwrap();
     let start = std::sync::Barrier::new(2);
     let done_in = |time: Duration| {
         let tasks: Vec<_> = (0..20_000).map(|_| sleeps::remote(1)).collect();
@@ -274,7 +274,7 @@ fn a_single_task_starts_beside_a_backlog(mode: Mode) {
     let backlog: Vec<_> = (0..50_000).map(|_| sleeps::remote(1)).collect();
     assert_eq!(backlog[0].get().unwrap(), 1);
     drop(entered);
-    let other = tharsis::init().address(socket.display().to_string()).start().unwrap();
+    let other = tharsis::init().address(socket.display().to_string()).start_local().unwrap();
     let _entered = other.enter();
     // The first waits for its worker process.
     assert_eq!(sleeps::remote(1).get_timeout(20.0).unwrap(), 1);
