@@ -67,7 +67,7 @@ pub fn arange_step(
         let text = if float { "float division by zero" } else { "division by zero" };
         return Err(Error::here(GraphError::ZeroDivision(text.to_owned())));
     }
-    let count = ((stop.to_f64() - start.to_f64()) / step.to_f64()).ceil();
+    let count = count_of_range(start, stop, step);
     if count.is_nan() {
         return Err(Error::here(GraphError::Value("arange: cannot compute length".to_owned())));
     }
@@ -84,6 +84,21 @@ pub fn arange_step(
     }
     let position = Tensor::apply(Indexed { shape, map: IndexMap::Position }, &[])?;
     position.multiply(step)?.add(start)
+}
+
+/// How many numbers there are from `start` in steps of `step`, before `stop`; not positive if none. The distance of integers is
+/// exact: as floats, those beyond 2^53 would be rounded before they are subtracted.
+fn count_of_range(start: Scalar, stop: Scalar, step: Scalar) -> f64 {
+    let whole = |number: Scalar| match number {
+        Scalar::Int(number) => Some(i128::from(number)),
+        Scalar::Unsigned(number) => Some(i128::from(number)),
+        _ => None,
+    };
+    let distance = match (whole(start), whole(stop)) {
+        (Some(start), Some(stop)) => (stop - start) as f64,
+        _ => stop.to_f64() - start.to_f64(),
+    };
+    (distance / step.to_f64()).ceil()
 }
 
 /// `count` numbers evenly spaced from `start` to `stop`, both included; float64.

@@ -119,6 +119,16 @@ fn numbers_that_a_dtype_cannot_hold_are_refused_as_by_numpy() {
     assert_eq!(with("arange", "[10, -2, -2.5]", "int64"), json!([10, 7, 4, 1, -2]));
     assert_eq!(with("arange", "[0, 2, 0.5]", "int64"), json!([0, 0, 0, 0]));
     assert_eq!(with("linspace", "[1, -2, 5]", "int64"), json!([1, 0, -1, -2, -2]));
+    // Beyond 2^53, where neighbouring whole numbers are the same float.
+    let beyond: i64 = (1 << 53) + 1;
+    assert_eq!(
+        with("arange", &format!("[{beyond}, {}]", beyond + 3), "int64"),
+        json!([beyond, beyond + 1, beyond + 2])
+    );
+    assert_eq!(
+        with("arange", &format!("[{}, {}]", i64::MAX - 2, i64::MAX), "int64"),
+        json!([i64::MAX - 2, i64::MAX - 1])
+    );
     let literal = r#"{"in":{"x":{"lit":[1,300],"dtype":"int8"}},"prog":[],"out":["x"]}"#;
     assert_eq!(replies(literal)[0]["err"]["class"], "OverflowError");
 }
