@@ -38,7 +38,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Queues a message.
+    /// Queues a message for the other node.
     pub fn push(&mut self, message: Message) {
         self.queue.push_back(message);
     }

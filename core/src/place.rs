@@ -51,13 +51,13 @@ impl View {
         Self { me: me.node, nodes: BTreeMap::from([(me.node, Seen { member: me, load, denied_until: 0 })]) }
     }
 
-    /// A node joined.
+    /// Notes that a node joined.
     pub fn joined(&mut self, member: Member) {
         let load = Load { free: member.resources.clone(), waiting: 0 };
         self.nodes.insert(member.node, Seen { member, load, denied_until: 0 });
     }
 
-    /// A node left.
+    /// Notes that a node left the cluster.
     pub fn left(&mut self, node: NodeId) {
         self.nodes.remove(&node);
     }
@@ -73,7 +73,7 @@ impl View {
         self.nodes.values().map(|s| (&s.member, &s.load))
     }
 
-    /// The other nodes.
+    /// The other nodes of the cluster.
     pub fn others(&self) -> impl Iterator<Item = NodeId> {
         self.nodes.keys().copied().filter(|n| *n != self.me)
     }

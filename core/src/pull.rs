@@ -280,7 +280,7 @@ impl Pulls {
         self.pulls.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether nobody waits for any object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bundles.is_empty()

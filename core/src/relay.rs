@@ -113,7 +113,7 @@ impl Relay {
         self.objects.len()
     }
 
-    /// Whether nobody reads.
+    /// Whether nobody reads any object in turn.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()

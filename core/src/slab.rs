@@ -65,7 +65,7 @@ impl<T> Slab<T> {
         (page_index * PAGE + cell as usize) as u32
     }
 
-    /// Removes a value.
+    /// Removes the value of a number and gives the number back.
     pub fn remove(&mut self, number: u32) -> Option<T> {
         let (page_index, cell) = (number as usize / PAGE, number as usize % PAGE);
         let slot = self.pages.get_mut(page_index)?;
@@ -103,7 +103,7 @@ impl<T> Slab<T> {
         !self.spare.is_empty()
     }
 
-    /// Reads a value.
+    /// Reads the value of a number.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<&T> {
         match self.pages.get(number as usize / PAGE)?.as_ref()?.cells.get(number as usize % PAGE)? {
@@ -112,7 +112,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Changes a value.
+    /// Gives the value of a number to change it.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         match self.pages.get_mut(number as usize / PAGE)?.as_mut()?.cells.get_mut(number as usize % PAGE)? {
             Cell::Live(value) => Some(value),

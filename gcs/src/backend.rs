@@ -219,7 +219,7 @@ impl Txn {
         Self { success: ops, ..Self::default() }
     }
 
-    /// Adds a comparison.
+    /// Adds a comparison that must hold for the transaction to be carried out.
     #[must_use]
     pub fn when(mut self, compare: Compare) -> Self {
         self.compare.push(compare);

@@ -1,8 +1,9 @@
 //! Which back end a control store keeps its tables in, as settings say it.
 
 use crate::backend::Backend;
-use crate::embedded::{Embedded, EmbeddedLimits};
+use crate::embedded::Embedded;
 use crate::error::StoreError;
+use crate::keyspace::EmbeddedLimits;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;

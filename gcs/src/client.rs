@@ -81,7 +81,7 @@ impl ControlClient {
         Self { stub, patience }
     }
 
-    /// The server's address.
+    /// The address of the server, as `host:port`.
     #[must_use]
     pub fn address(&self) -> &str {
         self.stub.address()

@@ -12,33 +12,19 @@
 use crate::backend::{Answer, Backend, StoreLease, Txn, TxnResult, Watch, WatchItem};
 use crate::error::StoreError;
 use crate::journal::Journal;
-use crate::keyspace::{Commit, KeySpace, Next};
+use crate::keyspace::{Commit, EmbeddedLimits, KeySpace, Next};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tharsis_types::limits::MIB;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// After a failure to end leases (a full disk), this long until it is tried again.
 const EXPIRY_RETRY: Duration = Duration::from_secs(1);
-
-/// What an embedded store may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EmbeddedLimits {
-    /// Bytes of all keys and values; they are all in memory.
-    pub bytes_max: usize,
-    /// Changes kept for watchers.
-    pub history_events_max: usize,
-    /// Bytes of those.
-    pub history_bytes_max: usize,
-    /// Leases at a time.
-    pub leases_max: usize,
-}
 
 /// A store inside the process.
 #[derive(Debug)]
@@ -68,17 +54,6 @@ struct News {
     revision: u64,
     leases: u64,
     closed: bool,
-}
-
-impl Default for EmbeddedLimits {
-    fn default() -> Self {
-        Self {
-            bytes_max: 256 * MIB,
-            history_events_max: 16_384,
-            history_bytes_max: 32 * MIB,
-            leases_max: 4096,
-        }
-    }
 }
 
 impl Embedded {

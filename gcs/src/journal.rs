@@ -10,8 +10,8 @@
 //! checksums at the next start and the one before it is used. History for watches is not kept here: after a start, watchers of
 //! earlier revisions list again.
 
-use crate::embedded::EmbeddedLimits;
 use crate::error::{StoreError, chain};
+use crate::keyspace::EmbeddedLimits;
 use crate::keyspace::{Commit, Entry, KeySpace};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
 use std::collections::BTreeMap;

@@ -7,16 +7,29 @@
 use crate::backend::{
     Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult, WatchEvent, check_ttl,
 };
-use crate::embedded::EmbeddedLimits;
 use crate::error::StoreError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
+use tharsis_types::limits::MIB;
 use tokio::time::Instant;
 
 /// Bytes that an entry takes beside its key and value, about.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
+
+/// What an embedded store may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbeddedLimits {
+    /// Bytes of all keys and values; they are all in memory.
+    pub bytes_max: usize,
+    /// Changes kept for watchers.
+    pub history_events_max: usize,
+    /// Bytes of those.
+    pub history_bytes_max: usize,
+    /// Leases at a time.
+    pub leases_max: usize,
+}
 
 /// Keys, leases, history.
 #[derive(Debug)]
@@ -82,6 +95,17 @@ struct History {
 impl Commit {
     pub(crate) fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.leases.is_empty()
+    }
+}
+
+impl Default for EmbeddedLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 256 * MIB,
+            history_events_max: 16_384,
+            history_bytes_max: 32 * MIB,
+            leases_max: 4096,
+        }
     }
 }
 

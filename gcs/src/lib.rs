@@ -36,9 +36,10 @@ mod keyspace;
 pub use backend::{Backend, Compare, Op, Response, Txn, TxnResult, WatchItem};
 pub use choice::BackendChoice;
 pub use client::{ClientOptions, ControlClient, Membership};
-pub use embedded::{Embedded, EmbeddedLimits};
+pub use embedded::Embedded;
 pub use error::StoreError;
 #[cfg(feature = "etcd")]
 pub use etcd::{Etcd, EtcdOptions, EtcdTls};
+pub use keyspace::EmbeddedLimits;
 pub use server::{ServeError, Server, serve};
 pub use service::{Control, ControlOptions};

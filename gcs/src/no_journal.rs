@@ -1,7 +1,7 @@
 //! In place of `journal.rs` where the feature `file` is off: tables are kept in no file.
 
-use crate::embedded::EmbeddedLimits;
 use crate::error::StoreError;
+use crate::keyspace::EmbeddedLimits;
 use crate::keyspace::{Commit, KeySpace};
 use std::path::Path;
 

@@ -100,7 +100,7 @@ impl port::Reception for Calls {
 }
 
 impl Server {
-    /// Where it listens.
+    /// The address on which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -95,7 +95,7 @@ impl Control {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The cluster.
+    /// The id of the cluster that the store serves.
     #[must_use]
     pub fn cluster(&self) -> ClusterId {
         self.shared.cluster

@@ -114,13 +114,13 @@ pub fn depart(record: &NodeRecord, version: u64) -> Result<Txn, StoreError> {
     Ok(Txn::always(vec![put]).when(Compare::Version(key, version)))
 }
 
-/// Reads one key.
+/// A transaction that reads one key.
 #[must_use]
 pub fn get(key: Vec<u8>) -> Txn {
     Txn::always(vec![Op::Get(key)])
 }
 
-/// What [`get`] found.
+/// The entry that a [`get`] at this place of a transaction found, if there is one.
 #[must_use]
 pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
     match result.responses.get(index) {
@@ -146,7 +146,7 @@ pub fn parse<T: DeserializeOwned>(entry: &KeyValue) -> Result<T, StoreError> {
     serde_json::from_slice(&entry.value).map_err(|error| corrupt(entry, &error.to_string()))
 }
 
-/// Reads all nodes.
+/// A transaction that reads the entries of all nodes.
 #[must_use]
 pub fn all_nodes() -> Txn {
     Txn::always(vec![Op::range(NODES)])

@@ -1,6 +1,6 @@
 //! What the graph refuses, in NumPy's vocabulary.
 
-use crate::shape::UNKNOWN;
+use crate::extent::UNKNOWN;
 use std::fmt;
 use std::sync::Arc;
 use tharsis_kernels::{DType, KernelError};

@@ -31,6 +31,7 @@ pub mod batch;
 pub mod error;
 pub mod execute;
 pub mod explain;
+mod extent;
 pub mod foreign;
 mod homes;
 pub mod lower;

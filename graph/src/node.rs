@@ -128,7 +128,7 @@ impl Node {
         Node::shared(op, inputs)
     }
 
-    /// The operator.
+    /// The operator that computes the tensor of this node.
     pub fn op(&self) -> &dyn Operator {
         self.op.as_ref()
     }
@@ -138,7 +138,7 @@ impl Node {
         &self.inputs
     }
 
-    /// Shape and dtype.
+    /// Shape and dtype of the result.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }

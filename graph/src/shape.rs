@@ -1,24 +1,12 @@
 //! Shapes: broadcasting, axes, sizes.
 
 use crate::error::Error;
+pub use crate::extent::{UNKNOWN, agree, is_known};
 
 /// The most axes an array may have, as in NumPy.
 pub const RANK_MAX: usize = 64;
 /// The most elements a tensor may have: positions are counted in signed 64-bit numbers.
 pub const ELEMENTS_MAX: u64 = 1 << 62;
-
-/// The extent of an axis whose length only running tells. It is no legal length, and equal to nothing but itself.
-pub const UNKNOWN: usize = usize::MAX;
-
-/// Whether all extents are known.
-pub fn is_known(shape: &[usize]) -> bool {
-    !shape.contains(&UNKNOWN)
-}
-
-/// Whether two extents are equal, as far as is known.
-pub fn agree(a: usize, b: usize) -> bool {
-    a == b || a == UNKNOWN || b == UNKNOWN
-}
 
 /// Refuses a shape that has to be known for `function` and is not.
 ///

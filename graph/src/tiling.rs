@@ -1,8 +1,10 @@
 //! How axes are cut into chunks.
 
 use crate::error::Error;
-use crate::lower::TASKS_MAX;
 use serde::{Deserialize, Serialize};
+
+/// The most tasks that a plan may have, and so the most chunks of a tensor.
+pub const TASKS_MAX: u64 = 10_000_000;
 
 /// How one axis is cut.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -97,7 +99,7 @@ impl AxisTiling {
         }
     }
 
-    /// The longest piece.
+    /// Length of the longest piece, in elements.
     pub fn longest(&self) -> usize {
         match self {
             AxisTiling::Even { len, chunk } => (*chunk).min(*len),

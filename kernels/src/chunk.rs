@@ -87,7 +87,7 @@ impl Buffer {
         self.bytes().len()
     }
 
-    /// All bytes.
+    /// All elements as bytes, in their order.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.storage {

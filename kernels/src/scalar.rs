@@ -37,7 +37,7 @@ impl Scalar {
         }
     }
 
-    /// The imaginary part.
+    /// The imaginary part; 0 for a real number.
     pub fn imaginary(self) -> f64 {
         match self {
             Scalar::Complex(_, im) => im,

@@ -21,7 +21,7 @@ impl Error {
         Error { cause: Box::new(cause.into()), location: Location::caller() }
     }
 
-    /// What went wrong.
+    /// What went wrong in the expression.
     pub fn cause(&self) -> &GraphError {
         &self.cause
     }

@@ -89,7 +89,7 @@ impl AnnexFile {
         Ok(AnnexFile { blocks: Arc::new(Blocks { fd, quota, counted: Mutex::default() }), len })
     }
 
-    /// Bytes that fit.
+    /// How many bytes fit, in all segments together.
     pub fn len(&self) -> u64 {
         self.len
     }

@@ -16,19 +16,14 @@
 
 use crate::annex::{self, AnnexFile, AnnexReader, Blocks};
 use crate::error::StoreError;
+pub use crate::huge_pages::ARENA_UNIT_BYTES;
 use crate::map::ArenaMap;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// Sizes of arenas are rounded up to this: one huge page.
-pub const ARENA_UNIT_BYTES: u64 = 2 << 20;
 /// Largest arena: a process maps it twice, and has 2^47 bytes of addresses.
 pub const ARENA_BYTES_MAX: u64 = 1 << 45;
-
-const SHMEM_HUGE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-const PRIVATE_HUGE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The memory that object bytes live in.
 pub struct Arena {
@@ -145,23 +140,6 @@ impl Arena {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// Whether the machine gives huge pages to shared memory, at least on advice.
-pub fn huge_pages_available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE
-        .get_or_init(|| is_in_mode(SHMEM_HUGE_FILE, &["[always]", "[within_size]", "[advise]", "[force]"]))
-}
-
-/// Whether the machine gives huge pages to a process's own memory, at least on advice.
-pub(crate) fn private_huge_pages_available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| is_in_mode(PRIVATE_HUGE_FILE, &["[always]", "[madvise]"]))
-}
-
-fn is_in_mode(file: &str, modes: &[&str]) -> bool {
-    fs::read_to_string(file).is_ok_and(|text| modes.iter().any(|mode| text.contains(mode)))
 }
 
 #[cfg(test)]

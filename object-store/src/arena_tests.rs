@@ -4,6 +4,7 @@ use super::*;
 use crate::annex::Quota;
 use crate::error::NoSpace;
 use rustix::fs::fstat;
+use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: u64 = 4096;

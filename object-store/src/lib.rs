@@ -51,6 +51,8 @@ pub mod carve;
 
 pub mod channel;
 
+mod huge_pages;
+
 mod ranges;
 
 pub mod map;

@@ -24,8 +24,8 @@
 #![allow(unsafe_code)]
 
 use crate::annex::{AnnexFile, Blocks, no_space};
-use crate::arena::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::error::{NoSpace, StoreError, check_range};
+use crate::huge_pages::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::ranges::RangeSet;
 use rustix::fs::{FallocateFlags, SealFlags, SeekFrom, fallocate, fcntl_get_seals, fstat};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! How a call between processes fails, on either side of it, without a type of the transport.
 
 use crate::message::{BadMessage, Problem};
-use crate::proof::ProofError;
+use crate::proof::{ProofError, Reason};
 use std::time::Duration;
 use tonic::{Code, Status};
 
@@ -88,7 +88,7 @@ pub enum CallError {
 }
 
 impl Refusal {
-    /// A refusal.
+    /// A refusal with its code and what people read.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -177,11 +177,20 @@ fn unproved(error: &(dyn std::error::Error + 'static)) -> Option<(RefusalCode, S
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(proof) = error.downcast_ref::<ProofError>() {
-            return Some((proof.refusal_code()?, proof.to_string()));
+            return Some((refusal_of(proof)?, proof.to_string()));
         }
         next = error.source();
     }
     None
+}
+
+/// The code of a refusal by either side; none where the connection failed for another reason.
+fn refusal_of(proof: &ProofError) -> Option<RefusalCode> {
+    match proof {
+        ProofError::Refused(Reason::Version) => Some(RefusalCode::FailedPrecondition),
+        ProofError::Refused(_) | ProofError::Unproved => Some(RefusalCode::Unauthenticated),
+        ProofError::Io(_) | ProofError::NotOurs | ProofError::Timeout => None,
+    }
 }
 
 fn code_of(code: Code) -> RefusalCode {

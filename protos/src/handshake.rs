@@ -5,8 +5,10 @@
 //! descriptor of the arena along; the client then says with an empty frame that it has mapped everything. Afterwards the socket carries nothing; its end tells each side that the
 //! other one is gone.
 
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, SITE_BYTES_MAX, SITES_MAX};
+use crate::report::Report;
 use serde::{Deserialize, Serialize};
+use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId};
 
 /// Changes whenever records or handshakes change.
@@ -15,6 +17,11 @@ pub const PROTOCOL_VERSION: u32 = 4;
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
 pub const HELLO_BYTES_MAX: usize = 4 << 20;
+
+const _: () = assert!(
+    2 * (SITES_MAX * (2 * SITE_BYTES_MAX + 4) + CLIENTS_MAX * 32) < HELLO_BYTES_MAX,
+    "the names of an inventory leave room for its objects"
+);
 
 /// What a client says first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,80 +116,4 @@ pub enum Question {
     Status,
     /// End yourself, and your workers.
     Stop,
-}
-
-/// What a node tells people about itself and the cluster as it sees it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// The node that answers.
-    pub node: u64,
-    /// Its process.
-    pub pid: u32,
-    /// Where other nodes reach it; empty if it is alone.
-    pub address: String,
-    /// All nodes it knows, itself first.
-    pub nodes: Vec<NodeRow>,
-    /// Its arena: bytes in use and in all, objects, pinned objects.
-    pub store: StoreRow,
-    /// Bytes of objects that it has sent to other nodes.
-    pub sent_bytes: u64,
-    /// Entries of its ledger: objects and unfinished tasks.
-    pub object_count: usize,
-    /// Unfinished tasks.
-    pub task_count: usize,
-    /// Tasks at its workers.
-    pub running_count: usize,
-    /// Its workers.
-    pub worker_count: usize,
-    /// Drivers connected to it.
-    pub driver_count: usize,
-    /// Tasks that wait, by kind, and why.
-    pub pending: Vec<PendingRow>,
-}
-
-/// One node of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct NodeRow {
-    /// Its id.
-    pub node: u64,
-    /// What it has.
-    pub total: String,
-    /// What is not in use.
-    pub free: String,
-    /// Its labels.
-    pub labels: Vec<(String, String)>,
-}
-
-/// How full an arena is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoreRow {
-    /// Bytes in use.
-    pub used_bytes: u64,
-    /// Bytes in all.
-    pub capacity_bytes: u64,
-    /// Objects.
-    pub object_count: usize,
-    /// Objects that somebody maps.
-    pub pinned_count: usize,
-    /// Objects with a copy on disk.
-    pub spilled_count: usize,
-    /// Bytes of these.
-    pub spilled_bytes: u64,
-    /// Bytes in use of the file for values larger than the arena.
-    pub annex_used_bytes: u64,
-    /// Bytes that it may have; 0 without one.
-    pub annex_capacity_bytes: u64,
-}
-
-/// Tasks that wait for the same thing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PendingRow {
-    /// Name of one of them.
-    pub name: String,
-    /// What each needs.
-    pub resources: String,
-    /// How many.
-    pub count: usize,
-    /// Why they wait.
-    pub reason: String,
 }

@@ -3,9 +3,8 @@
 //! Part of the handshake of the local socket. Its length is bounded: so many objects, so many holders of each, so many call
 //! sites, each text cut; what is left out is counted.
 
-use crate::handshake::StoreRow;
+use crate::report::StoreRow;
 use serde::{Deserialize, Serialize};
-use tharsis_types::limits::CLIENTS_MAX;
 
 /// Objects that an inventory lists at most: the largest.
 pub const OBJECTS_MAX: usize = 10_000;
@@ -15,11 +14,6 @@ pub const NAMED_MAX: usize = 8;
 pub const SITES_MAX: usize = 2_000;
 /// Bytes of a name or place of a call site at most.
 pub const SITE_BYTES_MAX: usize = 256;
-
-const _: () = assert!(
-    2 * (SITES_MAX * (2 * SITE_BYTES_MAX + 4) + CLIENTS_MAX * 32) < crate::handshake::HELLO_BYTES_MAX,
-    "names leave room for objects"
-);
 
 /// What lies in a node's store. Bytes in use are those of all objects in the arena, of all grants and `superseded_bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

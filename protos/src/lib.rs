@@ -23,6 +23,7 @@ pub mod peer;
 pub mod port;
 pub mod proof;
 pub mod records;
+pub mod report;
 
 mod generated;
 mod mount;

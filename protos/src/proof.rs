@@ -23,7 +23,6 @@
 //! | answer | mac\[32\] |
 //! | verdict | status:u32 zero:u32 mac\[32\] |
 
-use crate::call::RefusalCode;
 use hyper_util::rt::TokioIo;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -173,18 +172,6 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(not shown)")
-    }
-}
-
-impl ProofError {
-    /// The code of the refusal that this is, if one of the two sides refused the other.
-    #[must_use]
-    pub fn refusal_code(&self) -> Option<RefusalCode> {
-        match self {
-            Self::Refused(Reason::Version) => Some(RefusalCode::FailedPrecondition),
-            Self::Refused(_) | Self::Unproved => Some(RefusalCode::Unauthenticated),
-            Self::Io(_) | Self::NotOurs | Self::Timeout => None,
-        }
     }
 }
 

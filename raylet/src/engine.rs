@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::{Action, Event, Node, Now};
 use tharsis_object_store::{BellBoard, SpinPolicy};
-use tharsis_protos::handshake::{NodeRow, PendingRow, Report};
 use tharsis_protos::records::FromClient;
+use tharsis_protos::report::{NodeRow, PendingRow, Report};
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind};
 

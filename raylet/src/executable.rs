@@ -32,7 +32,7 @@ impl Executable {
         Self { file: Arc::new(file), path: path.into() }
     }
 
-    /// The file.
+    /// The open file of the executable.
     #[must_use]
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)

@@ -9,8 +9,8 @@ use tharsis_core::Event;
 use tharsis_core::event::Extent;
 use tharsis_core::node::Place;
 use tharsis_object_store::BellBoard;
-use tharsis_protos::handshake::Report;
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::report::Report;
 use tharsis_types::{ClientId, Failure, JobId, ObjectId};
 
 /// One thing the loop should know or do.

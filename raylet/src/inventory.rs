@@ -6,11 +6,11 @@ use tharsis_core::Node;
 use tharsis_core::node::Item;
 use tharsis_core::owner::MadeBy;
 use tharsis_core::store::{Content, Phase, Usage};
-use tharsis_protos::handshake::StoreRow;
 use tharsis_protos::inventory::{
     ClientKind, ClientRow, Inventory, NAMED_MAX, OBJECTS_MAX, ObjectRow, PlaceRow, SITE_BYTES_MAX, SITES_MAX,
     SiteRow,
 };
+use tharsis_protos::report::StoreRow;
 use tharsis_types::ClientId;
 use tharsis_types::limits::CLIENTS_MAX;
 

@@ -36,8 +36,8 @@ pub mod spill;
 pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
-pub use rim::Workforce;
 pub use spill::{SpillChoice, SpillFolder};
+pub use workers::Workforce;
 
 use tharsis_types::ClientId;
 

@@ -18,9 +18,10 @@ use tharsis_core::Event;
 use tharsis_object_store::local_socket::{SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role, Welcome,
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::report::Report;
 use tharsis_types::limits::JOB_WEIGHT_MAX;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 

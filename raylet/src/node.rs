@@ -9,9 +9,9 @@ use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
 use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
-use crate::rim::{Rim, Workforce};
+use crate::rim::Rim;
 use crate::spill::{Spill, SpillChoice};
-use crate::workers::{Processes, Starting};
+use crate::workers::{Processes, Starting, Workforce};
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,8 @@ use tharsis_core::node::Config;
 use tharsis_core::{Event, Node, Now};
 use tharsis_object_store::bell::BELL_BOARD_BYTES;
 use tharsis_object_store::{Arena, BellBoard, Channel, Segment, SpillSet, StoreError, segment};
-use tharsis_protos::handshake::{FunctionEntry, Report};
+use tharsis_protos::handshake::FunctionEntry;
+use tharsis_protos::report::Report;
 use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 
@@ -350,7 +351,7 @@ impl NodeHandle {
         }
     }
 
-    /// Its id.
+    /// The id of the node in its cluster.
     #[must_use]
     pub fn id(&self) -> NodeId {
         self.id
@@ -362,7 +363,7 @@ impl NodeHandle {
         self.desk.as_ref().and_then(Desk::fenced)
     }
 
-    /// Its arena.
+    /// The arena that holds the objects of the node.
     #[must_use]
     pub fn arena(&self) -> &Arc<Arena> {
         &self.arena

@@ -68,7 +68,7 @@ struct Open {
 }
 
 impl Observation {
-    /// Nothing seen yet.
+    /// An observer that has seen nothing yet and reports to `collector`.
     #[must_use]
     pub fn new(collector: Box<dyn Collector>) -> Self {
         let (names, tasks) = (HashMap::new(), HashMap::new());

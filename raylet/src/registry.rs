@@ -69,7 +69,7 @@ impl Registry {
         lock(&self.indexes).free.push(index);
     }
 
-    /// Notes a job.
+    /// Notes a job and what its tasks are called.
     pub fn add_job(&self, id: JobId, job: Job) {
         lock(&self.jobs).insert(id, job);
     }

@@ -6,6 +6,7 @@ use crate::inbox::{Inbox, Input};
 use crate::pressure::MemoryWatch;
 use crate::registry::Registry;
 use crate::spill::Spill;
+use crate::workers::Workforce;
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_core::Event;
@@ -13,16 +14,6 @@ use tharsis_core::event::Extent;
 use tharsis_core::peer::Packet;
 use tharsis_object_store::Arena;
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId};
-
-/// Starts and kills workers. Its calls return at once; outcomes come through the inbox.
-pub trait Workforce: Send {
-    /// Starts a worker of a job.
-    fn start(&self, start: u64, job: JobId);
-    /// Ends a worker now; `reason` becomes what is said of its death.
-    fn kill(&self, client: ClientId, reason: &Failure);
-    /// Ends all workers.
-    fn stop(&self);
-}
 
 /// All that the loop's actions need.
 pub struct Rim {
@@ -133,7 +124,7 @@ impl Rim {
         }
     }
 
-    /// Starts a worker.
+    /// Starts a worker process for a job; its end, or why it did not start, arrives as an input.
     pub fn start_worker(&self, start: u64, job: JobId) {
         self.workforce.start(start, job);
     }

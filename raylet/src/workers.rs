@@ -8,7 +8,6 @@ use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
 use crate::registry::lock;
-use crate::rim::Workforce;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
@@ -43,6 +42,16 @@ const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 
 /// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper threads.
 pub type FindProgram = Arc<dyn Fn(JobId) -> Result<Executable, Failure> + Send + Sync>;
+
+/// Starts and kills workers. Its calls return at once; outcomes come through the inbox.
+pub trait Workforce: Send {
+    /// Starts a worker of a job.
+    fn start(&self, start: u64, job: JobId);
+    /// Ends a worker now; `reason` becomes what is said of its death.
+    fn kill(&self, client: ClientId, reason: &Failure);
+    /// Ends all workers.
+    fn stop(&self);
+}
 
 /// How worker processes are started.
 pub struct Starting {
@@ -97,7 +106,7 @@ struct Tail {
 }
 
 impl Processes {
-    /// No workers yet.
+    /// A table without workers; `inbox` hears of their ends.
     #[must_use]
     pub fn new(inbox: Arc<Inbox>, starting: Starting) -> Self {
         let (workers, changed) = (Mutex::default(), Condvar::new());

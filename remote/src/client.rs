@@ -140,7 +140,7 @@ impl Client {
         self.0.client
     }
 
-    /// The node.
+    /// The node that this client is connected to.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.0.node

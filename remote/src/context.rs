@@ -25,7 +25,7 @@ pub fn context() -> Result<Context> {
 }
 
 impl Context {
-    /// The job.
+    /// The job that the code runs for.
     #[must_use]
     pub fn job(&self) -> JobId {
         self.client.job()
@@ -37,7 +37,7 @@ impl Context {
         self.client.node()
     }
 
-    /// This process.
+    /// The process id of this process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         std::process::id()

@@ -63,7 +63,7 @@ struct Registry {
 }
 
 impl Definition {
-    /// Module and name.
+    /// Module and name of the function, as `module::name`.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}::{}", self.module, self.name)

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 use tharsis_object_store::local_socket::{check_peer, recv_frame, send_frame};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Report, Role,
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role,
 };
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::report::Report;
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// How long a node may take to answer.

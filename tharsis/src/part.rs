@@ -5,10 +5,14 @@
 //! starts a child, and so on without end. Whatever starts the program again, or has a node do so, takes a
 //! [`Restartable`], which only a process that came through `enter` can get.
 
-use crate::process::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tharsis_remote::{Error, FailureKind, Result, current};
+
+/// Set for a worker: the path of its node's socket.
+pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
+/// Set for a node: what it should be, as JSON.
+pub const NODE_VARIABLE: &str = "THARSIS_NODE";
 
 /// What a process of the program was started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

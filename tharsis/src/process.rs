@@ -26,15 +26,11 @@ use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tharsis_types::Resources;
 use tokio::signal::unix::{SignalKind, signal};
 
+pub use crate::part::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
 pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole};
 
-/// Set for a worker: the path of its node's socket.
-pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
 /// Set for a worker: the number of its start.
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
-
-/// Set for a node: what it should be, as JSON.
-pub const NODE_VARIABLE: &str = "THARSIS_NODE";
 /// The status of a process that failed for no reason with a status of its own.
 pub const FAILED: u8 = 1;
 /// How long a node process may take until its socket answers.

@@ -2,7 +2,7 @@
 
 use crate::part::ProgramPlace;
 use std::sync::Arc;
-use tharsis_protos::handshake::Report;
+use tharsis_protos::report::Report;
 use tharsis_remote::{Client, JobId, NodeId, Result, current};
 
 /// Asks a node how it is.

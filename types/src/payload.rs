@@ -283,7 +283,7 @@ impl<'a> Frame<'a> {
         Ok(Self { kind, encoding, checksum: field(32), bytes, table, in_band })
     }
 
-    /// What it holds.
+    /// What the frame holds: a value, a failure, or bytes of a buffer.
     #[must_use]
     pub fn kind(&self) -> PayloadKind {
         self.kind
@@ -295,7 +295,7 @@ impl<'a> Frame<'a> {
         self.encoding
     }
 
-    /// The in-band bytes.
+    /// The in-band bytes of the frame, without its buffers.
     #[must_use]
     pub fn in_band(&self) -> &'a [u8] {
         self.in_band

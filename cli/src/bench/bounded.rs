@@ -45,7 +45,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// The path of the folder; it is removed when this is dropped.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

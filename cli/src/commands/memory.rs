@@ -198,8 +198,8 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_protos::handshake::StoreRow;
     use tharsis_protos::inventory::{ClientRow, SiteRow};
+    use tharsis_protos::report::StoreRow;
 
     fn inventory() -> Inventory {
         let row = |n: u64, site: Option<u32>| ObjectRow {

@@ -17,7 +17,8 @@ use crate::{bench, output};
 use anyhow::Result;
 use std::path::Path;
 use tharsis::{Error, FailureKind, observe};
-use tharsis_protos::handshake::{Question, Report};
+use tharsis_protos::handshake::Question;
+use tharsis_protos::report::Report;
 
 /// What `bench idle` adds to the command line of its node.
 pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];

@@ -13,7 +13,8 @@ use std::process::{Child, Command as Program, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tharsis::process::{FAILED, NODE_VARIABLE, NodeSpec};
 use tharsis::{machine, observe};
-use tharsis_protos::handshake::{Question, Report};
+use tharsis_protos::handshake::Question;
+use tharsis_protos::report::Report;
 
 /// How long a node may take to start; longer than its control store may take to find out that it cannot.
 const START_WAIT: Duration = Duration::from_secs(15);

@@ -3,7 +3,8 @@
 use crate::output;
 use anyhow::Result;
 use std::path::Path;
-use tharsis_protos::handshake::{Question, Report};
+use tharsis_protos::handshake::Question;
+use tharsis_protos::report::Report;
 
 /// Asks the node at `socket` and prints its answer.
 ///

@@ -85,6 +85,8 @@ pub enum Form {
 /// What there is to know about a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
+    /// The key that it is about.
+    pub key: Key,
     /// Its name in a file; flags have dashes instead, variables are in capitals.
     pub name: &'static str,
     /// What stands for the value in help.
@@ -99,205 +101,208 @@ pub struct Row {
     pub check: fn(&str) -> Result<(), String>,
 }
 
+/// All settings, in the order of help.
+const ROWS: [Row; 20] = [
+    Row {
+        key: Key::Socket,
+        name: "socket",
+        value_name: "PATH",
+        help: "Socket of the node for drivers and workers; by default in the user's own folder",
+        used_by: NODE | ASK,
+        form: Form::Text,
+        check: not_empty,
+    },
+    Row {
+        key: Key::Port,
+        name: "port",
+        value_name: "PORT",
+        help: "Port for other nodes, on the loopback address; by default a free one",
+        used_by: NODE | STORE,
+        form: Form::Number,
+        check: |text| parse::port(text).map(drop),
+    },
+    Row {
+        key: Key::SecretFile,
+        name: "secret_file",
+        value_name: "FILE",
+        help: "File with the secret that the members of a cluster share, made if it is not there; by default in the \
+             user's own folder",
+        used_by: NODE | STORE,
+        form: Form::Text,
+        check: not_empty,
+    },
+    Row {
+        key: Key::NumCpus,
+        name: "num_cpus",
+        value_name: "N",
+        help: "CPUs it offers; by default those of the machine",
+        used_by: NODE,
+        form: Form::Number,
+        check: |text| parse::cpus(text).map(drop),
+    },
+    Row {
+        key: Key::NumGpus,
+        name: "num_gpus",
+        value_name: "N",
+        help: "GPUs it offers",
+        used_by: NODE,
+        form: Form::Number,
+        check: |text| parse::amount(text).map(drop),
+    },
+    Row {
+        key: Key::AllowFakeResources,
+        name: "allow_fake_resources",
+        value_name: "BOOL",
+        help: "Accept more GPUs than the machine has",
+        used_by: NODE,
+        form: Form::Switch,
+        check: |text| parse::switch(text).map(drop),
+    },
+    Row {
+        key: Key::Store,
+        name: "store",
+        value_name: "SIZE",
+        help: "Size of the object store, such as 512MiB or 4GB; by default a third of the memory",
+        used_by: NODE,
+        form: Form::Size,
+        check: |text| parse::store_size(text).map(drop),
+    },
+    Row {
+        key: Key::MemoryLimit,
+        name: "memory_limit",
+        value_name: "SIZE",
+        help: "Memory that the node and its workers may use, the store included; by default nine tenths of what there is",
+        used_by: NODE,
+        form: Form::Size,
+        check: |text| parse::store_size(text).map(drop),
+    },
+    Row {
+        key: Key::SpillDirs,
+        name: "spill_dirs",
+        value_name: "DIRS",
+        help: "Directories for objects that the store has no room for: PATH or PATH:QUOTA, several with commas, or none; \
+             by default the user's own folder, and 80 % of what is free there",
+        used_by: NODE,
+        form: Form::List,
+        check: |text| spill::dirs(text).map(drop),
+    },
+    Row {
+        key: Key::SpillHighWater,
+        name: "spill_high_water",
+        value_name: "PERCENT",
+        help: "Part of the store that is in use when objects begin to be spilled",
+        used_by: NODE,
+        form: Form::Number,
+        check: |text| parse::percent(text).map(drop),
+    },
+    Row {
+        key: Key::SpillLowWater,
+        name: "spill_low_water",
+        value_name: "PERCENT",
+        help: "Part of the store that is in use when they no longer are; less than the high one",
+        used_by: NODE,
+        form: Form::Number,
+        check: |text| parse::percent(text).map(drop),
+    },
+    Row {
+        key: Key::Lineage,
+        name: "lineage",
+        value_name: "SIZE",
+        help: "Memory for how finished tasks were called, so that lost values can be made again; 0 for none",
+        used_by: NODE,
+        form: Form::Size,
+        check: |text| parse::size(text).map(drop),
+    },
+    Row {
+        key: Key::WorkerStartTimeout,
+        name: "worker_start_timeout",
+        value_name: "DURATION",
+        help: "A worker that has not connected this long after its start is killed",
+        used_by: NODE,
+        form: Form::Text,
+        check: |text| parse::positive_duration(text).map(drop),
+    },
+    Row {
+        key: Key::Resources,
+        name: "resources",
+        value_name: "JSON",
+        help: "Custom resources as JSON: '{\"tpu\": 2}'",
+        used_by: NODE,
+        form: Form::Amounts,
+        check: |text| parse::resources(text).map(drop),
+    },
+    Row {
+        key: Key::Labels,
+        name: "labels",
+        value_name: "LABELS",
+        help: "Labels: key=value, several with commas",
+        used_by: NODE,
+        form: Form::Pairs,
+        check: |text| parse::labels(text).map(drop),
+    },
+    Row {
+        key: Key::LogLevel,
+        name: "log_level",
+        value_name: "LEVEL",
+        help: "How much is logged: error, warn, info, debug or trace",
+        used_by: NODE | STORE,
+        form: Form::Text,
+        check: log_level,
+    },
+    Row {
+        key: Key::State,
+        name: "state",
+        value_name: "FILE",
+        help: "File in which the control store keeps its tables; by default in memory",
+        used_by: STORE,
+        form: Form::Text,
+        check: not_empty,
+    },
+    Row {
+        key: Key::Etcd,
+        name: "etcd",
+        value_name: "URLS",
+        help: "Servers of the etcd in which the control store keeps its tables, with commas",
+        used_by: STORE,
+        form: Form::List,
+        check: |text| parse::endpoints(text).map(drop),
+    },
+    Row {
+        key: Key::Cluster,
+        name: "cluster",
+        value_name: "NAME",
+        help: "Name of the cluster, under which its keys are in etcd",
+        used_by: STORE,
+        form: Form::Text,
+        check: |text| parse::cluster_name(text).map(drop),
+    },
+    Row {
+        key: Key::LeaseTtl,
+        name: "lease_ttl",
+        value_name: "DURATION",
+        help: "A node that is not heard of for this long is declared dead",
+        used_by: STORE,
+        form: Form::Text,
+        check: |text| parse::lease_ttl(text).map(drop),
+    },
+];
+
 impl Key {
     /// Every key, in the order of help.
-    pub const ALL: [Self; 20] = [
-        Self::Socket,
-        Self::Port,
-        Self::SecretFile,
-        Self::NumCpus,
-        Self::NumGpus,
-        Self::AllowFakeResources,
-        Self::Store,
-        Self::MemoryLimit,
-        Self::SpillDirs,
-        Self::SpillHighWater,
-        Self::SpillLowWater,
-        Self::Lineage,
-        Self::WorkerStartTimeout,
-        Self::Resources,
-        Self::Labels,
-        Self::LogLevel,
-        Self::State,
-        Self::Etcd,
-        Self::Cluster,
-        Self::LeaseTtl,
-    ];
+    pub const ALL: [Self; ROWS.len()] = {
+        let mut all = [Self::Socket; ROWS.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = ROWS[index].key;
+            assert!(all[index] as usize == index, "rows stand in the order of the keys");
+            index += 1;
+        }
+        all
+    };
 
     /// What there is to know about it.
-    pub fn row(self) -> Row {
-        let row = |name, value_name, used_by, form, check, help| Row {
-            name,
-            value_name,
-            help,
-            used_by,
-            form,
-            check,
-        };
-        match self {
-            Self::Socket => row(
-                "socket",
-                "PATH",
-                NODE | ASK,
-                Form::Text,
-                not_empty,
-                "Socket of the node for drivers and workers; by default in the user's own folder",
-            ),
-            Self::Port => row(
-                "port",
-                "PORT",
-                NODE | STORE,
-                Form::Number,
-                |text| parse::port(text).map(drop),
-                "Port for other nodes, on the loopback address; by default a free one",
-            ),
-            Self::SecretFile => row(
-                "secret_file",
-                "FILE",
-                NODE | STORE,
-                Form::Text,
-                not_empty,
-                "File with the secret that the members of a cluster share, made if it is not there; by default in the \
-                 user's own folder",
-            ),
-            Self::NumCpus => row(
-                "num_cpus",
-                "N",
-                NODE,
-                Form::Number,
-                |text| parse::cpus(text).map(drop),
-                "CPUs it offers; by default those of the machine",
-            ),
-            Self::NumGpus => row(
-                "num_gpus",
-                "N",
-                NODE,
-                Form::Number,
-                |text| parse::amount(text).map(drop),
-                "GPUs it offers",
-            ),
-            Self::AllowFakeResources => row(
-                "allow_fake_resources",
-                "BOOL",
-                NODE,
-                Form::Switch,
-                |text| parse::switch(text).map(drop),
-                "Accept more GPUs than the machine has",
-            ),
-            Self::Store => row(
-                "store",
-                "SIZE",
-                NODE,
-                Form::Size,
-                |text| parse::store_size(text).map(drop),
-                "Size of the object store, such as 512MiB or 4GB; by default a third of the memory",
-            ),
-            Self::MemoryLimit => row(
-                "memory_limit",
-                "SIZE",
-                NODE,
-                Form::Size,
-                |text| parse::store_size(text).map(drop),
-                "Memory that the node and its workers may use, the store included; by default nine tenths of what there is",
-            ),
-            Self::SpillDirs => row(
-                "spill_dirs",
-                "DIRS",
-                NODE,
-                Form::List,
-                |text| spill::dirs(text).map(drop),
-                "Directories for objects that the store has no room for: PATH or PATH:QUOTA, several with commas, or none; \
-                 by default the user's own folder, and 80 % of what is free there",
-            ),
-            Self::SpillHighWater => row(
-                "spill_high_water",
-                "PERCENT",
-                NODE,
-                Form::Number,
-                |text| parse::percent(text).map(drop),
-                "Part of the store that is in use when objects begin to be spilled",
-            ),
-            Self::SpillLowWater => row(
-                "spill_low_water",
-                "PERCENT",
-                NODE,
-                Form::Number,
-                |text| parse::percent(text).map(drop),
-                "Part of the store that is in use when they no longer are; less than the high one",
-            ),
-            Self::Lineage => row(
-                "lineage",
-                "SIZE",
-                NODE,
-                Form::Size,
-                |text| parse::size(text).map(drop),
-                "Memory for how finished tasks were called, so that lost values can be made again; 0 for none",
-            ),
-            Self::WorkerStartTimeout => row(
-                "worker_start_timeout",
-                "DURATION",
-                NODE,
-                Form::Text,
-                |text| parse::positive_duration(text).map(drop),
-                "A worker that has not connected this long after its start is killed",
-            ),
-            Self::Resources => row(
-                "resources",
-                "JSON",
-                NODE,
-                Form::Amounts,
-                |text| parse::resources(text).map(drop),
-                "Custom resources as JSON: '{\"tpu\": 2}'",
-            ),
-            Self::Labels => row(
-                "labels",
-                "LABELS",
-                NODE,
-                Form::Pairs,
-                |text| parse::labels(text).map(drop),
-                "Labels: key=value, several with commas",
-            ),
-            Self::LogLevel => row(
-                "log_level",
-                "LEVEL",
-                NODE | STORE,
-                Form::Text,
-                log_level,
-                "How much is logged: error, warn, info, debug or trace",
-            ),
-            Self::State => row(
-                "state",
-                "FILE",
-                STORE,
-                Form::Text,
-                not_empty,
-                "File in which the control store keeps its tables; by default in memory",
-            ),
-            Self::Etcd => row(
-                "etcd",
-                "URLS",
-                STORE,
-                Form::List,
-                |text| parse::endpoints(text).map(drop),
-                "Servers of the etcd in which the control store keeps its tables, with commas",
-            ),
-            Self::Cluster => row(
-                "cluster",
-                "NAME",
-                STORE,
-                Form::Text,
-                |text| parse::cluster_name(text).map(drop),
-                "Name of the cluster, under which its keys are in etcd",
-            ),
-            Self::LeaseTtl => row(
-                "lease_ttl",
-                "DURATION",
-                STORE,
-                Form::Text,
-                |text| parse::lease_ttl(text).map(drop),
-                "A node that is not heard of for this long is declared dead",
-            ),
-        }
+    pub const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
     }
 
     /// Its name in a file.
@@ -305,12 +310,12 @@ impl Key {
         self.row().name
     }
 
-    /// Its flag.
+    /// The flag on the command line, with its two dashes.
     pub fn flag(self) -> String {
         format!("--{}", self.name().replace('_', "-"))
     }
 
-    /// Its variable.
+    /// The environment variable that stands for it.
     pub fn variable(self) -> String {
         format!("THARSIS_{}", self.name().to_uppercase())
     }

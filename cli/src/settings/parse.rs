@@ -35,7 +35,7 @@ pub fn cpus(text: &str) -> Result<f64, String> {
     checked.map(|_| count).map_err(|_| format!("expected a number of CPUs from 0 to {max}"))
 }
 
-/// `true` or `false`.
+/// Reads `true` or `false`.
 pub fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "expected true or false".to_owned())
 }

@@ -135,7 +135,7 @@ impl Leases {
         &self.free
     }
 
-    /// Requests that wait.
+    /// How many requests wait for resources.
     #[must_use]
     pub fn waiting_count(&self) -> usize {
         self.waiting.len()

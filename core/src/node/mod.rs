@@ -230,7 +230,7 @@ impl Node {
         }
     }
 
-    /// Its id.
+    /// The id of this node.
     #[must_use]
     pub fn id(&self) -> NodeId {
         self.id
@@ -402,7 +402,7 @@ impl Node {
         }
     }
 
-    /// Its labels.
+    /// The labels that this node offers.
     #[must_use]
     pub fn labels(&self) -> &[(String, String)] {
         &self.config.member.labels

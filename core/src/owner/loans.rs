@@ -22,7 +22,7 @@ impl Owner {
         self.gone.contains(&node)
     }
 
-    /// Loans come back.
+    /// Another node gives back references that were lent to it.
     pub fn loans_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
         let Some(slot) = self.objects.find(&object) else { return };
         let Some(borrowers) = self.objects.get_mut(slot).map(|o| &mut o.links().borrowers) else { return };

@@ -155,13 +155,13 @@ impl Extents {
         Ok(())
     }
 
-    /// Bytes in use.
+    /// Bytes that are in use.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.capacity_bytes - self.free_bytes
     }
 
-    /// Bytes in all.
+    /// Bytes in all, used and free.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes

@@ -20,6 +20,7 @@ use crate::node::{NodeRef, distinct_nodes};
 use crate::ops::{Resident, ResidentChunk};
 use crate::plan::{Plan, TensorId, TensorSpec};
 use crate::shape::element_count;
+use crate::tiling::TASKS_MAX;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -203,8 +204,6 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The most tasks that a plan may have.
-pub const TASKS_MAX: u64 = 10_000_000;
 /// What takes more than this part of the memory is not kept for later but computed again.
 const LARGE_SHARE: u64 = 4;
 /// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what a store and a

@@ -40,7 +40,7 @@ impl Runnable {
         Ok(Runnable { plan, stages, foreign })
     }
 
-    /// The plan.
+    /// The plan that the task belongs to.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }

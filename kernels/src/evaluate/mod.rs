@@ -117,7 +117,7 @@ impl Compiled {
         Ok(Compiled { program, allocation, use_count, is_inside_chain })
     }
 
-    /// The program.
+    /// The program that this evaluates.
     pub fn program(&self) -> &Program {
         &self.program
     }

@@ -253,7 +253,7 @@ impl UnaryOp {
 }
 
 impl UnaryOp {
-    /// As [`BinaryOp::computing`].
+    /// The dtype in which it computes, as [`BinaryOp::computing`].
     #[must_use]
     pub fn computing(self, dtype: DType) -> UnaryOp {
         if self == UnaryOp::Spacing && dtype == DType::F16 { UnaryOp::SpacingHalf } else { self }

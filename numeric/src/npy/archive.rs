@@ -4,7 +4,7 @@
 //! whole, is not compared. A compressed one can only be read from its beginning: each task inflates what lies before its
 //! block and drops it, so that memory stays that of the block.
 
-use super::blocks::{Elements, file_error};
+use super::blocks::{Elements, Entry, file_error};
 use super::header::Header;
 use super::{NpyFile, fit};
 use crate::error::{Blame, Result};
@@ -27,15 +27,6 @@ pub const RATIO_MAX: u64 = 200;
 pub const RATIO_BYTES_MIN: u64 = 64 << 20;
 /// Arrays in an archive.
 pub const MEMBERS_MAX: u64 = 1 << 16;
-
-/// Where a member lies in its archive, and what it is when inflated: the same, if it is only stored.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) start: u64,
-    pub(super) len: u64,
-    pub(super) inflated_len: u64,
-    pub(super) crc: u32,
-}
 
 /// A member as the directory has it.
 struct Member {

@@ -1,6 +1,5 @@
 //! Parts of files as chunks: what the tasks do that read and write them.
 
-use super::archive::Entry;
 use serde_json::{Value as Json, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Error as IoError, ErrorKind};
@@ -20,6 +19,15 @@ pub(super) struct Elements {
     pub(super) shape: Vec<usize>,
     /// Whether the bytes of each number lie in reverse.
     pub(super) swapped: bool,
+}
+
+/// Where a member lies in its archive, and what it is when inflated: the same, if it is only stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) start: u64,
+    pub(super) len: u64,
+    pub(super) inflated_len: u64,
+    pub(super) crc: u32,
 }
 
 /// Reads the elements at the place of a chunk.

@@ -5,7 +5,6 @@ mod archive;
 mod blocks;
 mod header;
 
-use archive::Entry;
 pub use archive::{INFLATED_BYTES_MAX, MEMBERS_MAX, RATIO_BYTES_MIN, RATIO_MAX, load_npz, open_npz};
 pub(crate) use blocks::find;
 pub use header::HEADER_BYTES_MAX;
@@ -13,7 +12,7 @@ pub use header::HEADER_BYTES_MAX;
 use crate::error::{Blame, Error, Result};
 use crate::run::{execute, settle};
 use crate::tensor::Tensor;
-use blocks::{Elements, Inflating, Reading, Writing, file_error};
+use blocks::{Elements, Entry, Inflating, Reading, Writing, file_error};
 use header::{Header, header_bytes};
 use std::fs::File;
 use std::io::Write;

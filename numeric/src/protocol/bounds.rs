@@ -1,22 +1,7 @@
 //! Which numbers a dtype can hold: NumPy converts elements of arrays as it likes, but refuses Python's numbers that do not fit.
 
 use super::Failure;
-use super::value::Value;
 use tharsis_kernels::{DType, Kind, Scalar};
-
-/// Refuses numbers of nested lists that a dtype cannot hold, as NumPy does when it makes an array of them.
-///
-/// # Errors
-/// As [`check_number`].
-pub(super) fn check_numbers(value: &Value, dtype: DType) -> Result<(), Failure> {
-    match value {
-        Value::Number(number) => check_number(*number, dtype),
-        Value::List(parts) | Value::Tuple(parts) => {
-            parts.iter().try_for_each(|part| check_numbers(part, dtype))
-        }
-        _ => Ok(()),
-    }
-}
 
 /// Refuses a number that a dtype cannot hold.
 ///

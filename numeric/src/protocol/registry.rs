@@ -5,12 +5,12 @@
 
 use super::Failure;
 use super::args::Args;
-use super::bounds::{check_number, check_numbers};
+use super::bounds::check_number;
 use super::composed::COMPOSED;
 use super::draws::DRAWS;
 use super::matrices::MATRICES;
 use super::selections::{SELECTIONS, nonzero};
-use super::value::{Value, choose};
+use super::value::{Value, check_numbers, choose};
 use crate::create;
 use crate::elementwise::{binary, unary};
 use crate::index::Index;
@@ -37,7 +37,7 @@ const PARTS: [UnaryOp; 4] =
     [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile, UnaryOp::SpacingHalf];
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
 
-/// All operations.
+/// All operations that programs may name.
 pub fn all() -> Vec<Operation> {
     let named = NAMED
         .iter()

@@ -349,3 +349,17 @@ pub(super) fn encode_base64(bytes: &[u8]) -> String {
 pub(super) fn choose(condition: Value, a: Value, b: Value) -> Result<Value, Failure> {
     Ok(Value::Tensor(where_(&condition.tensor()?, a.operand()?, b.operand()?)?))
 }
+
+/// Refuses numbers of nested lists that a dtype cannot hold, as NumPy does when it makes an array of them.
+///
+/// # Errors
+/// As [`check_number`].
+pub(super) fn check_numbers(value: &Value, dtype: DType) -> Result<(), Failure> {
+    match value {
+        Value::Number(number) => check_number(*number, dtype),
+        Value::List(parts) | Value::Tuple(parts) => {
+            parts.iter().try_for_each(|part| check_numbers(part, dtype))
+        }
+        _ => Ok(()),
+    }
+}

@@ -28,7 +28,7 @@ pub struct DirectBuffer {
 }
 
 impl DirectBuffer {
-    /// Zeros.
+    /// A buffer of zeros, aligned as direct I/O needs it.
     #[must_use]
     pub fn new(len: usize) -> DirectBuffer {
         // Too long by one huge page, so that an aligned part of it is long enough; this needs no `unsafe`.

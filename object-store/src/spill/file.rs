@@ -5,7 +5,7 @@
 //! trying.
 
 use super::header::ALIGN;
-use crate::arena::{huge_pages_available, private_huge_pages_available};
+use crate::huge_pages::{huge_pages_available, private_huge_pages_available};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::fs::File;

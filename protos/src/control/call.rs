@@ -60,7 +60,7 @@ impl Stub {
         Self { client, address: address.into(), deadline }
     }
 
-    /// The server's address.
+    /// The address of the server, as `host:port`.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

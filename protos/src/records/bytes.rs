@@ -1,12 +1,17 @@
 //! What records are made of: numbers, strings of bytes, references and values, written and read.
 
-use super::{BadRecord, Extent, REF_BYTES, Token, ValueView, pack};
+use super::{BadRecord, Extent, REF_BYTES, Token, ValueView};
 use tharsis_types::{ObjectId, RefId, TaskId};
 
 const VALUE_INLINE: u8 = 0;
 const VALUE_LOCAL: u8 = 1;
 const VALUE_READY: u8 = 2;
 const VALUE_FAILED: u8 = 3;
+
+/// Appends a reference in its packed form.
+pub fn reference(out: &mut Vec<u8>, reference: &RefId) {
+    out.extend_from_slice(&reference.to_bytes());
+}
 
 pub(super) fn put_u32(out: &mut Vec<u8>, n: u32) {
     out.extend_from_slice(&n.to_le_bytes());
@@ -34,7 +39,7 @@ pub(super) fn put_extent(out: &mut Vec<u8>, extent: &Extent) {
 pub(super) fn put_token_ref(out: &mut Vec<u8>, kind: u8, token: Token, reference: &RefId) {
     out.push(kind);
     put_u64(out, token);
-    pack::reference(out, reference);
+    self::reference(out, reference);
 }
 
 pub(super) fn put_value(out: &mut Vec<u8>, value: &ValueView<'_>) {

@@ -48,12 +48,12 @@ impl<'a> RefsView<'a> {
         packed(bytes, REF_BYTES).map(Self)
     }
 
-    /// The references.
+    /// Iterates over the references, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = RefId> + use<'a> {
         self.0.chunks_exact(REF_BYTES).map(read_ref)
     }
 
-    /// How many.
+    /// How many there are in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / REF_BYTES
@@ -75,7 +75,7 @@ impl<'a> DependenciesView<'a> {
         packed(bytes, DEPENDENCY_BYTES).map(Self)
     }
 
-    /// The dependencies.
+    /// Iterates over the dependencies, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Dependency> + use<'a> {
         self.0.chunks_exact(DEPENDENCY_BYTES).map(|bytes| Dependency {
             reference: read_ref(&bytes[..REF_BYTES]),
@@ -83,7 +83,7 @@ impl<'a> DependenciesView<'a> {
         })
     }
 
-    /// How many.
+    /// How many there are in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / DEPENDENCY_BYTES
@@ -105,7 +105,7 @@ impl<'a> NodesView<'a> {
         packed(bytes, NODE_BYTES).map(Self)
     }
 
-    /// The nodes.
+    /// Iterates over the nodes, in their order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + use<'a> {
         self.0.as_chunks::<NODE_BYTES>().0.iter().map(|bytes| NodeId(u64::from_le_bytes(*bytes)))
     }
@@ -120,14 +120,14 @@ impl<'a> TokensView<'a> {
         packed(bytes, TOKEN_BYTES).map(Self)
     }
 
-    /// The tokens.
+    /// Iterates over the tokens, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Token> + use<'a> {
         self.0
             .chunks_exact(TOKEN_BYTES)
             .map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
     }
 
-    /// How many.
+    /// How many there are in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / TOKEN_BYTES
@@ -149,7 +149,7 @@ impl<'a> SlotsView<'a> {
         packed(bytes, 4).map(Self)
     }
 
-    /// The slots.
+    /// Iterates over the slots, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
         self.0.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
@@ -162,7 +162,7 @@ impl<'a> OutputsView<'a> {
         Self { count, bytes }
     }
 
-    /// How many.
+    /// How many there are in the list.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
@@ -190,7 +190,7 @@ impl<'a> ArgumentsView<'a> {
         Self { count, bytes }
     }
 
-    /// How many.
+    /// How many there are in the list.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count

@@ -1,22 +1,18 @@
 //! Builds the packed parts of records.
 
+pub use super::bytes::reference;
 use super::bytes::{put_len, put_value};
 use super::{REF_BYTES, ValueView};
 use tharsis_types::task::Dependency;
 use tharsis_types::{NodeId, RefId};
 
-/// Appends a reference.
-pub fn reference(out: &mut Vec<u8>, reference: &RefId) {
-    out.extend_from_slice(&reference.to_bytes());
-}
-
-/// Packs nodes.
+/// Packs a list of nodes.
 #[must_use]
 pub fn nodes<'a>(list: impl IntoIterator<Item = &'a NodeId>) -> Vec<u8> {
     list.into_iter().flat_map(|node| node.0.to_le_bytes()).collect()
 }
 
-/// Packs references.
+/// Packs a list of references.
 #[must_use]
 pub fn references<'a>(list: impl IntoIterator<Item = &'a RefId>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -24,7 +20,7 @@ pub fn references<'a>(list: impl IntoIterator<Item = &'a RefId>) -> Vec<u8> {
     out
 }
 
-/// Packs dependencies.
+/// Packs a list of dependencies.
 #[must_use]
 pub fn dependencies<'a>(list: impl IntoIterator<Item = &'a Dependency>) -> Vec<u8> {
     let mut out = Vec::new();

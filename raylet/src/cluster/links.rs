@@ -59,7 +59,7 @@ struct Outbox {
 }
 
 impl Peers {
-    /// None yet.
+    /// A table without links to other nodes yet.
     #[must_use]
     pub fn new(me: NodeId) -> Self {
         Self { me, table: Mutex::default(), joined: Notify::new() }

@@ -46,7 +46,7 @@ pub enum Entry {
 }
 
 impl Places {
-    /// A connection comes.
+    /// Takes in a connection of a node, if there is a place for it.
     pub fn enter(&mut self, node: Option<NodeId>, now: Instant) -> Entry {
         let of_node = self.held.values().filter(|place| place.node == node).count();
         let instead_of = if PLACES_PER_NODE_MAX <= of_node {

@@ -106,7 +106,7 @@ pub struct Connection {
 }
 
 impl Pulls {
-    /// None yet.
+    /// A puller without connections; bytes that arrive are written to `arena`.
     #[must_use]
     pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>, own: Credentials) -> Self {
         let (state, stopping) = (Mutex::default(), AtomicBool::new(false));

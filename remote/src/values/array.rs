@@ -99,7 +99,7 @@ impl<T: Element, D: Dimension> Array<T, D> {
         self.shape.slice()
     }
 
-    /// Number of elements.
+    /// Number of elements, over all axes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shape.size()

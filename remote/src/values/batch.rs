@@ -18,7 +18,7 @@ use std::ops::Deref;
 pub struct Batch(RecordBatch);
 
 impl Batch {
-    /// The batch itself.
+    /// The Arrow batch itself; its buffers stay in the store.
     #[must_use]
     pub fn into_inner(self) -> RecordBatch {
         self.0

@@ -23,8 +23,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tharsis::{Init, Runtime, SpillChoice, SpillFolder, init};
-use tharsis_protos::handshake::{Report, StoreRow};
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::report::{Report, StoreRow};
 
 /// How long a trial may take.
 pub const TRIAL_WAIT: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tharsis_graph::batch::{BatchLimits, Batches};
 use tharsis_graph::explain::bytes_text;
 use tharsis_graph::{Error, Executor, Job, Limits, Outcome};
-use tharsis_protos::handshake::{NodeRow, Report};
+use tharsis_protos::report::{NodeRow, Report};
 use tharsis_remote::{Client, NodeId, Options, Result, current};
 
 /// Runs plans as remote tasks: on the threads of an embedded runtime, on worker processes, on the nodes of a cluster.

@@ -260,7 +260,7 @@ impl Owner {
         }
     }
 
-    /// Tasks in queues.
+    /// How many tasks are in queues.
     #[must_use]
     pub fn queued_count(&self) -> usize {
         self.shapes.iter().map(Shape::len).sum()

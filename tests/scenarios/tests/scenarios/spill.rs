@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 use tharsis::SpillChoice;
 use tharsis::prelude::*;
-use tharsis_protos::handshake::StoreRow;
 use tharsis_protos::inventory::{ClientKind, Inventory, PlaceRow};
+use tharsis_protos::report::StoreRow;
 use tharsis_scenarios::mounted::Mounted;
 use tharsis_scenarios::{
     Mode, SOON, Scenario, Session, await_file, await_within, files_below, mark, marks, open_gate, processes,

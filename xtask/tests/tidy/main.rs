@@ -1,4 +1,9 @@
-//! Conventions that a test can check: who may know whom, headers, no marks of unfinished work, files of a readable length.
+//! Conventions that a test can check: who may know whom, headers, no marks of unfinished work, readable
+//! lengths, no import circles, and what may be depended on.
+
+mod circles;
+mod dependencies;
+mod lengths;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,9 +34,6 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("remote", &["tonic", "prost", "tharsis-core", "tharsis-gcs", "tharsis-raylet"]),
     ("raylet", &["etcd-client", "arrow-array", "ndarray"]),
 ];
-
-/// Longest file of product code, in lines.
-const FILE_LINES_MAX: usize = 1_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -96,13 +98,5 @@ fn nothing_is_left_unfinished() {
         for mark in marks {
             assert!(!text.contains(mark), "{} has a {mark}", path.display());
         }
-    }
-}
-
-#[test]
-fn files_fit_a_reader() {
-    for (path, text) in sources() {
-        let lines = text.lines().count();
-        assert!(lines <= FILE_LINES_MAX, "{} has {lines} lines", path.display());
     }
 }

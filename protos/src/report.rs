@@ -1,0 +1,79 @@
+//! What a node tells people about itself and the cluster: part of the handshake of the local socket.
+
+use serde::{Deserialize, Serialize};
+
+/// What a node tells people about itself and the cluster as it sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The node that answers.
+    pub node: u64,
+    /// Its process.
+    pub pid: u32,
+    /// Where other nodes reach it; empty if it is alone.
+    pub address: String,
+    /// All nodes it knows, itself first.
+    pub nodes: Vec<NodeRow>,
+    /// Its arena: bytes in use and in all, objects, pinned objects.
+    pub store: StoreRow,
+    /// Bytes of objects that it has sent to other nodes.
+    pub sent_bytes: u64,
+    /// Entries of its ledger: objects and unfinished tasks.
+    pub object_count: usize,
+    /// Unfinished tasks.
+    pub task_count: usize,
+    /// Tasks at its workers.
+    pub running_count: usize,
+    /// Its workers.
+    pub worker_count: usize,
+    /// Drivers connected to it.
+    pub driver_count: usize,
+    /// Tasks that wait, by kind, and why.
+    pub pending: Vec<PendingRow>,
+}
+
+/// One node of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Its id.
+    pub node: u64,
+    /// What it has.
+    pub total: String,
+    /// What is not in use.
+    pub free: String,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+}
+
+/// How full an arena is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreRow {
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// Bytes in all.
+    pub capacity_bytes: u64,
+    /// Objects.
+    pub object_count: usize,
+    /// Objects that somebody maps.
+    pub pinned_count: usize,
+    /// Objects with a copy on disk.
+    pub spilled_count: usize,
+    /// Bytes of these.
+    pub spilled_bytes: u64,
+    /// Bytes in use of the file for values larger than the arena.
+    pub annex_used_bytes: u64,
+    /// Bytes that it may have; 0 without one.
+    pub annex_capacity_bytes: u64,
+}
+
+/// Tasks that wait for the same thing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PendingRow {
+    /// Name of one of them.
+    pub name: String,
+    /// What each needs.
+    pub resources: String,
+    /// How many.
+    pub count: usize,
+    /// Why they wait.
+    pub reason: String,
+}

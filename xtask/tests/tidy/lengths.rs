@@ -1,0 +1,104 @@
+//! What must fit a reader's eye: files, functions, and docs that say more than their name.
+
+use crate::{root, sources};
+use std::collections::BTreeMap;
+
+/// Longest file of product code, in lines.
+const FILE_LINES_MAX: usize = 1_000;
+
+/// Longest function of product code, in lines, from its signature to its closing brace.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Functions that are longer today, with their length. They may shrink, never grow.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
+    ("core/src/node/mod.rs", "handle", 72),
+    ("macros/src/remote_function.rs", "face", 73),
+    ("raylet/src/cluster/wire.rs", "kind", 89),
+    ("raylet/src/cluster/wire.rs", "message", 72),
+];
+
+/// Fewest words that a doc of a public function has beside its name.
+const DOC_WORDS_MIN: usize = 4;
+
+#[test]
+fn files_fit_a_reader() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        assert!(lines <= FILE_LINES_MAX, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let known: BTreeMap<(&str, &str), usize> =
+        LONG_FUNCTIONS.iter().map(|(file, name, lines)| ((*file, *name), *lines)).collect();
+    let mut long = Vec::new();
+    for (file, text) in product() {
+        for (name, lines) in functions(&text) {
+            let max = known.get(&(file.as_str(), name)).copied().unwrap_or(FUNCTION_LINES_MAX);
+            if max < lines {
+                long.push(format!("{file}: {name} has {lines} lines, {max} are allowed"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn docs_of_public_functions_say_more_than_the_name() {
+    let mut thin = Vec::new();
+    for (file, text) in product() {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, l)| l.starts_with("pub fn ")) {
+            let above =
+                lines[..index].iter().rev().take_while(|l| l.starts_with("///") || l.starts_with("#["));
+            let words: usize =
+                above.filter_map(|l| l.strip_prefix("///")).map(|l| l.split_whitespace().count()).sum();
+            if 0 < words && words < DOC_WORDS_MIN {
+                thin.push(format!("{file}:{}: {line}", index + 1));
+            }
+        }
+    }
+    assert!(thin.is_empty(), "docs of fewer than {DOC_WORDS_MIN} words:\n{}", thin.join("\n"));
+}
+
+/// Files below `src` that are not tests, by their path from the root.
+fn product() -> impl Iterator<Item = (String, String)> {
+    let relative = |path: &std::path::Path| {
+        path.strip_prefix(root()).expect("sources lie below the root").to_string_lossy().into_owned()
+    };
+    let is_product = |file: &String| {
+        let is_test = file.ends_with("_tests.rs") || file.ends_with("tests.rs") || file.contains("/tests/");
+        file.contains("/src/") && !file.starts_with("tests/") && !is_test
+    };
+    sources()
+        .into_iter()
+        .map(move |(path, text)| (relative(&path), text))
+        .filter(move |(file, _)| is_product(file))
+}
+
+/// Functions with a body, as rustfmt lays them out: the closing brace stands below the signature's first letter.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let Some(name) = function_name(line.trim_start()) else { continue };
+        let closing = format!("{}}}", &line[..indent]);
+        let body = lines[index..].iter().take_while(|l| **l != closing).count();
+        let has_body = lines[index..].iter().find(|l| l.ends_with('{') || l.ends_with(';'));
+        if !line.ends_with('}') && has_body.is_some_and(|l| l.ends_with('{')) {
+            found.push((name, body + 1));
+        }
+    }
+    found
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let before = line.split("fn ").next()?;
+    let words = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe", "extern", "\"C\""];
+    if !line.contains("fn ") || !before.split_whitespace().all(|word| words.contains(&word)) {
+        return None;
+    }
+    line[before.len() + 3..].split(['(', '<']).next()
+}
