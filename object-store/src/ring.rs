@@ -6,7 +6,7 @@
 //! ```
 //! *Protocol.* One [`Producer`] and one [`Consumer`] exist per ring, in any two threads of any two processes.
 //! The producer reserves room, fills it, commits it (staged, invisible) and publishes a batch with one release
-//! store. The consumer peeks at a record in place, advances, and gives the room back with one release store now
+//! store. The consumer shows a copy of a record, advances, and gives the room back with one release store now
 //! and then. Which side owns which byte follows from two words alone; see `positions`. Records are laid out by
 //! `record`.
 //!
@@ -17,8 +17,8 @@
 //! *Trust.* The consumer believes nothing: positions, tags, lengths, bounds and the order of fragments are
 //! checked before a byte is used, and a violation is a [`RingCorrupt`] that stays. The producer checks the one
 //! word it reads. A peer may die between any two instructions; everything published stays readable, a record
-//! half-written is never seen. A peer of ill will can still change a record *while it is being read*: a reader of a
-//! ring whose producer it does not trust reads each byte once or copies the record first.
+//! half-written is never seen. A peer of ill will can change a record *while it is being read*: so each byte is read once, into
+//! memory of the consumer, and what has been checked there stays what it was.
 //!
 //! *Waiting* is not part of a ring. A producer that met [`PushError::Full`] sleeps on a [`crate::Bell`] that the
 //! consumer rings whenever [`Consumer::take_released`] says so.
@@ -205,7 +205,11 @@ impl Producer {
 #[derive(Clone, Copy)]
 enum Current {
     None,
-    InRing { at: usize, len: usize, record: u64 },
+    /// Still in the ring, where it takes so many bytes.
+    InRing {
+        record: u64,
+    },
+    /// It came in fragments, which have left the ring.
     Assembled,
 }
 
@@ -214,7 +218,8 @@ pub struct Consumer {
     ring: Mapped,
     positions: ConsumerPositions,
     current: Current,
-    assembled: Vec<u8>,
+    /// The current message, or as much of a large one as has come.
+    copied: Vec<u8>,
     /// Length promised by the first fragment, while a large message is underway.
     total_bytes: Option<usize>,
     message_bytes_max: usize,
@@ -236,7 +241,7 @@ impl Consumer {
             ring,
             positions,
             current: Current::None,
-            assembled: Vec::new(),
+            copied: Vec::new(),
             total_bytes: None,
             message_bytes_max,
             released: false,
@@ -244,7 +249,7 @@ impl Consumer {
         })
     }
 
-    /// The next message, in place; the same one until [`Consumer::advance`].
+    /// The next message; the same one until [`Consumer::advance`], whatever the producer does.
     ///
     /// # Errors
     /// [`RingCorrupt`] if the producer wrote nonsense; from then on always.
@@ -259,13 +264,7 @@ impl Consumer {
                 return Err(corrupt);
             }
         }
-        match self.current {
-            Current::None => Ok(None),
-            // SAFETY: bounds were checked by `find_next`; published bytes are not written by a sound producer until
-            // they are released, which takes `&mut self`. The header says what an unsound one can do.
-            Current::InRing { at, len, .. } => Ok(Some(unsafe { self.ring.content(at, len).as_ref() })),
-            Current::Assembled => Ok(Some(&self.assembled)),
-        }
+        Ok((!matches!(self.current, Current::None)).then_some(&self.copied[..]))
     }
 
     /// Leaves the message that [`Consumer::peek`] showed; does nothing if it showed none.
@@ -273,8 +272,11 @@ impl Consumer {
     pub fn advance(&mut self) {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::None => {}
-            Current::InRing { record, .. } => self.skip(record),
-            Current::Assembled => self.assembled = Vec::new(),
+            Current::InRing { record } => {
+                self.copied.clear();
+                self.skip(record);
+            }
+            Current::Assembled => self.copied = Vec::new(),
         }
     }
 
@@ -326,7 +328,10 @@ impl Consumer {
             let (kind, len, record) = self.check_header(at, readable)?;
             match kind {
                 Kind::Message if self.total_bytes.is_none() => {
-                    self.current = Current::InRing { at, len, record };
+                    // SAFETY: `check_header` checked the bounds; published bytes are not written by a sound producer until
+                    // they are released, and what an unsound one writes meanwhile is copied or not, and seen once.
+                    self.copied.extend_from_slice(unsafe { self.ring.content(at, len).as_ref() });
+                    self.current = Current::InRing { record };
                     return Ok(());
                 }
                 Kind::Message => return Err(self.bad_fragment(len)),
@@ -376,12 +381,12 @@ impl Consumer {
             content = rest;
         }
         let Some(total) = self.total_bytes else { return Err(self.bad_fragment(len)) };
-        let seen = self.assembled.len() + content.len();
+        let seen = self.copied.len() + content.len();
         let is_sound = if kind == Kind::Last { seen == total } else { seen < total };
         if !is_sound {
             return Err(self.bad_fragment(content.len()));
         }
-        self.assembled.extend_from_slice(content);
+        self.copied.extend_from_slice(content);
         Ok(())
     }
 
@@ -390,7 +395,7 @@ impl Consumer {
             return Err(self.bad_fragment(len));
         }
         let limit_bytes = self.message_bytes_max as u64;
-        if limit_bytes < total_bytes || self.assembled.try_reserve_exact(total_bytes as usize).is_err() {
+        if limit_bytes < total_bytes || self.copied.try_reserve_exact(total_bytes as usize).is_err() {
             return Err(RingCorrupt::TooLarge { total_bytes, limit_bytes });
         }
         self.total_bytes = Some(total_bytes as usize);
@@ -400,7 +405,7 @@ impl Consumer {
     fn bad_fragment(&self, len: usize) -> RingCorrupt {
         RingCorrupt::Fragment {
             position: self.positions.consumed(),
-            seen_bytes: (self.assembled.len() + len) as u64,
+            seen_bytes: (self.copied.len() + len) as u64,
             total_bytes: self.total_bytes.unwrap_or(0) as u64,
         }
     }

@@ -43,6 +43,10 @@ pub fn event(
         FromClient::Keep { token, reference } => Event::Kept { client, token, reference },
         FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
         FromClient::Put { token, object, value, nested, site } => {
+            // Outputs are what tasks return: whoever could put one could plant what a task of another job returns.
+            if object.task.job() != facts.job || !object.is_put() {
+                return Err(format!("client {} of job {} cannot put {object}", client.0, facts.job.0));
+            }
             let (value, nested) = (output_value(rim, value)?, nested.iter().collect());
             Event::Put { client, token, object, value, nested, site: site.into() }
         }
