@@ -9,10 +9,12 @@
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | leases and workers as they come and go |
+//! | `idle.rs` | which workers without a lease are kept |
 //! | `placing.rs` | who gets what is free, and what is kept for whom |
 //! | `recall.rs` | which leases are asked back |
 //! | `share.rs` | how much each job has had |
 
+mod idle;
 mod placing;
 mod recall;
 mod share;
@@ -20,6 +22,7 @@ mod share;
 mod tests;
 
 use crate::Now;
+use idle::Idle;
 use share::Shares;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -60,6 +63,7 @@ pub struct Leases {
     total: Resources,
     free: Resources,
     workers: BTreeMap<ClientId, Worker>,
+    idle: Idle,
     starts: BTreeMap<u64, JobId>,
     leases: IdMap<LeaseKey, Lease>,
     /// Waiting leases, most urgent first.
@@ -80,6 +84,8 @@ pub struct Leases {
 struct Worker {
     job: JobId,
     lease: Option<LeaseKey>,
+    /// Since when it has had none.
+    idle_since: Option<Now>,
     /// What it lends while its task is blocked.
     lent: Option<Resources>,
     calls: u32,
@@ -112,6 +118,7 @@ impl Leases {
             shares: Shares::new(total.clone()),
             total,
             workers: BTreeMap::new(),
+            idle: Idle::default(),
             starts: BTreeMap::new(),
             leases: IdMap::default(),
             waiting: BTreeMap::new(),
@@ -268,9 +275,10 @@ impl Leases {
     /// A started worker is ready; false if nobody knows of the start.
     pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.starts.remove(&start) else { return false };
-        self.workers.insert(client, Worker { job, lease: None, lent: None, calls: 0 });
+        self.workers.insert(client, Worker { job, lease: None, idle_since: None, lent: None, calls: 0 });
+        self.begin_idle(client);
         self.employ(client, out);
-        self.dismiss(client, out);
+        self.rest(client, out);
         true
     }
 
@@ -292,7 +300,7 @@ impl Leases {
             out.push(Effect::Revoked(key));
         }
         self.resuming.retain(|c| *c != client);
-        self.workers.remove(&client);
+        self.forget_worker(client);
         self.place_waiting(out);
     }
 
@@ -387,6 +395,12 @@ impl Leases {
             assert!(used.take(lent), "more was lent than is leased");
             *held.entry(worker.job).or_default() -= self.shares.part(lent);
         }
+        let idle = self.workers.values().filter(|w| w.lease.is_none());
+        assert_eq!(
+            idle.count(),
+            self.idle.len(),
+            "workers without a lease are among the idle ones, and no others"
+        );
         self.shares.check(&held, &waiting);
         let mut all = self.free.clone();
         all.give(&used);
@@ -399,7 +413,7 @@ impl Leases {
 
     fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
         let Some(job) = self.leases.get(&key).map(|l| l.class.job) else { return };
-        let idle = self.workers.iter().find(|(_, w)| w.lease.is_none() && w.job == job).map(|(c, _)| *c);
+        let idle = self.idle.newest(job);
         if let Some(client) = idle {
             self.employ(client, out);
             return;
@@ -419,6 +433,7 @@ impl Leases {
         let Some(at) = self.placed.iter().position(fits) else { return };
         let Some(key) = self.placed.remove(at) else { return };
         worker.lease = Some(key);
+        self.end_idle(client);
         if let Some(lease) = self.leases.get_mut(&key) {
             lease.state = State::Active(client);
         }
@@ -471,25 +486,14 @@ impl Leases {
     fn settle(&mut self, client: ClientId, class: &TaskClass, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get_mut(&client) else { return };
         worker.lease = None;
-        if class.max_calls > 0 && worker.calls >= class.max_calls {
-            self.workers.remove(&client);
+        let is_worn_out = class.max_calls > 0 && worker.calls >= class.max_calls;
+        self.begin_idle(client);
+        if is_worn_out {
+            self.forget_worker(client);
             out.push(Effect::StopWorker(client));
             return;
         }
         self.employ(client, out);
-        self.dismiss(client, out);
-    }
-
-    /// Stops an idle worker if there are enough of them, or its job is over. A job keeps one, so that jobs that take turns do not
-    /// start processes each time.
-    fn dismiss(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
-        let cpus = (self.total.cpu / Resources::UNIT).max(1) as usize;
-        let idle = self.workers.values().filter(|w| w.lease.is_none()).count();
-        let of_job = self.workers.values().filter(|w| w.lease.is_none() && w.job == worker.job).count();
-        if (cpus < idle && 1 < of_job) || self.ended_jobs.contains(&worker.job) {
-            self.workers.remove(&client);
-            out.push(Effect::StopWorker(client));
-        }
+        self.rest(client, out);
     }
 }

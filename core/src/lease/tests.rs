@@ -209,3 +209,48 @@ fn jobs_share_a_node_by_their_weights() {
     let all = first + second;
     assert!((all * 70..all * 80).contains(&(first * 100)), "by weight: {first} and {second} ms");
 }
+
+#[test]
+fn workers_of_a_nest_stay_for_a_moment_and_then_as_many_as_there_are_cpus() {
+    let mut bench = Bench::new(2.0);
+    let nest: Vec<_> = (0..4).map(|_| bench.ask(1, 1.0)).collect();
+    for key in &nest {
+        let worker = bench.leases.worker(*key).unwrap();
+        bench.leases.blocked(worker, &mut bench.effects);
+        bench.follow();
+    }
+    for _ in 0..100 {
+        bench.pass(1);
+        let key = bench.ask(1, 1.0);
+        bench.end(key);
+    }
+    assert_eq!(bench.leases.worker_count(), 5, "one worker served them all");
+    nest.into_iter().for_each(|key| bench.end(key));
+    assert_eq!((bench.leases.next_timeout(), bench.leases.worker_count()), (Some(bench.now + 500 * MS), 5));
+    bench.pass(499);
+    bench.leases.stop_surplus(&mut bench.effects);
+    assert_eq!(bench.follow(), []);
+    bench.pass(1);
+    bench.leases.stop_surplus(&mut bench.effects);
+    assert_eq!(bench.follow().len(), 3);
+    assert_eq!((bench.leases.next_timeout(), bench.leases.worker_count()), (None, 2));
+}
+
+#[test]
+fn a_job_keeps_one_idle_worker_beyond_the_cpus() {
+    let mut bench = Bench::new(1.0);
+    for job in 1..=3 {
+        let key = bench.ask(job, 1.0);
+        bench.end(key);
+    }
+    assert_eq!(bench.leases.next_timeout(), None);
+    bench.pass(500);
+    bench.leases.stop_surplus(&mut bench.effects);
+    assert_eq!(bench.follow(), []);
+    assert_eq!(bench.leases.worker_count(), 3);
+    bench.leases.job_ended(JobId(3));
+    let starts = bench.leases.clock;
+    let key = bench.ask(2, 1.0);
+    bench.end(key);
+    assert_eq!(bench.leases.clock, starts + 1, "a request, no start");
+}

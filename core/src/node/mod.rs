@@ -358,6 +358,7 @@ impl Node {
             self.view.next_timeout(now),
             self.run_timeout(),
             self.pressure.next_timeout(),
+            self.leases.next_timeout(),
         ];
         all.into_iter().flatten().min()
     }
@@ -585,6 +586,7 @@ impl Node {
             self.leases.recall(is_idle, &mut effects);
             effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
         }
+        self.lease_change(out, |leases, effects| leases.stop_surplus(effects));
         self.owner.dirty_all();
     }
 

@@ -1,0 +1,111 @@
+//! Workers without a lease: which of them are kept, and for how long.
+//!
+//! As many as the node has CPUs are kept for as long as their job lives. While tasks wait for tasks of their own, more
+//! workers than that come and go with every wait; starting a process takes longer than such a wait, so those beyond
+//! the CPUs stay for a moment as well.
+
+use super::{Effect, Leases};
+use crate::{MS, Now};
+use std::collections::BTreeMap;
+use tharsis_types::{ClientId, JobId, Resources};
+
+/// A worker beyond those that are kept is stopped when it had nothing to do for this long.
+const LINGER: Now = 500 * MS;
+
+/// Workers without a lease.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    /// The job of each, those first that were without a lease for longest.
+    order: BTreeMap<(Now, ClientId), JobId>,
+    of_job: BTreeMap<JobId, usize>,
+}
+
+impl Idle {
+    fn add(&mut self, client: ClientId, job: JobId, now: Now) {
+        let before = self.order.insert((now, client), job);
+        assert!(before.is_none(), "{client:?} was idle already");
+        *self.of_job.entry(job).or_default() += 1;
+    }
+
+    fn remove(&mut self, client: ClientId, since: Now) {
+        let job = self.order.remove(&(since, client));
+        assert!(job.is_some(), "{client:?} is not among the idle workers");
+        let Some(job) = job else { return };
+        let count = self.of_job.entry(job).or_default();
+        *count -= 1;
+        if *count == 0 {
+            self.of_job.remove(&job);
+        }
+    }
+
+    /// The worker of a job that was used last: its memory is warm.
+    pub(super) fn newest(&self, job: JobId) -> Option<ClientId> {
+        self.order.iter().rev().find(|(_, of)| **of == job).map(|((_, client), _)| *client)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The one that is stopped first if there are more than `kept`, and since when it is idle. A job keeps one, so that
+    /// jobs that take turns do not start processes each time.
+    fn surplus(&self, kept: usize) -> Option<(Now, ClientId)> {
+        let is_spare = |job: &JobId| self.of_job.get(job).is_some_and(|count| 1 < *count);
+        let mut spare = self.order.iter().filter(|(_, job)| is_spare(job));
+        spare.next().filter(|_| kept < self.len()).map(|(at, _)| *at)
+    }
+}
+
+impl Leases {
+    /// When a worker will have been idle for too long.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Now> {
+        self.idle.surplus(self.kept_workers()).map(|(since, _)| since + LINGER)
+    }
+
+    /// Stops workers that were idle for too long.
+    pub fn stop_surplus(&mut self, out: &mut Vec<Effect>) {
+        let now = self.shares.now();
+        while let Some((since, client)) = self.idle.surplus(self.kept_workers())
+            && since + LINGER <= now
+        {
+            self.forget_worker(client);
+            out.push(Effect::StopWorker(client));
+        }
+    }
+
+    /// A worker has no lease now. It is stopped at once if its job is over.
+    pub(super) fn rest(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
+        if self.ended_jobs.contains(&worker.job) {
+            self.forget_worker(client);
+            out.push(Effect::StopWorker(client));
+        }
+    }
+
+    pub(super) fn begin_idle(&mut self, client: ClientId) {
+        let now = self.shares.now();
+        if let Some(worker) = self.workers.get_mut(&client) {
+            self.idle.add(client, worker.job, now);
+            worker.idle_since = Some(now);
+        }
+    }
+
+    pub(super) fn end_idle(&mut self, client: ClientId) {
+        let since = self.workers.get_mut(&client).and_then(|worker| worker.idle_since.take());
+        if let Some(since) = since {
+            self.idle.remove(client, since);
+        }
+    }
+
+    /// Takes a worker out of the books.
+    pub(super) fn forget_worker(&mut self, client: ClientId) {
+        self.end_idle(client);
+        self.workers.remove(&client);
+    }
+
+    /// How many idle workers stay.
+    fn kept_workers(&self) -> usize {
+        (self.total.cpu / Resources::UNIT).max(1) as usize
+    }
+}
