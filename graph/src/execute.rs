@@ -243,6 +243,16 @@ struct State {
     metrics: Metrics,
 }
 
+/// Lets the other threads end when a task panics: what it would have made never comes.
+struct EndOnPanic<'a, 'b>(&'a Shared<'b>);
+
+impl Drop for EndOnPanic<'_, '_> {
+    fn drop(&mut self) {
+        self.0.lock().failed.get_or_insert(Error::Internal("a task panicked".to_owned()));
+        self.0.changed.notify_all();
+    }
+}
+
 /// A task with what it reads.
 struct Ready {
     task: TaskId,
@@ -301,7 +311,9 @@ impl<'a> Shared<'a> {
             };
             drop(state);
             let started = Instant::now();
+            let guard = EndOnPanic(self);
             let result = self.job.runnable.run(ready.task, &ready.inputs, &mut scratch);
+            std::mem::forget(guard);
             let busy = started.elapsed();
             state = self.lock();
             state.metrics.warnings.append(&mut scratch.take_warnings());

@@ -5,6 +5,7 @@ use crate::element::Element;
 use crate::error::KernelError;
 use crate::layout::{Layout, c_strides};
 use crate::pages::{PAGES_BYTES_MIN, Pages};
+use crate::poison;
 use crate::scalar::Scalar;
 use crate::with_element;
 use bytemuck::Zeroable;
@@ -36,9 +37,6 @@ struct Line([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
 
-/// What debug builds fill memory with that is to be written before it is read.
-const POISON: u8 = 0xC7;
-
 impl Buffer {
     /// A buffer of at least `bytes` zero bytes.
     pub fn zeroed(bytes: usize) -> Buffer {
@@ -57,11 +55,11 @@ impl Buffer {
         buffer
     }
 
-    /// In debug builds, overwrites all bytes with a pattern that no result has by chance: what reads it before it is written
-    /// gives a wrong value that tests see, and not what lay there before, which may be the right one.
+    /// In debug builds, overwrites all bytes with a pattern: what reads it before it is written gives a wrong value that tests
+    /// see, and not what lay there before, which may be the right one.
     pub(crate) fn poison(&mut self) {
         if cfg!(debug_assertions) {
-            self.elements_mut::<u8>().fill(POISON);
+            poison::fill(self.elements_mut::<u8>());
         }
     }
 

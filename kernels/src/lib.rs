@@ -48,6 +48,7 @@ pub mod factor;
 pub mod fold;
 pub mod layout;
 mod pages;
+pub mod poison;
 pub mod product;
 pub mod program;
 pub mod raised;

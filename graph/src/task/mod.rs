@@ -11,7 +11,7 @@ use region::{Region, read};
 use std::sync::Arc;
 use tharsis_kernels::product::Accumulator;
 use tharsis_kernels::program::{Output, StepOp};
-use tharsis_kernels::{Chunk, Compiled, Place, Scratch};
+use tharsis_kernels::{Chunk, Compiled, Place, Scratch, poison};
 
 /// A plan with its programs compiled: made once per plan and process.
 #[derive(Debug)]
@@ -175,9 +175,27 @@ impl Runnable {
 
     /// Runs a task on the chunks that [`Runnable::inputs`] names.
     ///
+    /// Debug builds run it twice, over memory that holds something else each time.
+    ///
     /// # Errors
-    /// What the kernels refuse.
+    /// What the kernels refuse; in debug builds `Internal` if an element was not written, or depends on one that was not.
     pub fn run(&self, task: TaskId, chunks: Chunks<'_>, scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
+        let made = self.compute(task, chunks, scratch)?;
+        let stage = &self.plan.stages[task.stage as usize];
+        // A user's function may do more than compute, and has no memory but its own.
+        if cfg!(debug_assertions) && !matches!(stage.kernel, Kernel::Foreign { .. }) {
+            let again = poison::with_other(|| self.compute(task, chunks, &mut Scratch::new()))?;
+            if let Some(place) = first_difference(&made, &again)? {
+                let task = format!("task {} of {}", task.index, stage.label);
+                return Err(Error::Internal(format!(
+                    "{task} left {place} unwritten, or read what nobody wrote"
+                )));
+            }
+        }
+        Ok(made)
+    }
+
+    fn compute(&self, task: TaskId, chunks: Chunks<'_>, scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
         let stage = &self.plan.stages[task.stage as usize];
         let region = Region::of(&stage.grid, task.index as usize);
         match &stage.kernel {
@@ -336,6 +354,24 @@ fn factor_regions(product: &Product, region: &Region, (start, len): (usize, usiz
     [with_depth(rank - 1), with_depth(rank - 2)]
 }
 
+/// Where chunks that were made twice differ, in words.
+fn first_difference(made: &[Chunk], again: &[Chunk]) -> Result<Option<String>, Error> {
+    for (output, (made, again)) in made.iter().zip(again).enumerate() {
+        let (made, again) = (made.to_contiguous()?, again.to_contiguous()?);
+        let size = made.dtype().size_bytes();
+        let bytes = |chunk: &Chunk| {
+            let start = chunk.offset() * size;
+            start..start + chunk.len_bytes()
+        };
+        let pairs = made.buffer().bytes()[bytes(&made)].iter().zip(&again.buffer().bytes()[bytes(&again)]);
+        if let Some(at) = pairs.into_iter().position(|(made, again)| made != again) {
+            let (element, shape) = (at / size, made.shape());
+            return Ok(Some(format!("element {element} of output {output}, a chunk of {shape:?}")));
+        }
+    }
+    Ok(None)
+}
+
 fn output_index(grid: &Tiling, spec: &TensorSpec, output: &StageOutput, mut index: usize) -> u32 {
     if output.offset.iter().all(|&offset| offset == 0) && spec.tiling.count() == grid.count() {
         return index as u32;
@@ -347,4 +383,27 @@ fn output_index(grid: &Tiling, spec: &TensorSpec, output: &StageOutput, mut inde
         index /= count;
     }
     spec.tiling.number(&coordinates) as u32
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use tharsis_kernels::{Buffer, DType};
+
+    /// Three elements of which the first `written` are written.
+    fn chunk(written: usize) -> Chunk {
+        let mut data = Buffer::for_overwrite(3);
+        data.elements_mut::<u8>()[..written].fill(199);
+        Chunk::contiguous(DType::U8, &[3], data).unwrap()
+    }
+
+    #[test]
+    fn an_element_that_nobody_writes_is_found_whatever_the_others_hold() {
+        let twice = |written| ([chunk(3), chunk(written)], poison::with_other(|| [chunk(3), chunk(written)]));
+        let (made, again) = twice(3);
+        assert_eq!(first_difference(&made, &again).unwrap(), None);
+        let (made, again) = twice(2);
+        let found = first_difference(&made, &again).unwrap();
+        assert_eq!(found.as_deref(), Some("element 2 of output 1, a chunk of [3]"));
+    }
 }

@@ -18,8 +18,9 @@ impl Scratch {
         Scratch::default()
     }
 
-    /// Offers a place for a result of exactly its size.
-    pub fn offer(&mut self, place: Buffer) {
+    /// Offers a place for a result of exactly its size. Debug builds poison it, as they do fresh memory.
+    pub fn offer(&mut self, mut place: Buffer) {
+        place.poison();
         self.places.push(place);
     }
 
