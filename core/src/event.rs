@@ -65,6 +65,17 @@ pub enum TaskOutcome {
     },
 }
 
+/// What of a client goes on when it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// Its memory: something in its process looks at what it has mapped, or writes to its regions.
+    Memory,
+    /// Nothing.
+    Nothing,
+    /// Its thread, which cannot be killed: it computes, and has its memory.
+    Thread,
+}
+
 /// A node of the cluster as the control store describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -106,10 +117,12 @@ pub enum Event {
         /// The class, or why it is refused.
         definition: Result<Arc<TaskClass>, Arc<Failure>>,
     },
-    /// A client's process (or thread) is gone.
+    /// A client is gone, or as good as gone: nothing that it says counts any more. It may come again, with less that remains.
     ClientGone {
         /// The client.
         client: ClientId,
+        /// What of it goes on.
+        remains: Remains,
         /// Why, with the tail of its log.
         failure: Arc<Failure>,
     },

@@ -16,7 +16,7 @@
 //! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | what clients do with references |
 //! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client lets go of a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
-//! | `gone w1 [Kind]` | a client is gone |
+//! | `gone w1 [Kind] [remains=memory \| thread]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
 //! | `memory a USED/LIMIT w1=MIB ..` | somebody looks at the memory of a node and its workers, in MiB |
 //! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node says this of another node's lease, whoever was asked |
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Member, Output, OutputValue, TaskOutcome, Value};
+use tharsis_core::event::{Extent, Member, Output, OutputValue, Remains, TaskOutcome, Value};
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
@@ -202,9 +202,14 @@ impl World {
                 self.client_event(name, |client| Event::RegionRetired { client, region });
             }
             ("gone", [name, kind @ ..]) => {
+                let remains = match options.get("remains") {
+                    Some(&"thread") => Remains::Thread,
+                    Some(&"memory") => Remains::Memory,
+                    _ => Remains::Nothing,
+                };
                 let kind = kind.first().map_or(FailureKind::WorkerCrashed, |kind| self::kind(kind));
                 let failure = Arc::new(Failure::new(kind, "gone"));
-                self.client_event(name, |client| Event::ClientGone { client, failure });
+                self.client_event(name, |client| Event::ClientGone { client, remains, failure });
             }
             ("spilled", [host, object, refusal @ ..]) => {
                 let (object, refusal) = (self.refs[*object].object, refusal.first().map(ToString::to_string));

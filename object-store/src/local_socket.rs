@@ -9,6 +9,8 @@
 //! really arrives. One descriptor may travel with a frame, attached to its first byte. *How long.* Set the timeouts of the
 //! stream; running into one is [`SocketError::Timeout`].
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg, sockopt,
@@ -130,6 +132,30 @@ pub fn check_peer(stream: &UnixStream) -> Result<Peer, SocketError> {
         return Err(SocketError::ForeignUser { peer_uid, own_uid });
     }
     Ok(Peer { process_id: credentials.pid.as_raw_nonzero().get().unsigned_abs(), user_id: peer_uid })
+}
+
+/// Whether the peer has closed the connection, or is dead; one that has only ended its half has not.
+#[must_use]
+pub fn is_hung_up(stream: &UnixStream) -> bool {
+    hangs_up_within(stream, Some(&Timespec::default()))
+}
+
+/// Waits until the peer has closed the connection, or is dead.
+pub fn await_hang_up(stream: &UnixStream) {
+    while !hangs_up_within(stream, None) {}
+}
+
+/// Errors count as the end: there is nothing to wait for then.
+fn hangs_up_within(stream: &UnixStream, limit: Option<&Timespec>) -> bool {
+    // No events: the end of the connection is told of unasked.
+    let mut stream = [PollFd::new(stream, PollFlags::empty())];
+    loop {
+        match poll(&mut stream, limit) {
+            Ok(count) => return count > 0,
+            Err(Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
 }
 
 /// Sends one frame, with a descriptor if there is one.

@@ -14,6 +14,7 @@ use crate::port::Port;
 use crate::rim::Rim;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tharsis_core::event::Remains;
 use tharsis_core::{Action, Event, Node, Now};
 use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::records::FromClient;
@@ -143,13 +144,16 @@ impl Engine {
         let failure =
             Failure::new(FailureKind::DataCorrupt, format!("client {} was cut off: {problem}", client.0));
         self.rim.kill(client, &failure);
-        self.client_gone(now, client, Arc::new(failure));
+        // Whoever sees its end says so; until then it may write.
+        self.client_gone(now, client, Remains::Thread, Arc::new(failure));
     }
 
     fn input(&mut self, now: Now, input: Input) {
         match input {
             Input::Event(event) => match event {
-                Event::ClientGone { client, failure } => self.client_gone(now, client, failure),
+                Event::ClientGone { client, remains, failure } => {
+                    self.client_gone(now, client, remains, failure)
+                }
                 event => self.node.handle(now, event, &mut self.actions),
             },
             Input::Connected { index, port, event } => {
@@ -192,14 +196,15 @@ impl Engine {
         }
     }
 
-    fn client_gone(&mut self, now: Now, client: ClientId, failure: Arc<Failure>) {
-        let Some(index) = self.index_of.remove(&client) else { return };
-        // What it had written before it died is still in its ring.
-        self.drain_last(now, index);
-        self.ports[index] = None;
-        self.board.clear(index);
-        self.rim.release_index(index);
-        let event = Event::ClientGone { client, failure };
+    fn client_gone(&mut self, now: Now, client: ClientId, remains: Remains, failure: Arc<Failure>) {
+        if let Some(index) = self.index_of.remove(&client) {
+            // What it had written before it died is still in its ring.
+            self.drain_last(now, index);
+            self.ports[index] = None;
+            self.board.clear(index);
+            self.rim.release_index(index);
+        }
+        let event = Event::ClientGone { client, remains, failure };
         if let Some(observation) = &mut self.observation {
             observation.event(self.node.id(), &event);
         }

@@ -37,6 +37,7 @@ pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
 pub use spill::{SpillChoice, SpillFolder};
+pub use tharsis_core::event::Remains;
 pub use workers::Workforce;
 
 use tharsis_types::ClientId;

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::Event;
-use tharsis_object_store::local_socket::{SocketError, bind, check_peer, recv_frame, send_frame};
+use tharsis_core::event::Remains;
+use tharsis_object_store::local_socket::{self, SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Welcome,
@@ -318,8 +319,16 @@ impl Reception {
             // Its keeper has the reason and says it first, unless it did so before the loop knew the client.
             std::thread::sleep(KEEPER_WAIT);
         }
-        let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));
-        self.inbox.put(Input::Event(Event::ClientGone { client: admitted.client, failure }));
+        let gone = |remains| {
+            let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));
+            self.inbox.put(Input::Event(Event::ClientGone { client: admitted.client, remains, failure }));
+        };
+        if !local_socket::is_hung_up(stream) {
+            // It ended its half: something in its process looks at values still.
+            gone(Remains::Memory);
+            local_socket::await_hang_up(stream);
+        }
+        gone(Remains::Nothing);
     }
 }
 

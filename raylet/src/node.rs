@@ -17,7 +17,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tharsis_core::event::Member;
+use tharsis_core::event::{Member, Remains};
 use tharsis_core::node::Config;
 use tharsis_core::{Event, Node, Now};
 use tharsis_object_store::bell::BELL_BOARD_BYTES;
@@ -442,9 +442,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Tells the loop that a client of this process is gone.
-    pub fn gone(&self, client: ClientId, failure: Failure) {
-        self.inbox.put(Input::Event(Event::ClientGone { client, failure: Arc::new(failure) }));
+    /// Tells the loop that a client of this process is gone, and what of it is not.
+    pub fn gone(&self, client: ClientId, remains: Remains, failure: Failure) {
+        let failure = Arc::new(failure);
+        self.inbox.put(Input::Event(Event::ClientGone { client, remains, failure }));
     }
 
     /// Tells the loop that a worker could not be started.

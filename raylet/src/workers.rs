@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
+use tharsis_core::event::Remains;
 use tharsis_types::failure::Origin;
 use tharsis_types::limits::LOG_TAIL_BYTES;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId};
@@ -264,7 +265,7 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
     );
     if let Some(client) = worker.client {
         let failure = Arc::clone(&failure);
-        shared.inbox.put(Input::Event(Event::ClientGone { client, failure }));
+        shared.inbox.put(Input::Event(Event::ClientGone { client, remains: Remains::Nothing, failure }));
     }
     // Of no effect unless it ended before the loop knew it as a client.
     shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));

@@ -10,7 +10,8 @@
 //! was not pushed when they were deferred.
 //!
 //! Loss. When the node is gone, or says that this client must go, every handle without a value fails, everybody is
-//! woken, and every later call fails with the same error.
+//! woken, and every later call fails with the same error. What looks at values then goes on to do so: the memory is given
+//! back when nothing does (`uses.rs`).
 
 use crate::answers::Answers;
 use crate::current::TaskState;
@@ -19,6 +20,7 @@ use crate::handles::{Handle, Slab, State, View};
 use crate::pump::{self, Reception};
 use crate::regions::Regions;
 use crate::submit::Classes;
+use crate::uses::{Use, Uses};
 use crate::worker::Desk;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
@@ -89,6 +91,9 @@ pub(crate) struct Core {
     is_lost: AtomicBool,
     /// Run when the client is lost, once.
     on_loss: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    pub(crate) uses: Arc<Uses>,
+    /// That of the connection.
+    own_use: Mutex<Option<Use>>,
 }
 
 thread_local! {
@@ -107,6 +112,7 @@ impl Client {
     /// `Internal` if no thread can be started.
     pub fn from_parts(parts: ClientParts) -> Result<Self> {
         let root_task = if parts.is_worker { background_task(&parts) } else { TaskId::root(parts.job) };
+        let (uses, own_use) = Uses::new();
         let client = Self(Arc::new(Core {
             client: parts.client,
             node: parts.node,
@@ -129,6 +135,8 @@ impl Client {
             lost: OnceLock::new(),
             is_lost: AtomicBool::new(false),
             on_loss: Mutex::default(),
+            uses,
+            own_use: Mutex::new(Some(own_use)),
         }));
         pump::start(&client).map_err(|cause| Error::internal(format!("cannot start a thread: {cause}")))?;
         Ok(client)
@@ -174,6 +182,18 @@ impl Client {
         if self.0.is_lost() {
             self.0.run_loss_actions();
         }
+    }
+
+    /// Runs `action` once when the connection has ended and nothing looks at or writes to the node's memory through this client
+    /// any more; at once if that is so.
+    pub fn on_disuse(&self, action: impl FnOnce() + Send + 'static) {
+        self.0.uses.at_end(Box::new(action));
+    }
+
+    /// Keeps the memory that the client has from the node for as long as the answer lives; `None` if it was given back.
+    #[must_use]
+    pub fn use_memory(&self) -> Option<Use> {
+        self.0.uses.begin()
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -277,7 +297,9 @@ impl Core {
             handles.iter().for_each(|handle| handle.fail(failure));
         }
         self.reception.wake_all();
+        self.regions.leave_current();
         self.run_loss_actions();
+        drop(self.own_use.lock().take());
     }
 
     /// As [`Core::lose`], after what the node still wrote was read: it may say why.

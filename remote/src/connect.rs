@@ -2,7 +2,8 @@
 //!
 //! The client says hello over the node's Unix socket and gets the names of its segment and of the board, and the
 //! descriptor of the arena. Afterwards the socket is silent; a thread sleeps on it, because its end is how each side
-//! learns that the other is gone.
+//! learns that the other is gone. A client that is closed ends its half of the socket; the other half ends when
+//! nothing in its process uses the node's memory any more.
 
 use crate::client::{Client, ClientParts, LogSink};
 use crate::error::{Error, Result};
@@ -136,11 +137,15 @@ fn map(
     })
 }
 
-/// Sleeps on the socket until the node closes it. A client that is closed first closes the socket, which ends the thread.
+/// Sleeps on the socket until the node closes it, or this client when it uses none of the node's memory.
 fn watch(client: &Client, stream: UnixStream) -> Result<()> {
     let failed = |cause: std::io::Error| Error::internal(format!("cannot watch the node: {cause}"));
     let ours = stream.try_clone().map_err(failed)?;
+    let half = stream.try_clone().map_err(failed)?;
     client.on_loss(move || {
+        let _ = half.shutdown(Shutdown::Write);
+    });
+    client.on_disuse(move || {
         let _ = ours.shutdown(Shutdown::Both);
     });
     let core = client.downgrade();

@@ -337,7 +337,11 @@ pub(crate) fn decode_final<T: DeserializeOwned>(handle: &Arc<Handle>) -> Option<
     match handle.state() {
         State::Inline(bytes) => Some(codec::decode(client, &Payload::Inline(bytes))),
         State::Local { .. } => {
-            let ((extent, view), client) = (handle.view()?, client?);
+            let client = client?;
+            let Some((extent, view)) = handle.view() else {
+                // Let go of meanwhile, to be fetched again; or given back with the connection.
+                return client.core().is_lost().then(|| Err(client.core().loss()));
+            };
             let mapped = Mapped::new(client, extent, Arc::new(view));
             Some(mapped.and_then(|mapped| codec::decode(Some(client), &Payload::Mapped(mapped))))
         }

@@ -19,6 +19,7 @@
 use crate::client::Client;
 use crate::error::{Error, Result, decode_failure};
 use crate::get::Counter;
+use crate::uses::Use;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
@@ -68,11 +69,14 @@ pub(crate) enum State {
 }
 
 /// Bytes that somebody looks at: they stay where they are while this lives.
-pub(crate) struct View(Arc<Handle>);
+pub(crate) struct View {
+    handle: Arc<Handle>,
+    _use: Use,
+}
 
 impl Drop for View {
     fn drop(&mut self) {
-        self.0.end_view();
+        self.handle.end_view();
     }
 }
 
@@ -160,12 +164,13 @@ impl Handle {
         look(&self.inner.lock().state)
     }
 
-    /// The bytes in the arena and what keeps them there, if the value is there.
+    /// The bytes in the arena and what keeps them there, if the value is there and the node was not given its memory back.
     pub(crate) fn view(self: &Arc<Self>) -> Option<(Extent, View)> {
         match &mut self.inner.lock().state {
             State::Local { extent, views, .. } => {
+                let in_use = self.client.as_ref()?.use_memory()?;
                 *views += 1;
-                Some((*extent, View(Arc::clone(self))))
+                Some((*extent, View { handle: Arc::clone(self), _use: in_use }))
             }
             _ => None,
         }

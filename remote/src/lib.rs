@@ -43,6 +43,7 @@ mod reference;
 mod regions;
 mod registry;
 mod submit;
+mod uses;
 mod values;
 mod worker;
 
@@ -59,6 +60,7 @@ pub use registry::function_table;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};
 pub use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+pub use uses::Use;
 #[cfg(feature = "arrow")]
 pub use values::Batch;
 pub use values::{Array, Blob, Element};

@@ -8,6 +8,7 @@
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::handles::View;
+use crate::uses::Use;
 use std::sync::{Arc, OnceLock};
 use tharsis_object_store::ArenaSlice;
 use tharsis_protos::records::Extent;
@@ -24,6 +25,8 @@ pub(crate) struct Mapped {
 /// The pin of one argument of a running task.
 pub(crate) struct ArgumentPin {
     reference: RefId,
+    /// The bytes are looked at: they stay until this is gone, even if the worker is given up.
+    in_use: OnceLock<Use>,
     /// Looks at the bytes for as long as anything does: a node that is short of memory does not get them back.
     prolonged: OnceLock<View>,
 }
@@ -48,7 +51,14 @@ impl AsRef<[u8]> for Mapped {
 
 impl ArgumentPin {
     pub(crate) fn new(reference: RefId) -> Arc<Self> {
-        Arc::new(Self { reference, prolonged: OnceLock::new() })
+        Arc::new(Self { reference, in_use: OnceLock::new(), prolonged: OnceLock::new() })
+    }
+
+    /// Maps the bytes.
+    pub(crate) fn map(self: &Arc<Self>, client: &Client, extent: Extent) -> Result<Mapped> {
+        let in_use = client.use_memory().ok_or_else(|| client.core().loss())?;
+        let _ = self.in_use.set(in_use);
+        Mapped::new(client, extent, Arc::clone(self) as _)
     }
 
     /// Keeps the bytes under a reference of its own if anything but the worker still looks at the bytes.

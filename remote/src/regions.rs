@@ -17,6 +17,7 @@ use crate::client::{Client, Core};
 use crate::codec::Encoded;
 use crate::current::current;
 use crate::error::{Error, Result, decode_failure};
+use crate::uses::Use;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -65,6 +66,7 @@ struct Writing {
 pub(crate) struct Region {
     core: Weak<Core>,
     extent: Extent,
+    _use: Use,
 }
 
 /// Room in the arena for one buffer of a value to be stored. It takes a round trip to the node, so it is for large ones.
@@ -136,6 +138,14 @@ impl Regions {
         let answer = if region.len == 0 { Err(decode_failure(failure)) } else { Ok(region) };
         self.answers.give(request, answer);
     }
+
+    /// The client is lost: only what is being written is still in use.
+    pub(crate) fn leave_current(&self) {
+        // Whoever has the lock asks the node for a region, or loses the client just now: it is told of the loss as well, and
+        // the region goes with the client.
+        let current = self.writing.try_lock().and_then(|mut writing| writing.current.take());
+        drop(current);
+    }
 }
 
 impl Client {
@@ -194,6 +204,9 @@ impl Client {
     }
 
     fn allocate(&self, len: u64) -> Result<(Arc<Region>, u64)> {
+        if self.core().is_lost() {
+            return Err(self.core().loss());
+        }
         let mut writing = self.core().regions.writing.lock();
         let region_bytes = writing.grown_bytes.max(REGION_BYTES_MIN);
         if len > region_bytes / 4 && len > REGION_BYTES_MIN / 4 {
@@ -278,10 +291,11 @@ impl Client {
     fn take_region(&self, request: u32) -> Result<Arc<Region>> {
         let core = self.core();
         let extent = core.regions.answers.take(core, request)??;
+        let in_use = self.use_memory().ok_or_else(|| core.loss())?;
         core.arena
             .grant(extent.offset, extent.len)
             .map_err(|error| Error::internal(format!("a granted region is not valid: {error}")))?;
-        Ok(Arc::new(Region { core: self.downgrade(), extent }))
+        Ok(Arc::new(Region { core: self.downgrade(), extent, _use: in_use }))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::client::{Client, Core};
 use crate::codec::Payload;
 use crate::current::{self, TaskState};
 use crate::error::{Error, Result, decode_failure, encode_failure};
-use crate::memory::{ArgumentPin, Mapped};
+use crate::memory::ArgumentPin;
 use crate::pump::Wish;
 use crate::registry::{self, Function};
 use parking_lot::Mutex;
@@ -177,7 +177,7 @@ impl Argument {
             ArgumentValue::Failed(failure) => Err(failure.clone().into()),
             ArgumentValue::Inline => Err(Error::internal("an inline argument without bytes")),
             ArgumentValue::Local(extent) => {
-                let mapped = Mapped::new(client, *extent, Arc::clone(&self.pin) as _)?;
+                let mapped = self.pin.map(client, *extent)?;
                 Ok(self.payload.get_or_init(|| Payload::Mapped(mapped)))
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Shared, Workforce, connect_embedded};
+use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Remains, Shared, Workforce, connect_embedded};
 use tharsis_remote::{Client, ClientParts, Error, FailureKind, Result, current, function_table, run_worker};
 use tharsis_types::{ClientId, Failure, JobId};
 
@@ -48,9 +48,10 @@ impl Workforce for Threads {
         }
     }
 
-    /// A thread cannot be killed: it is cut off, and what it still computes is dropped.
+    /// A thread cannot be killed: it is cut off, and what it still computes is dropped. It keeps its CPUs and its memory until
+    /// it has ended.
     fn kill(&self, client: ClientId, reason: &Failure) {
-        self.shared.gone(client, reason.clone());
+        self.shared.gone(client, Remains::Thread, reason.clone());
     }
 
     fn stop(&self) {
@@ -70,14 +71,28 @@ fn work(shared: &Shared, start: u64, job: JobId) {
         Err(failure) => return shared.start_failed(start, failure),
     };
     let id = embedded.client;
-    let ended = client(embedded, true).and_then(|client| {
-        let _binding = current::bind(client.clone());
-        let outcome = run_worker(&client);
-        client.close();
-        outcome
+    let gone = |remains, text: &str| {
+        shared.gone(id, remains, Failure::new(FailureKind::WorkerCrashed, text));
+    };
+    let client = match client(embedded, true) {
+        Ok(client) => client,
+        Err(error) => return gone(Remains::Nothing, &error.to_string()),
+    };
+    // This thread uses the memory until it has said that it does not compute any more.
+    let in_use = client.use_memory();
+    let later = shared.clone();
+    client.on_disuse(move || {
+        let failure = Failure::new(FailureKind::WorkerCrashed, "the worker has ended");
+        later.gone(id, Remains::Nothing, failure);
     });
-    let text = ended.err().map_or_else(|| "the worker has ended".to_owned(), |error| error.to_string());
-    shared.gone(id, Failure::new(FailureKind::WorkerCrashed, text));
+    let outcome = {
+        let _binding = current::bind(client.clone());
+        run_worker(&client)
+    };
+    client.close();
+    let text = outcome.err().map_or_else(|| "the worker has ended".to_owned(), |error| error.to_string());
+    gone(Remains::Memory, &text);
+    drop(in_use);
 }
 
 fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {

@@ -64,6 +64,8 @@ pub struct Leases {
     free: Resources,
     workers: BTreeMap<ClientId, Worker>,
     idle: Idle,
+    /// Workers that are of no use any more and go on to compute.
+    cut_off: BTreeMap<ClientId, CutOff>,
     starts: BTreeMap<u64, JobId>,
     leases: IdMap<LeaseKey, Lease>,
     /// Waiting leases, most urgent first.
@@ -89,6 +91,15 @@ struct Worker {
     /// What it lends while its task is blocked.
     lent: Option<Resources>,
     calls: u32,
+}
+
+/// What a worker takes that was cut off.
+#[derive(Debug)]
+struct CutOff {
+    job: JobId,
+    taken: Resources,
+    /// The part that it lent when it was cut off: others have it.
+    lent: Option<Resources>,
 }
 
 #[derive(Debug)]
@@ -119,6 +130,7 @@ impl Leases {
             total,
             workers: BTreeMap::new(),
             idle: Idle::default(),
+            cut_off: BTreeMap::new(),
             starts: BTreeMap::new(),
             leases: IdMap::default(),
             waiting: BTreeMap::new(),
@@ -290,8 +302,27 @@ impl Leases {
         Some(key)
     }
 
-    /// A worker is gone.
+    /// A worker is of no use any more and cannot be stopped: what it takes stays taken until [`Leases::worker_gone`].
+    pub fn worker_cut_off(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        self.end_idle(client);
+        let Some(worker) = self.workers.remove(&client) else { return };
+        if let Some(key) = worker.lease
+            && let Some(lease) = self.leases.remove(&key)
+        {
+            let taken = lease.class.resources.clone();
+            self.cut_off.insert(client, CutOff { job: worker.job, taken, lent: worker.lent });
+            out.push(Effect::Revoked(key));
+        }
+        self.resuming.retain(|c| *c != client);
+        self.place_waiting(out);
+    }
+
+    /// A worker is gone, whether it was cut off before or not.
     pub fn worker_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        if let Some(CutOff { job, taken, lent }) = self.cut_off.remove(&client) {
+            self.release_rest(job, &taken, lent);
+            return self.place_waiting(out);
+        }
         let Some(worker) = self.workers.get(&client) else { return };
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
@@ -401,6 +432,14 @@ impl Leases {
             self.idle.len(),
             "workers without a lease are among the idle ones, and no others"
         );
+        for cut_off in self.cut_off.values() {
+            used.give(&cut_off.taken);
+            let entry = held.entry(cut_off.job).or_default();
+            *entry += self.shares.part(&cut_off.taken);
+            let Some(lent) = &cut_off.lent else { continue };
+            assert!(used.take(lent), "more is lent than was taken");
+            *entry -= self.shares.part(lent);
+        }
         self.shares.check(&held, &waiting);
         let mut all = self.free.clone();
         all.give(&used);
@@ -471,15 +510,23 @@ impl Leases {
 
     /// What a worker's lease took, less what it lends right now.
     fn give_back(&mut self, client: ClientId, class: &TaskClass) {
-        self.free.give(&class.resources);
         let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
-        if let Some(part) = lent {
-            let fits = self.free.take(&part);
-            debug_assert!(fits, "what is lent is part of what is given back");
-            self.shares.take(class.job, &part);
-        }
         self.resuming.retain(|c| *c != client);
-        self.shares.give(class.job, &class.resources);
+        self.release_rest(class.job, &class.resources, lent);
+    }
+
+    /// Gives back what was taken for a job, less what of it is lent and so free already.
+    fn release_rest(&mut self, job: JobId, taken: &Resources, lent: Option<Resources>) {
+        self.free.give(taken);
+        if let Some(part) = lent {
+            assert!(self.free.take(&part), "what is lent is part of what was taken");
+            self.shares.take(job, &part);
+        }
+        self.shares.give(job, taken);
+        if self.ended_jobs.contains(&job) {
+            // All that it held may have been lent: then it was forgotten, and comes again by its last worker.
+            self.shares.end(job);
+        }
     }
 
     /// A worker without a lease is used again, kept or stopped.

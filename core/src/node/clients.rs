@@ -1,7 +1,7 @@
 //! What drivers and workers ask for: references, values, regions.
 
 use super::Node;
-use crate::event::{Action, OutputValue, Value};
+use crate::event::{Action, OutputValue, Remains, Value};
 use crate::lease;
 use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
@@ -138,9 +138,22 @@ impl Node {
         }
     }
 
-    pub(super) fn client_gone(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+    pub(super) fn client_gone(
+        &mut self,
+        client: ClientId,
+        remains: Remains,
+        failure: &Arc<Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        if remains != Remains::Nothing {
+            self.keep_arguments(client);
+        }
         self.runs_lost(client, failure, out);
-        self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
+        let computes = remains == Remains::Thread;
+        self.lease_change(out, |leases, effects| match computes {
+            true => leases.worker_cut_off(client, effects),
+            false => leases.worker_gone(client, effects),
+        });
         self.apply(out);
         self.room_waiters.retain(|w| w.client != client);
         self.mapped.retain(|(_, c, _), _| *c != client);
@@ -153,7 +166,9 @@ impl Node {
                 pulls.forget(Purpose::Read(client.0, token), room, effects)
             });
         }
-        self.store.client_gone(client);
+        if remains == Remains::Nothing {
+            self.store.client_gone(client);
+        }
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.drivers.remove(&client) {
             self.owner.drop_job(job, &mut self.effects);

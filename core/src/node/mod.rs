@@ -278,7 +278,9 @@ impl Node {
                 self.cancel(reference, force, recursive)
             }
             Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
-            Event::ClientGone { client, failure } => self.client_gone(client, &failure, out),
+            Event::ClientGone { client, remains, failure } => {
+                self.client_gone(client, remains, &failure, out)
+            }
             Event::CopyLost { object } => self.copy_lost(object, out),
             Event::DriverJoined { client, job, weight } => {
                 self.drivers.insert(client, job);

@@ -11,7 +11,7 @@ use crate::rng::{Rng, mix};
 use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Member, Value};
+use tharsis_core::event::{Extent, Member, Remains, Value};
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config, Place};
 use tharsis_core::peer::Packet;
@@ -56,8 +56,9 @@ pub(crate) enum Happening {
     Crash { host: usize },
     CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
     Drop { host: usize, client: ClientId, token: u64 },
-    Gone { host: usize, client: ClientId, failure: Arc<Failure> },
+    Gone { host: usize, client: ClientId, remains: Remains, failure: Arc<Failure> },
     Join,
+    LastSteps { host: usize, client: ClientId, steps: LastSteps },
     MemoryEnds { host: usize },
     Packet { from: usize, to: usize, packet: Packet },
     Partition,
@@ -73,6 +74,15 @@ pub(crate) enum Happening {
     ToldLeft { host: usize, about: usize },
     Unmap { host: usize, client: ClientId, token: u64 },
     WorkerStarts { host: usize, start: u64, job: JobId },
+}
+
+/// What a worker that was cut off still does: it computes, and looks at what it has mapped.
+#[derive(Debug)]
+pub(crate) struct LastSteps {
+    cpu: u64,
+    disk: u64,
+    mapped: Vec<(Extent, Content)>,
+    failure: Arc<Failure>,
 }
 
 /// An object on its way from arena to arena.
@@ -290,15 +300,45 @@ impl Cluster {
         if let Some(task) = next.filter(|_| gone.current.is_none()) {
             self.oracle.tasks.entry(task).or_default().ended_by(failure.kind);
         }
+        let when = gone.to_node_at.max(self.now) + self.rng.range(0, 3 * MS);
+        let lent = matches!(gone.phase, Phase::Blocked | Phase::Resuming);
+        let mut remains = Remains::Nothing;
         if let Some(current) = &gone.current {
-            let lent = matches!(gone.phase, Phase::Blocked | Phase::Resuming);
-            self.stop_using(host, if lent { 0 } else { current.cpu }, current.disk);
+            let cpu = if lent { 0 } else { current.cpu };
+            if self.rng.chance(300) {
+                // A thread: it cannot be killed.
+                remains = Remains::Thread;
+                let mapped = gone.refs.values().filter_map(|held| held.mapped.clone());
+                let mapped = mapped.chain(current.mapped.iter().cloned()).collect();
+                let (disk, failure) = (current.disk, failure.clone());
+                let ends_at = when + self.rng.range(0, 100 * MS);
+                let steps = LastSteps { cpu, disk, mapped, failure };
+                self.at(ends_at, Happening::LastSteps { host, client, steps });
+            } else {
+                self.stop_using(host, cpu, current.disk);
+            }
             let facts = self.oracle.tasks.entry(current.record.task).or_default();
             facts.ended_by(failure.kind);
         }
         self.summary.crash_count += u32::from(failure.kind == FailureKind::WorkerCrashed);
-        let when = gone.to_node_at.max(self.now) + self.rng.range(0, 3 * MS);
-        self.at(when, Happening::Gone { host, client, failure });
+        self.at(when, Happening::Gone { host, client, remains, failure });
+    }
+
+    /// A worker that was cut off ends: first it stops to compute, later nothing looks at its memory any more.
+    fn last_steps(&mut self, host: usize, client: ClientId, steps: LastSteps) {
+        let LastSteps { cpu, disk, mapped, failure } = steps;
+        if !self.hosts[host].alive {
+            return;
+        }
+        mapped.iter().for_each(|(extent, content)| self.still(host, *extent, content));
+        if cpu > 0 || disk > 0 {
+            self.stop_using(host, cpu, disk);
+            self.feed(host, Event::ClientGone { client, remains: Remains::Memory, failure: failure.clone() });
+            let ends_at = self.now + self.rng.range(0, 100 * MS);
+            let steps = LastSteps { cpu: 0, disk: 0, mapped, failure };
+            return self.at(ends_at, Happening::LastSteps { host, client, steps });
+        }
+        self.feed(host, Event::ClientGone { client, remains: Remains::Nothing, failure });
     }
 
     /// A task has stopped using resources.
@@ -384,10 +424,11 @@ impl Cluster {
             Happening::Crash { host } => self.crash_host(host),
             Happening::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
             Happening::Drop { host, client, token } => self.release(host, client, token),
-            Happening::Gone { host, client, failure } => {
-                self.feed(host, Event::ClientGone { client, failure })
+            Happening::Gone { host, client, remains, failure } => {
+                self.feed(host, Event::ClientGone { client, remains, failure })
             }
             Happening::Join => self.join(),
+            Happening::LastSteps { host, client, steps } => self.last_steps(host, client, steps),
             Happening::MemoryEnds { host } => self.memory_ends(host),
             Happening::Packet { from, to, packet } => {
                 let from = self.hosts[from].id;

@@ -67,6 +67,15 @@ impl Node {
         }
     }
 
+    /// A worker is gone and still looks at its arguments: they stay pinned until its memory is free.
+    pub(in crate::node) fn keep_arguments(&mut self, client: ClientId) {
+        for run in self.runs_of.get(&client).into_iter().flatten() {
+            if let Some(run) = self.runs.get_mut(*run) {
+                run.pins.clear();
+            }
+        }
+    }
+
     /// A worker is gone: the first run it was sent had started, the others had not.
     pub(in crate::node) fn runs_lost(
         &mut self,

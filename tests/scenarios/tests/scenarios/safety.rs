@@ -3,14 +3,18 @@
 use crate::memory::{MIB, noise};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
 use tharsis::NodeId;
 use tharsis::prelude::*;
-use tharsis_scenarios::{Mode, Scenario, scenarios};
+use tharsis_scenarios::{Mode, Scenario, await_file, mark, marks, open_gate, scenarios};
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
         kept_arguments_stay_where_they_are,
-        threads_store_at_once;
+        threads_store_at_once,
+        values_outlive_their_runtime,
+        values_outlive_their_worker,
+        what_runs_on_writes_to_memory_of_its_own;
     // Threads that a task starts belong to its process; embedded, that is the driver's.
     Processes:
         threads_of_a_task_store_at_once;
@@ -114,5 +118,98 @@ fn threads_of_a_task_store_at_once(mode: Mode) {
         assert!(blob.len() == MIB / 8 && blob.iter().all(|byte| *byte == 9));
     }
     drop(results);
+    session.await_quiet();
+}
+
+#[remote]
+fn sevens(len: usize) -> Blob {
+    Blob::from(vec![7; len])
+}
+
+/// Values of tasks and of this program, read after the runtime was dropped, while others use a store.
+fn values_outlive_their_runtime(mode: Mode) {
+    let (result, stored, reference) = {
+        let session = mode.start(1);
+        let _entered = session.enter();
+        let stored = put(&Blob::from(vec![7; 5 * MIB])).unwrap();
+        let unread = put(&Blob::from(vec![7; MIB])).unwrap();
+        (sevens::remote(5 * MIB).get().unwrap(), stored.get().unwrap(), unread)
+    };
+    let is_whole = |blob: &Blob| blob.len() == 5 * MIB && blob.iter().all(|byte| *byte == 7);
+    assert!(is_whole(&result) && is_whole(&stored));
+    // Bytes that are still there, or a word of why not.
+    match reference.get() {
+        Ok(blob) => assert!(blob.iter().all(|byte| *byte == 7)),
+        Err(error) => assert_eq!(error.kind(), FailureKind::Shutdown),
+    }
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let others: Vec<_> = (0..8).map(|seed| put(&noise(4 * MIB, seed)).unwrap()).collect();
+    assert!(is_whole(&result) && is_whole(&stored));
+    drop(others);
+}
+
+#[remote(max_calls = 1)]
+fn keep_and_end(blob: Blob) -> usize {
+    let len = blob.len();
+    let node = tharsis::context().unwrap().node();
+    HOARD.lock().unwrap().entry(node).or_default().push(blob);
+    len
+}
+
+/// A worker that is a thread ends, and what its task has kept is still there.
+fn values_outlive_their_worker(mode: Mode) {
+    let session = mode.start_with(1, |init| init.store_bytes(32 << 20));
+    let _entered = session.enter();
+    let blob = put(&Blob::from(vec![7; 6 * MIB])).unwrap();
+    assert_eq!(keep_and_end::remote(&blob).get_timeout(10.0).unwrap(), 6 * MIB);
+    drop(blob);
+    let others: Vec<_> = (0..12).map(|seed| put(&noise(4 * MIB, seed)).unwrap()).collect();
+    if mode == Mode::Embedded {
+        let kept = HOARD.lock().unwrap().remove(&session.runtime().node()).unwrap();
+        assert!(kept[0].iter().all(|byte| *byte == 7), "bytes changed when the worker ended");
+    }
+    drop(others);
+    session.await_quiet();
+}
+
+/// Looks at its argument and stores a value when it should be dead already; says whether the argument changed.
+#[remote]
+fn runs_on(started: String, go: String, ended: String, blob: Blob) -> Blob {
+    mark(&started);
+    await_file(&go);
+    if blob.iter().all(|byte| *byte == 7) {
+        mark(&ended);
+    }
+    Blob::from(vec![0xee; 100_000])
+}
+
+/// A task is out of time. Where its worker is a thread it runs on, and spoils nothing.
+fn what_runs_on_writes_to_memory_of_its_own(mode: Mode) {
+    let session = mode.start_with(1, |init| init.store_bytes(16 << 20));
+    let _entered = session.enter();
+    assert_eq!(sevens::remote(100_000).get_timeout(10.0).unwrap().len(), 100_000, "its worker has a region");
+    let path = |name| session.path(name);
+    let argument = put(&Blob::from(vec![7; 100_000])).unwrap();
+    let late = runs_on::options().timeout(Duration::from_millis(200)).remote(
+        path("started"),
+        path("go"),
+        path("ended"),
+        &argument,
+    );
+    assert_eq!(late.get_timeout(10.0).unwrap_err().kind(), FailureKind::TimedOut);
+    drop((argument, late));
+    let values: Vec<_> = (0..120).map(|n| put(&Blob::from(vec![n as u8; 100_000])).unwrap()).collect();
+    if mode == Mode::Embedded {
+        let free = session.report().nodes[0].free.clone();
+        assert!(!free.contains("CPU"), "its CPU is taken: {free}");
+    }
+    open_gate(&path("go"));
+    assert_eq!(sevens::remote(100_000).get_timeout(10.0).unwrap().len(), 100_000, "the CPU is back");
+    assert!(mode == Mode::Processes || marks(&path("ended")) == 1, "its argument changed");
+    for (n, value) in values.iter().enumerate() {
+        assert!(value.get_timeout(10.0).unwrap().iter().all(|byte| *byte == n as u8), "value {n} changed");
+    }
+    drop(values);
     session.await_quiet();
 }

@@ -1,0 +1,83 @@
+//! How many look at or write to the node's memory through a client.
+//!
+//! The node gives the memory of a client to others only when the client says that nothing uses it, or when its process is
+//! gone. So values outlive the runtime that they came from, and what still runs when its worker was given up writes to memory
+//! that is its own. The connection counts as one use; when it has ended and all others have, nobody can begin a new one.
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+type Action = Box<dyn FnOnce() + Send>;
+
+/// The uses of one client.
+pub(crate) struct Uses {
+    count: AtomicUsize,
+    /// Run when the last has ended.
+    at_end: Mutex<Vec<Action>>,
+}
+
+/// One use; it ends when this is dropped.
+pub struct Use(Arc<Uses>);
+
+impl Uses {
+    /// Those of a new client, and the one of its connection.
+    pub(crate) fn new() -> (Arc<Self>, Use) {
+        let uses = Arc::new(Self { count: AtomicUsize::new(1), at_end: Mutex::default() });
+        (Arc::clone(&uses), Use(uses))
+    }
+
+    /// Begins another one; `None` if all have ended.
+    #[inline]
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<Use> {
+        let one_more = |count: usize| count.checked_add(1).filter(|_| count > 0);
+        self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
+        Some(Use(Arc::clone(self)))
+    }
+
+    /// Runs `action` once when all have ended; at once if they have.
+    pub(crate) fn at_end(&self, action: Action) {
+        self.at_end.lock().push(action);
+        if self.count.load(Ordering::Acquire) == 0 {
+            self.run_actions();
+        }
+    }
+
+    fn run_actions(&self) {
+        let actions = std::mem::take(&mut *self.at_end.lock());
+        actions.into_iter().for_each(|action| action());
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.run_actions();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_comes_once_and_with_the_last_use() {
+        let (uses, connection) = Uses::new();
+        let ends = Arc::new(AtomicUsize::new(0));
+        let count = |ends: &Arc<AtomicUsize>| {
+            let ends = Arc::clone(ends);
+            Box::new(move || drop(ends.fetch_add(1, Ordering::SeqCst)))
+        };
+        uses.at_end(count(&ends));
+        let view = uses.begin().unwrap();
+        drop(connection);
+        let other = uses.begin().unwrap();
+        drop((view, uses.begin()));
+        assert_eq!(ends.load(Ordering::SeqCst), 0, "one is left");
+        drop(other);
+        assert_eq!((ends.load(Ordering::SeqCst), uses.begin().is_none()), (1, true));
+        uses.at_end(count(&ends));
+        assert_eq!(ends.load(Ordering::SeqCst), 2, "it is over already");
+    }
+}
