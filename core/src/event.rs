@@ -413,6 +413,11 @@ pub enum Action {
         /// The worker.
         client: ClientId,
     },
+    /// Ask a client for the regions that it does not write to: there is no room.
+    RetireRegions {
+        /// The client.
+        client: ClientId,
+    },
     /// Start a run: read it with [`crate::Node::run`].
     Run {
         /// The worker.

@@ -590,6 +590,7 @@ impl World {
             }
             Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
             Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
+            Action::RetireRegions { client } => format!("ask {} for its regions", self.who(host, client)),
             Action::Unmap { client, token } => {
                 let client = &self.clients[&self.who(host, client)];
                 let (object, _) = client.tokens.iter().find(|(_, t)| **t == token).unwrap();

@@ -122,6 +122,7 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
         },
         Action::Unmap { token, .. } => port.write(&ToClient::Unmap { token: *token }),
         Action::Resume { .. } => port.write(&ToClient::Resumed),
+        Action::RetireRegions { .. } => port.write(&ToClient::RetireRegions),
         Action::Run { run, .. } => write_run(node, port, *run),
         Action::StealBack { count, .. } => port.write(&ToClient::StealBack { count: *count }),
         Action::KillWorker { .. }

@@ -247,6 +247,7 @@ impl Engine {
             | Action::CancelRun { client, .. }
             | Action::GrantRegion { client, .. }
             | Action::Resume { client }
+            | Action::RetireRegions { client }
             | Action::StealBack { client, .. }
             | Action::Unmap { client, .. } => self.tell(*client, action),
             Action::StopWorker { client } => {

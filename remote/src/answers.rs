@@ -10,7 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Questions of one kind that are under way, by number.
 pub(crate) struct Answers<T> {
     next: AtomicU32,
-    waiting: Mutex<HashMap<u32, Option<T>>>,
+    waiting: Mutex<HashMap<u32, Question<T>>>,
+}
+
+enum Question<T> {
+    /// Nobody waits for the answer any more.
+    Abandoned,
+    Answered(T),
+    Open,
 }
 
 impl<T> Default for Answers<T> {
@@ -23,14 +30,34 @@ impl<T> Answers<T> {
     /// A number for a question about to be sent.
     pub(crate) fn expect(&self) -> u32 {
         let request = self.next.fetch_add(1, Ordering::Relaxed);
-        self.waiting.lock().insert(request, None);
+        self.waiting.lock().insert(request, Question::Open);
         request
     }
 
-    /// Takes in an answer; one that nobody expects is dropped.
-    pub(crate) fn give(&self, request: u32, answer: T) {
-        if let Some(waiting) = self.waiting.lock().get_mut(&request) {
-            *waiting = Some(answer);
+    /// Takes in an answer; one that nobody expects is dropped, one that nobody waits for any more comes back.
+    pub(crate) fn give(&self, request: u32, answer: T) -> Option<T> {
+        let mut waiting = self.waiting.lock();
+        match waiting.get_mut(&request)? {
+            Question::Abandoned => {
+                waiting.remove(&request);
+                Some(answer)
+            }
+            question => {
+                *question = Question::Answered(answer);
+                None
+            }
+        }
+    }
+
+    /// Nobody waits for an answer any more; it comes back if it is here.
+    pub(crate) fn abandon(&self, request: u32) -> Option<T> {
+        let mut waiting = self.waiting.lock();
+        match waiting.insert(request, Question::Abandoned) {
+            Some(Question::Answered(answer)) => {
+                waiting.remove(&request);
+                Some(answer)
+            }
+            _ => None,
         }
     }
 
@@ -39,7 +66,12 @@ impl<T> Answers<T> {
     /// # Errors
     /// The loss of the connection.
     pub(crate) fn take(&self, core: &Core, request: u32) -> Result<T> {
-        let is_here = || self.waiting.lock().get(&request).is_some_and(Option::is_some);
+        let is_here = || {
+            self.waiting
+                .lock()
+                .get(&request)
+                .is_some_and(|question| matches!(question, Question::Answered(_)))
+        };
         let mut wish = Wish {
             is_true: &mut || is_here(),
             subscribe: &mut || {
@@ -48,6 +80,9 @@ impl<T> Answers<T> {
             },
         };
         core.wait(&mut wish, None);
-        self.waiting.lock().remove(&request).flatten().ok_or_else(|| core.loss())
+        match self.waiting.lock().remove(&request) {
+            Some(Question::Answered(answer)) => Ok(answer),
+            _ => Err(core.loss()),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Core;
 use std::io::{self, Write};
-use tharsis_protos::records::ToClient;
+use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_types::text::Shown;
 use tharsis_types::{Failure, FailureKind};
 
@@ -19,18 +19,21 @@ impl Core {
             ToClient::CancelRun { slot } => self.cancel_run(slot),
             ToClient::DefineClass { class, definition } => return self.desk.define(class, definition),
             ToClient::Locations { request, nodes } => {
-                self.locations.give(request, nodes.iter().collect());
+                let _unwanted = self.locations.give(request, nodes.iter().collect());
                 self.reception.wake_bystanders();
             }
             ToClient::Log { pid, stderr, text } => self.log(pid, stderr, text),
             ToClient::Region { request, region, failure } => {
-                self.regions.answer(request, region, failure);
+                if let Some(unwanted) = self.regions.answer(request, region, failure) {
+                    let _ = self.send(&FromClient::RegionRetired { region: unwanted });
+                }
                 self.reception.wake_bystanders();
             }
             ToClient::Resumed => {
                 self.desk.resume();
                 self.reception.wake_bystanders();
             }
+            ToClient::RetireRegions => self.retire_unused(),
             ToClient::Run { slot, class, attempt, task, payload, arguments } => {
                 self.desk.accept(slot, class, attempt, task, payload, arguments)?;
                 if self.desk.is_lent() {

@@ -36,6 +36,8 @@ const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
 const SPARE_BYTES_MAX: u64 = 4 * MIB as u64;
 /// What all of the store is, in such objects.
 const SPARES_MIN: u64 = 64;
+/// What all of the store's memory is, in regions of the largest size.
+const REGIONS_MIN: u64 = 32;
 /// What is kept free before a place for the other parts of its frame.
 const HEAD_ROOM_BYTES: usize = 512;
 /// Large objects begin at multiples of this.
@@ -133,10 +135,10 @@ impl Drop for Region {
 }
 
 impl Regions {
-    /// Takes in the node's answer to a request.
-    pub(crate) fn answer(&self, request: u32, region: Extent, failure: &[u8]) {
+    /// Takes in the node's answer to a request; gives back a region that nobody wants any more.
+    pub(crate) fn answer(&self, request: u32, region: Extent, failure: &[u8]) -> Option<Extent> {
         let answer = if region.len == 0 { Err(decode_failure(failure)) } else { Ok(region) };
-        self.answers.give(request, answer);
+        self.answers.give(request, answer)?.ok()
     }
 
     /// The client is lost: only what is being written is still in use.
@@ -145,6 +147,25 @@ impl Regions {
         // the region goes with the client.
         let current = self.writing.try_lock().and_then(|mut writing| writing.current.take());
         drop(current);
+    }
+}
+
+impl Core {
+    /// The node is short of room: what was asked for ahead and the current region go back. A region goes when the last
+    /// writer in it has reported.
+    pub(crate) fn retire_unused(&self) {
+        // Whoever has the lock waits for a region, and has none to give.
+        let Some(mut writing) = self.regions.writing.try_lock() else { return };
+        let asked = [writing.ahead.take(), writing.spare.take().map(|(_, request)| request)];
+        let current = writing.current.take();
+        writing.grown_bytes = 0;
+        drop(writing);
+        drop(current);
+        for request in asked.into_iter().flatten() {
+            if let Some(Ok(region)) = self.regions.answers.abandon(request) {
+                let _ = self.send(&FromClient::RegionRetired { region });
+            }
+        }
     }
 }
 
@@ -223,11 +244,15 @@ impl Client {
                 return Ok((region, offset));
             }
             writing.current = None;
-            let request = match writing.ahead.take() {
-                Some(request) => request,
-                None => self.request_region(self.grow(&mut writing))?,
+            let region = match writing.ahead.take().map(|request| self.take_region(request)) {
+                Some(Ok(region)) => region,
+                Some(Err(_)) => {
+                    // It may have waited too long for room, and been larger than it need be.
+                    writing.grown_bytes = REGION_BYTES_MIN;
+                    self.take_region(self.request_region(REGION_BYTES_MIN.max(len))?)?
+                }
+                None => self.take_region(self.request_region(self.grow(&mut writing))?)?,
             };
-            let region = self.take_region(request)?;
             self.core().arena.make_pages(region.extent.offset, region.extent.len).map_err(no_pages)?;
             let carver = Carver::new(region.extent.len);
             writing.current = Some((region, carver));
@@ -266,8 +291,9 @@ impl Client {
     }
 
     fn grow(&self, writing: &mut Writing) -> u64 {
-        // Not more than the memory has: what is larger lies on disk, and never small objects.
-        let max = REGION_BYTES_MAX.min(self.core().arena.memory_len()).max(REGION_BYTES_MIN);
+        // A share of the memory, so that many clients can write: a small store grants small regions.
+        let share = self.core().arena.memory_len() / REGIONS_MIN;
+        let max = REGION_BYTES_MAX.min(share).max(REGION_BYTES_MIN);
         writing.grown_bytes = (writing.grown_bytes * 2).clamp(REGION_BYTES_MIN, max);
         writing.grown_bytes
     }

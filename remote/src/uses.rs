@@ -67,7 +67,9 @@ mod tests {
         let ends = Arc::new(AtomicUsize::new(0));
         let count = |ends: &Arc<AtomicUsize>| {
             let ends = Arc::clone(ends);
-            Box::new(move || drop(ends.fetch_add(1, Ordering::SeqCst)))
+            Box::new(move || {
+                let _before = ends.fetch_add(1, Ordering::SeqCst);
+            })
         };
         uses.at_end(count(&ends));
         let view = uses.begin().unwrap();

@@ -199,6 +199,36 @@ fn time_of_two(cpus: f64, weights: [u32; 2]) -> [u64; 2] {
 }
 
 #[test]
+fn a_worker_that_was_cut_off_takes_what_it_took_until_it_is_gone() {
+    let mut bench = Bench::new(2.0);
+    let (first, second) = (bench.ask(1, 1.0), bench.ask(1, 1.0));
+    let worker = |bench: &Bench, key| bench.leases.worker(key).unwrap();
+    let (computes, waits) = (worker(&bench, first), worker(&bench, second));
+    bench.leases.blocked(waits, &mut bench.effects);
+    bench.follow();
+    for client in [computes, waits] {
+        bench.leases.worker_cut_off(client, &mut bench.effects);
+        assert!(bench.follow().iter().any(|effect| matches!(effect, Effect::Revoked(_))));
+    }
+    assert_eq!(bench.leases.free().cpu, Resources::UNIT, "what is lent is free, nothing else");
+    // Their job ends, and is forgotten with the last of them.
+    bench.leases.job_ended(JobId(1));
+    let (other, late) = (bench.ask(2, 1.0), bench.ask(2, 1.0));
+    assert!(bench.is_active(other) && !bench.is_active(late));
+    bench.leases.worker_gone(waits, &mut bench.effects);
+    bench.follow();
+    assert!(!bench.is_active(late), "what it had was lent");
+    for _ in 0..2 {
+        bench.leases.worker_gone(computes, &mut bench.effects);
+        bench.follow();
+    }
+    assert!(bench.is_active(late));
+    bench.end(other);
+    bench.end(late);
+    assert_eq!(bench.leases.free(), bench.leases.total());
+}
+
+#[test]
 fn jobs_share_a_node_by_their_weights() {
     for cpus in [1.0, 2.0, 3.0] {
         let [first, second] = time_of_two(cpus, [100, 100]);

@@ -74,6 +74,12 @@ impl Node {
         self.owner.released(client, token, object, &mut self.effects);
     }
 
+    /// A client wants a value as soon as there is one.
+    pub(super) fn fetch(&mut self, client: ClientId, token: u64, reference: RefId) {
+        self.refusals.remove(&(client, token));
+        self.owner.fetch(client, token, reference, &mut self.effects);
+    }
+
     /// Sends the bytes of a stored object to a client, from another node if need be.
     pub(super) fn serve(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(extent) = self.map(client, token, object) {
@@ -158,6 +164,7 @@ impl Node {
         self.room_waiters.retain(|w| w.client != client);
         self.mapped.retain(|(_, c, _), _| *c != client);
         self.unmap_asked.retain(|(c, _)| *c != client);
+        self.regions_asked.remove(&client);
         self.refusals.retain(|(c, _), _| *c != client);
         let reads: Vec<_> = self.reads.keys().filter(|(c, _)| *c == client).copied().collect();
         for (client, token) in reads {

@@ -18,6 +18,7 @@ impl Node {
             ("unacknowledged messages", self.links.values().map(crate::link::Link::unacknowledged).sum()),
             ("mapped values", self.mapped.len()),
             ("mapped values that were asked for", self.unmap_asked.len()),
+            ("clients that were asked for their regions", self.regions_asked.len()),
             ("clients that wait to read", self.reads.len()),
             ("reads that were refused", self.refusals.len()),
             ("clients that wait for room", self.room_waiters.len()),

@@ -108,6 +108,8 @@ pub struct Node {
     mapped: BTreeMap<(ObjectId, ClientId, u64), u32>,
     /// Of these, those that the client was asked to let go of.
     unmap_asked: IdSet<(ClientId, u64)>,
+    /// Clients that were asked for their regions.
+    regions_asked: IdSet<ClientId>,
     disk: Disk,
     streams: ahead::Streams,
     /// Objects that clients are waiting to read.
@@ -208,6 +210,7 @@ impl Node {
             ended_jobs: VecDeque::new(),
             mapped: BTreeMap::new(),
             unmap_asked: IdSet::default(),
+            regions_asked: IdSet::default(),
             disk: Disk::default(),
             streams: ahead::Streams::default(),
             reads: IdMap::default(),
@@ -250,10 +253,7 @@ impl Node {
                 self.finished(client, run, run_ns, outcome, out)
             }
             Event::Released { client, token, reference } => self.released(client, token, reference, out),
-            Event::Fetch { client, token, reference } => {
-                self.refusals.remove(&(client, token));
-                self.owner.fetch(client, token, reference, &mut self.effects);
-            }
+            Event::Fetch { client, token, reference } => self.fetch(client, token, reference),
             Event::Held { client, token, reference } => {
                 self.owner.held(client, token, reference, &mut self.effects)
             }
@@ -265,7 +265,7 @@ impl Node {
             Event::RegionWanted { client, request, bytes } => {
                 self.region_wanted(now, client, request, bytes, out)
             }
-            Event::RegionRetired { client, region } => self.store.retire(client, region),
+            Event::RegionRetired { client, region } => self.region_retired(client, region),
             Event::BlocksFreed(extent) => self.store.blocks_freed(extent),
             Event::Spilled { object, refusal, write_ns } => self.spilled(now, object, refusal, write_ns),
             Event::Unmapped { client, token, object } => self.unmapped(client, token, object),
@@ -607,8 +607,8 @@ impl Node {
                     self.pull_lost(purpose, object, cause.as_deref(), out)
                 }
                 pull::Effect::Start { object, len, from } => {
-                    let until = self.now + self.config.create_timeout;
-                    self.start_pull(StalledPull { object, len, from, until }, out);
+                    let patience = self.patience(self.now);
+                    self.start_pull(StalledPull { object, len, from, patience }, out);
                 }
             }
         }

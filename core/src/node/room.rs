@@ -3,8 +3,11 @@
 //! Transfers and restores come before clients that want to write: they end waits, writers begin new ones. Clients are
 //! served in the order in which they asked. Room is made by evicting what exists elsewhere or on disk, then by
 //! dropping or writing to disk the oldest unpinned copies, whichever costs less time, then by asking clients to let go of
-//! values that they keep mapped and do not look at.
-//! What waits too long gets a typed failure that names the largest holders.
+//! values that they keep mapped and do not look at, and where that is not enough to retire regions that they do not write
+//! to: those first that wait themselves.
+//! What waits too long gets a typed failure that names the largest holders. As long as the disk takes what is in the way, it
+//! waits on, but not for ever: when a minute has passed, and twice the store was written and the room went to others, it is
+//! refused as well.
 //!
 //! What is larger than the memory of the arena waits for its annex, a file on disk: that is another queue, and nothing
 //! that lies in memory goes for it.
@@ -19,6 +22,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
+/// Whoever waits for room waits at most so many times as long as the disk gives it to others.
+const PATIENCE: Now = 6;
 /// How long the disk is left alone after it refused a copy.
 const SPILL_PAUSE: Now = 500 * MS;
 /// How often clients are asked for mapped values while somebody waits.
@@ -40,7 +45,7 @@ pub(super) struct RoomWaiter {
     pub(super) client: ClientId,
     pub(super) request: u32,
     pub(super) bytes: u64,
-    pub(super) until: Now,
+    pub(super) patience: Patience,
 }
 
 /// A transfer or restore that waits for room.
@@ -49,7 +54,26 @@ pub(super) struct StalledPull {
     pub(super) object: ObjectId,
     pub(super) len: u64,
     pub(super) from: NodeId,
-    pub(super) until: Now,
+    pub(super) patience: Patience,
+}
+
+/// How long something waits for room: while the disk takes what is in the way it waits on, until the time is up and the disk
+/// has taken as much as can be in the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    until: Now,
+    until_max: Now,
+    taken_bytes_max: u64,
+}
+
+impl Patience {
+    fn prolong(&mut self, until: Now, taken_bytes: u64) {
+        if taken_bytes <= self.taken_bytes_max {
+            self.until = until;
+        } else {
+            self.until = self.until.max(until.min(self.until_max));
+        }
+    }
 }
 
 /// How the disk takes what is spilled.
@@ -65,11 +89,14 @@ pub(super) struct Disk {
     all_asked_at: Now,
     /// Time that a thousand bytes took to the disk, in nanoseconds: the last few writes, oldest first.
     ns_per_kb: VecDeque<u64>,
+    /// What it has taken in all.
+    taken_bytes: u64,
 }
 
 impl Disk {
     /// A copy was written: what it took says how fast the disk is.
     fn took(&mut self, write_ns: u64, len: u64) {
+        self.taken_bytes = self.taken_bytes.saturating_add(len);
         if write_ns == 0 || len == 0 {
             return;
         }
@@ -107,12 +134,18 @@ impl Node {
         bytes: u64,
         out: &mut Vec<Action>,
     ) {
-        let waiter = RoomWaiter { client, request, bytes, until: now + self.config.create_timeout };
+        let waiter = RoomWaiter { client, request, bytes, patience: self.patience(now) };
         let is_for_annex = self.store.is_for_annex(bytes);
         let is_behind = self.room_waiters.iter().any(|w| self.store.is_for_annex(w.bytes) == is_for_annex);
         if is_behind || !self.try_grant(now, &waiter, out) {
             self.room_waiters.push_back(waiter);
         }
+    }
+
+    /// A client is done with a region.
+    pub(super) fn region_retired(&mut self, client: ClientId, region: Extent) {
+        self.regions_asked.remove(&client);
+        self.store.retire(client, region);
     }
 
     /// Those who wait for room try again, in order; then room is made for whoever still waits.
@@ -139,8 +172,8 @@ impl Node {
 
     /// When [`Node::retry_for_room`] has something to do.
     pub(super) fn room_timeout(&self) -> Option<Now> {
-        let deadlines = self.room_waiters.iter().map(|w| w.until);
-        let deadline = deadlines.chain(self.stalled_pulls.iter().map(|p| p.until)).min()?;
+        let deadlines = self.room_waiters.iter().map(|w| w.patience.until);
+        let deadline = deadlines.chain(self.stalled_pulls.iter().map(|p| p.patience.until)).min()?;
         let again =
             self.disk.paused_until.max(self.disk.asked_at[0].max(self.disk.asked_at[1]) + UNMAP_EVERY);
         Some(if self.now < again { deadline.min(again) } else { deadline })
@@ -148,7 +181,7 @@ impl Node {
 
     /// Starts a transfer or restore, or lets it wait for room until its time is over.
     pub(super) fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
-        let StalledPull { object, len, from, until } = pull;
+        let StalledPull { object, len, from, patience } = pull;
         if self.store.revive(object) {
             // Written here meanwhile, or never quite gone.
             return self.pull_done(object, out);
@@ -164,7 +197,7 @@ impl Node {
             Ok(into) => self.begin_transfer(object, from, into, 0, out),
             Err(failure)
                 if failure.kind == FailureKind::StoreFull
-                    && self.now < until
+                    && self.now < patience.until
                     && !self.pulls.is_only_ahead(object) =>
             {
                 self.stalled_pulls.push(pull)
@@ -188,11 +221,22 @@ impl Node {
         self.disk.refusal = refusal;
     }
 
+    /// How long whoever asks for room now waits for it.
+    pub(super) fn patience(&self, now: Now) -> Patience {
+        let timeout = self.config.create_timeout;
+        Patience {
+            until: now + timeout,
+            until_max: now + PATIENCE * timeout,
+            taken_bytes_max: self.disk.taken_bytes.saturating_add(2 * self.config.store_bytes),
+        }
+    }
+
     /// The disk is at work, however slow it is: whoever waits for room in memory goes on to wait.
     fn wait_on(&mut self, until: Now) {
-        let creates = self.room_waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.until));
-        let all = creates.chain(self.stalled_pulls.iter_mut().map(|pull| (pull.len, &mut pull.until)));
-        all.filter(|(bytes, _)| !self.store.is_for_annex(*bytes)).for_each(|(_, u)| *u = until);
+        let creates = self.room_waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.patience));
+        let all = creates.chain(self.stalled_pulls.iter_mut().map(|pull| (pull.len, &mut pull.patience)));
+        let in_memory = all.filter(|(bytes, _)| !self.store.is_for_annex(*bytes));
+        in_memory.for_each(|(_, patience)| patience.prolong(until, self.disk.taken_bytes));
     }
 
     /// A client lets go of a value that it had mapped; its reference stays.
@@ -309,15 +353,38 @@ impl Node {
         if self.disk.all_asked_at + ASK_AGAIN_AFTER <= now {
             self.disk.all_asked_at = now;
             self.unmap_asked.clear();
+            self.regions_asked.clear();
         }
         let mut asked_bytes = 0;
         for &(object, client, token) in self.mapped.keys() {
             if bytes <= asked_bytes {
-                break;
+                return;
             }
             if self.store.is_in_annex(object) == in_annex && self.unmap_asked.insert((client, token)) {
                 out.push(Action::Unmap { client, token });
                 asked_bytes += self.store.find(object).map_or(0, |extent| extent.len);
+            }
+        }
+        if !in_annex {
+            self.ask_for_regions(bytes.saturating_sub(asked_bytes), out);
+        }
+    }
+
+    /// Asks clients for regions that they do not write to, as much as is needed: first those that wait, which may be for
+    /// whoever has no room.
+    fn ask_for_regions(&mut self, bytes: u64, out: &mut Vec<Action>) {
+        let works =
+            |client: &ClientId| self.leases.lease_of(*client).is_some() && !self.leases.is_blocked(*client);
+        let mut granted: Vec<_> = self.store.granted().into_iter().collect();
+        granted.sort_by_key(|(client, _)| works(client));
+        let mut asked_bytes = 0;
+        for (client, granted_bytes) in granted {
+            if bytes <= asked_bytes {
+                break;
+            }
+            if self.regions_asked.insert(client) {
+                out.push(Action::RetireRegions { client });
+                asked_bytes += granted_bytes;
             }
         }
     }
@@ -327,7 +394,8 @@ impl Node {
         let mut evicted = Vec::new();
         let granted = self.store.grant(waiter.client, waiter.bytes, &mut evicted);
         self.evicted(&evicted);
-        let wait = matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.until;
+        let wait =
+            matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.patience.until;
         if !wait {
             let region = granted.map_err(|failure| Arc::new(self.explained(failure, waiter.bytes)));
             out.push(Action::GrantRegion { client: waiter.client, request: waiter.request, region });
@@ -408,5 +476,18 @@ mod tests {
         for run_ns in [1_000 * MS, 5_000 * MS, 3_600_000 * MS] {
             assert!(!disk.prefers_remake(run_ns, LEN), "{run_ns} ns");
         }
+    }
+
+    #[test]
+    fn patience_ends_when_the_time_is_up_and_the_disk_has_taken_enough() {
+        let fresh = Patience { until: 10, until_max: 60, taken_bytes_max: 100 };
+        let after = |until, taken_bytes| {
+            let mut patience = fresh;
+            patience.prolong(until, taken_bytes);
+            patience.until
+        };
+        assert_eq!(after(40, 101), 40, "others get the room, and there is time");
+        assert_eq!(after(90, 100), 90, "a slow disk");
+        assert_eq!(after(90, 101), 60);
     }
 }

@@ -7,6 +7,7 @@
 use super::annex::Annex;
 use super::{Extents, Store, Stored, rounded};
 use crate::event::Extent;
+use std::collections::BTreeMap;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
 /// A range that a client may write to.
@@ -37,6 +38,18 @@ impl Store {
         let extent = self.allocate(bytes, Extents::take_pages, evicted)?;
         self.regions.entry(client).or_default().push(Region { extent, unsealed: vec![extent] });
         Ok(extent)
+    }
+
+    /// Bytes of the memory that clients were granted and have not sealed.
+    #[must_use]
+    pub fn granted(&self) -> BTreeMap<ClientId, u64> {
+        let of_client = |regions: &Vec<Region>| {
+            let unsealed =
+                regions.iter().flat_map(Region::unsealed).filter(|range| !self.annex.holds(*range));
+            unsealed.map(|range| range.len).sum::<u64>()
+        };
+        let all = self.regions.iter().map(|(client, regions)| (*client, of_client(regions)));
+        all.filter(|(_, bytes)| *bytes > 0).collect()
     }
 
     /// A client has completed an object in one of its regions; answers where the object lies.

@@ -51,6 +51,8 @@ pub enum ToClient<'a> {
     },
     /// The blocked task has its slot again.
     Resumed,
+    /// Retire the regions that nothing is being written to: the node needs the room.
+    RetireRegions,
     /// Start a task.
     Run {
         /// Names the start until its end is reported.
@@ -97,6 +99,7 @@ impl<'a> ToClient<'a> {
     const VALUE: u8 = 72;
     const LOCATIONS: u8 = 73;
     const UNMAP: u8 = 74;
+    const RETIRE_REGIONS: u8 = 75;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -128,6 +131,7 @@ impl<'a> ToClient<'a> {
                 put_bytes(out, failure);
             }
             Self::Resumed => out.push(Self::RESUMED),
+            Self::RetireRegions => out.push(Self::RETIRE_REGIONS),
             Self::Unmap { token } => {
                 out.push(Self::UNMAP);
                 put_u64(out, *token);
@@ -172,6 +176,7 @@ impl<'a> ToClient<'a> {
             Self::LOG => Self::Log { pid: r.u32()?, stderr: r.u8()? != 0, text: r.bytes()? },
             Self::REGION => Self::Region { request: r.u32()?, region: r.extent()?, failure: r.bytes()? },
             Self::RESUMED => Self::Resumed,
+            Self::RETIRE_REGIONS => Self::RetireRegions,
             Self::UNMAP => Self::Unmap { token: r.u64()? },
             Self::RUN => Self::Run {
                 slot: r.u32()?,

@@ -164,6 +164,7 @@ fn to_client_seeds() -> Vec<Vec<u8>> {
         ToClient::Value { token: 5, value: ValueView::Local(region) },
         ToClient::Shutdown { reason: "bye" },
         ToClient::Resumed,
+        ToClient::RetireRegions,
     ];
     let encode = |record: &ToClient<'_>| {
         let mut bytes = Vec::new();

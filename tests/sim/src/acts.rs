@@ -83,6 +83,7 @@ impl Cluster {
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "stopped"));
                 self.crash_client(host, id, failure);
             }
+            Told::RetireRegions => self.retire_unused(host, id),
             Told::Unmap(token) => self.unmap_told(host, id, token),
             Told::Value { token, value } => self.value_told(host, id, token, &value),
         }
@@ -120,6 +121,14 @@ impl Cluster {
         let regions = std::mem::take(&mut client.regions);
         for (region, _) in regions {
             self.send(host, id, Event::RegionRetired { client: id, region });
+        }
+    }
+
+    /// A client gives its regions back, unless it has written to them what it has not told of.
+    fn retire_unused(&mut self, host: usize, id: ClientId) {
+        let Some(client) = self.client(host, id) else { return };
+        if client.current.as_ref().is_none_or(|current| current.outputs.is_empty()) {
+            self.retire_regions(host, id);
         }
     }
 

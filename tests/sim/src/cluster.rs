@@ -105,6 +105,7 @@ pub(crate) enum Told {
     Run(RunRecord),
     StealBack(u32),
     Stop,
+    RetireRegions,
     Unmap(u64),
     Value { token: u64, value: Seen },
 }
@@ -565,6 +566,7 @@ impl Cluster {
             Action::Spill { object, extent } => self.start_spill(host, object, extent),
             Action::Restore { object, into } => self.start_restore(host, object, into),
             Action::Discard(object) => self.discard(host, object),
+            Action::RetireRegions { client } => self.tell(host, client, Told::RetireRegions),
             Action::Unmap { client, token } => self.tell(host, client, Told::Unmap(token)),
         }
     }
@@ -924,6 +926,7 @@ fn action_number(action: &Action) -> u64 {
         Action::Spill { extent, .. } => mix(15, extent.offset),
         Action::Restore { into, .. } => mix(16, into.offset),
         Action::Discard(object) => mix(17, object.task.mixed()),
+        Action::RetireRegions { client } => mix(30, u64::from(client.0)),
         Action::Unmap { client, token } => mix(18, mix(*token, u64::from(client.0))),
     }
 }

@@ -1,15 +1,17 @@
 //! Values in shared memory stay what they are, whoever writes, reads and lets go of others at the same time.
 
 use crate::memory::{MIB, noise};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 use tharsis::NodeId;
 use tharsis::prelude::*;
-use tharsis_scenarios::{Mode, Scenario, await_file, mark, marks, open_gate, scenarios};
+use tharsis_scenarios::{Mode, Scenario, await_file, await_within, mark, marks, open_gate, scenarios};
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
+        blocked_tasks_give_room_back,
         kept_arguments_stay_where_they_are,
         threads_store_at_once,
         values_outlive_their_runtime,
@@ -211,5 +213,44 @@ fn what_runs_on_writes_to_memory_of_its_own(mode: Mode) {
         assert!(value.get_timeout(10.0).unwrap().iter().all(|byte| *byte == n as u8), "value {n} changed");
     }
     drop(values);
+    session.await_quiet();
+}
+
+/// A reference inside a value: the task that gets it starts before the value is there.
+#[derive(Serialize, Deserialize)]
+struct Held {
+    go: ObjectRef<bool>,
+}
+
+#[remote]
+fn waits_between(held: Held, seed: u64) -> Result<Blob, Error> {
+    let stored = put(&noise(10_000, seed))?;
+    held.go.get()?;
+    assert!(stored.get()? == noise(10_000, seed), "value {seed} changed");
+    Ok(noise(20_000, seed))
+}
+
+#[remote]
+fn opened(path: String) -> bool {
+    await_file(&path);
+    true
+}
+
+/// More tasks wait, each with a value of its own, than a region for each fits into the store.
+fn blocked_tasks_give_room_back(mode: Mode) {
+    const TASKS: u64 = 80;
+    let session = mode.start_with(2, |init| init.store_bytes(64 << 20));
+    let _entered = session.enter();
+    let path = session.path("go");
+    let go = opened::options().num_cpus(0.0).remote(path.clone());
+    let all: Vec<_> = (0..TASKS).map(|seed| waits_between::remote(Held { go: go.clone() }, seed)).collect();
+    await_within(Duration::from_secs(40), "each has stored its value", || {
+        session.store().object_count == TASKS as usize
+    });
+    open_gate(&path);
+    for (seed, value) in all.iter().enumerate() {
+        assert!(value.get_timeout(40.0).unwrap() == noise(20_000, seed as u64), "value {seed} differs");
+    }
+    drop((all, go));
     session.await_quiet();
 }
