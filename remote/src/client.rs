@@ -160,9 +160,17 @@ impl Client {
         self.0.job
     }
 
-    /// Ends the connection: everything that waits fails with `Shutdown`.
+    /// Ends the connection: everything that waits fails with `Shutdown`. What is looked at stays where it is, nothing else does.
     pub fn close(&self) {
-        self.lose(Failure::new(FailureKind::Shutdown, "the runtime was shut down"));
+        let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the runtime was shut down"));
+        // As in a dispatch: a node that stands still must not keep this program.
+        self.0.dispatching(|| {
+            self.0.retire_unused();
+            let handles = self.0.slab.lock().all();
+            handles.iter().for_each(|handle| handle.leave(&failure));
+        });
+        self.0.send_deferred();
+        self.lose((*failure).clone());
     }
 
     /// Ends the connection for a reason; the first reason counts.

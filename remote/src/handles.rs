@@ -193,6 +193,18 @@ impl Handle {
         self.unmap_if_wanted(inner);
     }
 
+    /// The connection ends: bytes that nobody looks at go back.
+    pub(crate) fn leave(&self, failure: &Arc<Failure>) {
+        let mut inner = self.inner.lock();
+        if matches!(inner.state, State::Local { views: 0, .. }) {
+            inner.state = State::Failed(Arc::clone(failure));
+            drop(inner);
+            if let Some(client) = &self.client {
+                client.send_or_lose(&FromClient::Unmapped { token: self.token, reference: self.reference });
+            }
+        }
+    }
+
     fn unmap_if_wanted(&self, mut inner: MutexGuard<'_, Inner>) {
         if !matches!(inner.state, State::Local { views: 0, is_wanted: true, .. }) {
             return;

@@ -161,10 +161,13 @@ impl Core {
         writing.grown_bytes = 0;
         drop(writing);
         drop(current);
-        for request in asked.into_iter().flatten() {
-            if let Some(Ok(region)) = self.regions.answers.abandon(request) {
-                let _ = self.send(&FromClient::RegionRetired { region });
-            }
+        asked.into_iter().flatten().for_each(|request| self.give_up(request));
+    }
+
+    /// Nobody wants a region any more that was asked for: it goes back, now or when it is granted.
+    fn give_up(&self, request: u32) {
+        if let Some(Ok(region)) = self.regions.answers.abandon(request) {
+            let _ = self.send(&FromClient::RegionRetired { region });
         }
     }
 }
@@ -225,9 +228,16 @@ impl Client {
     }
 
     fn allocate(&self, len: u64) -> Result<(Arc<Region>, u64)> {
+        let taken = self.carve(len);
         if self.core().is_lost() {
+            // Lost meanwhile, and then whoever lost it could not leave the region to its writers.
+            self.core().regions.leave_current();
             return Err(self.core().loss());
         }
+        taken
+    }
+
+    fn carve(&self, len: u64) -> Result<(Arc<Region>, u64)> {
         let mut writing = self.core().regions.writing.lock();
         let region_bytes = writing.grown_bytes.max(REGION_BYTES_MIN);
         if len > region_bytes / 4 && len > REGION_BYTES_MIN / 4 {
@@ -244,6 +254,9 @@ impl Client {
                 return Ok((region, offset));
             }
             writing.current = None;
+            // It could be in the way of the region that this thread now waits for.
+            let spare = writing.spare.take();
+            spare.into_iter().for_each(|(_, request)| self.core().give_up(request));
             let region = match writing.ahead.take().map(|request| self.take_region(request)) {
                 Some(Ok(region)) => region,
                 Some(Err(_)) => {

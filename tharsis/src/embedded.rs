@@ -16,7 +16,12 @@ pub(crate) fn start(options: NodeOptions) -> Result<(Client, NodeHandle)> {
     let node = NodeHandle::embedded(options, |shared| Box::new(Threads::new(shared)))?;
     let job = node.new_job();
     let driver = node.connect(job, None, &function_table())?;
-    Ok((client(driver, false)?, node))
+    let (id, shared) = (driver.client, node.shared());
+    let client = client(driver, false)?;
+    client.on_disuse(move || {
+        shared.gone(id, Remains::Nothing, Failure::new(FailureKind::Disconnected, "the driver has ended"));
+    });
+    Ok((client, node))
 }
 
 /// Workers that are threads of this process.

@@ -7,7 +7,9 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 use tharsis::NodeId;
 use tharsis::prelude::*;
-use tharsis_scenarios::{Mode, Scenario, await_file, await_within, mark, marks, open_gate, scenarios};
+use tharsis_scenarios::{
+    Mode, Scenario, Session, await_file, await_within, mark, marks, open_gate, scenarios,
+};
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
@@ -19,7 +21,8 @@ pub const ALL: &[Scenario] = scenarios![
         what_runs_on_writes_to_memory_of_its_own;
     // Threads that a task starts belong to its process; embedded, that is the driver's.
     Processes:
-        threads_of_a_task_store_at_once;
+        threads_of_a_task_store_at_once,
+        values_outlive_their_connection;
 ];
 
 /// What tasks keep in this process, by node: embedded sessions share it.
@@ -128,27 +131,66 @@ fn sevens(len: usize) -> Blob {
     Blob::from(vec![7; len])
 }
 
-/// Values of tasks and of this program, read after the runtime was dropped, while others use a store.
+fn is_sevens(blob: &Blob, len: usize) -> bool {
+    blob.len() == len && blob.iter().all(|byte| *byte == 7)
+}
+
+/// Values of a task and of this program, one of them too large for the memory of the store, and a reference that was not read.
+fn take_values() -> (Vec<Blob>, ObjectRef<Blob>) {
+    let stored = put(&Blob::from(vec![7; 5 * MIB])).unwrap();
+    let unread = put(&Blob::from(vec![7; MIB])).unwrap();
+    let results = [5 * MIB, 40 * MIB].map(|len| sevens::remote(len).get_timeout(20.0).unwrap());
+    let values = [stored.get().unwrap()].into_iter().chain(results).collect();
+    (values, unread)
+}
+
+fn are_whole(values: &[Blob]) -> bool {
+    let lens = [5 * MIB, 5 * MIB, 40 * MIB];
+    values.len() == lens.len() && values.iter().zip(lens).all(|(blob, len)| is_sevens(blob, len))
+}
+
+/// Values are read after the runtime was dropped, while others use a store.
 fn values_outlive_their_runtime(mode: Mode) {
-    let (result, stored, reference) = {
-        let session = mode.start(1);
+    let small = |init: tharsis::Init| init.store_bytes(32 << 20);
+    let (values, unread) = {
+        let session = mode.start_with(1, small);
         let _entered = session.enter();
-        let stored = put(&Blob::from(vec![7; 5 * MIB])).unwrap();
-        let unread = put(&Blob::from(vec![7; MIB])).unwrap();
-        (sevens::remote(5 * MIB).get().unwrap(), stored.get().unwrap(), unread)
+        take_values()
     };
-    let is_whole = |blob: &Blob| blob.len() == 5 * MIB && blob.iter().all(|byte| *byte == 7);
-    assert!(is_whole(&result) && is_whole(&stored));
+    assert!(are_whole(&values));
     // Bytes that are still there, or a word of why not.
-    match reference.get() {
-        Ok(blob) => assert!(blob.iter().all(|byte| *byte == 7)),
+    match unread.get() {
+        Ok(blob) => assert!(is_sevens(&blob, MIB)),
         Err(error) => assert_eq!(error.kind(), FailureKind::Shutdown),
     }
-    let session = mode.start(1);
+    let session = mode.start_with(1, small);
     let _entered = session.enter();
     let others: Vec<_> = (0..8).map(|seed| put(&noise(4 * MIB, seed)).unwrap()).collect();
-    assert!(is_whole(&result) && is_whole(&stored));
+    assert!(are_whole(&values));
     drop(others);
+}
+
+/// The node goes on and its memory goes to others, all but what this program still looks at.
+fn values_outlive_their_connection(mode: Mode) {
+    let session = mode.start_with(1, |init| init.store_bytes(32 << 20));
+    let socket = session.runtime().socket().unwrap().to_owned();
+    let (values, unread) = {
+        let other = tharsis::init().address(socket.display().to_string()).start_local().unwrap();
+        let _entered = other.enter();
+        take_values()
+    };
+    let _entered = session.enter();
+    for round in 0..3 {
+        let others: Vec<_> = (0..8).map(|seed| put(&noise(4 * MIB, 8 * round + seed)).unwrap()).collect();
+        assert!(are_whole(&values), "values changed in round {round}");
+        drop(others);
+    }
+    assert_eq!(unread.get().unwrap_err().kind(), FailureKind::Shutdown);
+    let used = |session: &Session| session.store().used_bytes + session.store().annex_used_bytes;
+    assert!((50 * MIB..60 * MIB).contains(&(used(&session) as usize)), "{:?}", session.store());
+    // Then they go, and with them their room.
+    drop((values, unread));
+    session.await_quiet();
 }
 
 #[remote(max_calls = 1)]
@@ -245,7 +287,8 @@ fn blocked_tasks_give_room_back(mode: Mode) {
     let go = opened::options().num_cpus(0.0).remote(path.clone());
     let all: Vec<_> = (0..TASKS).map(|seed| waits_between::remote(Held { go: go.clone() }, seed)).collect();
     await_within(Duration::from_secs(40), "each has stored its value", || {
-        session.store().object_count == TASKS as usize
+        // Those, what the tasks will return, and what all wait for.
+        session.report().object_count == 2 * TASKS as usize + 1
     });
     open_gate(&path);
     for (seed, value) in all.iter().enumerate() {
