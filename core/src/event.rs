@@ -364,6 +364,11 @@ pub enum Action {
     Discard(ObjectId),
     /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].
     FreeBlocks(Extent),
+    /// Let go of what is kept for a job: it has ended.
+    ForgetJob {
+        /// The job.
+        job: JobId,
+    },
     /// Grant or refuse a region. One in the annex has no blocks yet: it is granted when it has them; if the disk has none
     /// left, the client is refused, and the region ends like one that the client retired.
     GrantRegion {

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod jobs;
 pub mod lease;
 pub mod link;
 pub mod memory;

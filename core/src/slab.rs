@@ -4,6 +4,8 @@
 //! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for whatever
 //! comes next until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
 
+use std::ops::{Index, IndexMut};
+
 const PAGE: usize = 512;
 const NONE: u32 = u32::MAX;
 
@@ -147,6 +149,26 @@ impl<T> Slab<T> {
         });
         self.roomy.push(page as u32);
         page
+    }
+}
+
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+
+    /// The value of a number that the caller got from [`Slab::insert`] and has not removed.
+    #[allow(
+        clippy::expect_used,
+        reason = "a number without a value is a mistake of the caller, as an index beyond a slice is"
+    )]
+    fn index(&self, number: u32) -> &T {
+        self.get(number).expect("the number has a value")
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    #[allow(clippy::expect_used, reason = "as for `index`")]
+    fn index_mut(&mut self, number: u32) -> &mut T {
+        self.get_mut(number).expect("the number has a value")
     }
 }
 

@@ -280,6 +280,7 @@ impl World {
             store_bytes: number(options, "store", 1 << 20),
             annex_bytes: number(options, "annex", 0),
             create_timeout: 1000 * MS,
+            queued_tasks_max: usize::MAX,
             can_spill: options.contains_key("spill"),
             high_water_bytes: u64::MAX,
             low_water_bytes: u64::MAX,
@@ -591,6 +592,7 @@ impl World {
             Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
             Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
             Action::RetireRegions { client } => format!("ask {} for its regions", self.who(host, client)),
+            Action::ForgetJob { job } => format!("forget job {}", job.0),
             Action::Unmap { client, token } => {
                 let client = &self.clients[&self.who(host, client)];
                 let (object, _) = client.tokens.iter().find(|(_, t)| **t == token).unwrap();

@@ -12,7 +12,7 @@ use tharsis_protos::records::{
 use tharsis_types::limits::{
     INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX,
 };
-use tharsis_types::{ClientId, Failure, FailureKind, RefId, TaskArgs, TaskClass};
+use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskArgs, TaskClass};
 
 /// The event that a record stands for, if any.
 ///
@@ -77,6 +77,25 @@ pub fn event(
     }))
 }
 
+/// Tells a client what the ledger has under one of its references.
+pub fn deliver(node: &Node, port: &mut Port, token: u64, object: ObjectId) {
+    let failed;
+    let value = match node.value_for(port.client, token, object) {
+        Some(Value::Inline(bytes)) => ValueView::Inline(bytes),
+        Some(Value::Stored { len }) => ValueView::Ready { len: *len },
+        Some(Value::Failed(failure)) => {
+            failed = encode_failure(failure);
+            ValueView::Failed(&failed)
+        }
+        None => {
+            let text = format!("object {object} is not known any more");
+            failed = encode_failure(&Failure::new(FailureKind::ObjectFreed, text));
+            ValueView::Failed(&failed)
+        }
+    };
+    port.write(&ToClient::Value { token, value });
+}
+
 /// Packs an action that is a record for a client.
 pub fn write(node: &Node, port: &mut Port, action: &Action) {
     match action {
@@ -87,23 +106,15 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
             }
         }
         Action::CancelRun { run, .. } => port.write(&ToClient::CancelRun { slot: *run }),
-        Action::Deliver { client, token, object, extent } => {
-            let failed;
-            let value = match (extent, node.value_for(*client, *token, *object)) {
-                (Some(extent), _) => ValueView::Local(wire_extent(*extent)),
-                (None, Some(Value::Inline(bytes))) => ValueView::Inline(bytes),
-                (None, Some(Value::Stored { len })) => ValueView::Ready { len: *len },
-                (None, Some(Value::Failed(failure))) => {
-                    failed = encode_failure(failure);
-                    ValueView::Failed(&failed)
-                }
-                (None, None) => {
-                    let text = format!("object {object} is not known any more");
-                    failed = encode_failure(&Failure::new(FailureKind::ObjectFreed, text));
-                    ValueView::Failed(&failed)
-                }
-            };
-            port.write(&ToClient::Value { token: *token, value });
+        Action::Deliver { token, extent: Some(extent), .. } => {
+            port.write(&ToClient::Value { token: *token, value: ValueView::Local(wire_extent(*extent)) });
+        }
+        Action::Deliver { token, object, extent: None, .. } => {
+            let stays = || matches!(node.value_for(port.client, *token, *object), Some(Value::Inline(_)));
+            match port.is_far_behind() && stays() {
+                true => port.deliver_later(*token, *object),
+                false => deliver(node, port, *token, *object),
+            }
         }
         Action::GrantRegion { request, region, .. } => match region {
             Ok(region) => port.write(&ToClient::Region {
@@ -136,6 +147,7 @@ pub fn write(node: &Node, port: &mut Port, action: &Action) {
         | Action::Send { .. }
         | Action::Spill { .. }
         | Action::StartWorker { .. }
+        | Action::ForgetJob { .. }
         | Action::StopWorker { .. } => debug_assert!(false, "not a record: {action:?}"),
     }
 }

@@ -42,6 +42,8 @@ pub struct Engine {
     actions: Vec<Action>,
     /// Clients with more records than one visit takes.
     unfinished: Vec<usize>,
+    /// Drivers that are not read until their job has fewer tasks.
+    held: Vec<usize>,
     stopping: bool,
 }
 
@@ -66,6 +68,7 @@ impl Engine {
             started: Instant::now(),
             actions: Vec::new(),
             unfinished: Vec::new(),
+            held: Vec::new(),
             stopping: false,
         }
     }
@@ -87,6 +90,7 @@ impl Engine {
     /// One round; false if there was nothing to do.
     fn round(&mut self) -> bool {
         let now = self.now();
+        self.release_held();
         let mut marked = std::mem::take(&mut self.unfinished);
         self.board.take_marked(|index| marked.push(index));
         let mut busy = !marked.is_empty();
@@ -111,6 +115,13 @@ impl Engine {
 
     fn visit(&mut self, now: Now, index: usize) {
         let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
+        if port.is_driver && self.node.is_full(port.facts.job) {
+            // Its ring fills up, and its calls wait.
+            if !self.held.contains(&index) {
+                self.held.push(index);
+            }
+            return;
+        }
         let client = port.client;
         let (node, actions, rim, observation) =
             (&mut self.node, &mut self.actions, &self.rim, &mut self.observation);
@@ -133,6 +144,19 @@ impl Engine {
             }
             Err(problem) => self.expel(now, index, &problem),
         }
+    }
+
+    /// Drivers whose jobs have fewer tasks again are read again.
+    fn release_held(&mut self) {
+        let (node, ports, unfinished) = (&self.node, &self.ports, &mut self.unfinished);
+        self.held.retain(|index| {
+            let port = ports.get(*index).and_then(Option::as_ref);
+            let is_full = port.is_some_and(|port| node.is_full(port.facts.job));
+            if !is_full {
+                unfinished.push(*index);
+            }
+            is_full
+        });
     }
 
     /// A client that does not keep to the protocol is cut off.
@@ -250,6 +274,7 @@ impl Engine {
             | Action::RetireRegions { client }
             | Action::StealBack { client, .. }
             | Action::Unmap { client, .. } => self.tell(*client, action),
+            Action::ForgetJob { job } => self.rim.forget_job(*job),
             Action::StopWorker { client } => {
                 let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
                 if let Some(port) = port {
@@ -291,6 +316,13 @@ impl Engine {
     fn flush(&mut self) {
         for port in self.ports.iter_mut().flatten() {
             port.flush();
+            while let Some((token, object)) = port.next_late() {
+                // The client may have let go of it meanwhile.
+                if self.node.value_for(port.client, token, object).is_some() {
+                    door::deliver(&self.node, port, token, object);
+                    port.flush();
+                }
+            }
         }
     }
 

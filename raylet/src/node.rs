@@ -48,6 +48,8 @@ pub struct NodeOptions {
     pub memory_limit_bytes: u64,
     /// Bytes for how finished tasks were called, so that values that are lost can be made again; 0 for none.
     pub lineage_bytes: usize,
+    /// Unfinished tasks that one job may have here before nothing more is read of what its driver says.
+    pub queued_tasks_max: usize,
     /// How long a worker process may take until it says hello; it is killed then.
     pub worker_start_timeout: Duration,
     /// What its program brings along.
@@ -174,6 +176,7 @@ impl Parts {
             low_water_bytes: percent(options.spill.low_water_percent),
             relay_bytes_min: RELAY_BYTES_MIN,
             lineage_bytes_max: options.lineage_bytes,
+            queued_tasks_max: options.queued_tasks_max,
         };
         let registry = Arc::new(Registry::new());
         let (program, memory_limit_bytes) = (options.program, options.memory_limit_bytes);

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tharsis_object_store::{Bell, Channel, Consumer, PendingLarge, Producer, PushError, Segment};
 use tharsis_protos::handshake::FunctionEntry;
 use tharsis_protos::records::ToClient;
-use tharsis_types::{ClientId, FunctionId, JobId};
+use tharsis_types::{ClientId, FunctionId, JobId, ObjectId};
 
 /// Bytes of log lines that may wait for a driver that does not read; more is dropped and said so.
 const LOG_OVERFLOW_BYTES_MAX: usize = 1 << 20;
+/// Bytes of records that may wait for a client that does not read. Values beyond them stay in the ledger until it does.
+const VALUE_OVERFLOW_BYTES_MAX: usize = 4 << 20;
 
 /// A client's connection.
 pub struct Port {
@@ -24,6 +26,8 @@ pub struct Port {
     /// Records that found the ring full, in order.
     overflow: VecDeque<PendingLarge>,
     overflow_bytes: usize,
+    /// References whose values the client is told when it has read what waits.
+    late: VecDeque<(u64, ObjectId)>,
     /// Bytes of output that were left out and not yet said to be, by process.
     left_out: BTreeMap<u32, u64>,
     /// Classes the client knows.
@@ -70,6 +74,7 @@ impl Port {
             bell: channel.bell,
             overflow: VecDeque::new(),
             overflow_bytes: 0,
+            late: VecDeque::new(),
             left_out: BTreeMap::new(),
             classes: Vec::new(),
             wrote: false,
@@ -158,7 +163,29 @@ impl Port {
     /// Whether records wait for room.
     #[must_use]
     pub fn is_overfull(&self) -> bool {
-        !self.overflow.is_empty()
+        !self.overflow.is_empty() || !self.late.is_empty()
+    }
+
+    /// Whether so much waits that values should stay where they are.
+    #[must_use]
+    pub fn is_far_behind(&self) -> bool {
+        !self.late.is_empty() || VALUE_OVERFLOW_BYTES_MAX <= self.overflow_bytes
+    }
+
+    /// Has an inline value delivered once the client has read what waits. It stays in the ledger for as long as the client
+    /// refers to it.
+    pub fn deliver_later(&mut self, token: u64, object: ObjectId) {
+        self.late.push_back((token, object));
+    }
+
+    /// A value to be delivered now.
+    pub fn next_late(&mut self) -> Option<(u64, ObjectId)> {
+        let has_room = self.overflow.is_empty();
+        let next = if has_room { self.late.pop_front() } else { None };
+        if self.late.is_empty() && self.late.capacity() != 0 {
+            self.late = VecDeque::new();
+        }
+        next
     }
 
     /// Shows the client what was written and wakes it if it sleeps.

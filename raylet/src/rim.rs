@@ -124,6 +124,14 @@ impl Rim {
         }
     }
 
+    /// Lets go of what is kept for a job that has ended.
+    pub fn forget_job(&self, job: JobId) {
+        self.registry.remove_job(job);
+        if let Some(cluster) = &self.cluster {
+            cluster.forget_job(job);
+        }
+    }
+
     /// Starts a worker process for a job; its end, or why it did not start, arrives as an input.
     pub fn start_worker(&self, start: u64, job: JobId) {
         self.workforce.start(start, job);

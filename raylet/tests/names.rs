@@ -24,6 +24,7 @@ fn node() -> NodeHandle {
         spill: SpillChoice::default(),
         memory_limit_bytes: 0,
         lineage_bytes: 0,
+        queued_tasks_max: usize::MAX,
         worker_start_timeout: Duration::from_secs(1),
         program: Program::default(),
     };

@@ -11,6 +11,7 @@ use tharsis_protos::report::Report;
 use tharsis_raylet::SpillChoice;
 use tharsis_remote::{Error, FailureKind, NodeId, Result};
 use tharsis_types::Resources;
+use tharsis_types::limits::QUEUED_TASKS_MAX;
 
 /// A node that is not heard of for this long is declared dead.
 const LEASE_TTL_MS: u64 = 10_000;
@@ -123,6 +124,7 @@ impl LocalCluster {
             // All of them share one machine, and none knows of the others.
             memory_limit_bytes: 0,
             lineage_bytes: machine::LINEAGE_BYTES,
+            queued_tasks_max: QUEUED_TASKS_MAX,
             worker_start_timeout: machine::WORKER_START_TIMEOUT,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec {

@@ -24,6 +24,7 @@ pub struct Init {
     pub(crate) spill_dirs: Vec<PathBuf>,
     pub(crate) memory_limit_bytes: Option<u64>,
     pub(crate) lineage_bytes: Option<usize>,
+    pub(crate) queued_tasks_max: Option<usize>,
     pub(crate) worker_start_timeout: Option<Duration>,
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
@@ -117,6 +118,14 @@ impl Init {
     #[must_use]
     pub fn lineage_bytes(mut self, bytes: usize) -> Self {
         self.lineage_bytes = Some(bytes);
+        self
+    }
+
+    /// Unfinished tasks that the program may have at the node; 8 million if nothing is said. Beyond them `remote` waits until
+    /// there are fewer. Calls that tasks make are not counted: whoever they wait for may be behind them.
+    #[must_use]
+    pub fn queued_tasks_max(mut self, tasks: usize) -> Self {
+        self.queued_tasks_max = Some(tasks.max(1));
         self
     }
 

@@ -57,6 +57,8 @@ pub struct NodeSpec {
     pub memory_limit_bytes: u64,
     /// Bytes for how finished tasks were called; 0 for none.
     pub lineage_bytes: usize,
+    /// Unfinished tasks that one job may have.
+    pub queued_tasks_max: usize,
     /// How long a worker may take until it says hello.
     pub worker_start_timeout: Duration,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
@@ -114,6 +116,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         spill: spec.spill,
         memory_limit_bytes: spec.memory_limit_bytes,
         lineage_bytes: spec.lineage_bytes,
+        queued_tasks_max: spec.queued_tasks_max,
         worker_start_timeout: spec.worker_start_timeout,
         program,
     };
@@ -220,6 +223,7 @@ impl NodeProcess {
             spill: options.spill.clone(),
             memory_limit_bytes: options.memory_limit_bytes,
             lineage_bytes: options.lineage_bytes,
+            queued_tasks_max: options.queued_tasks_max,
             worker_start_timeout: options.worker_start_timeout,
             ends_with_stdin: true,
             cluster: None,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
 use tharsis_raylet::{NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
-use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
+use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX};
 
 /// Starts what `init` describes.
 pub(crate) fn start(init: &Init) -> Result<Started> {
@@ -90,6 +90,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
         spill: spill(init)?,
         memory_limit_bytes,
         lineage_bytes: init.lineage_bytes.unwrap_or(machine::LINEAGE_BYTES),
+        queued_tasks_max: init.queued_tasks_max.unwrap_or(QUEUED_TASKS_MAX),
         worker_start_timeout: init.worker_start_timeout.unwrap_or(machine::WORKER_START_TIMEOUT),
         program: Program::default(),
     })

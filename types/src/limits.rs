@@ -24,7 +24,7 @@ pub const RING_BYTES: usize = MIB;
 const _: () = assert!(RECORD_BYTES_MAX * 4 <= RING_BYTES, "a ring holds several of the largest records");
 const _: () = assert!(INLINE_BYTES_MAX * 16 <= RECORD_BYTES_MAX, "an inline value is small beside a record");
 
-/// Tasks that one job may have waiting in its node; submission blocks above.
+/// Unfinished tasks that one job may have at its node; its driver's calls wait above.
 pub const QUEUED_TASKS_MAX: usize = 8_000_000;
 /// Clients (drivers and workers) of one node at a time.
 pub const CLIENTS_MAX: usize = 4096;

@@ -12,6 +12,7 @@ use tharsis::process::{self, ClusterRole, ClusterSpec, NodeSpec, run_node};
 use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
+use tharsis_types::limits::QUEUED_TASKS_MAX;
 
 /// Runs a node in the foreground until it is told to stop.
 ///
@@ -66,6 +67,7 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         store_bytes,
         spill: spill_choice(settings)?,
         memory_limit_bytes,
+        queued_tasks_max: QUEUED_TASKS_MAX,
         lineage_bytes: settings.get(Key::Lineage, parse::size)?.unwrap_or_default() as usize,
         worker_start_timeout: settings
             .get(Key::WorkerStartTimeout, parse::positive_duration)?

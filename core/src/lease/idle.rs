@@ -77,7 +77,7 @@ impl Leases {
     /// A worker has no lease now. It is stopped at once if its job is over.
     pub(super) fn rest(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
-        if self.ended_jobs.contains(&worker.job) {
+        if self.ended_jobs.contains(worker.job) {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
         }

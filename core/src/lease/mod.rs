@@ -22,12 +22,13 @@ mod share;
 mod tests;
 
 use crate::Now;
+use crate::jobs::JobSet;
 use idle::Idle;
 use share::Shares;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use tharsis_types::hash::{IdMap, IdSet};
+use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
 
 /// A lease, named by the node that asked for it.
@@ -77,7 +78,7 @@ pub struct Leases {
     clock: u64,
     shares: Shares,
     /// Jobs whose driver is gone.
-    ended_jobs: IdSet<JobId>,
+    ended_jobs: JobSet,
     /// Whether requests wait although there may be room: the node is short of memory.
     is_held: bool,
 }
@@ -137,7 +138,7 @@ impl Leases {
             placed: VecDeque::new(),
             resuming: VecDeque::new(),
             clock: 0,
-            ended_jobs: IdSet::default(),
+            ended_jobs: JobSet::default(),
             is_held: false,
         }
     }
@@ -211,7 +212,7 @@ impl Leases {
 
     /// Sets how much of the node a job gets beside others.
     pub fn set_weight(&mut self, job: JobId, weight: u32) {
-        if !self.ended_jobs.contains(&job) {
+        if !self.ended_jobs.contains(job) {
             self.shares.set_weight(job, weight);
         }
     }
@@ -245,7 +246,7 @@ impl Leases {
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
         self.leases.insert(key, Lease { class, state, asked, asked_at, recalled: false });
-        if self.ended_jobs.contains(&job) {
+        if self.ended_jobs.contains(job) {
             self.shares.end(job);
         }
         self.place_waiting(out);
@@ -523,7 +524,7 @@ impl Leases {
             self.shares.take(job, &part);
         }
         self.shares.give(job, taken);
-        if self.ended_jobs.contains(&job) {
+        if self.ended_jobs.contains(job) {
             // All that it held may have been lent: then it was forgotten, and comes again by its last worker.
             self.shares.end(job);
         }

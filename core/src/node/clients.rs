@@ -162,11 +162,12 @@ impl Node {
         });
         self.apply(out);
         self.room_waiters.retain(|w| w.client != client);
-        self.mapped.retain(|(_, c, _), _| *c != client);
-        self.unmap_asked.retain(|(c, _)| *c != client);
         self.regions_asked.remove(&client);
-        self.refusals.retain(|(c, _), _| *c != client);
-        let reads: Vec<_> = self.reads.keys().filter(|(c, _)| *c == client).copied().collect();
+        self.forget_mapped(client);
+        let tokens = (client, 0)..=(client, u64::MAX);
+        let refused: Vec<_> = self.refusals.range(tokens.clone()).map(|(key, _)| *key).collect();
+        refused.into_iter().for_each(|key| drop(self.refusals.remove(&key)));
+        let reads: Vec<_> = self.reads.range(tokens).map(|(key, _)| *key).collect();
         for (client, token) in reads {
             self.reads.remove(&(client, token));
             self.pull_change(out, |pulls, room, effects| {
@@ -191,9 +192,20 @@ impl Node {
         }
     }
 
+    /// Forgets which values a client that is gone had mapped.
+    fn forget_mapped(&mut self, client: ClientId) {
+        let first = (client, 0, ObjectId::from_bytes([0; ObjectId::LEN]));
+        let mapped = self.mapped.range(first..).map(|(key, _)| *key).take_while(|(of, ..)| *of == client);
+        for (client, token, object) in mapped.collect::<Vec<_>>() {
+            self.mapped.remove(&(client, token, object));
+            self.unmap_asked.remove(&(client, token));
+        }
+    }
+
     /// Workers of a job are not needed any more.
     pub(super) fn job_ended(&mut self, job: tharsis_types::JobId, out: &mut Vec<Action>) {
         self.leases.job_ended(job);
+        out.push(Action::ForgetJob { job });
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         out.extend(workers.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));

@@ -44,7 +44,7 @@ use pressure::Pressure;
 use room::{Disk, RoomWaiter, StalledPull};
 use runs::Run;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
@@ -81,6 +81,8 @@ pub struct Config {
     pub relay_bytes_min: u64,
     /// Memory for how finished tasks were called, so that what they made can be made again.
     pub lineage_bytes_max: usize,
+    /// Unfinished tasks that one job may have here before its driver has to wait.
+    pub queued_tasks_max: usize,
 }
 
 /// One node.
@@ -105,15 +107,15 @@ pub struct Node {
     /// Jobs that ended here, newest last, for nodes that hear of this one only now.
     ended_jobs: VecDeque<JobId>,
     /// References whose value is mapped by the client, and how often it was told where: it lets go as often.
-    mapped: BTreeMap<(ObjectId, ClientId, u64), u32>,
+    mapped: BTreeMap<(ClientId, u64, ObjectId), u32>,
     /// Of these, those that the client was asked to let go of.
-    unmap_asked: IdSet<(ClientId, u64)>,
+    unmap_asked: BTreeSet<(ClientId, u64)>,
     /// Clients that were asked for their regions.
     regions_asked: IdSet<ClientId>,
     disk: Disk,
     streams: ahead::Streams,
     /// Objects that clients are waiting to read.
-    reads: IdMap<(ClientId, u64), ObjectId>,
+    reads: BTreeMap<(ClientId, u64), ObjectId>,
     /// Other nodes that own what lies here: nearly always one, more where a task ran again for another owner.
     copy_owners: IdMap<ObjectId, SmallVec<[NodeId; 1]>>,
     /// Clients that wait for room in the store, first come first served.
@@ -128,7 +130,7 @@ pub struct Node {
     /// Transfers that wait for room in the store.
     stalled_pulls: Vec<StalledPull>,
     /// Reads that ended without a value although there is one.
-    refusals: IdMap<(ClientId, u64), Value>,
+    refusals: BTreeMap<(ClientId, u64), Value>,
     pressure: Pressure,
     reported: Load,
     reported_at: Now,
@@ -209,11 +211,11 @@ impl Node {
             children: IdMap::default(),
             ended_jobs: VecDeque::new(),
             mapped: BTreeMap::new(),
-            unmap_asked: IdSet::default(),
+            unmap_asked: BTreeSet::new(),
             regions_asked: IdSet::default(),
             disk: Disk::default(),
             streams: ahead::Streams::default(),
-            reads: IdMap::default(),
+            reads: BTreeMap::new(),
             copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),
             asked: IdMap::default(),
@@ -221,7 +223,7 @@ impl Node {
             relay: Relay::default(),
             begun: IdMap::default(),
             stalled_pulls: Vec::new(),
-            refusals: IdMap::default(),
+            refusals: BTreeMap::new(),
             pressure: Pressure::default(),
             reported: load,
             reported_at: 0,
@@ -363,6 +365,12 @@ impl Node {
             self.leases.next_timeout(),
         ];
         all.into_iter().flatten().min()
+    }
+
+    /// Whether a job has so many unfinished tasks here that its driver has to wait.
+    #[must_use]
+    pub fn is_full(&self, job: JobId) -> bool {
+        self.config.queued_tasks_max <= self.owner.unfinished_of(job)
     }
 
     /// What an object is, as far as the ledger knows.

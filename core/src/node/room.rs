@@ -243,7 +243,7 @@ impl Node {
     pub(super) fn unmapped(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.unmap_asked.remove(&(client, token));
         self.store.drop_double(client, token);
-        let Entry::Occupied(mut mapped) = self.mapped.entry((object, client, token)) else { return };
+        let Entry::Occupied(mut mapped) = self.mapped.entry((client, token, object)) else { return };
         *mapped.get_mut() -= 1;
         if *mapped.get() == 0 {
             mapped.remove();
@@ -255,7 +255,7 @@ impl Node {
     pub(super) fn unmap_all(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.unmap_asked.remove(&(client, token));
         self.store.drop_double(client, token);
-        for _ in 0..self.mapped.remove(&(object, client, token)).unwrap_or(0) {
+        for _ in 0..self.mapped.remove(&(client, token, object)).unwrap_or(0) {
             self.store.unpin(client, object);
         }
     }
@@ -263,7 +263,7 @@ impl Node {
     /// Maps a local object for a reference of a client, once more if it has it mapped: what it lets go of may be on its way.
     pub(super) fn map(&mut self, client: ClientId, token: u64, object: ObjectId) -> Option<Extent> {
         let extent = self.store.pin(client, object)?;
-        *self.mapped.entry((object, client, token)).or_default() += 1;
+        *self.mapped.entry((client, token, object)).or_default() += 1;
         Some(extent)
     }
 
@@ -271,7 +271,7 @@ impl Node {
     pub(super) fn kept(&mut self, client: ClientId, token: u64, reference: RefId) {
         self.owner.held(client, token, reference, &mut self.effects);
         if self.store.pin_again(client, reference.object) {
-            *self.mapped.entry((reference.object, client, token)).or_default() += 1;
+            *self.mapped.entry((client, token, reference.object)).or_default() += 1;
         }
     }
 
@@ -356,7 +356,7 @@ impl Node {
             self.regions_asked.clear();
         }
         let mut asked_bytes = 0;
-        for &(object, client, token) in self.mapped.keys() {
+        for &(client, token, object) in self.mapped.keys() {
             if bytes <= asked_bytes {
                 return;
             }
@@ -417,7 +417,7 @@ impl Node {
             failure.message = format!("{}; spilling was refused: {refusal}", failure.message);
         }
         let mut bytes_of: BTreeMap<ClientId, u64> = BTreeMap::new();
-        for (object, client, _) in self.mapped.keys() {
+        for (client, _, object) in self.mapped.keys() {
             *bytes_of.entry(*client).or_default() += self.store.find(*object).map_or(0, |extent| extent.len);
         }
         let mut holders: Vec<_> = bytes_of.into_iter().map(|(client, bytes)| (bytes, client)).collect();

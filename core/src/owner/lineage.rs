@@ -74,6 +74,11 @@ impl Lineage {
         Self { kept: BTreeMap::new(), clock: 0, bytes: 0, bytes_max, forgotten_count: 0 }
     }
 
+    /// The places of all kept tasks.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> {
+        self.kept.values().copied()
+    }
+
     pub(super) fn usage(&self) -> LineageUsage {
         LineageUsage { task_count: self.kept.len(), bytes: self.bytes, forgotten_count: self.forgotten_count }
     }
@@ -137,7 +142,7 @@ impl Owner {
         let task = self.tasks.get(entry.origin().recipe?)?;
         let is_there =
             |slot: &u32| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
-        let pure = self.classes.get(task.class as usize).is_some_and(|class| class.definition.pure);
+        let pure = self.classes.get(task.class).is_some_and(|class| class.definition.pure);
         (pure && self.is_kept(task) && task.input_slots().iter().all(is_there)).then_some(task.run_ns)
     }
 
@@ -202,7 +207,7 @@ impl Owner {
     pub(super) fn is_worth_keeping(&self, slot: u32) -> bool {
         let Some(task) = self.tasks.get(slot) else { return false };
         let retried = self.class_of(slot).is_some_and(|class| class.max_retries != 0);
-        retried && !task.cancelled && !self.ended_jobs.contains(&task.id.job())
+        retried && !task.cancelled && !self.ended_jobs.contains(task.id.job())
     }
 
     /// Forgets the oldest kept tasks until the others take no more than they may.
@@ -324,7 +329,7 @@ impl Owner {
         let (id, origin) = (object.id, object.origin());
         let Some(recipe) = origin.recipe else { return Err(self.no_recipe(id, origin)) };
         let Some(task) = self.tasks.get_mut(recipe) else { return Err(self.no_recipe(id, origin)) };
-        if self.ended_jobs.contains(&task.id.job()) {
+        if self.ended_jobs.contains(task.id.job()) {
             return Err(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         }
         if !origin.dropped {
@@ -384,6 +389,7 @@ impl Owner {
         }
         if let Some(task) = self.tasks.get_mut(slot) {
             task.state = TaskState::Waiting { missing };
+            *self.unfinished.entry(task.id.job()).or_default() += 1;
         }
         let failed = self.failed_input(slot);
         match failed {

@@ -18,6 +18,7 @@
 //! | `tasks.rs` | submission, arguments, ends and retries |
 //! | `schedule/` | queues by shape, leases, who gets the next task; asking for leases |
 
+mod classes;
 mod holders;
 mod lineage;
 mod loans;
@@ -35,9 +36,11 @@ pub use tasks::Ended;
 pub(crate) use tasks::dependency_failure;
 
 use crate::event::{Tokens, Value};
+use crate::jobs::JobSet;
 use crate::peer::{Message, PushedDependency};
 use crate::slab::Slab;
 use crate::{MS, Now};
+use classes::Classes;
 use lineage::Lineage;
 use schedule::{LeaseUse, Refusals, Shape, ShapeKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -45,8 +48,7 @@ use std::sync::Arc;
 use table::{Objects, TRIM_PAGES};
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{
-    Attempt, ClientId, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass,
-    TaskId,
+    Attempt, ClientId, Dependency, JobId, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
 };
 
 /// What the ledger wants done.
@@ -144,11 +146,10 @@ pub struct Owner {
     me: NodeId,
     objects: Objects,
     tasks: Slab<Task>,
-    classes: Vec<Class>,
-    class_by_definition: IdMap<Arc<TaskClass>, u32>,
-    class_of_client: IdMap<(ClientId, u32), u32>,
-    refused_classes: IdMap<(ClientId, u32), Arc<Failure>>,
-    shapes: Vec<Shape>,
+    /// Unfinished tasks of each job.
+    unfinished: IdMap<JobId, usize>,
+    classes: Classes,
+    shapes: Slab<Shape>,
     refusals: Refusals,
     shape_by_key: IdMap<ShapeKey, u32>,
     leases: IdMap<LeaseId, LeaseUse>,
@@ -160,7 +161,10 @@ pub struct Owner {
     /// Whether `woken` is being worked off: chains of any length then need no stack.
     waking: bool,
     /// Jobs whose driver is gone: nothing of theirs starts again.
-    ended_jobs: IdSet<JobId>,
+    ended_jobs: JobSet,
+    /// Those of them that may have classes left, and when to look at them.
+    ending: BTreeSet<JobId>,
+    forget_at: Now,
     /// Nodes that are gone.
     gone: IdSet<NodeId>,
     /// Objects kept for a moment because a lender died: its borrowers register anew.
@@ -259,12 +263,6 @@ enum TaskState {
     Cancelled,
 }
 
-#[derive(Debug)]
-struct Class {
-    definition: Arc<TaskClass>,
-    shape: u32,
-}
-
 /// A submission as the ledger needs it.
 #[derive(Debug)]
 pub struct Submission {
@@ -307,11 +305,9 @@ impl Owner {
             me,
             objects: Objects::default(),
             tasks: Slab::default(),
-            classes: Vec::new(),
-            class_by_definition: IdMap::default(),
-            class_of_client: IdMap::default(),
-            refused_classes: IdMap::default(),
-            shapes: Vec::new(),
+            unfinished: IdMap::default(),
+            classes: Classes::default(),
+            shapes: Slab::default(),
             refusals: Refusals::default(),
             shape_by_key: IdMap::default(),
             leases: IdMap::default(),
@@ -319,7 +315,9 @@ impl Owner {
             dirty: BTreeSet::new(),
             woken: VecDeque::new(),
             waking: false,
-            ended_jobs: IdSet::default(),
+            ended_jobs: JobSet::default(),
+            ending: BTreeSet::new(),
+            forget_at: 0,
             gone: IdSet::default(),
             grace: VecDeque::new(),
             trim_at: None,
@@ -327,38 +325,12 @@ impl Owner {
         }
     }
 
-    /// The node-wide number of a class that came from another node.
-    pub fn intern_class(&mut self, definition: &Arc<TaskClass>) -> u32 {
-        if let Some(known) = self.class_by_definition.get(definition) {
-            return *known;
-        }
-        self.add_class(definition.clone())
-    }
-
-    fn add_class(&mut self, definition: Arc<TaskClass>) -> u32 {
-        let shape = self.shape_of(&definition);
-        self.classes.push(Class { definition: definition.clone(), shape });
-        let class = (self.classes.len() - 1) as u32;
-        self.class_by_definition.insert(definition, class);
-        class
-    }
-
-    /// Names a class that no call may use.
-    pub fn refuse_class(&mut self, client: ClientId, number: u32, failure: Arc<Failure>) {
-        self.refused_classes.insert((client, number), failure);
-    }
-
-    /// Names a class for later submissions.
-    pub fn define_class(&mut self, client: ClientId, number: u32, definition: &Arc<TaskClass>) {
-        let class = self.intern_class(definition);
-        self.class_of_client.insert((client, number), class);
-    }
-
     /// Gives back some memory of what is gone, if its time has come.
     fn trim(&mut self, now: Now, out: &mut Vec<Effect>) {
         if self.trim_at.is_none_or(|at| now < at) {
             return;
         }
+        self.forget_ended_jobs(now);
         let more = self.objects.trim() | self.tasks.trim(TRIM_PAGES);
         self.trim_at = more.then_some(now + TRIM_EVERY);
         if !more {
@@ -368,15 +340,10 @@ impl Owner {
 
     /// Sets the time at which memory of what is gone is given back.
     fn plan_trim(&mut self, now: Now) {
-        if self.trim_at.is_none() && (self.objects.is_loose() || self.tasks.has_spare()) {
+        let is_loose = self.objects.is_loose() || self.tasks.has_spare() || !self.ending.is_empty();
+        if self.trim_at.is_none() && is_loose {
             self.trim_at = Some(now + TRIM_AFTER);
         }
-    }
-
-    /// The class a node-wide number stands for.
-    #[must_use]
-    pub fn class(&self, number: u32) -> Option<&Arc<TaskClass>> {
-        self.classes.get(number as usize).map(|c| &c.definition)
     }
 
     /// How many tasks of this node a task is nested in.
@@ -389,7 +356,7 @@ impl Owner {
     #[must_use]
     pub fn start_view(&self, task: u32, lease: LeaseId) -> Option<StartView<'_>> {
         let task = self.tasks.get(task).filter(|t| t.state == TaskState::Sent { lease })?;
-        let class = self.classes.get(task.class as usize)?;
+        let class = self.classes.get(task.class)?;
         Some(StartView {
             id: task.id,
             attempt: task.attempt,
@@ -404,7 +371,7 @@ impl Owner {
     /// again.
     pub fn push_view(&mut self, task: u32, to: NodeId) -> Option<crate::peer::PushedTask> {
         let entry = self.tasks.get(task)?;
-        let class = self.classes.get(entry.class as usize)?.definition.clone();
+        let class = self.classes.get(entry.class)?.definition.clone();
         let (id, attempt, payload) = (entry.id, entry.attempt, entry.payload.clone());
         let inputs = entry.inputs.as_ref();
         let is_made =
@@ -433,13 +400,19 @@ impl Owner {
         (self.objects.len(), self.tasks.len() - self.lineage.usage().task_count)
     }
 
+    /// Tasks of a job that are not finished.
+    #[must_use]
+    pub fn unfinished_of(&self, job: JobId) -> usize {
+        self.unfinished.get(&job).copied().unwrap_or(0)
+    }
+
     /// Every object in the ledger, with its owner.
     pub fn references(&self) -> impl Iterator<Item = RefId> {
         self.objects.iter().filter_map(|(slot, _)| self.reference(slot))
     }
 
     /// What is in tables that are empty when nobody refers to anything.
-    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 7] {
+    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 8] {
         let (objects, tasks) = self.counts();
         [
             ("objects", objects),
@@ -449,6 +422,7 @@ impl Owner {
             ("kept tasks", self.lineage.usage().task_count),
             ("tasks to wake", self.woken.len()),
             ("objects in grace", self.grace.len()),
+            ("classes of ended jobs", self.classes_of_ended_jobs()),
         ]
     }
 
@@ -460,8 +434,7 @@ impl Owner {
 
     /// A client is gone: its references go, its job's tasks if it was the driver.
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        self.class_of_client.retain(|(owner, _), _| *owner != client);
-        self.refused_classes.retain(|(owner, _), _| *owner != client);
+        self.forget_classes_of_client(client);
         for slot in self.objects.take_held_by(client) {
             if let Some(object) = self.objects.get_mut(slot) {
                 object.forget_client(client);
@@ -475,11 +448,15 @@ impl Owner {
         self.objects.check();
         let mut uses: IdMap<u32, u32> = IdMap::default();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
+        let mut unfinished: IdMap<JobId, usize> = IdMap::default();
         for (_, task) in self.tasks.iter().filter(|(_, t)| t.is_unfinished()) {
+            assert!(self.classes.get(task.class).is_some(), "{} has no class", task.id);
+            *unfinished.entry(task.id.job()).or_default() += 1;
             let inputs =
                 task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
             inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);
         }
+        assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
         for nested in self.objects.iter().filter_map(|(_, o)| o.links.as_ref()).flat_map(|l| &l.nested) {
             *uses.entry(*nested).or_default() += 1;
         }

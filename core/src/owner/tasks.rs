@@ -8,7 +8,9 @@ use crate::peer::{DoneOutcome, DoneOutput, DoneOutputs, DoneValue};
 use std::sync::Arc;
 use tharsis_types::failure::Origin;
 use tharsis_types::limits::LARGE_RECORD_BYTES_MAX;
-use tharsis_types::{Attempt, ClientId, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, TaskId};
+use tharsis_types::{
+    Attempt, ClientId, Failure, FailureKind, JobId, LeaseId, NodeId, ObjectId, RefId, TaskId,
+};
 
 /// An attempt that ended, wherever it ran.
 #[derive(Debug)]
@@ -52,8 +54,8 @@ impl Owner {
                 return;
             }
         };
-        let retries_left = self.classes[class as usize].definition.max_retries;
-        let mut refused = self.ended_jobs.contains(&id.job()).then(job_ended);
+        let retries_left = self.class(class).map_or(0, |known| known.max_retries);
+        let mut refused = None;
         let outputs = self.insert_outputs(client, id, &tokens, fresh, out);
         let Some((&first_output, more)) = outputs.split_first() else { return };
         let more_outputs = (!more.is_empty()).then(|| more.into());
@@ -75,6 +77,7 @@ impl Owner {
             more_outputs,
         };
         let slot = self.tasks.insert(task);
+        *self.unfinished.entry(id.job()).or_default() += 1;
         for output in &outputs {
             if let Some(object) = self.objects.get_mut(*output) {
                 object.producer = Some(slot);
@@ -249,11 +252,11 @@ impl Owner {
     }
 
     /// Fails every unfinished task of a job, or has it stopped; none starts again.
-    pub fn drop_job(&mut self, job: tharsis_types::JobId, out: &mut Vec<Effect>) {
+    pub fn drop_job(&mut self, job: JobId, out: &mut Vec<Effect>) {
         self.ended_jobs.insert(job);
+        self.ending.insert(job);
         self.refusals.job_ended(job);
-        let doomed: Vec<_> =
-            self.tasks.iter().filter(|(_, t)| t.id.job() == job).map(|(slot, _)| slot).collect();
+        let doomed = self.tasks_of(job);
         let failure = job_ended();
         for slot in doomed {
             let Some(task) = self.tasks.get(slot) else { continue };
@@ -267,6 +270,16 @@ impl Owner {
                 TaskState::Kept { .. } => self.forget_task(slot, Unkept::Forgotten, out),
             }
         }
+    }
+
+    /// Tasks of a job, unfinished or kept.
+    fn tasks_of(&self, job: JobId) -> Vec<u32> {
+        let is_its = |slot: &u32| self.tasks.get(*slot).is_some_and(|task| task.id.job() == job);
+        if self.unfinished_of(job) == 0 {
+            // All tasks of others need not be looked at, only those that are kept.
+            return self.lineage.slots().filter(is_its).collect();
+        }
+        self.tasks.iter().map(|(slot, _)| slot).filter(is_its).collect()
     }
 
     /// An argument of a waiting task has its value.
@@ -322,12 +335,12 @@ impl Owner {
 
     pub(super) fn class_of(&self, slot: u32) -> Option<&tharsis_types::TaskClass> {
         let class = self.tasks.get(slot)?.class;
-        self.classes.get(class as usize).map(|c| c.definition.as_ref())
+        self.classes.get(class).map(|c| c.definition.as_ref())
     }
 
     pub(super) fn take_retry(&mut self, slot: u32) -> bool {
         let Some(task) = self.tasks.get_mut(slot) else { return false };
-        if task.retries_left == 0 || task.cancelled || self.ended_jobs.contains(&task.id.job()) {
+        if task.retries_left == 0 || task.cancelled || self.ended_jobs.contains(task.id.job()) {
             return false;
         }
         task.retries_left -= i32::from(task.retries_left > 0);
@@ -340,7 +353,7 @@ impl Owner {
     pub(super) fn restore(&mut self, slot: u32, started: bool, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get_mut(slot) else { return };
         task.attempt += u32::from(started);
-        let failure = match (task.cancelled, self.ended_jobs.contains(&task.id.job())) {
+        let failure = match (task.cancelled, self.ended_jobs.contains(task.id.job())) {
             (_, true) => job_ended(),
             (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),
             (false, false) if self.waits_again(slot) => return,
@@ -364,25 +377,6 @@ impl Owner {
             }
         }
         !objects.is_empty()
-    }
-
-    fn callable_class(&self, client: ClientId, number: u32, returns: usize) -> Result<u32, Arc<Failure>> {
-        if let Some(failure) = self.refused_classes.get(&(client, number)) {
-            return Err(failure.clone());
-        }
-        let class = self.class_of_client.get(&(client, number)).copied();
-        let known = class.and_then(|c| Some((c, self.classes.get(c as usize)?)));
-        match known {
-            Some((class, entry)) if entry.definition.returns as usize == returns => Ok(class),
-            Some((_, entry)) => {
-                let text = format!("{returns} references for {} returns", entry.definition.returns);
-                Err(Arc::new(Failure::new(FailureKind::InvalidArgument, text)))
-            }
-            None => Err(Arc::new(Failure::new(
-                FailureKind::Internal,
-                format!("task class {number} was never named"),
-            ))),
-        }
     }
 
     /// Whether all outputs of a task are here or will be, so that a call of it needs no run.
@@ -523,7 +517,9 @@ impl Owner {
 
     /// Takes a task out of the ledger or keeps it as lineage, drops its references and returns its outputs.
     fn finish(&mut self, slot: u32, is_kept: bool, out: &mut Vec<Effect>) -> Outputs {
-        let Some(task) = self.tasks.get_mut(slot) else { return Outputs::new() };
+        let Some(job) = self.tasks.get(slot).map(|task| task.id.job()) else { return Outputs::new() };
+        self.note_finished(job);
+        let task = &mut self.tasks[slot];
         let mut outputs: Outputs = smallvec::smallvec![task.first_output];
         outputs.extend(task.more_outputs.iter().flatten().copied());
         let inputs = if is_kept { task.inputs.clone() } else { task.inputs.take() };
@@ -558,6 +554,17 @@ impl Owner {
             }
         }
         outputs
+    }
+
+    fn note_finished(&mut self, job: JobId) {
+        let count = self.unfinished.get_mut(&job).filter(|count| 0 < **count);
+        assert!(count.is_some(), "more tasks of {job} end than there are");
+        if let Some(count) = count {
+            *count -= 1;
+            if *count == 0 {
+                self.unfinished.remove(&job);
+            }
+        }
     }
 
     fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<u32> {
@@ -615,6 +622,6 @@ pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
     Failure::new(FailureKind::DependencyFailed, text).because(cause.clone())
 }
 
-fn job_ended() -> Arc<Failure> {
+pub(super) fn job_ended() -> Arc<Failure> {
     Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"))
 }

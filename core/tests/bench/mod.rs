@@ -37,6 +37,7 @@ impl Bench {
             store_bytes: 1 << 20,
             annex_bytes: 0,
             create_timeout: 1000 * MS,
+            queued_tasks_max: usize::MAX,
             can_spill: false,
             high_water_bytes: u64::MAX,
             low_water_bytes: u64::MAX,

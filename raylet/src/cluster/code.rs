@@ -44,6 +44,8 @@ const PROGRAM_BYTES_MAX: u64 = 4 << 30;
 const FETCH_WAIT: Duration = Duration::from_secs(300);
 /// Bytes of a program in memory at a time, while it is hashed or fetched.
 const STEP_BYTES: usize = 1 << 20;
+/// Programs that are kept though no job runs them now: the next job often runs one of them again.
+const PROGRAMS_UNUSED_MAX: usize = 4;
 
 /// The programs that a node has.
 pub struct Code {
@@ -76,6 +78,38 @@ struct Program {
     executable: Executable,
     len: u64,
     identity: Identity,
+    /// The file in the session folder, if it came from another node.
+    copy: Option<PathBuf>,
+    jobs: HashSet<JobId>,
+    /// When a job that runs it last began or ended.
+    used: Instant,
+}
+
+impl State {
+    /// A job runs a program.
+    fn enter(&mut self, job: JobId, unit: CodeUnitId) {
+        if let Some(program) = self.programs.get_mut(&key_of(unit)) {
+            program.jobs.insert(job);
+            program.used = Instant::now();
+        }
+    }
+
+    /// A job runs its program no more. Of programs that no job runs, those used last stay.
+    fn leave(&mut self, job: JobId) {
+        for program in self.programs.values_mut().filter(|program| program.jobs.contains(&job)) {
+            program.jobs.remove(&job);
+            program.used = Instant::now();
+        }
+        let unused = self.programs.iter().filter(|(_, program)| program.jobs.is_empty());
+        let mut unused: Vec<_> = unused.map(|(key, program)| (program.used, *key)).collect();
+        unused.sort_unstable();
+        for (_, key) in unused.iter().rev().skip(PROGRAMS_UNUSED_MAX) {
+            let copy = self.programs.remove(key).and_then(|program| program.copy);
+            if let Some(Err(error)) = copy.map(std::fs::remove_file) {
+                tracing::debug!(%error, "a program that nobody needs stays in the session folder");
+            }
+        }
+    }
 }
 
 /// One lock per key, for as long as somebody wants it.
@@ -145,10 +179,13 @@ impl Code {
         self.publish();
     }
 
-    /// A driver's job ended. Whatever a publication under way still does, the control store takes no program of a job that
-    /// has ended.
+    /// A job ended, here or on another node. Whatever a publication under way still does, the control store takes no
+    /// program of a job that has ended.
     pub fn job_ended(&self, job: JobId) {
-        lock(&self.state).unpublished.remove(&job);
+        let mut state = lock(&self.state);
+        state.unpublished.remove(&job);
+        state.found.remove(&job);
+        state.leave(job);
     }
 
     /// Whether a key of the transfer port stands for a program.
@@ -182,7 +219,9 @@ impl Code {
                 Some(executable) => Ok(executable),
                 None => self.fetch(job, unit),
             })?;
-            lock(&self.state).found.insert(job, executable.clone());
+            let mut state = lock(&self.state);
+            state.found.insert(job, executable.clone());
+            state.enter(job, unit);
             Ok(executable)
         })
     }
@@ -248,10 +287,11 @@ impl Code {
             Some(unit) => unit,
             None => {
                 let unit = hash(&executable.file()).map_err(|e| e.to_string())?;
-                self.keep(unit, executable.clone(), identity);
+                self.keep(unit, executable.clone(), identity, None);
                 unit
             }
         };
+        lock(&self.state).enter(job, unit);
         let (control, me, len) = (self.control.clone(), self.me, identity.len);
         let published = self.tasks.ask(async move {
             control.put_code_unit(unit, len, me).await?;
@@ -264,8 +304,9 @@ impl Code {
         }
     }
 
-    fn keep(&self, unit: CodeUnitId, executable: Executable, identity: Identity) {
-        let program = Program { unit, executable, len: identity.len, identity };
+    fn keep(&self, unit: CodeUnitId, executable: Executable, identity: Identity, copy: Option<PathBuf>) {
+        let (jobs, used) = (HashSet::new(), Instant::now());
+        let program = Program { unit, executable, len: identity.len, identity, copy, jobs, used };
         lock(&self.state).programs.insert(key_of(unit), program);
     }
 
@@ -356,7 +397,7 @@ impl Code {
     fn publish_copy(&self, unit: CodeUnitId, path: &Path) -> io::Result<Executable> {
         let executable = Executable::new(File::open(path)?, path.to_owned());
         let identity = executable.identity()?;
-        self.keep(unit, executable.clone(), identity);
+        self.keep(unit, executable.clone(), identity, Some(path.to_owned()));
         let (control, me, len) = (self.control.clone(), self.me, identity.len);
         self.tasks.start(async move {
             if let Err(error) = control.put_code_unit(unit, len, me).await {
@@ -397,4 +438,41 @@ fn unavailable(job: JobId, error: &CallError) -> Failure {
         FailureKind::WorkerStartFailed,
         format!("the program of job {job} cannot be looked up: {error}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(folder: &Path, number: u8) -> (CodeUnitId, Program) {
+        let path = folder.join(number.to_string());
+        std::fs::write(&path, [number; 16]).unwrap();
+        let executable = Executable::new(File::open(&path).unwrap(), path.clone());
+        let identity = executable.identity().unwrap();
+        let (unit, len) = (CodeUnitId([number; 32]), identity.len);
+        let (copy, jobs, used) = (Some(path), HashSet::new(), Instant::now());
+        (unit, Program { unit, executable, len, identity, copy, jobs, used })
+    }
+
+    #[test]
+    fn programs_go_with_their_jobs_but_for_those_used_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        let mut state = State::default();
+        for number in 1..=10 {
+            let (unit, program) = program(folder.path(), number);
+            state.programs.insert(key_of(unit), program);
+            state.enter(JobId(number.into()), unit);
+        }
+        // Two jobs run the first one.
+        state.enter(JobId(11), CodeUnitId([1; 32]));
+        (1..=9).for_each(|job| state.leave(JobId(job)));
+        let mut left: Vec<_> = state.programs.values().map(|program| program.unit.0[0]).collect();
+        left.sort_unstable();
+        assert_eq!(left, [1, 6, 7, 8, 9, 10]);
+        assert_eq!(files(), 6);
+        state.leave(JobId(11));
+        state.leave(JobId(10));
+        assert_eq!((state.programs.len(), files()), (PROGRAMS_UNUSED_MAX, PROGRAMS_UNUSED_MAX));
+    }
 }

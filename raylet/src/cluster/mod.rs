@@ -125,6 +125,7 @@ pub struct Cluster {
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
     senders: Arc<Senders>,
+    code: Arc<Code>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -175,7 +176,8 @@ impl Cluster {
         let ended = || internal("the thread of the cluster has ended");
         match answer.recv().map_err(|_| ended()).and_then(|started| started) {
             Ok(Started { peers, pulls, senders, desk }) => {
-                Ok((Self { me, address, peers, pulls, senders, stop, thread }, desk))
+                let code = Arc::clone(&desk.code);
+                Ok((Self { me, address, peers, pulls, senders, code, stop, thread }, desk))
             }
             Err(failure) => {
                 let _joined = thread.join();
@@ -204,6 +206,11 @@ impl Cluster {
     /// Sends a packet to another node.
     pub fn send(&self, to: NodeId, packet: &Packet) {
         self.peers.send(to, packet);
+    }
+
+    /// A job has ended, wherever its driver was.
+    pub fn forget_job(&self, job: JobId) {
+        self.code.job_ended(job);
     }
 
     /// Takes leave and ends all connections.

@@ -563,6 +563,7 @@ impl Cluster {
             Action::StealBack { client, count } => self.tell(host, client, Told::StealBack(count)),
             Action::MemoryFreed => {}
             Action::StopWorker { client } => self.tell(host, client, Told::Stop),
+            Action::ForgetJob { .. } => {}
             Action::Spill { object, extent } => self.start_spill(host, object, extent),
             Action::Restore { object, into } => self.start_restore(host, object, into),
             Action::Discard(object) => self.discard(host, object),
@@ -724,6 +725,7 @@ impl Cluster {
             store_bytes: self.store_bytes,
             annex_bytes: self.annex_bytes,
             create_timeout: 500 * MS,
+            queued_tasks_max: usize::MAX,
             can_spill: true,
             high_water_bytes: self.high_water_bytes,
             low_water_bytes: self.high_water_bytes / 4 * 3,
@@ -921,6 +923,7 @@ fn action_number(action: &Action) -> u64 {
         Action::StartWorker { start, .. } => mix(10, *start),
         Action::StealBack { client, .. } => mix(11, u64::from(client.0)),
         Action::StopWorker { client } => mix(12, u64::from(client.0)),
+        Action::ForgetJob { job } => mix(29, u64::from(job.0)),
         Action::MemoryFreed => 13,
         Action::AnswerLocations { request, .. } => mix(14, u64::from(*request)),
         Action::Spill { extent, .. } => mix(15, extent.offset),

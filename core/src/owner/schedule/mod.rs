@@ -59,7 +59,7 @@ pub(super) struct ShapeKey {
 #[derive(Debug)]
 pub(super) struct LeaseUse {
     pub(super) node: NodeId,
-    shape: u32,
+    pub(super) shape: u32,
     granted: bool,
     recalled: bool,
     /// Its task waits for others; nothing is sent until that task ends.
@@ -94,7 +94,7 @@ impl Owner {
         granted.active_at = now;
         let shape = granted.shape;
         self.dirty.insert(shape);
-        self.refusals.started(self.shapes[shape as usize].key.job, from);
+        self.refusals.started(self.shapes[shape].key.job, from);
     }
 
     /// Whether a lease was asked of another node than this one.
@@ -139,8 +139,8 @@ impl Owner {
     /// No worker could be started for the lease: the next task of its shape has failed an attempt.
     pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
         let Some(failed) = self.remove_lease(lease) else { return };
-        self.refusals.failed(now, self.shapes[failed.shape as usize].key.job, failed.node, failure);
-        let Some(slot) = self.shapes[failed.shape as usize].next_for(failed.node, now) else { return };
+        self.refusals.failed(now, self.shapes[failed.shape].key.job, failed.node, failure);
+        let Some(slot) = self.shapes[failed.shape].next_for(failed.node, now) else { return };
         if self.is_husk(failed.shape, slot) {
             return;
         }
@@ -175,9 +175,8 @@ impl Owner {
             // Of the others, reports may be lost.
             self.take_back(lease, true, out);
         }
-        for shape in 0..self.shapes.len() as u32 {
-            self.forget_near(shape, node);
-        }
+        let shapes: Vec<_> = self.shapes.iter().map(|(number, _)| number).collect();
+        shapes.into_iter().for_each(|shape| self.forget_near(shape, node));
         self.refusals.node_gone(node);
         self.objects_of_dead_node(now, node, out);
         self.dirty_all();
@@ -185,8 +184,8 @@ impl Owner {
 
     /// Something about the cluster changed: look at every shape again.
     pub fn dirty_all(&mut self) {
-        let busy = self.shapes.iter().enumerate().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
-        self.dirty.extend(busy.map(|(i, _)| i as u32));
+        let busy = self.shapes.iter().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
+        self.dirty.extend(busy.map(|(number, _)| number));
     }
 
     /// Sends tasks to leases and asks for more leases where queues are left.
@@ -239,7 +238,7 @@ impl Owner {
     /// Work that waits for leases, and why.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
-        let waiting = self.shapes.iter().filter(|s| s.len() > 0);
+        let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
         waiting
             .map(|s| Pending {
                 name: s.sample.name.clone(),
@@ -263,7 +262,7 @@ impl Owner {
     /// How many tasks are in queues.
     #[must_use]
     pub fn queued_count(&self) -> usize {
-        self.shapes.iter().map(Shape::len).sum()
+        self.shapes.iter().map(|(_, shape)| shape.len()).sum()
     }
 
     pub(super) fn shape_of(&mut self, class: &Arc<TaskClass>) -> u32 {
@@ -277,10 +276,8 @@ impl Owner {
         if let Some(known) = self.shape_by_key.get(&key) {
             return *known;
         }
-        let shape = self.shapes.len() as u32;
-        self.shape_by_key.insert(key.clone(), shape);
-        self.shapes.push(Shape {
-            key,
+        let shape = self.shapes.insert(Shape {
+            key: key.clone(),
             sample: class.clone(),
             queue: Queue::default(),
             near: BTreeMap::new(),
@@ -289,7 +286,21 @@ impl Owner {
             run_ns: 0,
             stuck: None,
         });
+        self.shape_by_key.insert(key, shape);
         shape
+    }
+
+    pub(super) fn job_of_shape(&self, shape: u32) -> Option<JobId> {
+        self.shapes.get(shape).map(Shape::job)
+    }
+
+    /// Lets go of a shape that no task, class or lease has any more.
+    pub(super) fn forget_shape(&mut self, shape: u32) {
+        self.dirty.remove(&shape);
+        if let Some(gone) = self.shapes.remove(shape) {
+            assert!(gone.len() == 0 && gone.leases.is_empty(), "a shape is forgotten that is in use");
+            self.shape_by_key.remove(&gone.key);
+        }
     }
 
     pub(super) fn enqueue(&mut self, slot: u32) {
@@ -309,7 +320,7 @@ impl Owner {
     ) {
         let near = self.near(slot);
         let Some((shape, depth)) = self.set_queued(slot) else { return };
-        let queues = &mut self.shapes[shape as usize];
+        let queues = &mut self.shapes[shape];
         match near {
             Some(node) => push_near(queues.near.entry(node).or_default(), slot),
             None => push(&mut queues.queue, depth, slot),
@@ -318,13 +329,13 @@ impl Owner {
 
     pub(super) fn enqueue_first(&mut self, slot: u32) {
         if let Some((shape, depth)) = self.set_queued(slot) {
-            self.shapes[shape as usize].queue.push_front(depth, slot);
+            self.shapes[shape].queue.push_front(depth, slot);
         }
     }
 
     /// Tasks that would rather have run on a node go to the common queue.
     fn forget_near(&mut self, shape_index: u32, node: NodeId) {
-        let shape = &mut self.shapes[shape_index as usize];
+        let shape = &mut self.shapes[shape_index];
         for slot in shape.near.remove(&node).unwrap_or_default() {
             let depth = self.tasks.get(slot).map_or(0, |task| task.depth);
             shape.queue.push_back(depth, slot);
@@ -342,7 +353,7 @@ impl Owner {
         used.paused &= !first;
         used.active_at = now;
         self.dirty.insert(used.shape);
-        let shape = &mut self.shapes[used.shape as usize];
+        let shape = &mut self.shapes[used.shape];
         let run_ns = run_ns.max(1);
         // Quick to believe that tasks are long, slow to believe that they are short.
         shape.run_ns = if run_ns > shape.run_ns {
@@ -363,7 +374,7 @@ impl Owner {
 
     pub(super) fn check_schedule(&self) {
         let mut places = std::collections::HashMap::new();
-        for shape in &self.shapes {
+        for (_, shape) in self.shapes.iter() {
             let queued = shape.queue.iter().chain(shape.near.values().flatten());
             let husks =
                 queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Cancelled));
@@ -400,7 +411,7 @@ impl Owner {
         let task = self.tasks.get_mut(slot)?;
         task.state = TaskState::Queued;
         let (class, depth) = (task.class, task.depth);
-        let shape = self.classes.get(class as usize)?.shape;
+        let shape = self.classes.get(class)?.shape;
         self.dirty.insert(shape);
         Some((shape, depth))
     }
@@ -427,9 +438,9 @@ impl Owner {
 
     /// Notes that a task ended in its queue.
     pub(super) fn add_husk(&mut self, slot: u32) {
-        let class = self.tasks.get(slot).and_then(|t| self.classes.get(t.class as usize));
+        let class = self.tasks.get(slot).and_then(|t| self.classes.get(t.class));
         if let Some(shape) = class.map(|c| c.shape) {
-            self.shapes[shape as usize].husks += 1;
+            self.shapes[shape].husks += 1;
             self.dirty.insert(shape);
         }
     }
@@ -439,14 +450,14 @@ impl Owner {
         let husk = self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Cancelled);
         if husk {
             self.tasks.remove(slot);
-            self.shapes[shape_index as usize].husks -= 1;
+            self.shapes[shape_index].husks -= 1;
         }
         husk
     }
 
     /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their behalf.
     fn sweep(&mut self, shape_index: u32) {
-        let shape = &mut self.shapes[shape_index as usize];
+        let shape = &mut self.shapes[shape_index];
         if shape.husks == 0 || shape.husks * 2 < shape.len() {
             return;
         }
@@ -466,7 +477,7 @@ impl Owner {
     }
 
     fn send_tasks(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
-        let shape = &mut self.shapes[shape_index as usize];
+        let shape = &mut self.shapes[shape_index];
         if shape.len() == 0 {
             return;
         }
@@ -506,7 +517,7 @@ impl Owner {
 
     /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at once.
     fn return_leases(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
-        let shape = &self.shapes[shape_index as usize];
+        let shape = &self.shapes[shape_index];
         let over = |l: &LeaseUse| {
             let idle = l.in_flight.is_empty();
             let unneeded = !shape.has_for(l.node);
@@ -523,7 +534,7 @@ impl Owner {
     }
 
     fn fail_queue(&mut self, shape_index: u32, failure: &Failure, out: &mut Vec<Effect>) {
-        for slot in self.shapes[shape_index as usize].queue.take() {
+        for slot in self.shapes[shape_index].queue.take() {
             if self.is_husk(shape_index, slot) {
                 continue;
             }
@@ -536,7 +547,7 @@ impl Owner {
 
     fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
         let used = self.leases.remove(&lease)?;
-        let shape = &mut self.shapes[used.shape as usize];
+        let shape = &mut self.shapes[used.shape];
         shape.leases.retain(|l| *l != lease);
         self.dirty.insert(used.shape);
         Some(used)
@@ -561,6 +572,10 @@ impl LeaseUse {
 }
 
 impl Shape {
+    pub(super) fn job(&self) -> JobId {
+        self.key.job
+    }
+
     fn len(&self) -> usize {
         self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
     }

@@ -20,13 +20,12 @@ impl Owner {
         view: &mut View,
         out: &mut Vec<Effect>,
     ) {
-        let near: Vec<_> =
-            self.shapes[shape_index as usize].near.iter().map(|(n, q)| (*n, q.len())).collect();
+        let near: Vec<_> = self.shapes[shape_index].near.iter().map(|(n, q)| (*n, q.len())).collect();
         for (node, count) in near {
             self.request_near(now, shape_index, node, count, view, out);
         }
         loop {
-            let shape = &self.shapes[shape_index as usize];
+            let shape = &self.shapes[shape_index];
             let requested = self.requested(shape_index).count();
             let free = shape.key.resources == Resources::default() && shape.leases.len() >= FREE_LEASES_MAX;
             if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
@@ -58,7 +57,7 @@ impl Owner {
     ) {
         let at_node =
             |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
-        let shape = &self.shapes[shape_index as usize];
+        let shape = &self.shapes[shape_index];
         let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
         let demand = shape.key.resources.clone();
         while have < count && have < REQUESTS_MAX {
@@ -86,7 +85,7 @@ impl Owner {
         out: &mut Vec<Effect>,
     ) -> bool {
         let is_idle = |used: &LeaseUse| {
-            let shape = &self.shapes[used.shape as usize];
+            let shape = &self.shapes[used.shape];
             node.is_none_or(|node| used.node == node)
                 && used.granted
                 && used.in_flight.is_empty()
@@ -97,14 +96,14 @@ impl Owner {
             return false;
         };
         let Some(used) = self.remove_lease(lease) else { return false };
-        view.gave_back(used.node, &self.shapes[used.shape as usize].key.resources);
+        view.gave_back(used.node, &self.shapes[used.shape].key.resources);
         out.push(Effect::ReturnLease { to: used.node, lease });
         true
     }
 
     /// Where to ask for a lease of a shape: where workers of its job have started, as long as there are such nodes.
     fn choose(&self, now: Now, shape_index: u32, view: &View, near: Option<NodeId>) -> Choice {
-        let key = &self.shapes[shape_index as usize].key;
+        let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);
         if !left_out.is_empty() {
             let others = view.choose_besides(now, &key.resources, &key.placement, near, &left_out);
@@ -133,7 +132,7 @@ impl Owner {
                 (node, true)
             }
             Choice::Nowhere(reason) => {
-                self.shapes[shape_index as usize].stuck = Some(reason);
+                self.shapes[shape_index].stuck = Some(reason);
                 return false;
             }
             Choice::Never(failure) => {
@@ -141,7 +140,7 @@ impl Owner {
                 return false;
             }
         };
-        let shape = &mut self.shapes[shape_index as usize];
+        let shape = &mut self.shapes[shape_index];
         shape.stuck = None;
         self.next_lease += 1;
         let lease = LeaseId(self.next_lease);
@@ -162,10 +161,6 @@ impl Owner {
     }
 
     fn requested(&self, shape_index: u32) -> impl Iterator<Item = &LeaseUse> {
-        self.shapes[shape_index as usize]
-            .leases
-            .iter()
-            .filter_map(|id| self.leases.get(id))
-            .filter(|l| !l.granted)
+        self.shapes[shape_index].leases.iter().filter_map(|id| self.leases.get(id)).filter(|l| !l.granted)
     }
 }

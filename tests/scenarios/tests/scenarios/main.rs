@@ -16,6 +16,7 @@ mod pressure;
 mod references;
 mod safety;
 mod scheduling;
+mod service;
 mod spill;
 mod store_socket;
 mod unmarked;
@@ -26,6 +27,9 @@ use std::process::ExitCode;
 #[tharsis::main]
 fn main() -> ExitCode {
     if let Some(outcome) = ends::run_as_driver() {
+        return outcome;
+    }
+    if let Some(outcome) = service::run_as_driver() {
         return outcome;
     }
     if let Some(outcome) = pressure::run_as_driver() {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         spill::ALL,
         losses::ALL,
         scheduling::ALL,
+        service::ALL,
         bad_input::ALL,
         store_socket::ALL,
         ends::ALL,
