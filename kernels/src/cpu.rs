@@ -3,7 +3,8 @@
 //! A [`Kernel`] is a plain loop whose `run` is inlined into one copy per [`Level`]; the compiler vectorises each copy
 //! for that level. On AArch64 the portable copy is the NEON one, since NEON belongs to its baseline.
 //!
-//! This is one of the places with `unsafe`: entering a function compiled for more features than the caller's.
+//! This is one of the places with `unsafe`: entering a function compiled for more features than the caller's, and the
+//! floating-point status of the CPU, which no safe function reads.
 
 use std::sync::OnceLock;
 
@@ -86,4 +87,128 @@ fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
 #[target_feature(enable = "avx2,fma,bmi2,f16c")]
 fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
+}
+
+/// What arithmetic of this thread met since [`clear_raised`], as the CPU remembers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Raised {
+    pub divide: bool,
+    pub invalid: bool,
+    pub overflow: bool,
+}
+
+impl Raised {
+    /// Whether there was anything.
+    pub fn any(self) -> bool {
+        self.divide | self.invalid | self.overflow
+    }
+}
+
+/// What arithmetic of this thread met; nothing on CPUs that are not asked. It costs a few nanoseconds.
+#[inline]
+pub fn raised() -> Raised {
+    let bits = status::read();
+    Raised {
+        divide: bits & status::DIVIDE != 0,
+        invalid: bits & status::INVALID != 0,
+        overflow: bits & status::OVERFLOW != 0,
+    }
+}
+
+/// Forgets what arithmetic met before. Writing the status takes longer than reading it and is done only if need be.
+#[inline]
+pub fn clear_raised() {
+    const ALL: u64 = status::DIVIDE | status::INVALID | status::OVERFLOW;
+    let bits = status::read();
+    if bits & ALL != 0 {
+        status::write(bits & !ALL);
+    }
+}
+
+/// The status register. A block of assembly that may touch memory is where the compiler has stored what loops made before,
+/// and has not begun those that come behind.
+#[cfg(target_arch = "x86_64")]
+mod status {
+    use std::arch::asm;
+
+    pub(super) const INVALID: u64 = 1 << 0;
+    pub(super) const DIVIDE: u64 = 1 << 2;
+    pub(super) const OVERFLOW: u64 = 1 << 3;
+
+    #[inline]
+    pub(super) fn read() -> u64 {
+        let mut bits = 0u32;
+        // SAFETY: it stores MXCSR, which every CPU of this target has, in a local of its size.
+        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut bits, options(nostack, preserves_flags)) };
+        u64::from(bits)
+    }
+
+    #[inline]
+    pub(super) fn write(bits: u64) {
+        let bits = bits as u32;
+        // SAFETY: the value was read from the register; only exception flags differ, which a block that does not promise to
+        // preserve flags may change.
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const bits, options(nostack)) };
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod status {
+    use std::arch::asm;
+
+    pub(super) const INVALID: u64 = 1 << 0;
+    pub(super) const DIVIDE: u64 = 1 << 1;
+    pub(super) const OVERFLOW: u64 = 1 << 2;
+
+    #[inline]
+    pub(super) fn read() -> u64 {
+        let bits: u64;
+        // SAFETY: it copies FPSR, which every CPU of this target has and every program may read.
+        unsafe { asm!("mrs {}, fpsr", out(reg) bits, options(nostack, preserves_flags)) };
+        bits
+    }
+
+    #[inline]
+    pub(super) fn write(bits: u64) {
+        // SAFETY: the value was read from the register; only exception flags differ, which a block that does not promise to
+        // preserve flags may change.
+        unsafe { asm!("msr fpsr, {}", in(reg) bits, options(nostack)) };
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod status {
+    pub(super) const INVALID: u64 = 0;
+    pub(super) const DIVIDE: u64 = 0;
+    pub(super) const OVERFLOW: u64 = 0;
+
+    pub(super) fn read() -> u64 {
+        0
+    }
+
+    pub(super) fn write(_: u64) {}
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    /// What a function of numbers that the compiler does not know raises.
+    fn of(compute: impl FnOnce(f64, f64) -> f64, a: f64, b: f64) -> [bool; 3] {
+        clear_raised();
+        black_box(compute(black_box(a), black_box(b)));
+        let Raised { divide, invalid, overflow } = raised();
+        [divide, invalid, overflow]
+    }
+
+    #[test]
+    fn conditions_are_told_apart_and_forgotten() {
+        assert_eq!(of(|a, b| a / b, 1.0, 0.0), [true, false, false]);
+        assert_eq!(of(|a, b| a - b, f64::INFINITY, f64::INFINITY), [false, true, false]);
+        assert_eq!(of(|a, b| a * b, 1e200, 1e200), [false, false, true]);
+        assert_eq!(of(|a, b| a + b, 1.0, 2.0), [false; 3]);
+        assert_eq!(of(|a, b| a + b, f64::NAN, f64::INFINITY), [false; 3]);
+    }
 }

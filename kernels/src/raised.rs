@@ -1,11 +1,14 @@
-//! What NumPy warns of: divisions by zero, invalid values and overflows in element-wise functions.
+//! What NumPy warns of: divisions by zero, invalid values and overflows.
 //!
-//! Results are looked at after each block of a function that takes long enough for the look not to matter: one pass without
-//! branches over numbers that are in the first-level cache. Only where a result is not finite are the arguments looked at.
-//! Additions, products and conversions are too fast for that and are not watched.
+//! Loops of plain arithmetic (sums, differences, products, reductions by them, conversions to a shorter float) are asked for by
+//! the CPU's sticky flags, as NumPy does it: reading them once per block costs nothing that can be measured. Functions whose
+//! code does more than their arithmetic raise flags that say nothing. Their results are looked at: one pass without branches
+//! over numbers that are in the first-level cache, and only where a result is not finite are the arguments looked at.
+//!
+//! Not watched: complex functions beyond sums and products, half precision, matrix products and variances.
 
 use crate::chunk::Buffer;
-use crate::cpu::{self, Kernel};
+use crate::cpu::{self, Kernel, Raised};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::ufunc::{Arg, BinaryOp, Operand, UnaryOp};
@@ -31,9 +34,12 @@ pub struct Warning {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-enum Function {
+pub(crate) enum Function {
     Unary(UnaryOp),
     Binary(BinaryOp),
+    Cast,
+    Reduce,
+    Accumulate,
 }
 
 /// Each function and condition once.
@@ -49,8 +55,88 @@ impl fmt::Display for Warning {
         let function = match self.function {
             Function::Unary(op) => op.name(),
             Function::Binary(op) => op.name(),
+            Function::Cast => "cast",
+            Function::Reduce => "reduce",
+            Function::Accumulate => "accumulate",
         };
         write!(f, "{condition} encountered in {function}")
+    }
+}
+
+/// Runs a loop of plain arithmetic and notes what the CPU met in it.
+pub(crate) fn watched<R>(function: Function, warnings: &mut Warnings, run: impl FnOnce() -> R) -> R {
+    cpu::clear_raised();
+    let made = run();
+    note_raised(cpu::raised(), function, warnings);
+    made
+}
+
+/// Notes what a function met.
+pub(crate) fn note_raised(raised: Raised, function: Function, warnings: &mut Warnings) {
+    if !raised.any() {
+        return;
+    }
+    let found = [
+        (raised.divide, Condition::DivideByZero),
+        (raised.invalid, Condition::Invalid),
+        (raised.overflow, Condition::Overflow),
+    ];
+    let found = found.into_iter().filter(|(is_raised, _)| *is_raised);
+    warnings.extend(found.map(|(_, condition)| Warning { condition, function }));
+}
+
+/// Whether the loop of a function of two arguments raises flags for what NumPy warns of, and for nothing else.
+pub(crate) fn is_plain(op: BinaryOp, dtype: DType) -> bool {
+    let is_inexact = matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128);
+    is_inexact && matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
+}
+
+/// Looks at the first `n` arguments of a conversion of floats to integers: those that no integer of the dtype that it goes
+/// through stands for are invalid.
+pub(crate) fn look_cast(from: DType, to: DType, x: Operand<'_>, n: usize, warnings: &mut Warnings) {
+    // Small integers are made of those of 32 bits, and negative numbers of any size are those of signed ones wrapped.
+    let (low, high) = match to {
+        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => (-2_147_483_649.0, 2_147_483_648.0),
+        DType::U32 => (-2_147_483_649.0, 4_294_967_296.0),
+        DType::I64 => (BELOW_I64, -I64_MIN),
+        DType::U64 => (BELOW_I64, 2.0 * -I64_MIN),
+        _ => return,
+    };
+    let fits = match from {
+        DType::F32 => fit::<f32>(x, n, low, high),
+        DType::F64 => fit::<f64>(x, n, low, high),
+        _ => true,
+    };
+    if !fits {
+        warnings.insert(Warning { condition: Condition::Invalid, function: Function::Cast });
+    }
+}
+
+const I64_MIN: f64 = i64::MIN as f64;
+/// The largest float below all integers of 64 bits.
+const BELOW_I64: f64 = I64_MIN.next_down();
+
+fn fit<T: Float>(x: Operand<'_>, n: usize, low: f64, high: f64) -> bool {
+    match x.arg::<T>(n) {
+        Arg::Block(block) => cpu::dispatch(AllWithin { block, low, high }),
+        Arg::One(x) => low < x.into() && x.into() < high,
+    }
+}
+
+/// Whether all numbers of a block lie between two.
+struct AllWithin<'a, T> {
+    block: &'a [T],
+    low: f64,
+    high: f64,
+}
+
+impl<T: Float> Kernel for AllWithin<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let AllWithin { block, low, high } = self;
+        block.iter().fold(true, |all, &x| all & (low < x.into()) & (x.into() < high))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running expressions and getting at their values.
 
 use crate::error::{Blame, Error, Result};
+use crate::errstate;
 use crate::tensor::Tensor;
 use ndarray::{ArrayD, IxDyn};
 use std::sync::{Arc, OnceLock};
@@ -59,6 +60,7 @@ fn memory_bytes() -> u64 {
 pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Metrics)> {
     let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
     let outcome = run(&nodes, executor).blame()?;
+    errstate::tell(&outcome.metrics.warnings)?;
     let tensors =
         outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[])).collect::<Result<_>>()?;
     Ok((tensors, outcome.metrics))
@@ -72,6 +74,9 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
 pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Option<Metrics>)> {
     let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
     let (nodes, spent) = tharsis_graph::phases::settle(&nodes, executor).blame()?;
+    if let Some(spent) = &spent {
+        errstate::tell(&spent.warnings)?;
+    }
     Ok((nodes.into_iter().map(Tensor::of_node).collect(), spent))
 }
 
@@ -145,6 +150,7 @@ impl Tensor {
             Some(resident) => resident.clone(),
             None => {
                 let outcome = run(&[self.node().clone()], executor).blame()?;
+                errstate::tell(&outcome.metrics.warnings)?;
                 let first = outcome.results.into_iter().next();
                 first.ok_or_else(|| Error::here(GraphError::Internal("no result".to_owned())))?
             }

@@ -77,6 +77,146 @@ fn results_beyond_the_largest_number_and_integers_by_zero_are_told() {
     assert_eq!(quotient["out"]["r"]["arr"]["lit"], json!([0, 4]));
 }
 
+/// Arguments, and what NumPy 2.4.6 says of the function.
+type Row = (&'static str, &'static [&'static [f64]], &'static [&'static str]);
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+const ARITHMETIC: &[Row] = &[
+    ("np.add", &[&[INF, 1.0], &[-INF, 2.0]], &["invalid value encountered in add"]),
+    ("np.add", &[&[1e308], &[1e308]], &["overflow encountered in add"]),
+    ("np.add", &[&[NAN], &[INF]], &[]),
+    ("np.subtract", &[&[INF], &[INF]], &["invalid value encountered in subtract"]),
+    ("np.subtract", &[&[-1e308], &[1e308]], &["overflow encountered in subtract"]),
+    ("np.multiply", &[&[0.0], &[INF]], &["invalid value encountered in multiply"]),
+    ("np.multiply", &[&[1e200], &[1e200]], &["overflow encountered in multiply"]),
+    ("np.multiply", &[&[NAN], &[0.0]], &[]),
+    ("np.multiply", &[&[1e-200], &[1e-200]], &[]),
+    ("np.square", &[&[1e200]], &["overflow encountered in square"]),
+    ("np.sum", &[&[1e308, 1e308]], &["overflow encountered in reduce"]),
+    ("np.sum", &[&[INF, -INF]], &["invalid value encountered in reduce"]),
+    ("np.sum", &[&[INF, 1.0]], &[]),
+    ("np.sum", &[&[NAN, INF]], &[]),
+    ("np.prod", &[&[1e200, 1e200]], &["overflow encountered in reduce"]),
+    ("np.prod", &[&[0.0, INF]], &["invalid value encountered in reduce"]),
+    ("np.prod", &[&[INF, 2.0]], &[]),
+    ("np.mean", &[&[INF, -INF]], &["invalid value encountered in reduce"]),
+    ("np.nansum", &[&[NAN, 1e308, 1e308]], &["overflow encountered in reduce"]),
+    ("np.max", &[&[NAN, INF]], &[]),
+    ("np.isfinite", &[&[NAN, INF]], &[]),
+    ("np.negative", &[&[INF, NAN]], &[]),
+    ("np.greater", &[&[NAN, INF], &[1.0, NAN]], &[]),
+    ("np.sign", &[&[NAN, 1.0]], &[]),
+    ("np.maximum", &[&[NAN, INF], &[1.0, NAN]], &[]),
+    ("np.floor", &[&[NAN, INF]], &[]),
+];
+
+fn number(x: f64) -> Value {
+    if x.is_finite() { json!(x) } else { json!({"f": x.to_string().to_lowercase()}) }
+}
+
+fn literal(row: &[f64]) -> Value {
+    json!({"lit": row.iter().map(|&x| number(x)).collect::<Vec<_>>(), "dtype": "float64"})
+}
+
+#[test]
+fn plain_arithmetic_and_reductions_warn_as_numpy_does() {
+    for chunks in [json!("auto"), json!(1)] {
+        for (operation, arguments, expected) in ARITHMETIC {
+            let mut inputs = json!({});
+            let names: Vec<Value> = arguments
+                .iter()
+                .zip(["x", "y"])
+                .map(|(row, name)| {
+                    inputs[name] = literal(row);
+                    json!({ "$": name })
+                })
+                .collect();
+            let reply = reply(json!({"chunks": chunks}), inputs, operation, json!(names));
+            let found: Vec<_> =
+                texts(&reply).iter().filter_map(|text| text.strip_prefix("RuntimeWarning: ")).collect();
+            assert_eq!(&found, expected, "{operation} {arguments:?} {chunks}");
+        }
+    }
+}
+
+#[test]
+fn integers_that_stand_for_no_float_are_told() {
+    let warned = |dtype: &str, x: f64| {
+        let rest = [x, 1.0, 2.0, 3.0, 4.0];
+        let arguments = json!([{"$": "x"}, {"dt": dtype}]);
+        !texts(&reply(json!({}), json!({"x": literal(&rest)}), "np.astype", arguments)).is_empty()
+    };
+    // From NumPy 2.4.6 on x86-64.
+    let cases = [
+        ("int8", &[NAN, INF, 3e9, -3e9, 1e19][..], &[-1.0, 300.0][..]),
+        ("int32", &[NAN, -INF, 3e9, -3e9], &[-1.0, 300.0]),
+        ("int64", &[NAN, INF, 1e19, -1e19, 1e300], &[-1.0, 3e9, -3e9]),
+        ("uint8", &[NAN, 3e9, -3e9], &[-1.0, 300.0]),
+        ("uint32", &[NAN, INF, 5e9, -3e9], &[-1.0, 300.0, 3e9]),
+        ("uint64", &[NAN, INF, -1e19, 1e20], &[-1.0, 3e9, 1e19]),
+        ("float32", &[1e300], &[NAN, INF, 3e9]),
+    ];
+    for (dtype, invalid, valid) in cases {
+        invalid.iter().for_each(|&x| assert!(warned(dtype, x), "{dtype} {x}"));
+        valid.iter().for_each(|&x| assert!(!warned(dtype, x), "{dtype} {x}"));
+    }
+}
+
+#[test]
+fn operations_in_one_loop_are_told_apart() {
+    let run = |x: f64, first: &str, second: &str, by: [f64; 2]| {
+        let program = json!([
+            ["a", first, [{"$": "x"}, number(by[0])], {}],
+            ["b", second, [{"$": "a"}, number(by[1])], {}],
+            ["r", "np.sum", [{"$": "b"}], {}],
+        ]);
+        let inputs = json!({"x": literal(&[x, 1.0, 2.0])});
+        let reply = answer(&json!({"in": inputs, "prog": program, "out": ["r"]}), std::path::Path::new("."));
+        texts(&reply).join("; ").replace("RuntimeWarning: ", "")
+    };
+    assert_eq!(run(1e308, "np.add", "np.multiply", [1e308, 0.5]), "overflow encountered in add");
+    assert_eq!(run(1e308, "np.add", "np.multiply", [1.0, 3.0]), "overflow encountered in multiply");
+    assert_eq!(run(INF, "np.multiply", "np.add", [2.0, -INF]), "invalid value encountered in add");
+    assert_eq!(run(1e308, "np.multiply", "np.add", [1.0, 1.0]), "");
+    assert_eq!(run(NAN, "np.multiply", "np.add", [INF, 1.0]), "");
+}
+
+#[test]
+fn scans_warn_whole_or_in_chunks() {
+    for chunks in [json!("auto"), json!(1)] {
+        let of = |row: &[f64]| {
+            let inputs = json!({"x": literal(row)});
+            let reply = reply(json!({"chunks": chunks}), inputs, "np.cumsum", json!([{"$": "x"}]));
+            texts(&reply).join(" ")
+        };
+        assert!(of(&[1e308, 1e308]).contains("overflow encountered in accumulate"));
+        assert!(of(&[INF, -INF]).contains("invalid value encountered in accumulate"));
+        assert_eq!(of(&[INF, 1.0, NAN]), "");
+    }
+}
+
+#[test]
+fn values_that_are_fetched_tell_their_warnings_to_the_guard_of_the_thread() {
+    use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
+    use tharsis_numeric::{Tensor, ones, zeros};
+    let quotient = || -> tharsis_numeric::Result<Tensor> { ones(&[3])? / &zeros(&[3])? };
+    // Without a guard nobody asks.
+    assert!(quotient().unwrap().fetch::<f64>().unwrap()[[0]].is_infinite());
+    let outer = errstate(ErrState::default());
+    quotient().unwrap().fetch::<f64>().unwrap();
+    {
+        let inner = errstate(ErrState::all(Reaction::Raise));
+        let error = quotient().unwrap().sum(()).unwrap().item().unwrap_err();
+        assert_eq!((error.class(), error.location().file()), ("FloatingPointError", file!()));
+        assert_eq!(inner.take(), [""; 0]);
+    }
+    quotient().unwrap().execute().unwrap();
+    assert_eq!(outer.take(), ["divide by zero encountered in divide"; 2]);
+    assert_eq!(outer.take(), [""; 0]);
+}
+
 #[test]
 fn conditions_can_be_ignored_or_raised() {
     let of = |errstate: Value| {

@@ -9,6 +9,7 @@ use crate::plan::{ChunkId, Kernel, Operand, Plan, Product, Stage, StageOutput, T
 use crate::tiling::{AxisTiling, Tiling};
 use region::{Region, read};
 use std::sync::Arc;
+use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::product::Accumulator;
 use tharsis_kernels::program::{Output, StepOp};
 use tharsis_kernels::{Chunk, Compiled, Place, Scratch, poison};
@@ -207,7 +208,11 @@ impl Runnable {
                 Ok(vec![self.product(task.stage, product, &region, chunks, scratch)?])
             }
             Kernel::Whole(function) => {
-                let made = function.run(&self.operands(task, &region, chunks, scratch)?)?;
+                let args = self.operands(task, &region, chunks, scratch)?;
+                let made = match function {
+                    ChunkFunction::Scan { .. } => scratch.watch_scan(|| function.run(&args))?,
+                    _ => function.run(&args)?,
+                };
                 made.iter().try_for_each(|made| self.check_declared(task, &stage.label, made))?;
                 Ok(made)
             }

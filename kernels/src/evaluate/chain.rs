@@ -5,14 +5,17 @@
 //! summed. The arithmetic is that of the separate steps, operation by operation, so results are the same to the bit.
 
 use crate::chunk::Buffer;
-use crate::cpu::{self, Kernel};
+use crate::cpu::{self, Kernel, Raised};
 use crate::fold::{LANES, add_lanes};
 use crate::layout::{Layout, Run};
 use crate::program::IndexMap;
+use crate::raised::{Function, Warnings, watched};
 use crate::random::Key;
 use crate::stream::{LINE_NUMBERS, Line, Stream};
-use crate::ufunc::Operand;
+use crate::ufunc::{BinaryOp, Operand, UnaryOp};
 use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::ops::Range;
 
 /// What a chain does to each element: each operation rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,6 +104,52 @@ pub(super) fn sum(map: ChainMap, input: ChainInput<'_>, start: usize, end: usize
     let mut total = 0.0;
     each_source(input, start, end, |source, len| total += with_source(source, map, Sum { len }));
     total
+}
+
+/// Notes what the operations of a chain met in the elements `range` of its input, if the flags say that any of them met
+/// something. Which one it was is found by doing them one after the other.
+pub(super) fn attribute(
+    raised: Raised,
+    map: ChainMap,
+    input: ChainInput<'_>,
+    range: Range<usize>,
+    pairs: bool,
+    warnings: &mut Warnings,
+) {
+    if !raised.any() {
+        return;
+    }
+    let mut values = Buffer::for_overwrite(range.len() * size_of::<f64>());
+    store(ChainMap::Identity, input, false, range.start, range.end, &mut values);
+    let values = &mut values.elements_mut::<f64>()[..range.len()];
+    let mut apply = |function: Function, f: &dyn Fn(f64) -> f64| {
+        watched(function, warnings, || {
+            values.iter_mut().for_each(|x| *x = f(*x));
+            black_box(&mut *values);
+        });
+    };
+    let (sum, product) = (Function::Binary(BinaryOp::Add), Function::Binary(BinaryOp::Multiply));
+    match map {
+        ChainMap::Identity => {}
+        ChainMap::Add { addend } => apply(sum, &|x| x + addend),
+        ChainMap::Mul { factor } => apply(product, &|x| x * factor),
+        ChainMap::AddMul { addend, factor } => {
+            apply(sum, &|x| x + addend);
+            apply(product, &|x| x * factor);
+        }
+        ChainMap::MulAdd { factor, addend } => {
+            apply(product, &|x| x * factor);
+            apply(sum, &|x| x + addend);
+        }
+        ChainMap::Square => apply(Function::Unary(UnaryOp::Square), &|x| x * x),
+    }
+    if pairs {
+        watched(Function::Reduce, warnings, || {
+            for pair in values.chunks_exact(2) {
+                black_box(pair[0] + pair[1]);
+            }
+        });
+    }
 }
 
 /// Writes the values of a function of the index over one run.

@@ -14,15 +14,19 @@ pub use chain::ChainMap;
 pub use registers::Scratch;
 
 use crate::chunk::{Buffer, Chunk};
+use crate::cpu;
 use crate::dtype::DType;
 use crate::error::KernelError;
-use crate::fold::{Fold, Folder};
+use crate::fold::{Fold, Folder, block_sum};
 use crate::layout::Layout;
 use crate::program::{IndexForm, IndexMap, Output, Program, StepOp, ValueId};
+use crate::raised::{Function, Warnings, note_raised, watched};
 use crate::stream::Stream;
 use crate::ufunc::{Arg, Operand};
 use crate::with_element;
 use registers::{Allocation, allocate};
+use std::hint::black_box;
+use std::ops::Range;
 
 /// Where a task stands in the whole tensor.
 #[derive(Clone, Copy, Debug)]
@@ -159,7 +163,9 @@ impl Compiled {
                 self.run_step(step, &bound, start, end, scratch)?;
             }
             for sink in &mut sinks {
-                self.feed(sink, &bound, scratch, start, end);
+                let mut warnings = scratch.take_warnings();
+                self.feed(sink, &bound, scratch, start..end, &mut warnings);
+                scratch.warnings = warnings;
             }
             start = end;
         }
@@ -260,18 +266,29 @@ fn operand<'a>(bound: &'a Bound, scratch: &'a Scratch, value: ValueId, start: us
 }
 
 impl Compiled {
-    fn feed(&self, sink: &mut Sink, bound: &Bound, scratch: &Scratch, start: usize, end: usize) {
+    fn feed(
+        &self,
+        sink: &mut Sink,
+        bound: &Bound,
+        scratch: &Scratch,
+        Range { start, end }: Range<usize>,
+        warnings: &mut Warnings,
+    ) {
+        let chain_of = |chain: ValueId| match self.program.steps[chain].op {
+            StepOp::Chain { source, map, .. } => Some((map, chain_input(bound, scratch, source, start))),
+            _ => None,
+        };
+        cpu::clear_raised();
         match sink {
             Sink::Store { value, dtype, data, stream } => {
                 let from = operand(bound, scratch, *value, start);
                 with_element!(*dtype, T => copy_block::<T>(from, data, stream, start, end));
             }
             Sink::ChainStore { chain, data, stream } => {
-                if let StepOp::Chain { source, map, .. } = self.program.steps[*chain].op {
-                    let input = chain_input(bound, scratch, source, start);
-                    let out = &mut data.elements_mut::<f64>()[start..end];
-                    chain::store_around(map, input, start, end, out, stream);
-                }
+                let Some((map, input)) = chain_of(*chain) else { return };
+                let out = &mut data.elements_mut::<f64>()[start..end];
+                chain::store_around(map, input, start, end, out, stream);
+                chain::attribute(cpu::raised(), map, input, start..end, false, warnings);
             }
             Sink::Fold { args, folder } => {
                 let mut operands = [Operand::One(crate::scalar::Scalar::Bool(false)); 3];
@@ -279,11 +296,25 @@ impl Compiled {
                     *slot = operand(bound, scratch, arg, start);
                 }
                 folder.feed(&operands, start, end);
+                let met = folder.met(cpu::raised(), operands[0], end - start);
+                note_raised(met, Function::Reduce, warnings);
             }
             Sink::ChainSum { chain, folder } => {
-                if let StepOp::Chain { source, map, .. } = self.program.steps[*chain].op {
-                    folder.add_total(chain::sum(map, chain_input(bound, scratch, source, start), start, end));
+                let Some((map, input)) = chain_of(*chain) else { return };
+                let total = chain::sum(map, input, start, end);
+                let raised = cpu::raised();
+                if raised.any() {
+                    chain::attribute(raised, map, input, start..end, false, warnings);
+                    let mut values = Buffer::for_overwrite((end - start) * size_of::<f64>());
+                    chain::store(map, input, false, start, end, &mut values);
+                    watched(Function::Reduce, warnings, || {
+                        black_box(block_sum(&values.elements::<f64>()[..end - start]))
+                    });
                 }
+                cpu::clear_raised();
+                folder.add_total(total);
+                let met = folder.met(cpu::raised(), Operand::One(total.into()), 1);
+                note_raised(met, Function::Reduce, warnings);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::chunk::Buffer;
 use crate::program::{Program, StepOp};
-use crate::raised::Warnings;
+use crate::raised::{Function, Warnings, watched};
 
 /// What a thread has for its tasks: registers, reused from task to task, places for results, and warnings.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,11 @@ impl Scratch {
             Some(found) => self.places.remove(found),
             None => Buffer::for_overwrite(bytes),
         }
+    }
+
+    /// Runs a scan and notes what NumPy would warn of.
+    pub fn watch_scan<R>(&mut self, run: impl FnOnce() -> R) -> R {
+        watched(Function::Accumulate, &mut self.warnings, run)
     }
 
     /// Takes out what the tasks since the last call would have NumPy warn of.

@@ -8,8 +8,8 @@ use crate::element::{Bool, CastFrom, Element};
 use crate::error::KernelError;
 use crate::fold::{Fold, block_sum};
 use crate::program::StepOp;
-use crate::raised::{Warnings, look_binary, look_unary};
-use crate::ufunc::{Arg, Compare, Map1, Number, Operand, UnaryFn, run_binary, run_unary};
+use crate::raised::{Function, Warnings, is_plain, look_binary, look_cast, look_unary, watched};
+use crate::ufunc::{Arg, Compare, Map1, Number, Operand, UnaryFn, UnaryOp, run_binary, run_unary};
 use crate::with_element;
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -59,10 +59,26 @@ impl Compiled {
             StepOp::Const(scalar) => {
                 with_element!(step.dtype, T => out.elements_mut::<T>()[..n].fill(T::from_scalar(scalar)))
             }
-            StepOp::Cast(a) => cast(dtype_of(a), step.dtype, arg(a), out, n),
+            StepOp::Cast(a) => {
+                let (from, to) = (dtype_of(a), step.dtype);
+                match to {
+                    DType::F32 | DType::C64 => {
+                        watched(Function::Cast, warnings, || cast(from, to, arg(a), out, n))
+                    }
+                    _ => cast(from, to, arg(a), out, n),
+                }
+                look_cast(from, to, arg(a), n, warnings);
+            }
+            StepOp::Unary(op @ UnaryOp::Square, a) => {
+                watched(Function::Unary(op), warnings, || run_unary(op, dtype_of(a), arg(a), out, n))?;
+            }
             StepOp::Unary(op, a) => {
                 run_unary(op, dtype_of(a), arg(a), out, n)?;
                 look_unary(op, dtype_of(a), arg(a), out, n, warnings);
+            }
+            StepOp::Binary(op, a, b) if is_plain(op, dtype_of(a)) => {
+                let args = [arg(a), arg(b)];
+                watched(Function::Binary(op), warnings, || run_binary(op, dtype_of(a), args, out, n))?;
             }
             StepOp::Binary(op, a, b) => {
                 run_binary(op, dtype_of(a), [arg(a), arg(b)], out, n)?;
@@ -74,12 +90,19 @@ impl Compiled {
             StepOp::Chain { source, map, pairs } => {
                 let width = if pairs { 2 } else { width };
                 let input = chain_input(bound, scratch, source, start);
-                chain::store(map, input, pairs, start * width, end * width, out);
+                let (start, end) = (start * width, end * width);
+                cpu::clear_raised();
+                chain::store(map, input, pairs, start, end, out);
+                chain::attribute(cpu::raised(), map, input, start..end, pairs, warnings);
             }
             StepOp::RowFold(fold, a) => {
                 // The result may be wide itself, if its rows are folded once more.
                 let row_width = self.program().steps[a].width() / width;
-                row_fold(fold, dtype_of(a), arg(a), row_width, out, n)?;
+                let mut run = || row_fold(fold, dtype_of(a), arg(a), row_width, out, n);
+                match fold {
+                    Fold::Sum | Fold::Prod => watched(Function::Reduce, warnings, run)?,
+                    _ => run()?,
+                }
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ mod sum;
 pub(crate) use sum::{LANES, add_lanes, block_sum};
 
 use crate::chunk::Chunk;
+use crate::cpu::Raised;
 use crate::dtype::DType;
 use crate::element::Bool;
 use crate::error::KernelError;
@@ -94,6 +95,18 @@ pub(crate) trait Accumulate {
     fn segment(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
     /// Folds each element of a stretch into a slot of its own, the first into `slot`.
     fn rowwise(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
+    /// Whether the arithmetic is that of NumPy, so that flags of the CPU say what NumPy would warn of.
+    fn is_watched(&self) -> bool {
+        false
+    }
+    /// Whether `invalid` may be raised by more than the sums themselves, and is so only where one of them has become NaN.
+    fn is_compensated(&self) -> bool {
+        false
+    }
+    /// Whether a slot holds NaN, or one of the first `len` elements of an argument is.
+    fn any_nan(&self, _arg: Option<(Operand<'_>, usize)>) -> bool {
+        false
+    }
     /// Adds the sum of a stretch of float64 that was made elsewhere. Only sums take it.
     fn add_float(&mut self, _slot: usize, _value: f64) {}
     /// The components, each of `shape`.
@@ -133,6 +146,18 @@ impl Folder {
             }
             at += len;
         });
+    }
+
+    /// Of what the CPU met while the first `len` elements of `arg` were folded, what NumPy would have met. A sum that is infinite
+    /// leaves NaN where it keeps what rounding lost, which is no warning; that a sum itself is NaN, of elements that are not, is.
+    /// Where sums have met NaN before, an infinite element in another one may be taken for that.
+    pub(crate) fn met(&self, raised: Raised, arg: Operand<'_>, len: usize) -> Raised {
+        if !raised.any() || !self.accumulator.is_watched() {
+            return Raised::default();
+        }
+        let nan = |arg| self.accumulator.any_nan(arg);
+        let invalid = !self.accumulator.is_compensated() || (nan(None) && !nan(Some((arg, len))));
+        Raised { invalid: raised.invalid && invalid, ..raised }
     }
 
     /// Whether all elements go into one slot.

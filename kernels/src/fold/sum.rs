@@ -5,7 +5,7 @@ use crate::chunk::Chunk;
 use crate::cpu::{self, Kernel};
 use crate::element::Bool;
 use crate::error::KernelError;
-use crate::ufunc::{Number, Operand};
+use crate::ufunc::{Arg, Number, Operand};
 use num_complex::Complex;
 
 /// How a running sum keeps what rounding would lose.
@@ -14,6 +14,8 @@ pub(crate) trait Compensated: Number {
     fn add_exactly(sum: Self, x: Self) -> (Self, Self);
     /// The sum with what was lost put back.
     fn restore(sum: Self, lost: Self) -> Self;
+    /// Whether a part is NaN.
+    fn has_nan(self) -> bool;
 }
 
 macro_rules! exact {
@@ -23,6 +25,7 @@ macro_rules! exact {
             fn add_exactly(sum: $t, x: $t) -> ($t, $t) { (sum.plus(x), 0) }
             #[inline(always)]
             fn restore(sum: $t, _: $t) -> $t { sum }
+            fn has_nan(self) -> bool { false }
         }
     )*};
 }
@@ -41,6 +44,10 @@ impl Compensated for f64 {
         // Once the sum is infinite what was lost is NaN, and nothing was lost.
         if lost.is_nan() { sum } else { sum + lost }
     }
+
+    fn has_nan(self) -> bool {
+        self.is_nan()
+    }
 }
 
 impl Compensated for Complex<f64> {
@@ -54,6 +61,10 @@ impl Compensated for Complex<f64> {
     #[inline(always)]
     fn restore(sum: Self, lost: Self) -> Self {
         Complex::new(f64::restore(sum.re, lost.re), f64::restore(sum.im, lost.im))
+    }
+
+    fn has_nan(self) -> bool {
+        self.re.is_nan() || self.im.is_nan()
     }
 }
 
@@ -132,6 +143,22 @@ impl<T: Compensated> Kernel for AddRow<'_, T> {
 }
 
 impl<T: Compensated> Accumulate for Sum<T> {
+    fn is_watched(&self) -> bool {
+        !T::DTYPE.is_integer()
+    }
+
+    fn is_compensated(&self) -> bool {
+        true
+    }
+
+    fn any_nan(&self, arg: Option<(Operand<'_>, usize)>) -> bool {
+        match arg.map(|(arg, len)| arg.arg::<T>(len)) {
+            None => self.sum.iter().any(|sum| sum.has_nan()),
+            Some(Arg::Block(block)) => block.iter().any(|x| x.has_nan()),
+            Some(Arg::One(x)) => x.has_nan(),
+        }
+    }
+
     fn add_float(&mut self, slot: usize, value: f64) {
         let (total, rest) = T::add_exactly(self.sum[slot], T::from_scalar(value.into()));
         self.sum[slot] = total;
@@ -167,6 +194,10 @@ impl<T: Number> Prod<T> {
 }
 
 impl<T: Number> Accumulate for Prod<T> {
+    fn is_watched(&self) -> bool {
+        !T::DTYPE.is_integer()
+    }
+
     fn segment(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize) {
         // Four lanes break the dependency chain of the multiplications.
         let mut lanes = [T::ONE; 4];

@@ -31,6 +31,7 @@ const ALL: &[Scenario] = scenarios![
         t1_results_are_those_of_threads_to_the_bit,
         t1_batches_do_not_change_results,
         t1_random_programs_give_what_the_plain_evaluator_gives,
+        t1_warnings_are_those_of_threads,
         t2_results_are_inputs_again,
         t2_results_stay_in_the_store_for_the_next_job,
         t2_results_end_with_their_runtime,
@@ -137,6 +138,34 @@ fn t1_random_programs_give_what_the_plain_evaluator_gives(mode: Mode) {
 }
 
 /// What a job made is read by the next where it lies, and freed when nobody has it.
+/// Warnings come back from wherever the tasks ran, each once, and an `errstate` decides on them.
+fn t1_warnings_are_those_of_threads(mode: Mode) {
+    use tharsis::tensor::errstate::{ErrState, Reaction, errstate};
+    let session = mode.start(2);
+    let executor = RemoteExecutor::new(session.runtime());
+    let huge = Tensor::from_elements(&[4], &[1e308, 1e308, 0.0, -1.0]).unwrap();
+    let huge = huge.rechunk(Chunks::PerAxis(vec![2])).unwrap();
+    let programs = [huge.sqrt().unwrap(), (&huge * 10.0).unwrap(), huge.sum(()).unwrap()];
+    let programs: Vec<&Tensor> = programs.iter().collect();
+    let local = execute(&programs, &LocalExecutor::within(executor.limits())).unwrap().1;
+    let remote = execute(&programs, &executor).unwrap().1;
+    let texts: Vec<String> = remote.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "invalid value encountered in sqrt",
+            "overflow encountered in multiply",
+            "overflow encountered in reduce"
+        ]
+    );
+    assert_eq!(local.warnings, remote.warnings);
+    let guard = errstate(ErrState { over: Reaction::Raise, ..ErrState::default() });
+    assert_eq!(huge.sum(()).unwrap().fetch_on::<f64>(&executor).unwrap_err().class(), "FloatingPointError");
+    huge.sqrt().unwrap().fetch_on::<f64>(&executor).unwrap();
+    assert_eq!(guard.take(), ["invalid value encountered in sqrt"]);
+    session.await_quiet();
+}
+
 fn t2_results_are_inputs_again(mode: Mode) {
     let session = mode.start(2);
     let remote = RemoteExecutor::new(session.runtime());
