@@ -56,9 +56,12 @@ impl Owner {
         out: &mut Vec<Effect>,
     ) {
         let at_node =
-            |id: &LeaseId| self.leases.get(id).is_some_and(|l| l.node == node && !l.recalled && !l.paused);
+            |id: &LeaseId| self.leases.get(id).filter(|l| l.node == node && !l.recalled && !l.paused);
         let shape = &self.shapes[shape_index];
-        let mut have = shape.leases.iter().filter(|id| at_node(id)).count();
+        let there = shape.leases.iter().filter_map(at_node);
+        let is_there = there.clone().next().is_some();
+        // One that has a task may not be free before that task has what is to be made here: it may wait for it.
+        let mut have = there.filter(|used| used.in_flight.is_empty()).count();
         let demand = shape.key.resources.clone();
         while have < count && have < REQUESTS_MAX {
             let mut choice = self.choose(now, shape_index, view, Some(node));
@@ -70,7 +73,7 @@ impl Owner {
             }
             have += 1;
         }
-        if have == 0 {
+        if have == 0 && !is_there {
             self.forget_near(shape_index, node);
         }
     }
