@@ -137,7 +137,6 @@ fn t1_random_programs_give_what_the_plain_evaluator_gives(mode: Mode) {
     session.await_quiet();
 }
 
-/// What a job made is read by the next where it lies, and freed when nobody has it.
 /// Warnings come back from wherever the tasks ran, each once, and an `errstate` decides on them.
 fn t1_warnings_are_those_of_threads(mode: Mode) {
     use tharsis::tensor::errstate::{ErrState, Reaction, errstate};
@@ -166,6 +165,7 @@ fn t1_warnings_are_those_of_threads(mode: Mode) {
     session.await_quiet();
 }
 
+/// What a job made is read by the next where it lies, and freed when nobody has it.
 fn t2_results_are_inputs_again(mode: Mode) {
     let session = mode.start(2);
     let remote = RemoteExecutor::new(session.runtime());
