@@ -113,6 +113,7 @@ const BENCHES: &[Entry] = &[
     row("task-backlog", tasks::backlog, "<= 400", "<= 200"),
     row("chain", tasks::chain, "<= 20", "<= 5"),
     row("fan", tasks::fan, "<= 50", "<= 15"),
+    row("fan-in", tasks::fan_in, "<= 300", "<= 150").sized(100_000, 10_000),
     row("nested", nested::nested, ">= 20 000", ">= 100 000"),
     row("object-small", objects::small, "<= 5, get <= 3", "<= 2, get <= 1"),
     row("object-large", objects::large, "ratio >= 0.8", ">= 0.95"),

@@ -185,6 +185,36 @@ pub fn fan(options: &Options) -> Result<Measurement> {
         .with("get_ms", read))
 }
 
+/// A sum over references whose tasks have not begun when it is submitted, from the first of these to the sum.
+pub fn fan_in(options: &Options) -> Result<Measurement> {
+    let _runtime = runtime(options, WORKERS)?;
+    let count = options.size as u64;
+    let right = count * (count + 1) / 2;
+    let (mut pending, mut calls, mut there) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 0..6 {
+        let started = Instant::now();
+        let inputs: Vec<_> = (0..count).map(|n| successor::remote(n)).collect();
+        let sum = sum_all::remote(&inputs);
+        let submitted = started.elapsed();
+        if sum.get()? != right {
+            bail!("the sum of what was pending is wrong");
+        }
+        let with_pending = started.elapsed();
+        let started = Instant::now();
+        if sum_all::remote(&inputs).get()? != right {
+            bail!("the sum of what was there is wrong");
+        }
+        if run > 0 {
+            pending.push(with_pending.as_secs_f64() * 1e3);
+            calls.push(submitted.as_secs_f64() * 1e3);
+            there.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    Ok(Measurement::new("fan-in", median(&mut pending), "ms", 0.0)
+        .with("submit_ms", median(&mut calls))
+        .with("there_ms", median(&mut there)))
+}
+
 #[remote]
 fn sum_all(values: Values<u64>) -> u64 {
     values.into_iter().sum()
