@@ -10,7 +10,7 @@ use crate::door;
 use crate::inbox::{Inbox, Input};
 use crate::inventory;
 use crate::observe::Observation;
-use crate::port::Port;
+use crate::port::{Drained, Port, Taken};
 use crate::rim::Rim;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub struct Engine {
     actions: Vec<Action>,
     /// Clients with more records than one visit takes.
     unfinished: Vec<usize>,
-    /// Drivers that are not read until their job has fewer tasks.
+    /// Drivers whose next call is not read until their job has fewer tasks.
     held: Vec<usize>,
     stopping: bool,
 }
@@ -115,33 +115,29 @@ impl Engine {
 
     fn visit(&mut self, now: Now, index: usize) {
         let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
-        if port.is_driver && self.node.is_full(port.facts.job) {
-            // Its ring fills up, and its calls wait.
-            if !self.held.contains(&index) {
-                self.held.push(index);
-            }
-            return;
-        }
+        let is_driver = port.is_driver;
         let client = port.client;
         let (node, actions, rim, observation) =
             (&mut self.node, &mut self.actions, &self.rim, &mut self.observation);
         let drained = port.drain(VISIT_RECORDS, |facts, record| {
-            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string());
-            let event = decoded.and_then(|record| door::event(client, facts, rim, record))?;
-            if let Some(event) = event {
+            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string())?;
+            if is_driver && matches!(decoded, FromClient::Submit { .. }) && node.is_full(facts.job) {
+                return Ok(Taken::Left);
+            }
+            if let Some(event) = door::event(client, facts, rim, decoded)? {
                 if let Some(observation) = observation {
                     observation.event(node.id(), &event);
                 }
                 node.handle(now, event, actions);
             }
-            Ok(())
+            Ok(Taken::Taken)
         });
         match drained {
-            Ok(more) => {
-                if more {
-                    self.unfinished.push(index);
-                }
-            }
+            Ok(Drained::All) => {}
+            Ok(Drained::Some) => self.unfinished.push(index),
+            // Its ring fills up, and its calls wait.
+            Ok(Drained::UntilLeft) if self.held.contains(&index) => {}
+            Ok(Drained::UntilLeft) => self.held.push(index),
             Err(problem) => self.expel(now, index, &problem),
         }
     }
@@ -244,7 +240,7 @@ impl Engine {
             if let Some(event) = decoded.and_then(|record| door::event(client, facts, rim, record))? {
                 node.handle(now, event, actions);
             }
-            Ok(())
+            Ok(Taken::Taken)
         });
     }
 

@@ -38,6 +38,26 @@ pub struct Port {
     _segment: Arc<Segment>,
 }
 
+/// What became of a record that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was read.
+    Taken,
+    /// It stays in the ring, and what is behind it.
+    Left,
+}
+
+/// How far a ring was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Nothing is in it.
+    All,
+    /// There may be more.
+    Some,
+    /// The next record was left.
+    UntilLeft,
+}
+
 /// What is known of a client when its records are read.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -83,21 +103,25 @@ impl Port {
         }
     }
 
-    /// Hands up to `max` records to `take`; true if there may be more.
+    /// Hands up to `max` records to `take`, until it leaves one; true if there may be more.
     ///
     /// # Errors
     /// What is wrong with the ring or a record; the client is then of no further use.
     pub fn drain(
         &mut self,
         max: usize,
-        mut take: impl FnMut(&Facts, &[u8]) -> Result<(), String>,
-    ) -> Result<bool, String> {
-        let mut more = true;
+        mut take: impl FnMut(&Facts, &[u8]) -> Result<Taken, String>,
+    ) -> Result<Drained, String> {
+        let mut drained = Drained::Some;
         for _ in 0..max {
             match self.consumer.peek().map_err(|corrupt| corrupt.to_string())? {
-                Some(record) => take(&self.facts, record)?,
+                Some(record) if take(&self.facts, record)? == Taken::Left => {
+                    drained = Drained::UntilLeft;
+                    break;
+                }
+                Some(_) => {}
                 None => {
-                    more = false;
+                    drained = Drained::All;
                     break;
                 }
             }
@@ -105,7 +129,7 @@ impl Port {
         }
         // A client that waits for room looks again by itself.
         self.consumer.release();
-        Ok(more)
+        Ok(drained)
     }
 
     /// Writes a record, or keeps it until there is room.

@@ -122,7 +122,7 @@ impl Init {
     }
 
     /// Unfinished tasks that the program may have at the node; 8 million if nothing is said. Beyond them `remote` waits until
-    /// there are fewer. Calls that tasks make are not counted: whoever they wait for may be behind them.
+    /// there are fewer, and with it whatever the program says after it, a `cancel` too. Calls that tasks make are not counted: whoever they wait for may be behind them.
     #[must_use]
     pub fn queued_tasks_max(mut self, tasks: usize) -> Self {
         self.queued_tasks_max = Some(tasks.max(1));

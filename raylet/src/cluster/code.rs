@@ -287,7 +287,7 @@ impl Code {
             Some(unit) => unit,
             None => {
                 let unit = hash(&executable.file()).map_err(|e| e.to_string())?;
-                self.keep(unit, executable.clone(), identity, None);
+                self.keep(job, unit, executable.clone(), identity, None);
                 unit
             }
         };
@@ -304,8 +304,16 @@ impl Code {
         }
     }
 
-    fn keep(&self, unit: CodeUnitId, executable: Executable, identity: Identity, copy: Option<PathBuf>) {
-        let (jobs, used) = (HashSet::new(), Instant::now());
+    /// Notes a program that a job runs.
+    fn keep(
+        &self,
+        job: JobId,
+        unit: CodeUnitId,
+        executable: Executable,
+        identity: Identity,
+        copy: Option<PathBuf>,
+    ) {
+        let (jobs, used) = (HashSet::from([job]), Instant::now());
         let program = Program { unit, executable, len: identity.len, identity, copy, jobs, used };
         lock(&self.state).programs.insert(key_of(unit), program);
     }
@@ -346,7 +354,7 @@ impl Code {
         let mut problem = failed(format!("no other node holds {unit}, the program of job {job}"));
         for holder in found.holders.into_iter().filter(|holder| *holder != self.me) {
             match self.fetch_from(holder, unit, found.size_bytes, &path, until) {
-                Ok(()) => return self.publish_copy(unit, &path).map_err(|e| failed(at(&path, &e))),
+                Ok(()) => return self.publish_copy(job, unit, &path).map_err(|e| failed(at(&path, &e))),
                 Err(failure) => problem = failure,
             }
         }
@@ -394,10 +402,10 @@ impl Code {
     }
 
     /// Says that a program that came here can be fetched here as well.
-    fn publish_copy(&self, unit: CodeUnitId, path: &Path) -> io::Result<Executable> {
+    fn publish_copy(&self, job: JobId, unit: CodeUnitId, path: &Path) -> io::Result<Executable> {
         let executable = Executable::new(File::open(path)?, path.to_owned());
         let identity = executable.identity()?;
-        self.keep(unit, executable.clone(), identity, Some(path.to_owned()));
+        self.keep(job, unit, executable.clone(), identity, Some(path.to_owned()));
         let (control, me, len) = (self.control.clone(), self.me, identity.len);
         self.tasks.start(async move {
             if let Err(error) = control.put_code_unit(unit, len, me).await {
