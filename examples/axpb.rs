@@ -1,7 +1,7 @@
 //! `((x + 1) * 2).sum()` over random numbers: `cargo run --release --example axpb`.
 //!
-//! One fused task per chunk; nothing is stored but a number each. Options: see `common/mod.rs`; `--size` is the number of
-//! elements (default 3.6e9: 29 GB as numbers).
+//! One fused task per chunk; nothing is stored but a number each. Options: see `common/mod.rs`; `--size` is
+//! the number of elements (default 3.6e9: 29 GB as numbers).
 
 use common::{Options, Outcome};
 use std::time::Instant;

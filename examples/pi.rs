@@ -1,8 +1,9 @@
 //! Monte Carlo pi over tensors, in this process: `cargo run --release --example pi`.
 //!
-//! Draws points in the unit square and counts those inside the quarter circle. The numbers are a function of the seed and
-//! their position, so the estimate is the same to the last digit on threads, worker processes and nodes; none of them is
-//! ever stored. Options: see `common/mod.rs`; `--size` is the number of points (default 1e9).
+//! Draws points in the unit square and counts those inside the quarter circle. The numbers are a function of
+//! the seed and their position, so the estimate is the same to the last digit on threads, worker processes
+//! and nodes; none of them is ever stored. Options: see `common/mod.rs`; `--size` is the number of points
+//! (default 1e9).
 
 use common::{Options, Outcome};
 use std::time::Instant;

@@ -1,9 +1,9 @@
-//! Monte Carlo pi over remote tasks, in this process: `cargo run --release --example pi_tasks`. The example `pi` does it with
-//! tensors.
+//! Monte Carlo pi over remote tasks, in this process: `cargo run --release --example pi_tasks`. The example
+//! `pi` does it with tensors.
 //!
-//! Each task draws points in the unit square from a generator seeded by its number and counts those inside the quarter
-//! circle. Options: `--points N` (default 1e9), `--tasks N` (default 400), `--workers N` (worker processes
-//! instead of threads), `--address auto` (the node that runs on this machine).
+//! Each task draws points in the unit square from a generator seeded by its number and counts those inside
+//! the quarter circle. Options: `--points N` (default 1e9), `--tasks N` (default 400), `--workers N` (worker
+//! processes instead of threads), `--address auto` (the node that runs on this machine).
 
 use std::io::IsTerminal;
 use std::time::Instant;

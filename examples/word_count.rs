@@ -1,10 +1,11 @@
-//! Words of the texts that every Debian machine has, counted over remote tasks: `cargo run --release --example word_count`.
+//! Words of the texts that every Debian machine has, counted over remote tasks: `cargo run --release
+//! --example word_count`.
 //!
-//! Map: a task reads some files and counts their words, one table for each part of the alphabet of hashes. Shuffle:
-//! the tables stay in the store, and each reducer names its part of every map as an argument. Reduce: a task adds up
-//! one part. A plain loop then does the same in one thread, and both must agree. Options: `--workers N` (worker
-//! processes instead of threads), `--parts N` (reducers, default 8), `--files N` (files of one map, default 16),
-//! `--address auto` (the node that runs on this machine).
+//! Map: a task reads some files and counts their words, one table for each part of the alphabet of hashes.
+//! Shuffle: the tables stay in the store, and each reducer names its part of every map as an argument.
+//! Reduce: a task adds up one part. A plain loop then does the same in one thread, and both must agree.
+//! Options: `--workers N` (worker processes instead of threads), `--parts N` (reducers, default 8), `--files
+//! N` (files of one map, default 16), `--address auto` (the node that runs on this machine).
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

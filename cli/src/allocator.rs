@@ -1,7 +1,8 @@
 //! The allocator of the stock program, and how it is told to let go.
 //!
-//! It keeps freed memory for a second, since another wave of tasks may come and fresh pages are slow, and looks at the
-//! clock only when it is called again. A node that has nothing to do calls nobody; after a wave it says so itself.
+//! It keeps freed memory for a second, since another wave of tasks may come and fresh pages are slow, and
+//! looks at the clock only when it is called again. A node that has nothing to do calls nobody; after a wave
+//! it says so itself.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The `tharsis` command.
 //!
-//! `args.rs` is what can be typed, `settings/` what can also be said elsewhere, `commands/` what it does, `bench/` the
-//! benchmarks. The same program is node and worker: see `tharsis::process`.
+//! `args.rs` is what can be typed, `settings/` what can also be said elsewhere, `commands/` what it does,
+//! `bench/` the benchmarks. The same program is node and worker: see `tharsis::process`.
 
 #![deny(unsafe_code)]
 
@@ -51,7 +51,8 @@ fn command() -> ExitCode {
     }
 }
 
-/// Help goes to standard output; what is wrong with the arguments to standard error, with values of readable length.
+/// Help goes to standard output; what is wrong with the arguments to standard error, with values of readable
+/// length.
 fn refuse(mut error: clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return match output::line(error.to_string().trim_end()) {
@@ -62,7 +63,8 @@ fn refuse(mut error: clap::Error) -> ExitCode {
     if let Some(word) = std::env::args_os().find(|word| word.to_str().is_none())
         && (error.kind() == ErrorKind::InvalidUtf8 || error.to_string().contains(char::REPLACEMENT_CHARACTER))
     {
-        // No value of a flag, for which `TextParser` says it. Clap does not say which word, or not what is in it.
+        // No value of a flag, for which `TextParser` says it. Clap does not say which word, or not what is in
+        // it.
         output::complain(&format!("error: {} is not UTF-8", shown(&format!("{word:?}"))));
         return ExitCode::from(refusal::WRONG_INPUT);
     }

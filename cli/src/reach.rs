@@ -1,7 +1,7 @@
 //! A look at the network before a node starts: its own port, and the control store that it is to join.
 //!
-//! The node itself would find out as well, but later and in other words: it waits for a head that is only away, and
-//! cannot tell that from a stranger.
+//! The node itself would find out as well, but later and in other words: it waits for a head that is only
+//! away, and cannot tell that from a stranger.
 
 use crate::refusal::Refusal;
 use anyhow::Result;

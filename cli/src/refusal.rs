@@ -1,5 +1,5 @@
-//! Why the command ends with which status: 2 for what was typed, 4 where nothing of ours answers, 5 for what is
-//! taken, 6 for what there is too little of, 1 otherwise.
+//! Why the command ends with which status: 2 for what was typed, 4 where nothing of ours answers, 5 for what
+//! is taken, 6 for what there is too little of, 1 otherwise.
 
 use crate::settings;
 use std::path::PathBuf;

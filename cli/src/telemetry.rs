@@ -1,8 +1,8 @@
 //! Traces and counters of a node over OTLP, when an endpoint is set.
 //!
-//! The endpoint comes from the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it nothing is collected. The loop of
-//! the node hands spans to a thread through a bounded queue and never waits: what does not fit is dropped and
-//! counted.
+//! The endpoint comes from the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it nothing is
+//! collected. The loop of the node hands spans to a thread through a bounded queue and never waits: what does
+//! not fit is dropped and counted.
 
 use crate::settings::Key;
 use opentelemetry::metrics::{Counter, MeterProvider};

@@ -1,5 +1,5 @@
-//! What is typed wrong, and what stands in the way of a start: the real program says which flag and which value, ends
-//! with the right status, and nothing is started, bound or written.
+//! What is typed wrong, and what stands in the way of a start: the real program says which flag and which
+//! value, ends with the right status, and nothing is started, bound or written.
 
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,4 +1,5 @@
-//! The real program: nodes and control stores are started, asked, joined and stopped, and nothing stays behind.
+//! The real program: nodes and control stores are started, asked, joined and stopped, and nothing stays
+//! behind.
 
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

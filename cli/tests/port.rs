@@ -1,4 +1,5 @@
-//! The one port of a real node against callers that mean no good: each gets what it deserves, and the node goes on.
+//! The one port of a real node against callers that mean no good: each gets what it deserves, and the node
+//! goes on.
 
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -106,8 +107,8 @@ fn resident_bytes(pid: u64) -> u64 {
     process.stat().unwrap().rss * procfs::page_size()
 }
 
-/// What an attacker did from the outside when the port asked for nothing: join as a node, register a program, give it to a
-/// job, ask for a worker over a link. Each message would be a good one; none is looked at.
+/// What an attacker did from the outside when the port asked for nothing: join as a node, register a program,
+/// give it to a job, ask for a worker over a link. Each message would be a good one; none is looked at.
 #[tokio::test]
 async fn nothing_is_done_for_a_caller_that_proves_nothing() {
     let (home, address) = head();
@@ -225,7 +226,8 @@ fn many_silent_callers_do_not_keep_others_out_for_long() {
     let silent: Vec<_> = (0..400).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let joined = home
         .run([&["start", "--address", &address, "--socket", &home.text("b/node.sock")], &SMALL[..]].concat());
-    // The first ones are cut off while the newcomer waits its turn; if it was too early, it says so and comes again.
+    // The first ones are cut off while the newcomer waits its turn; if it was too early, it says so and comes
+    // again.
     if joined.status != 0 {
         joined.assert_refused(4, &[&address]);
         std::thread::sleep(CUT_OFF);

@@ -1,5 +1,5 @@
-//! Settings files and variables, as the real program reads them: what is wrong is named with file, line and key, and
-//! ends the command with status 2 before anything is started.
+//! Settings files and variables, as the real program reads them: what is wrong is named with file, line and
+//! key, and ends the command with status 2 before anything is started.
 
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -117,7 +117,8 @@ pub enum Event {
         /// The class, or why it is refused.
         definition: Result<Arc<TaskClass>, Arc<Failure>>,
     },
-    /// A client is gone, or as good as gone: nothing that it says counts any more. It may come again, with less that remains.
+    /// A client is gone, or as good as gone: nothing that it says counts any more. It may come again, with
+    /// less that remains.
     ClientGone {
         /// The client.
         client: ClientId,
@@ -369,8 +370,8 @@ pub enum Action {
         /// The job.
         job: JobId,
     },
-    /// Grant or refuse a region. One in the annex has no blocks yet: it is granted when it has them; if the disk has none
-    /// left, the client is refused, and the region ends like one that the client retired.
+    /// Grant or refuse a region. One in the annex has no blocks yet: it is granted when it has them; if the
+    /// disk has none left, the client is refused, and the region ends like one that the client retired.
     GrantRegion {
         /// The client.
         client: ClientId,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use tharsis_types::JobId;
 
-/// Jobs, as ranges of numbers. Jobs are numbered in their order, so those that have ended are nearly all that there were:
-/// a node that has served a million keeps a handful of ranges.
+/// Jobs, as ranges of numbers. Jobs are numbered in their order, so those that have ended are nearly all that
+/// there were: a node that has served a million keeps a handful of ranges.
 #[derive(Clone, Debug, Default)]
 pub struct JobSet {
     /// The last of each range, by its first.

@@ -15,9 +15,9 @@
 //! | [`memory`] | when the memory of a node is looked at, and what is too much |
 //! | [`node`] | how the machines above act together |
 //!
-//! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time comes
-//! in as an argument, everything random is derived from ids, and outcomes of I/O come back as events. The product
-//! (`raylet`) and the simulator (`tests/sim`) drive the same code.
+//! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time
+//! comes in as an argument, everything random is derived from ids, and outcomes of I/O come back as events.
+//! The product (`raylet`) and the simulator (`tests/sim`) drive the same code.
 //!
 //! Invariants, checked by [`Node::check`] after every event in tests:
 //! 1. Resources in use never exceed those the node has.

@@ -1,9 +1,10 @@
 //! Delivery between two nodes: every message once, in order, as long as both live.
 //!
 //! Packets may be lost, late, doubled or out of order (a connection that breaks and is made again does all of
-//! that). Each direction numbers its messages; the receiver takes only the next number and says in every packet
-//! how far it got; the sender repeats from there when nothing was said for a while (go-back-N: losses are rare,
-//! so nothing is kept out of order). A node that restarts has a new id, hence a new link: ids are the sessions.
+//! that). Each direction numbers its messages; the receiver takes only the next number and says in every
+//! packet how far it got; the sender repeats from there when nothing was said for a while (go-back-N: losses
+//! are rare, so nothing is kept out of order). A node that restarts has a new id, hence a new link: ids are
+//! the sessions.
 //!
 //! The machines above so need no request ids, no duplicate checks and no timers of their own.
 

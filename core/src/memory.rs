@@ -1,13 +1,14 @@
 //! What a look at the memory of a node says, and when to look again.
 //!
-//! Two limits count. The *node's* is what its user allows it: the pages of the store, once, and what its process and
-//! its workers have of their own. The *machine's* is what the machine or the container has: everybody's memory counts
-//! there, and where it ends the kernel kills whom it likes. The page cache counts in neither: the kernel takes it back
-//! before it kills anybody.
+//! Two limits count. The *node's* is what its user allows it: the pages of the store, once, and what its
+//! process and its workers have of their own. The *machine's* is what the machine or the container has:
+//! everybody's memory counts there, and where it ends the kernel kills whom it likes. The page cache counts
+//! in neither: the kernel takes it back before it kills anybody.
 
 use tharsis_types::ClientId;
 
-/// A limit is reached, for whoever decides here, at this part of it: the rest is for what happens until the next look.
+/// A limit is reached, for whoever decides here, at this part of it: the rest is for what happens until the
+/// next look.
 const THRESHOLD_PERCENT: u64 = 95;
 /// Memory that all workers together may fill in a second: looks are closer the nearer a limit is.
 const FILL_BYTES_PER_S: u64 = 2 << 30;
@@ -38,7 +39,8 @@ pub struct WorkerMemory {
     pub bytes: u64,
 }
 
-/// A look at the memory of a node. Workers are looked at before the limits: one that is not listed is not counted.
+/// A look at the memory of a node. Workers are looked at before the limits: one that is not listed is not
+/// counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryReading {
     /// What the node may use.

@@ -1,8 +1,8 @@
 //! Messages between nodes.
 //!
 //! One rule covers references that travel: **whoever ships a reference registers the receiver as a borrower
-//! first, and the receiver gives the loan back to whoever it came from**. Loans so form a tree; with links that
-//! keep order, no release can overtake a registration.
+//! first, and the receiver gives the loan back to whoever it came from**. Loans so form a tree; with links
+//! that keep order, no release can overtake a registration.
 
 use crate::event::{Output, TaskOutcome};
 use crate::relay::Turn;
@@ -225,7 +225,8 @@ pub enum Message {
         lease: LeaseId,
         /// The tasks and attempts.
         tasks: Vec<(TaskId, Attempt)>,
-        /// Whether they had been started: then they run again as another attempt, without being charged for it.
+        /// Whether they had been started: then they run again as another attempt, without being charged for
+        /// it.
         started: bool,
     },
     /// Give back tasks that have not started.
@@ -281,7 +282,8 @@ pub enum DoneValue {
 }
 
 impl Message {
-    /// The lease of the receiver that this is about, if it is about one: only the node that it was asked of may say so.
+    /// The lease of the receiver that this is about, if it is about one: only the node that it was asked of
+    /// may say so.
     #[must_use]
     pub fn lease_of_receiver(&self) -> Option<LeaseId> {
         match self {

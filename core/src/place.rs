@@ -1,8 +1,8 @@
 //! On which node a task should run.
 //!
-//! The rule for tasks without a wish: the local node until its fullest resource is half used, then whichever node
-//! is least used (the local one on a tie); tasks without GPUs avoid nodes that have some while others have room.
-//! What the other nodes have free is known from their reports, less what was asked of them since.
+//! The rule for tasks without a wish: the local node until its fullest resource is half used, then whichever
+//! node is least used (the local one on a tie); tasks without GPUs avoid nodes that have some while others
+//! have room. What the other nodes have free is known from their reports, less what was asked of them since.
 
 use crate::event::Member;
 use crate::peer::Load;
@@ -125,7 +125,8 @@ impl View {
         self.nodes.values().map(|s| s.denied_until).filter(|at| *at > now).min()
     }
 
-    /// Where to ask for a lease; `near` is the node that has most of the arguments, if it is worth going there.
+    /// Where to ask for a lease; `near` is the node that has most of the arguments, if it is worth going
+    /// there.
     #[must_use]
     pub fn choose(&self, now: Now, demand: &Resources, wish: &Placement, near: Option<NodeId>) -> Choice {
         self.choose_besides(now, demand, wish, near, &[])

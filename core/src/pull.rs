@@ -1,12 +1,12 @@
 //! Which objects are read from other nodes, in what order.
 //!
-//! A *bundle* is a set of objects that somebody needs together: the arguments of a run, or the value of a `get`.
-//! Bundles are admitted whole or not at all, so that a full store never holds halves of several; reads of values
-//! come before arguments. An object that several bundles need is read once. When a source fails, the next holder is
-//! tried; when none is left, the bundle fails.
+//! A *bundle* is a set of objects that somebody needs together: the arguments of a run, or the value of a
+//! `get`. Bundles are admitted whole or not at all, so that a full store never holds halves of several; reads
+//! of values come before arguments. An object that several bundles need is read once. When a source fails,
+//! the next holder is tried; when none is left, the bundle fails.
 //!
-//! Every change costs the logarithm of what waits, whatever the number of bundles: the transfers that may start stand in
-//! a set of their own, in order, and only its front is looked at.
+//! Every change costs the logarithm of what waits, whatever the number of bundles: the transfers that may
+//! start stand in a set of their own, in order, and only its front is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::hash::IdMap;
@@ -536,7 +536,8 @@ mod tests {
     fn the_time_per_pull_does_not_grow_with_what_waits() {
         let few = ns_per_object(1_000).max(ns_per_object(1_000));
         let many = ns_per_object(100_000);
-        // A hundred times as many: the logarithm grows by 1.7, caches cost something too; a walk would cost 100.
+        // A hundred times as many: the logarithm grows by 1.7, caches cost something too; a walk would cost
+        // 100.
         assert!(many < 20.0 * few, "{many:.0} ns for each of 100 000, {few:.0} ns for each of 1 000");
     }
 }

@@ -1,11 +1,13 @@
 //! Who reads a large object from this node, and where those go who come when enough do.
 //!
-//! A copy has [`READERS_MAX`] readers at a time. Who comes later is sent to one of them, in turn: it has a complete copy soon,
-//! and makes room for as many again. A node that is still receiving lets those who were sent to it wait until it has
-//! all of it. So many readers that come at once form a tree, and the source sends the object twice, however many they are.
+//! A copy has [`READERS_MAX`] readers at a time. Who comes later is sent to one of them, in turn: it has a
+//! complete copy soon, and makes room for as many again. A node that is still receiving lets those who were
+//! sent to it wait until it has all of it. So many readers that come at once form a tree, and the source
+//! sends the object twice, however many they are.
 //!
-//! Only who was *sent* waits for a copy that is not complete, and only nodes that read or wait here are sent others: a
-//! waiting node waits for one that waits for fewer, up to the complete copy, so no circle of waiting nodes can close.
+//! Only who was *sent* waits for a copy that is not complete, and only nodes that read or wait here are sent
+//! others: a waiting node waits for one that waits for fewer, up to the complete copy, so no circle of
+//! waiting nodes can close.
 
 use smallvec::SmallVec;
 use tharsis_types::hash::IdMap;

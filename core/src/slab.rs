@@ -1,8 +1,8 @@
 //! A table of values named by small numbers, in pages.
 //!
 //! A queue of a million tasks must cost what the tasks cost and nothing when they are gone; a `Vec` that
-//! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for whatever
-//! comes next until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
+//! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for
+//! whatever comes next until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
 
 use std::ops::{Index, IndexMut};
 

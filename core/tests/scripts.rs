@@ -1,8 +1,8 @@
 //! Text files as tests: what happens to nodes, and what they want done, readable without Rust.
 //!
-//! A file in `testdata/` is a list of blocks: commands, a line `----`, the actions that follow. Each command is one
-//! event (and the end of its batch) one millisecond after the one before. `UPDATE_SCRIPTS=1 cargo test -p
-//! tharsis-core --test scripts` writes the actions anew; read the difference before you keep it.
+//! A file in `testdata/` is a list of blocks: commands, a line `----`, the actions that follow. Each command
+//! is one event (and the end of its batch) one millisecond after the one before. `UPDATE_SCRIPTS=1 cargo test
+//! -p tharsis-core --test scripts` writes the actions anew; read the difference before you keep it.
 //!
 //! | command | event |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! What the tensor examples share: where they run, and how much memory that takes.
 //!
-//! Options: `--size N`, `--workers N` (worker processes instead of threads), `--nodes N` (so many nodes on this machine, a
-//! CPU each), `--address auto` (the node that runs on this machine), `--memory BYTES`, `--explain` (print the plan
-//! before and after).
+//! Options: `--size N`, `--workers N` (worker processes instead of threads), `--nodes N` (so many nodes on
+//! this machine, a CPU each), `--address auto` (the node that runs on this machine), `--memory BYTES`,
+//! `--explain` (print the plan before and after).
 
 // They talk to people.
 #![allow(clippy::print_stdout)]

@@ -1,13 +1,13 @@
 //! What the tables need of a store: transactions, watches from a revision, leases.
 //!
-//! The words are etcd's, because etcd is the store that several machines can share; the embedded store follows.
-//! A *revision* counts the transactions that changed something. A key's *version* counts the writes to it since it
-//! was made, from 1. A *lease* is a promise to be heard of again; when it runs out, the keys written under it
-//! are deleted.
+//! The words are etcd's, because etcd is the store that several machines can share; the embedded store
+//! follows. A *revision* counts the transactions that changed something. A key's *version* counts the writes
+//! to it since it was made, from 1. A *lease* is a promise to be heard of again; when it runs out, the keys
+//! written under it are deleted.
 //!
 //! Functions return boxed futures, so that one service and one conformance suite are compiled once, for
-//! `Arc<dyn Backend>`. The box is nothing beside a commit. Refused: a type parameter through every layer, which
-//! would compile the service once per back end, and an enum of back ends, which would close the set.
+//! `Arc<dyn Backend>`. The box is nothing beside a commit. Refused: a type parameter through every layer,
+//! which would compile the service once per back end, and an enum of back ends, which would close the set.
 
 use crate::error::StoreError;
 use futures::future::BoxFuture;

@@ -1,9 +1,9 @@
 //! Calls to the control store that outlast its short absences, and a view of the membership that converges.
 //!
-//! A call is tried again while the server cannot be reached or does not answer in time, until the patience of its caller
-//! ends: a control store that restarts, or whose etcd has lost its quorum, is waited for, and what needs nothing of it goes
-//! on. All calls are safe to send twice, with one exception: a `kv_put` that must not overwrite is sent once, because
-//! after a lost answer nobody could say whose value it is.
+//! A call is tried again while the server cannot be reached or does not answer in time, until the patience of
+//! its caller ends: a control store that restarts, or whose etcd has lost its quorum, is waited for, and what
+//! needs nothing of it goes on. All calls are safe to send twice, with one exception: a `kv_put` that must
+//! not overwrite is sent once, because after a lost answer nobody could say whose value it is.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -103,8 +103,8 @@ impl ControlClient {
         self.patiently(|| self.stub.register_node(node.clone(), clock_unix_ms)).await
     }
 
-    /// Renews the lease of a node. False: the others have been told that it is gone, and it must not act on what
-    /// it held.
+    /// Renews the lease of a node. False: the others have been told that it is gone, and it must not act on
+    /// what it held.
     ///
     /// # Errors
     /// [`CallError`]. One attempt: the next keep-alive is the next attempt.
@@ -236,7 +236,8 @@ impl ControlClient {
         self.patiently(|| self.stub.kv_delete(namespace, key.clone())).await
     }
 
-    /// Keys that begin with `prefix` and come after `after` (empty to begin), at most `limit` (0 for a whole page).
+    /// Keys that begin with `prefix` and come after `after` (empty to begin), at most `limit` (0 for a whole
+    /// page).
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
@@ -269,7 +270,8 @@ impl ControlClient {
     }
 }
 
-/// Whether the same call may succeed later. A call that was carried out after all does no harm when it comes again.
+/// Whether the same call may succeed later. A call that was carried out after all does no harm when it comes
+/// again.
 fn may_pass(error: &CallError) -> bool {
     let is_late = matches!(error, CallError::Deadline { .. })
         || error.refusal_code() == Some(RefusalCode::DeadlineExceeded);
@@ -287,7 +289,8 @@ impl Membership {
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
     /// # Errors
-    /// [`CallError`] if the server refuses, or stays away longer than the client's patience; asking again goes on.
+    /// [`CallError`] if the server refuses, or stays away longer than the client's patience; asking again
+    /// goes on.
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.

@@ -1,11 +1,11 @@
 //! The store inside the process: in memory, or in memory with every change in one file first.
 //!
-//! Writers take turns under the `writer` lock: plan against the key space, commit to the file, apply, wake the
-//! watchers. The key space has a lock of its own that is held only to look or to apply, so that watchers and
-//! keep-alives never wait for a disk. Order: `writer` before `space`, never the other way round.
+//! Writers take turns under the `writer` lock: plan against the key space, commit to the file, apply, wake
+//! the watchers. The key space has a lock of its own that is held only to look or to apply, so that watchers
+//! and keep-alives never wait for a disk. Order: `writer` before `space`, never the other way round.
 //!
-//! Watchers pull from the history at their own revision and wait for news of a higher one. There is no queue per
-//! watcher, so there is none to overflow.
+//! Watchers pull from the history at their own revision and wait for news of a higher one. There is no queue
+//! per watcher, so there is none to overflow.
 //!
 //! One task ends leases that have run out; [`Backend::close`] joins it, and dropping the store ends it.
 

@@ -1,15 +1,15 @@
 //! The store in an etcd cluster, which several control stores can share and which outlives any machine.
 //!
-//! All keys are under `/tharsis/<cluster>/`. Revisions are etcd's own, so they also count what others do there.
-//! Leases are in whole seconds, rounded up; etcd has a lower bound of its own.
+//! All keys are under `/tharsis/<cluster>/`. Revisions are etcd's own, so they also count what others do
+//! there. Leases are in whole seconds, rounded up; etcd has a lower bound of its own.
 //!
 //! A request that surely had no effect is made again within its deadline (`etcd/attempts.rs`).
 //!
 //! Nothing here falls back to another store: an etcd that cannot be used is an error with its cause.
 //!
-//! A watch is asked of etcd from one revision earlier than wanted, and that revision is left out again. Compaction
-//! at revision R may drop a deletion made by R itself, which a watch from R would then miss without a word;
-//! from R - 1 it is told that the history is gone.
+//! A watch is asked of etcd from one revision earlier than wanted, and that revision is left out again.
+//! Compaction at revision R may drop a deletion made by R itself, which a watch from R would then miss
+//! without a word; from R - 1 it is told that the history is gone.
 
 mod attempts;
 
@@ -388,8 +388,8 @@ impl Watcher {
     }
 }
 
-/// Finds a server that accepts connections, then reads through the client as a whole. The client alone would wait for
-/// dead servers without a word, so that nobody would learn why.
+/// Finds a server that accepts connections, then reads through the client as a whole. The client alone would
+/// wait for dead servers without a word, so that nobody would learn why.
 async fn open(options: &EtcdOptions) -> Result<etcd::Client, String> {
     let probes = options.endpoints.iter().map(|endpoint| probe(endpoint, options.tls.as_ref()));
     let outcomes = futures::future::join_all(probes).await;

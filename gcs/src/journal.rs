@@ -6,9 +6,9 @@
 //! | `leases` | the lease | its length in ms |
 //! | `meta` | `format`, `revision`, `next_lease` | a number |
 //!
-//! A commit returns when it is on disk. A commit that a crash cut short, pages torn or missing, is found by its
-//! checksums at the next start and the one before it is used. History for watches is not kept here: after a start, watchers of
-//! earlier revisions list again.
+//! A commit returns when it is on disk. A commit that a crash cut short, pages torn or missing, is found by
+//! its checksums at the next start and the one before it is used. History for watches is not kept here: after
+//! a start, watchers of earlier revisions list again.
 
 use crate::error::{StoreError, chain};
 use crate::keyspace::EmbeddedLimits;
@@ -148,9 +148,9 @@ fn create(path: &Path) -> Result<Database, DatabaseError> {
     Database::builder().set_cache_size(CACHE_BYTES).create(path)
 }
 
-/// Fills up a last page that was written in part; whether there was one. The database takes such a file for one that
-/// others have cut, though it can do without the page: if a commit needs it, the zeros do not match its checksum
-/// and the commit before is used.
+/// Fills up a last page that was written in part; whether there was one. The database takes such a file for
+/// one that others have cut, though it can do without the page: if a commit needs it, the zeros do not match
+/// its checksum and the commit before is used.
 fn complete_last_page(path: &Path) -> Result<bool, StoreError> {
     let fail = |error: std::io::Error| io(path, &error);
     let mut file = File::options().read(true).write(true).open(path).map_err(fail)?;

@@ -190,8 +190,8 @@ impl KeySpace {
         self.leases.values().map(|lease| lease.expires).min()
     }
 
-    /// Renews a lease. Nothing of this is written: after a restart all leases begin anew anyway. A lease whose time
-    /// is over stays over, because its end may be on its way to the disk.
+    /// Renews a lease. Nothing of this is written: after a restart all leases begin anew anyway. A lease
+    /// whose time is over stays over, because its end may be on its way to the disk.
     pub(crate) fn keep_alive(&mut self, lease: StoreLease, now: Instant) -> Result<(), StoreError> {
         match self.leases.get_mut(&lease.0) {
             Some(found) if now < found.expires => {

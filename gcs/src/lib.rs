@@ -1,12 +1,13 @@
 //! The control store: which nodes, jobs and code units there are, and a small key-value table.
 //!
-//! Tables ([`tables`]) stand over a small trait, [`Backend`]: transactions, watches from a revision, leases. Three
-//! back ends keep them: memory and one file on disk ([`Embedded`]; the file with feature `file`), and an etcd cluster
-//! (`Etcd`, feature `etcd`).
-//! [`Control`] is the service over any of them and [`serve`] puts it on a port; [`ControlClient`] calls it.
+//! Tables ([`tables`]) stand over a small trait, [`Backend`]: transactions, watches from a revision, leases.
+//! Three back ends keep them: memory and one file on disk ([`Embedded`]; the file with feature `file`), and
+//! an etcd cluster (`Etcd`, feature `etcd`). [`Control`] is the service over any of them and [`serve`] puts
+//! it on a port; [`ControlClient`] calls it.
 //!
-//! This crate stores nothing per task and nothing per object, and knows neither tensors nor object bytes. What is
-//! here changes when nodes and jobs come and go. How busy a node is passes through, and is never stored.
+//! This crate stores nothing per task and nothing per object, and knows neither tensors nor object bytes.
+//! What is here changes when nodes and jobs come and go. How busy a node is passes through, and is never
+//! stored.
 //!
 //! Read [`backend`] first, then [`tables`] and [`service`].
 //!

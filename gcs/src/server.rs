@@ -51,7 +51,8 @@ pub enum ServeError {
     Transport(#[source] tonic::transport::Error),
 }
 
-/// Serves a control store, and whatever else is in `others`, on a port, to callers that know the cluster's secret.
+/// Serves a control store, and whatever else is in `others`, on a port, to callers that know the cluster's
+/// secret.
 ///
 /// # Errors
 /// [`ServeError::Address`].

@@ -1,11 +1,11 @@
 //! The control store as a service: the tables over a back end, membership by lease, and news for watchers.
 //!
-//! A node is a member while the lease that its record is under lives. The service keeps no clock of its own for
-//! that: the back end ends the lease and deletes the record, and the deletion *is* the news that the node is gone.
-//! So several servers over one etcd agree without talking to each other.
+//! A node is a member while the lease that its record is under lives. The service keeps no clock of its own
+//! for that: the back end ends the lease and deletes the record, and the deletion *is* the news that the node
+//! is gone. So several servers over one etcd agree without talking to each other.
 //!
-//! How busy a node is goes from its keep-alive straight to the watchers of the same server and is not stored; a
-//! watcher that is slow misses some, and the next one says it all again.
+//! How busy a node is goes from its keep-alive straight to the watchers of the same server and is not stored;
+//! a watcher that is slow misses some, and the next one says it all again.
 
 mod calls;
 mod watch;
@@ -70,8 +70,8 @@ impl Control {
     /// Takes a key space into use.
     ///
     /// # Errors
-    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than the options say, and what the back
-    /// end says.
+    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than the options say, and what the
+    /// back end says.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
         let wanted = options.cluster.unwrap_or_else(new_cluster);
@@ -125,7 +125,8 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A new id. It needs to be unlike all others, not secret: the keys of the standard hasher come from the system.
+/// A new id. It needs to be unlike all others, not secret: the keys of the standard hasher come from the
+/// system.
 fn new_cluster() -> ClusterId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&RandomState::new().hash_one(unix_ms()).to_le_bytes());

@@ -11,8 +11,8 @@
 //! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
 //! | `kv/<namespace>/<key>` | whatever the user put there |
 //!
-//! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of them,
-//! fields can be added, and an operator can read them with the tools of the store.
+//! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of
+//! them, fields can be added, and an operator can read them with the tools of the store.
 //!
 //! Functions here build transactions and read their results; they wait for nothing and know no back end.
 

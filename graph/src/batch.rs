@@ -1,19 +1,22 @@
 //! Batches: tasks that are handed out together, because handing one out costs as much as running a small one.
 //!
-//! Tasks join a batch in the order of the schedule, so what is made for each other meets in one batch and the chunks
-//! between them never leave it. A batch must not wait for another one that is made at the same time, or batches would run
-//! one after the other: so there is one open batch per *level*, and a task joins the level of what it reads only if the
-//! open batch there makes all of it; otherwise it goes one level up. The tasks of a sum's leaves fill batches of level 0,
-//! whoever merges across these is of level 1, and so on.
+//! Tasks join a batch in the order of the schedule, so what is made for each other meets in one batch and the
+//! chunks between them never leave it. A batch must not wait for another one that is made at the same time,
+//! or batches would run one after the other: so there is one open batch per *level*, and a task joins the
+//! level of what it reads only if the open batch there makes all of it; otherwise it goes one level up. The
+//! tasks of a sum's leaves fill batches of level 0, whoever merges across these is of level 1, and so on.
 //!
-//! A task whose result only the next one reads stays with it: together they are a *run*, which joins a batch as a whole. A product
-//! that is multiplied again, or summed up, is then never stored, wherever the other factor comes from.
+//! A task whose result only the next one reads stays with it: together they are a *run*, which joins a batch
+//! as a whole. A product that is multiplied again, or summed up, is then never stored, wherever the other
+//! factor comes from.
 //!
-//! Batches are numbered in the order in which they are to be handed out: each after those whose chunks it reads. A task
-//! that is large enough to stand alone is a batch at once, and the order stays that of the schedule.
+//! Batches are numbered in the order in which they are to be handed out: each after those whose chunks it
+//! reads. A task that is large enough to stand alone is a batch at once, and the order stays that of the
+//! schedule.
 //!
-//! Batches that read nothing are *sources*, and each has a *home*: a number that those share whose chunks meet in one batch.
-//! An executor with several nodes starts what has one home on one node; later batches go where their chunks lie anyway.
+//! Batches that read nothing are *sources*, and each has a *home*: a number that those share whose chunks
+//! meet in one batch. An executor with several nodes starts what has one home on one node; later batches go
+//! where their chunks lie anyway.
 
 use crate::error::Error;
 use crate::homes::{Homes, ROAMING};
@@ -40,7 +43,8 @@ pub struct Batches {
     ends: Vec<u32>,
     /// Which batch makes each chunk, by tensor and chunk; [`RESIDENT`] for those at hand.
     makers: Vec<Vec<u32>>,
-    /// How many batches beside its maker read each chunk, by tensor and chunk; results that are made count one more.
+    /// How many batches beside its maker read each chunk, by tensor and chunk; results that are made count
+    /// one more.
     readers: Vec<Vec<u32>>,
     /// The home of each batch; [`ROAMING`] for those that have none.
     homes: Vec<u32>,
@@ -56,7 +60,8 @@ pub struct Batches {
 const RUN_SHARE: u64 = 8;
 /// What is this part of a run adds little to it.
 const LITTLE_SHARE: u64 = 4;
-/// A smaller result costs no more to store than a task to hand out, and reads of many such ones are what sums are made of.
+/// A smaller result costs no more to store than a task to hand out, and reads of many such ones are what sums
+/// are made of.
 const RUN_BYTES_MIN: u64 = 32 << 10;
 
 /// The maker of chunks that were handed over with the plan.
@@ -142,8 +147,8 @@ impl Batches {
         chunks.dedup();
     }
 
-    /// Bytes that a batch takes beside the chunks it reads: its own, as made and, if others read them, as stored, and
-    /// what its tasks need while they run.
+    /// Bytes that a batch takes beside the chunks it reads: its own, as made and, if others read them, as
+    /// stored, and what its tasks need while they run.
     pub fn bytes(&self, runnable: &Runnable, batch: usize) -> u64 {
         let (mut made, mut stored, mut scratch) = (0, 0, 0);
         for &task in self.tasks(batch) {
@@ -157,7 +162,8 @@ impl Batches {
         made + stored + scratch
     }
 
-    /// Bytes of those of these chunks that were handed over with the plan: they are stored when they are first read.
+    /// Bytes of those of these chunks that were handed over with the plan: they are stored when they are
+    /// first read.
     pub fn resident_bytes(&self, runnable: &Runnable, inputs: &[ChunkId]) -> u64 {
         let resident = inputs.iter().filter(|chunk| self.maker(**chunk).is_none());
         resident.map(|chunk| runnable.plan().tensors[chunk.tensor as usize].chunk_bytes_max()).sum()
@@ -389,7 +395,8 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Closes the open batches of these levels: the lower ones first, since the others may read what they make.
+    /// Closes the open batches of these levels: the lower ones first, since the others may read what they
+    /// make.
     fn close_up_to(&mut self, level: usize) {
         for open in self.open[..=level].iter_mut().filter_map(Option::take) {
             self.numbers[open.id as usize] = self.closed.ends.len() as u32;

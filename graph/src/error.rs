@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use tharsis_kernels::{DType, KernelError};
 
-/// Why an expression cannot be built, planned or run. Variants carry the facts; [`Error::class`] names the exception
-/// that a NumPy user would see.
+/// Why an expression cannot be built, planned or run. Variants carry the facts; [`Error::class`] names the
+/// exception that a NumPy user would see.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {

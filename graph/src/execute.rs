@@ -82,8 +82,8 @@ pub struct StageMetrics {
     pub retries: u64,
 }
 
-/// Runs chunk plans. The task engine implements it by submitting each task as a remote call; [`LocalExecutor`] runs
-/// them here.
+/// Runs chunk plans. The task engine implements it by submitting each task as a remote call;
+/// [`LocalExecutor`] runs them here.
 pub trait Executor: Send + Sync {
     /// What plans for this executor may use.
     fn limits(&self) -> Limits;
@@ -193,7 +193,8 @@ impl LocalExecutor {
         LocalExecutor { limits: Limits::new(threads.max(1), memory_bytes.max(1)), deadline: None }
     }
 
-    /// An executor for the plans of another one: within these limits it makes the same plans, and so the same bits.
+    /// An executor for the plans of another one: within these limits it makes the same plans, and so the same
+    /// bits.
     pub fn within(limits: Limits) -> LocalExecutor {
         LocalExecutor { limits, deadline: None }
     }
@@ -288,7 +289,8 @@ impl<'a> Shared<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked while holding the lock has ended the scope with its panic; others may still finish.
+        // A thread that panicked while holding the lock has ended the scope with its panic; others may still
+        // finish.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

@@ -1,6 +1,7 @@
 //! Lengths of axes, one of which may be unknown until something has run.
 
-/// The extent of an axis whose length only running tells. It is no legal length, and equal to nothing but itself.
+/// The extent of an axis whose length only running tells. It is no legal length, and equal to nothing but
+/// itself.
 pub const UNKNOWN: usize = usize::MAX;
 
 /// Whether all extents are known.

@@ -1,7 +1,8 @@
-//! Functions that a plan names and does not hold: a user's function of chunks, a file that is read or written.
+//! Functions that a plan names and does not hold: a user's function of chunks, a file that is read or
+//! written.
 //!
-//! A plan travels, functions do not. So a plan has a [`ForeignName`] for each, and whoever compiles it brings the
-//! functions: the process that made the plan has them at hand, another one finds them by name.
+//! A plan travels, functions do not. So a plan has a [`ForeignName`] for each, and whoever compiles it brings
+//! the functions: the process that made the plan has them at hand, another one finds them by name.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,8 @@ pub struct ForeignName {
 
 /// A function of chunks that this crate does not know.
 ///
-/// It may be called again for the same chunk, on another thread or in another process, and must then give the same. Its
-/// `Debug` text must tell it from all others: equal texts are merged.
+/// It may be called again for the same chunk, on another thread or in another process, and must then give the
+/// same. Its `Debug` text must tell it from all others: equal texts are merged.
 pub trait Foreign: fmt::Debug + Send + Sync {
     /// How another process finds it; `None` if it is in this one only.
     fn name(&self) -> Option<ForeignName>;

@@ -1,8 +1,9 @@
 //! Homes: which batches should run on one node.
 //!
-//! Sources, batches that read nothing, have one home if what is made of them meets in one batch, and so has all that is made
-//! of sources of one home alone: none of it travels. Homes are given in the order in which sources meet first, so that
-//! what is under way at a time is spread over many homes. Every other batch goes where its chunks lie when it starts.
+//! Sources, batches that read nothing, have one home if what is made of them meets in one batch, and so has
+//! all that is made of sources of one home alone: none of it travels. Homes are given in the order in which
+//! sources meet first, so that what is under way at a time is spread over many homes. Every other batch goes
+//! where its chunks lie when it starts.
 
 /// Homes while they are given.
 pub(crate) struct Homes {
@@ -11,7 +12,8 @@ pub(crate) struct Homes {
     /// By batch: the home of a source, [`HOMELESS`] or [`ROAMING`].
     homes: Vec<u32>,
     next: u32,
-    /// So many sources have one home at most: where more meet, as in sums of everything, neighbours stay together.
+    /// So many sources have one home at most: where more meet, as in sums of everything, neighbours stay
+    /// together.
     share: u32,
 }
 

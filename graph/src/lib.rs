@@ -1,29 +1,35 @@
 //! Lazy tensor expressions, and the chunk plans made of them.
 //!
-//! This crate knows nothing of clusters, processes or files; what is done to the elements of one chunk is the business of
-//! `tharsis_kernels`.
+//! This crate knows nothing of clusters, processes or files; what is done to the elements of one chunk is the
+//! business of `tharsis_kernels`.
 //!
 //! # Design
-//! - A [`Node`] is an [`Operator`] applied to nodes. Shapes and dtypes are known at once ([`Operator::infer`]); nothing is computed.
-//! - [`lower`](lower::lower) turns nodes into a [`Plan`]: equal expressions are merged, chains of element-wise steps with their
-//!   sources, views and first reduction steps become one program, domains are cut into chunks.
-//! - A [`Plan`] is data that travels (serde): stages are templates of tasks, and a task is a pair of numbers. Its size does not
-//!   depend on the number of chunks.
-//! - [`Runnable`] answers what a task reads and makes, and runs it: pure functions of plan, task and chunks. So a
-//!   plan may be run by anything that can call a function on chunks.
+//! - A [`Node`] is an [`Operator`] applied to nodes. Shapes and dtypes are known at once
+//!   ([`Operator::infer`]); nothing is computed.
+//! - [`lower`](lower::lower) turns nodes into a [`Plan`]: equal expressions are merged, chains of
+//!   element-wise steps with their sources, views and first reduction steps become one program, domains are
+//!   cut into chunks.
+//! - A [`Plan`] is data that travels (serde): stages are templates of tasks, and a task is a pair of numbers.
+//!   Its size does not depend on the number of chunks.
+//! - [`Runnable`] answers what a task reads and makes, and runs it: pure functions of plan, task and chunks.
+//!   So a plan may be run by anything that can call a function on chunks.
 //! - [`schedule`](schedule::schedule) orders tasks depth-first and bounds the memory before anything runs.
-//! - [`Batches`](batch::Batches) puts small tasks together, for executors to which handing one out costs something.
+//! - [`Batches`](batch::Batches) puts small tasks together, for executors to which handing one out costs
+//!   something.
 //! - A [`Foreign`] function is one that plans name and do not hold: a user's, or the reading of a file.
 //! - Where only running tells a size, a program runs in [`phases`].
-//! - An [`Executor`] runs jobs. [`LocalExecutor`] does so on threads of this process; the task engine brings its own.
+//! - An [`Executor`] runs jobs. [`LocalExecutor`] does so on threads of this process; the task engine brings
+//!   its own.
 //!
-//! Results for a given chunking are the same to the bit on any number of threads: what a task computes depends on the plan
-//! alone, and partial results are merged in an order that the plan fixes.
+//! Results for a given chunking are the same to the bit on any number of threads: what a task computes
+//! depends on the plan alone, and partial results are merged in an order that the plan fixes.
 //!
 //! # Adding an operator
-//! Implement [`Operator`] in one file of [`ops`]: `infer` and `lower`. Fusion, tiling, order, bound and `explain` follow.
+//! Implement [`Operator`] in one file of [`ops`]: `infer` and `lower`. Fusion, tiling, order, bound and
+//! `explain` follow.
 //!
-//! Read [`node`], [`ops`], then [`mod@lower`], [`mod@plan`], [`task`], [`mod@schedule`], [`execute`], [`batch`].
+//! Read [`node`], [`ops`], then [`mod@lower`], [`mod@plan`], [`task`], [`mod@schedule`], [`execute`],
+//! [`batch`].
 
 #![forbid(unsafe_code)]
 

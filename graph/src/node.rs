@@ -28,8 +28,8 @@ impl Meta {
 
 /// One kind of operation on whole tensors: everything about it is in its implementation of this trait.
 ///
-/// Two operators of equal `Debug` text on the same inputs are the same expression and computed once, so the text must hold
-/// all that matters; a derived `Debug` does.
+/// Two operators of equal `Debug` text on the same inputs are the same expression and computed once, so the
+/// text must hold all that matters; a derived `Debug` does.
 pub trait Operator: fmt::Debug + Send + Sync {
     /// The name in plans and errors.
     fn name(&self) -> &'static str;
@@ -37,10 +37,12 @@ pub trait Operator: fmt::Debug + Send + Sync {
     /// Shape and dtype of the result.
     ///
     /// # Errors
-    /// Whatever makes the operation impossible for such inputs; nothing may be left to be found while running.
+    /// Whatever makes the operation impossible for such inputs; nothing may be left to be found while
+    /// running.
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error>;
 
-    /// Expresses the result in terms of chunks: as an element-wise expression over the inputs, or by adding stages to the plan.
+    /// Expresses the result in terms of chunks: as an element-wise expression over the inputs, or by adding
+    /// stages to the plan.
     ///
     /// # Errors
     /// `Internal` for defects; `Value` where no tiling will do.
@@ -51,7 +53,8 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What has to be computed of the same inputs before the size of the result is known; `None` if it is known.
+    /// What has to be computed of the same inputs before the size of the result is known; `None` if it is
+    /// known.
     fn measure(&self) -> Option<Arc<dyn Operator>> {
         None
     }
@@ -69,8 +72,8 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What stands for the operation now that the sizes of its inputs may have become known; `None` if it stays as it is.
-    /// Only operations that cannot be expressed before that have it.
+    /// What stands for the operation now that the sizes of its inputs may have become known; `None` if it
+    /// stays as it is. Only operations that cannot be expressed before that have it.
     fn rebuilt(&self, _inputs: &[NodeRef]) -> Option<Result<NodeRef, Error>> {
         None
     }

@@ -1,16 +1,17 @@
 //! Programs whose sizes only running tells: boolean masks, distinct elements.
 //!
-//! Such an operator has an extent that is [`UNKNOWN`](crate::shape::UNKNOWN), and so has what is made of it; shapes are
-//! checked as far as they are known. Running goes in *phases*. The first one counts: how many rows of each piece are
-//! chosen, for all operators whose inputs do not await others. Then those operators know their sizes, everything above them
-//! is inferred anew, and the rest is planned as if it had been known all along: with exact chunks, an exact memory bound,
-//! no task that makes more or less than was planned, and no executor that knows of any of this. What awaits something that
-//! awaited something takes a phase more.
+//! Such an operator has an extent that is [`UNKNOWN`](crate::shape::UNKNOWN), and so has what is made of it;
+//! shapes are checked as far as they are known. Running goes in *phases*. The first one counts: how many rows
+//! of each piece are chosen, for all operators whose inputs do not await others. Then those operators know
+//! their sizes, everything above them is inferred anew, and the rest is planned as if it had been known all
+//! along: with exact chunks, an exact memory bound, no task that makes more or less than was planned, and no
+//! executor that knows of any of this. What awaits something that awaited something takes a phase more.
 //!
-//! Nothing waits that need not: a phase also computes the results that await nothing, and what both the counting and the
-//! later phases need, if it would take more than element-wise steps to make it again and fits the memory. The
-//! rest is computed again, chunk by chunk, so that `x[x > 0.999]` needs memory for what it finds only. The refused
-//! alternative, chunks that are as long as they turn out to be, needs room for all that might be found.
+//! Nothing waits that need not: a phase also computes the results that await nothing, and what both the
+//! counting and the later phases need, if it would take more than element-wise steps to make it again and
+//! fits the memory. The rest is computed again, chunk by chunk, so that `x[x > 0.999]` needs memory for what
+//! it finds only. The refused alternative, chunks that are as long as they turn out to be, needs room for all
+//! that might be found.
 
 use crate::error::Error;
 use crate::execute::{Executor, Metrics, Outcome, plan};

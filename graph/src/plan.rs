@@ -1,8 +1,9 @@
 //! The chunk plan: what executors are given.
 //!
-//! A plan is a list of [`Stage`]s over [`TensorSpec`]s. A stage is a template: one kernel, one grid, and maps from a
-//! task's place in the grid to the parts of tensors that it reads. Task `i` of a stage is the pair (stage, i); nothing is
-//! stored per task, so a plan of a million chunks is a few hundred bytes. [`crate::task`] says what a task reads and runs it.
+//! A plan is a list of [`Stage`]s over [`TensorSpec`]s. A stage is a template: one kernel, one grid, and maps
+//! from a task's place in the grid to the parts of tensors that it reads. Task `i` of a stage is the pair
+//! (stage, i); nothing is stored per task, so a plan of a million chunks is a few hundred bytes.
+//! [`crate::task`] says what a task reads and runs it.
 
 use crate::foreign::ForeignName;
 use crate::tiling::{AxisTiling, Tiling};
@@ -101,7 +102,8 @@ pub enum Kernel {
     Product(Product),
     /// A function of whole chunks, each yielded by an operand over the task's part of the domain.
     Whole(ChunkFunction),
-    /// A function that the plan does not hold, of chunks that each operand yields over the task's part of the domain.
+    /// A function that the plan does not hold, of chunks that each operand yields over the task's part of the
+    /// domain.
     Foreign {
         /// Its number in `Plan::foreign`.
         function: usize,

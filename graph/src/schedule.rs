@@ -1,13 +1,13 @@
 //! In what order tasks start, and what memory that can take.
 //!
-//! The order is depth-first from the results: what is needed for one chunk of a result is made before the next is begun, so
-//! that intermediate chunks die soon. Executors start tasks in this order (looking ahead a little, see
-//! [`Schedule::window`]), which is what the bound rests on:
+//! The order is depth-first from the results: what is needed for one chunk of a result is made before the
+//! next is begun, so that intermediate chunks die soon. Executors start tasks in this order (looking ahead a
+//! little, see [`Schedule::window`]), which is what the bound rests on:
 //!
-//! With at most `threads` tasks running and at most `window` tasks started ahead of the first one not started, every
-//! chunk in memory was either made before that task and is still to be read by it or a later one (counted by walking
-//! the order once), or belongs to a running task or to one started ahead (at most `threads + window` times
-//! the largest task).
+//! With at most `threads` tasks running and at most `window` tasks started ahead of the first one not
+//! started, every chunk in memory was either made before that task and is still to be read by it or a later
+//! one (counted by walking the order once), or belongs to a running task or to one started ahead (at most
+//! `threads + window` times the largest task).
 
 use crate::error::Error;
 use crate::plan::{ChunkId, TaskId};

@@ -191,7 +191,8 @@ impl Chunks {
     /// The tiling of `shape` that is asked for; `None` for `Auto`.
     ///
     /// # Errors
-    /// `Value` for chunks of zero, of the wrong number of axes, or not adding up to the shape; `TooManyTasks`.
+    /// `Value` for chunks of zero, of the wrong number of axes, or not adding up to the shape;
+    /// `TooManyTasks`.
     pub fn tiling(&self, shape: &[usize]) -> Result<Option<Tiling>, Error> {
         let wrong_rank = |found: usize| {
             Error::Value(format!("chunks given for {found} axes, the array has {}", shape.len()))

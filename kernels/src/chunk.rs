@@ -12,8 +12,8 @@ use bytemuck::Zeroable;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes on a boundary of 64, which is that of a cache line and of the widest vector. They are this buffer's own, or lie
-/// in memory that somebody else keeps and that is only read.
+/// Bytes on a boundary of 64, which is that of a cache line and of the widest vector. They are this buffer's
+/// own, or lie in memory that somebody else keeps and that is only read.
 pub struct Buffer {
     storage: Storage,
 }
@@ -43,8 +43,8 @@ impl Buffer {
         Buffer { storage: Storage::Own(bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES))) }
     }
 
-    /// A buffer of at least `bytes` bytes, each of which is to be written before it is read: they may hold anything.
-    /// Debug builds poison them, so that a byte that nobody writes shows.
+    /// A buffer of at least `bytes` bytes, each of which is to be written before it is read: they may hold
+    /// anything. Debug builds poison them, so that a byte that nobody writes shows.
     pub fn for_overwrite(bytes: usize) -> Buffer {
         let whole = bytes.next_multiple_of(LINE_BYTES);
         let mut buffer = match (PAGES_BYTES_MIN <= bytes).then(|| Pages::take(whole)).flatten() {
@@ -55,21 +55,23 @@ impl Buffer {
         buffer
     }
 
-    /// In debug builds, overwrites all bytes with a pattern: what reads it before it is written gives a wrong value that tests
-    /// see, and not what lay there before, which may be the right one.
+    /// In debug builds, overwrites all bytes with a pattern: what reads it before it is written gives a wrong
+    /// value that tests see, and not what lay there before, which may be the right one.
     pub(crate) fn poison(&mut self) {
         if cfg!(debug_assertions) {
             poison::fill(self.elements_mut::<u8>());
         }
     }
 
-    /// A buffer to write over memory that somebody else lends; `None` if it does not lie on a boundary of 64 bytes.
+    /// A buffer to write over memory that somebody else lends; `None` if it does not lie on a boundary of 64
+    /// bytes.
     pub fn lent(bytes: Box<dyn LentBytes>) -> Option<Buffer> {
         let is_aligned = (*bytes).as_ref().as_ptr().addr().is_multiple_of(LINE_BYTES);
         is_aligned.then(|| Buffer { storage: Storage::Lent(bytes) })
     }
 
-    /// A buffer over memory that somebody else keeps; copies it only if it does not lie on a boundary of 64 bytes.
+    /// A buffer over memory that somebody else keeps; copies it only if it does not lie on a boundary of 64
+    /// bytes.
     pub fn shared(bytes: SharedBytes) -> Buffer {
         let memory = (*bytes).as_ref();
         if memory.as_ptr().addr().is_multiple_of(LINE_BYTES) {

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 /// A function of chunks that needs all of their elements at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ChunkFunction {
-    /// Running sums or products along an axis: (x) or (x, carry) to the shape of x, where `carry` has extent 1 along the axis.
+    /// Running sums or products along an axis: (x) or (x, carry) to the shape of x, where `carry` has extent
+    /// 1 along the axis.
     Scan {
         /// What is running.
         scan: Scan,

@@ -1,10 +1,11 @@
 //! The CPU found at run time, and how a loop is compiled for each kind of it.
 //!
-//! A [`Kernel`] is a plain loop whose `run` is inlined into one copy per [`Level`]; the compiler vectorises each copy
-//! for that level. On AArch64 the portable copy is the NEON one, since NEON belongs to its baseline.
+//! A [`Kernel`] is a plain loop whose `run` is inlined into one copy per [`Level`]; the compiler vectorises
+//! each copy for that level. On AArch64 the portable copy is the NEON one, since NEON belongs to its
+//! baseline.
 //!
-//! This is one of the places with `unsafe`: entering a function compiled for more features than the caller's, and the
-//! floating-point status of the CPU, which no safe function reads.
+//! This is one of the places with `unsafe`: entering a function compiled for more features than the caller's,
+//! and the floating-point status of the CPU, which no safe function reads.
 
 use std::sync::OnceLock;
 
@@ -116,7 +117,8 @@ pub fn raised() -> Raised {
     }
 }
 
-/// Forgets what arithmetic met before. Writing the status takes longer than reading it and is done only if need be.
+/// Forgets what arithmetic met before. Writing the status takes longer than reading it and is done only if
+/// need be.
 #[inline]
 pub fn clear_raised() {
     const ALL: u64 = status::DIVIDE | status::INVALID | status::OVERFLOW;
@@ -126,8 +128,8 @@ pub fn clear_raised() {
     }
 }
 
-/// The status register. A block of assembly that may touch memory is where the compiler has stored what loops made before,
-/// and has not begun those that come behind.
+/// The status register. A block of assembly that may touch memory is where the compiler has stored what loops
+/// made before, and has not begun those that come behind.
 #[cfg(target_arch = "x86_64")]
 mod status {
     use std::arch::asm;
@@ -147,8 +149,8 @@ mod status {
     #[inline]
     pub(super) fn write(bits: u64) {
         let bits = bits as u32;
-        // SAFETY: the value was read from the register; only exception flags differ, which a block that does not promise to
-        // preserve flags may change.
+        // SAFETY: the value was read from the register; only exception flags differ, which a block that does
+        // not promise to preserve flags may change.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const bits, options(nostack)) };
     }
 }
@@ -171,8 +173,8 @@ mod status {
 
     #[inline]
     pub(super) fn write(bits: u64) {
-        // SAFETY: the value was read from the register; only exception flags differ, which a block that does not promise to
-        // preserve flags may change.
+        // SAFETY: the value was read from the register; only exception flags differ, which a block that does
+        // not promise to preserve flags may change.
         unsafe { asm!("msr fpsr, {}", in(reg) bits, options(nostack)) };
     }
 }

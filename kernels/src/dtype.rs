@@ -219,7 +219,8 @@ impl FromStr for DType {
 
 /// The smallest dtype to which both can be cast safely, as NumPy's `promote_types`.
 ///
-/// `bfloat16`, which NumPy lacks, behaves as a float of the rank of `float16`; the two together give `float32`.
+/// `bfloat16`, which NumPy lacks, behaves as a float of the rank of `float16`; the two together give
+/// `float32`.
 pub fn promote(a: DType, b: DType) -> DType {
     if a == b {
         return a;
@@ -237,8 +238,8 @@ pub fn promote(a: DType, b: DType) -> DType {
     }
 }
 
-/// The dtype of several together, as NumPy's `result_type`: those of the highest family meet first, so that integers among
-/// them do not widen a float twice.
+/// The dtype of several together, as NumPy's `result_type`: those of the highest family meet first, so that
+/// integers among them do not widen a float twice.
 pub fn promote_all(dtypes: impl IntoIterator<Item = DType>) -> DType {
     let mut sorted: Vec<DType> = dtypes.into_iter().collect();
     sorted.sort_by_key(|dtype| std::cmp::Reverse((dtype.kind(), dtype.size_bytes())));
@@ -276,7 +277,8 @@ fn wider(a: DType, b: DType) -> DType {
     if a.size_bytes() < b.size_bytes() { b } else { a }
 }
 
-/// Whether every value of `from` can be held by `to`, or (for floats) rounded to it: NumPy's casting rule `same_kind`.
+/// Whether every value of `from` can be held by `to`, or (for floats) rounded to it: NumPy's casting rule
+/// `same_kind`.
 pub fn can_cast_same_kind(from: DType, to: DType) -> bool {
     from.kind() <= to.kind() && !(from.kind() == Kind::Signed && to.kind() == Kind::Unsigned)
 }

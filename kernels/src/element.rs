@@ -160,7 +160,8 @@ cast_plain! {
     f64 => [f32, f64];
 }
 
-// NumPy on x86-64 converts through the narrowest of int32 and int64 that holds the target, and wraps from there.
+// NumPy on x86-64 converts through the narrowest of int32 and int64 that holds the target, and wraps from
+// there.
 macro_rules! cast_float_to_int {
     ($($from:ty),*) => {$(
         impl CastFrom<$from> for i8 { #[inline(always)] fn cast_from(v: $from) -> i8 { float_to_i32(f64::from(v)) as i8 } }

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum Factor {
     /// The lower factor of a symmetric positive definite matrix: (n, n) to (n, n).
     Cholesky,
-    /// The upper factor R with R'R = G for the Gram matrix G of `rows` rows. If G is nearly singular it is shifted by what
-    /// rounding may have done to it, so that R exists, and X R^-1 is much better conditioned than X.
+    /// The upper factor R with R'R = G for the Gram matrix G of `rows` rows. If G is nearly singular it is
+    /// shifted by what rounding may have done to it, so that R exists, and X R^-1 is much better conditioned
+    /// than X.
     GramUpper {
         /// Rows of the matrix whose Gram matrix this is.
         rows: u64,
@@ -71,7 +72,8 @@ impl Factor {
     }
 
     fn svd(self, a: MatRef<'_, f64>, shape: &[usize]) -> Result<Chunk, KernelError> {
-        // A power of two brings the largest element near one: products of tiny or huge elements keep their digits.
+        // A power of two brings the largest element near one: products of tiny or huge elements keep their
+        // digits.
         let largest = a.norm_max();
         let scale =
             if EASY.contains(&largest) || largest == 0.0 { 1.0 } else { power_of_two_near(1.0 / largest) };

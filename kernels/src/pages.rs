@@ -1,9 +1,11 @@
-//! Memory of large chunks: pages of the system, huge ones where it has them, which the next chunk of that size uses again.
+//! Memory of large chunks: pages of the system, huge ones where it has them, which the next chunk of that
+//! size uses again.
 //!
-//! The first touch of a fresh page costs many times what writing it costs (measured: 4 GB in 0.6 s fresh and huge, in 0.9 s fresh
-//! and small, in 0.08 s used), and an allocator that takes pages back from a chunk clears them before it hands them out.
-//! So pages that a chunk leaves stay here, as they are, for [`KEEP`], and then go to the system. They are never more than chunks
-//! took before: whoever needs fresh ones first lets as many of another size go.
+//! The first touch of a fresh page costs many times what writing it costs (measured: 4 GB in 0.6 s fresh and
+//! huge, in 0.9 s fresh and small, in 0.08 s used), and an allocator that takes pages back from a chunk
+//! clears them before it hands them out. So pages that a chunk leaves stay here, as they are, for [`KEEP`],
+//! and then go to the system. They are never more than chunks took before: whoever needs fresh ones first
+//! lets as many of another size go.
 
 use memmap2::{Advice, MmapMut};
 use std::collections::BTreeMap;
@@ -19,8 +21,8 @@ pub(crate) struct Pages {
 
 /// From here on memory comes from the system.
 pub(crate) const PAGES_BYTES_MIN: usize = 512 << 10;
-/// How long unused pages stay: a loop over jobs finds them again, and a program that goes on to something else does
-/// not keep them.
+/// How long unused pages stay: a loop over jobs finds them again, and a program that goes on to something
+/// else does not keep them.
 const KEEP: Duration = Duration::from_secs(1);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), has_keeper: false });

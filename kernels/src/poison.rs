@@ -1,7 +1,7 @@
 //! What memory holds before anybody writes it: in debug builds a pattern, so that reading it shows.
 //!
-//! No pattern is one that no result has: a byte may well be 0xC7. Who wants to be sure that all was written computes twice,
-//! the second time over another pattern ([`with_other`]), and compares.
+//! No pattern is one that no result has: a byte may well be 0xC7. Who wants to be sure that all was written
+//! computes twice, the second time over another pattern ([`with_other`]), and compares.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! Sums of matrix products of chunks.
 //!
-//! Floats and complex numbers go to faer, which picks its kernels for the CPU at run time; integers wrap and are
-//! multiplied by a plain loop.
+//! Floats and complex numbers go to faer, which picks its kernels for the CPU at run time; integers wrap and
+//! are multiplied by a plain loop.
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;

@@ -1,11 +1,11 @@
 //! A fused program: what one task computes for every element of its chunk, as data.
 //!
-//! Step `i` defines value `i`; steps refer to earlier values only. The program says nothing of sizes: the chunk's place
-//! and extents come with each task, so that one program serves every chunk of a tensor.
+//! Step `i` defines value `i`; steps refer to earlier values only. The program says nothing of sizes: the
+//! chunk's place and extents come with each task, so that one program serves every chunk of a tensor.
 //!
-//! A value is *narrow* (one element per element of the task's domain) or *wide* (a row of `width` elements per element
-//! of the domain, laid out behind one another). [`StepOp::RowFold`] makes narrow of wide: that is how a
-//! reduction over short trailing axes happens in registers, with element-wise steps on both sides.
+//! A value is *narrow* (one element per element of the task's domain) or *wide* (a row of `width` elements
+//! per element of the domain, laid out behind one another). [`StepOp::RowFold`] makes narrow of wide: that is
+//! how a reduction over short trailing axes happens in registers, with element-wise steps on both sides.
 
 use crate::dtype::DType;
 use crate::error::KernelError;
@@ -62,8 +62,8 @@ pub enum StepOp {
     Where(ValueId, ValueId, ValueId),
     /// One element from each row of a wide value.
     RowFold(Fold, ValueId),
-    /// Several steps in one loop, over a function of the index or a block of float64; `pairs` adds rows of two up. Made of
-    /// the others when a program is compiled.
+    /// Several steps in one loop, over a function of the index or a block of float64; `pairs` adds rows of
+    /// two up. Made of the others when a program is compiled.
     Chain {
         source: ValueId,
         map: ChainMap,
@@ -128,7 +128,8 @@ impl IndexMap {
 pub enum Output {
     /// A narrow value, as a chunk of the domain's extents.
     Store(ValueId),
-    /// Narrow values folded over `axes` of the domain: one chunk per component of the fold, `axes` having extent 1.
+    /// Narrow values folded over `axes` of the domain: one chunk per component of the fold, `axes` having
+    /// extent 1.
     Fold { fold: Fold, args: Vec<ValueId>, axes: Vec<usize> },
 }
 

@@ -1,9 +1,10 @@
 //! What NumPy warns of: divisions by zero, invalid values and overflows.
 //!
-//! Loops of plain arithmetic (sums, differences, products, reductions by them, conversions to a shorter float) are asked for by
-//! the CPU's sticky flags, as NumPy does it: reading them once per block costs nothing that can be measured. Functions whose
-//! code does more than their arithmetic raise flags that say nothing. Their results are looked at: one pass without branches
-//! over numbers that are in the first-level cache, and only where a result is not finite are the arguments looked at.
+//! Loops of plain arithmetic (sums, differences, products, reductions by them, conversions to a shorter
+//! float) are asked for by the CPU's sticky flags, as NumPy does it: reading them once per block costs
+//! nothing that can be measured. Functions whose code does more than their arithmetic raise flags that say
+//! nothing. Their results are looked at: one pass without branches over numbers that are in the first-level
+//! cache, and only where a result is not finite are the arguments looked at.
 //!
 //! Not watched: complex functions beyond sums and products, half precision, matrix products and variances.
 
@@ -85,16 +86,18 @@ pub(crate) fn note_raised(raised: Raised, function: Function, warnings: &mut War
     warnings.extend(found.map(|(_, condition)| Warning { condition, function }));
 }
 
-/// Whether the loop of a function of two arguments raises flags for what NumPy warns of, and for nothing else.
+/// Whether the loop of a function of two arguments raises flags for what NumPy warns of, and for nothing
+/// else.
 pub(crate) fn is_plain(op: BinaryOp, dtype: DType) -> bool {
     let is_inexact = matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128);
     is_inexact && matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
 }
 
-/// Looks at the first `n` arguments of a conversion of floats to integers: those that no integer of the dtype that it goes
-/// through stands for are invalid.
+/// Looks at the first `n` arguments of a conversion of floats to integers: those that no integer of the dtype
+/// that it goes through stands for are invalid.
 pub(crate) fn look_cast(from: DType, to: DType, x: Operand<'_>, n: usize, warnings: &mut Warnings) {
-    // Small integers are made of those of 32 bits, and negative numbers of any size are those of signed ones wrapped.
+    // Small integers are made of those of 32 bits, and negative numbers of any size are those of signed ones
+    // wrapped.
     let (low, high) = match to {
         DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => (-2_147_483_649.0, 2_147_483_648.0),
         DType::U32 => (-2_147_483_649.0, 4_294_967_296.0),

@@ -1,9 +1,10 @@
 //! Random numbers as a function of (seed, element index).
 //!
-//! Each element hashes its own index: two rounds of multiply and xor-shift (the finalizer of SplitMix64, Stafford's
-//! variant 13), with one half of the key before the first and the other between them. So a value does not depend
-//! on chunking, order or neighbours, any slice can be made alone, and the loop has no carried state: it runs at vector speed.
-//! Two seeds differ in the middle key too, hence are not shifted copies of one sequence.
+//! Each element hashes its own index: two rounds of multiply and xor-shift (the finalizer of SplitMix64,
+//! Stafford's variant 13), with one half of the key before the first and the other between them. So a value
+//! does not depend on chunking, order or neighbours, any slice can be made alone, and the loop has no carried
+//! state: it runs at vector speed. Two seeds differ in the middle key too, hence are not shifted copies of
+//! one sequence.
 //!
 //! Philox, the usual counter-based generator, makes a fifth as many numbers per second on the same vectors;
 //! blocks of xoshiro keyed by block index are as fast but must make whole blocks for one element.
@@ -31,8 +32,8 @@ impl Key {
         self.bits_scaled(Key::scale(index))
     }
 
-    /// An index as the hash takes it. Scaled indices may be added instead of the indices themselves, which saves loops a
-    /// product per element.
+    /// An index as the hash takes it. Scaled indices may be added instead of the indices themselves, which
+    /// saves loops a product per element.
     #[inline(always)]
     pub(crate) fn scale(index: u64) -> u64 {
         index.wrapping_mul(GAMMA)

@@ -31,7 +31,8 @@ impl Select {
         }
     }
 
-    /// How many rows there are and how many are chosen, as (1, 2) of int64. The only argument is the mask, or the elements.
+    /// How many rows there are and how many are chosen, as (1, 2) of int64. The only argument is the mask, or
+    /// the elements.
     ///
     /// # Errors
     /// As [`Select::run`].
@@ -94,7 +95,8 @@ plainly!(Bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
 macro_rules! by_parts {
     ($($t:ty),*) => {$(
         impl Sorted for Complex<$t> {
-            /// As NumPy: those with a NaN imaginary part alone come first, then those with a NaN real part alone.
+            /// As NumPy: those with a NaN imaginary part alone come first, then those with a NaN real part
+            /// alone.
             fn order_nan(self, other: Self) -> Ordering {
                 let place = |z: Self| 2 * u8::from(z.re.is_nan()) + u8::from(z.im.is_nan());
                 let part = |z: Self| if z.re.is_nan() { z.im } else { z.re };

@@ -1,7 +1,7 @@
 //! Stores that go around the cache, for chunks that would not stay in it anyway.
 //!
-//! A plain store reads the line that it overwrites before it writes it, and drives out what other steps will need: 4 GB take 0.21 s
-//! with plain stores and 0.08 s with these, on two threads.
+//! A plain store reads the line that it overwrites before it writes it, and drives out what other steps will
+//! need: 4 GB take 0.21 s with plain stores and 0.08 s with these, on two threads.
 //!
 //! This is one of the places with `unsafe`: the instructions for it.
 
@@ -32,8 +32,8 @@ impl Stream {
         (can && STREAM_BYTES_MIN <= bytes).then(|| Stream(level()))
     }
 
-    /// Stores a line. Loops that make numbers should store them so, rather than copy them later: a processor makes the next
-    /// ones while these are on their way.
+    /// Stores a line. Loops that make numbers should store them so, rather than copy them later: a processor
+    /// makes the next ones while these are on their way.
     #[inline(always)]
     pub fn line(&mut self, to: &mut Line, numbers: [f64; LINE_NUMBERS]) {
         #[cfg(target_arch = "x86_64")]
@@ -57,7 +57,8 @@ impl Stream {
         let (to, from) = (&mut to[head..head + whole], &from[head..head + whole]);
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `level()` found AVX-512 on this CPU; `to` begins at a line and has as many whole lines as `from`.
+            // SAFETY: `level()` found AVX-512 on this CPU; `to` begins at a line and has as many whole lines
+            // as `from`.
             Level::Avx512 => unsafe { lines_avx512(to, from) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above, for AVX2.

@@ -1,6 +1,7 @@
 //! The attributes `remote` and `main`; users reach them through the crate `tharsis`.
 //!
-//! What they expand to is a thin layer: everything that can be an ordinary function is one, in `tharsis::generated`.
+//! What they expand to is a thin layer: everything that can be an ordinary function is one, in
+//! `tharsis::generated`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -14,17 +15,18 @@ use proc_macro::TokenStream;
 /// Makes a function callable on any node.
 ///
 /// The function stays what it is: `f(x)` calls it here. Beside it stands a type of the same name with
-/// `f::remote(x)`, which calls it somewhere and returns an `ObjectRef` at once, and `f::options()`, which takes
-/// options for one call: `f::options().num_cpus(0.5).remote(x)`.
+/// `f::remote(x)`, which calls it somewhere and returns an `ObjectRef` at once, and `f::options()`, which
+/// takes options for one call: `f::options().num_cpus(0.5).remote(x)`.
 ///
-/// Each parameter takes a value of its type or a reference to one; the task runs when all referenced values are
-/// there. A parameter of type `ObjectRef<T>` takes a reference as it is. A function that returns `Result<T, E>` gives an
-/// `ObjectRef<T>`; its error is what `get` fails with, and keeps its type if `E` can be encoded.
+/// Each parameter takes a value of its type or a reference to one; the task runs when all referenced values
+/// are there. A parameter of type `ObjectRef<T>` takes a reference as it is. A function that returns
+/// `Result<T, E>` gives an `ObjectRef<T>`; its error is what `get` fails with, and keeps its type if `E` can
+/// be encoded.
 ///
-/// Options in the attribute are defaults for all calls: `num_cpus`, `num_gpus`, `memory`, `resources(name = amount)`,
-/// `priority`, `timeout` (seconds), `max_retries`, `retry_on(Type, ..)`, `name`, `num_returns`, `max_calls`, `pure`. With
-/// `num_returns = N` a function that returns a tuple of `N` values gives a tuple of `N` references; a function that
-/// returns `Returns<T>` gives as many as `num_returns` says.
+/// Options in the attribute are defaults for all calls: `num_cpus`, `num_gpus`, `memory`, `resources(name =
+/// amount)`, `priority`, `timeout` (seconds), `max_retries`, `retry_on(Type, ..)`, `name`, `num_returns`,
+/// `max_calls`, `pure`. With `num_returns = N` a function that returns a tuple of `N` values gives a tuple of
+/// `N` references; a function that returns `Returns<T>` gives as many as `num_returns` says.
 #[proc_macro_attribute]
 pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
     remote_function::expand(attribute.into(), item.into())
@@ -34,8 +36,8 @@ pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes `main` the driver of the program, and lets the same program be a worker.
 ///
-/// A process that a node started as worker enters the worker loop instead of the user's `main`. `main` may be async and
-/// may return whatever a `main` may return.
+/// A process that a node started as worker enters the worker loop instead of the user's `main`. `main` may be
+/// async and may return whatever a `main` may return.
 #[proc_macro_attribute]
 pub fn main(attribute: TokenStream, item: TokenStream) -> TokenStream {
     main_function::expand(&attribute.into(), item.into())

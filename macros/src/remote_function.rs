@@ -1,7 +1,7 @@
 //! `#[remote]`: the function, its definition in the linked table, and the type of the same name.
 //!
-//! A braced struct lives in the type namespace alone, so `struct f {}` and `fn f()` stand side by side, also inside a
-//! function body, and `use module::f` brings both.
+//! A braced struct lives in the type namespace alone, so `struct f {}` and `fn f()` stand side by side, also
+//! inside a function body, and `use module::f` brings both.
 
 use crate::options::Attribute;
 use proc_macro2::{Span, TokenStream};
@@ -250,8 +250,8 @@ fn definition(
     }
 }
 
-/// The function as it is, with its error turned into a failure: what runs it inside another task calls this. Functions that
-/// are async or give many objects have none.
+/// The function as it is, with its error turned into a failure: what runs it inside another task calls this.
+/// Functions that are async or give many objects have none.
 fn plain(
     function: &ItemFn,
     parameters: &[Type],
@@ -356,7 +356,8 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
     }
 }
 
-/// Methods are as visible as the function; a private one is written out, because an empty visibility cannot be passed on.
+/// Methods are as visible as the function; a private one is written out, because an empty visibility cannot
+/// be passed on.
 fn vis_of_method(vis: &Visibility) -> TokenStream {
     match vis {
         Visibility::Inherited => quote!(pub(self)),

@@ -22,7 +22,8 @@ impl Bar {
         Bar { label: label.to_owned(), started: Instant::now(), drawn: String::new() }
     }
 
-    /// Draws it if it has changed; wipes it once all is done. A terminal that cannot be written to is left alone.
+    /// Draws it if it has changed; wipes it once all is done. A terminal that cannot be written to is left
+    /// alone.
     pub(crate) fn draw(&mut self, done: u64, total: u64) {
         let line = if done < total { self.line(done, total, self.started.elapsed()) } else { String::new() };
         if line != self.drawn {

@@ -1,4 +1,5 @@
-//! Comparisons of integers that no common dtype makes exactly: int64 with uint64, and numbers beyond the dtype beside them.
+//! Comparisons of integers that no common dtype makes exactly: int64 with uint64, and numbers beyond the
+//! dtype beside them.
 
 use crate::error::Result;
 use crate::operand::{Operand, cast, is_below, is_beyond};

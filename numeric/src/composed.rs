@@ -53,7 +53,8 @@ impl Tensor {
         cast(self, dtype)?.power(&cast(&exponent, dtype)?)
     }
 
-    /// Mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times them give the numbers.
+    /// Mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times them give the
+    /// numbers.
     ///
     /// # Errors
     /// `TypeError` for complex numbers.

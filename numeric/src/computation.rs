@@ -58,8 +58,8 @@ impl<'a> Computation<'a> {
         self
     }
 
-    /// Calls `watch` on a thread of its own, some twenty times a second and at the end, with the tasks that have run and
-    /// with all there are.
+    /// Calls `watch` on a thread of its own, some twenty times a second and at the end, with the tasks that
+    /// have run and with all there are.
     #[must_use]
     pub fn watched(mut self, watch: impl FnMut(u64, u64) + Send + 'a) -> Computation<'a> {
         self.watchers.push(Box::new(watch));

@@ -86,8 +86,8 @@ pub fn arange_step(
     position.multiply(step)?.add(start)
 }
 
-/// How many numbers there are from `start` in steps of `step`, before `stop`; not positive if none. The distance of integers is
-/// exact: as floats, those beyond 2^53 would be rounded before they are subtracted.
+/// How many numbers there are from `start` in steps of `step`, before `stop`; not positive if none. The
+/// distance of integers is exact: as floats, those beyond 2^53 would be rounded before they are subtracted.
 fn count_of_range(start: Scalar, stop: Scalar, step: Scalar) -> f64 {
     let whole = |number: Scalar| match number {
         Scalar::Int(number) => Some(i128::from(number)),

@@ -25,8 +25,8 @@ pub struct Eager {
     thread: PhantomData<*const ()>,
 }
 
-/// Makes this thread eager until the guard is dropped: each expression is computed where it is built, on the default
-/// executor, and what is wrong with its values is said there. Values are those of lazy mode.
+/// Makes this thread eager until the guard is dropped: each expression is computed where it is built, on the
+/// default executor, and what is wrong with its values is said there. Values are those of lazy mode.
 ///
 /// ```
 /// use tharsis_numeric::{arange, eager};

@@ -1,7 +1,7 @@
 //! Element-wise functions as methods, under NumPy's names, and Rust's operators.
 //!
-//! All return a `Result`: shapes may clash and dtypes may be refused. Operators take tensors by value or reference, numbers,
-//! and the `Result` of another operator on their right.
+//! All return a `Result`: shapes may clash and dtypes may be refused. Operators take tensors by value or
+//! reference, numbers, and the `Result` of another operator on their right.
 
 use crate::comparison;
 use crate::error::{Error, Result};
@@ -23,8 +23,8 @@ pub fn unary(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
 /// Applies a function of two arguments by its kernel name; shapes are broadcast.
 ///
 /// # Errors
-/// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the dtypes, `OverflowError`
-/// if a number does not fit the dtype beside it.
+/// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the dtypes,
+/// `OverflowError` if a number does not fit the dtype beside it.
 #[track_caller]
 pub fn binary(op: BinaryOp, a: impl Into<Operand>, b: impl Into<Operand>) -> Result<Tensor> {
     let (a, b) = (a.into(), b.into());
@@ -171,7 +171,8 @@ macro_rules! binary_methods {
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the dtypes.
+                /// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the
+                /// dtypes.
                 #[track_caller]
                 pub fn $name(&self, other: impl Into<Operand>) -> Result<Tensor> {
                     binary(BinaryOp::$op, self, other)
@@ -266,7 +267,8 @@ impl Tensor {
         Tensor::apply(Cast(dtype), &[self])
     }
 
-    /// The same values in another dtype if no kind of value is lost: not float to integer, not signed to unsigned.
+    /// The same values in another dtype if no kind of value is lost: not float to integer, not signed to
+    /// unsigned.
     ///
     /// # Errors
     /// `TypeError` if the kinds do not allow it.
@@ -289,8 +291,8 @@ impl Tensor {
         self.clip_to(Some(low.into()), Some(high.into()))
     }
 
-    /// As [`Tensor::clip`], without a bound where there is none. A whole number beyond the dtype of an integer tensor
-    /// bounds nothing.
+    /// As [`Tensor::clip`], without a bound where there is none. A whole number beyond the dtype of an
+    /// integer tensor bounds nothing.
     ///
     /// # Errors
     /// As [`Tensor::clip`]; `OverflowError` for bounds that no element can keep to.

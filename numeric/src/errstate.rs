@@ -1,7 +1,8 @@
 //! What becomes of warnings: NumPy's `errstate` for a whole computation.
 //!
-//! Warnings of a computation are in its [`Metrics`](tharsis_graph::Metrics), wherever it ran. Where these are not at hand,
-//! as with [`Tensor::fetch`](crate::Tensor::fetch), a guard says what becomes of them: [`errstate`].
+//! Warnings of a computation are in its [`Metrics`](tharsis_graph::Metrics), wherever it ran. Where these are
+//! not at hand, as with [`Tensor::fetch`](crate::Tensor::fetch), a guard says what becomes of them:
+//! [`errstate`].
 
 use crate::error::{Error, Result};
 use std::cell::RefCell;
@@ -57,9 +58,9 @@ pub struct Guard {
     thread: PhantomData<*const ()>,
 }
 
-/// NumPy's `with np.errstate(..)`: until the guard is dropped, what this thread computes raises or collects warnings as
-/// `state` says, each once per computation. Without a guard they are in the metrics alone. Guards end in the reverse of the order
-/// in which they began.
+/// NumPy's `with np.errstate(..)`: until the guard is dropped, what this thread computes raises or collects
+/// warnings as `state` says, each once per computation. Without a guard they are in the metrics alone. Guards
+/// end in the reverse of the order in which they began.
 ///
 /// ```
 /// use tharsis_numeric::errstate::{ErrState, errstate};

@@ -1,8 +1,8 @@
 //! QR, singular values and Cholesky factors of matrices.
 //!
-//! A tall matrix (many more rows than columns) is never held as a whole: its Gram matrix is summed up over blocks of rows, and its
-//! orthonormal factor is three times corrected (shifted CholeskyQR3), which is as exact as Householder's way up to condition numbers of
-//! about 1e14. Other matrices are factored in one task.
+//! A tall matrix (many more rows than columns) is never held as a whole: its Gram matrix is summed up over
+//! blocks of rows, and its orthonormal factor is three times corrected (shifted CholeskyQR3), which is as
+//! exact as Householder's way up to condition numbers of about 1e14. Other matrices are factored in one task.
 
 use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
@@ -43,7 +43,8 @@ impl Tensor {
         Tensor::apply(Factorize(factor), &[self])
     }
 
-    /// The lower Cholesky factor of a symmetric positive definite matrix: (n, n) to (n, n), float32 of float32, else float64.
+    /// The lower Cholesky factor of a symmetric positive definite matrix: (n, n) to (n, n), float32 of
+    /// float32, else float64.
     ///
     /// # Errors
     /// `TypeError` for float16;
@@ -54,7 +55,8 @@ impl Tensor {
         cast(&self.factor(Factor::Cholesky)?, dtype)
     }
 
-    /// The reduced QR factorization: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as [`Tensor::cholesky`].
+    /// The reduced QR factorization: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as
+    /// [`Tensor::cholesky`].
     ///
     /// # Errors
     /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
@@ -74,7 +76,8 @@ impl Tensor {
         Ok((cast(&q, dtype)?, cast(&r, dtype)?))
     }
 
-    /// The reduced singular value decomposition: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes as [`Tensor::cholesky`].
+    /// The reduced singular value decomposition: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes
+    /// as [`Tensor::cholesky`].
     ///
     /// # Errors
     /// As [`Tensor::qr`].

@@ -116,10 +116,11 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// The parts of this tensor at these positions along an axis, in this order; negative ones count from the end. NumPy's `take`,
-    /// and `x[[2, 0]]` for the first axis.
+    /// The parts of this tensor at these positions along an axis, in this order; negative ones count from the
+    /// end. NumPy's `take`, and `x[[2, 0]]` for the first axis.
     ///
-    /// Positions in a row are one part of the plan, others one each: this is for lists, not for millions of positions.
+    /// Positions in a row are one part of the plan, others one each: this is for lists, not for millions of
+    /// positions.
     ///
     /// ```
     /// use tharsis_numeric::arange;

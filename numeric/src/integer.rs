@@ -11,7 +11,8 @@ pub struct LargeInteger {
 }
 
 impl LargeInteger {
-    /// The number that a decimal text stands for; `None` if it is no whole number or has more than 10 000 digits.
+    /// The number that a decimal text stands for; `None` if it is no whole number or has more than 10 000
+    /// digits.
     pub fn parse(text: &str) -> Option<LargeInteger> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),

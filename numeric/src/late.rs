@@ -1,9 +1,9 @@
 //! Operations that can be built only when the sizes of what they are applied to are known.
 //!
-//! What a mask chooses has a size that only running tells (see [`tharsis_graph::phases`]). Most operations take such a tensor as
-//! it is. Some must know the sizes to say what they do: the last element, a reversed axis, another shape. For these
-//! [`late`] stands in the graph until a phase has found the sizes, and is then replaced by what the operation
-//! builds on tensors of known shape, as if these had been known all along.
+//! What a mask chooses has a size that only running tells (see [`tharsis_graph::phases`]). Most operations
+//! take such a tensor as it is. Some must know the sizes to say what they do: the last element, a reversed
+//! axis, another shape. For these [`late`] stands in the graph until a phase has found the sizes, and is then
+//! replaced by what the operation builds on tensors of known shape, as if these had been known all along.
 
 use crate::error::{Blame, Result};
 use crate::tensor::Tensor;
@@ -31,8 +31,9 @@ impl fmt::Debug for Late {
     }
 }
 
-/// `build` applied to `inputs` as soon as all their sizes are known. `meta` says what is known of the result now, and
-/// `arguments` are all other arguments of the operation: two calls of equal names, arguments and inputs are computed once.
+/// `build` applied to `inputs` as soon as all their sizes are known. `meta` says what is known of the result
+/// now, and `arguments` are all other arguments of the operation: two calls of equal names, arguments and
+/// inputs are computed once.
 #[track_caller]
 pub(crate) fn late(
     name: &'static str,

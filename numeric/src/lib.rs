@@ -4,9 +4,10 @@
 //! [`Executor`](tharsis_graph::Executor).
 //!
 //! # Design
-//! A [`Tensor`] is a handle on a node of the logical graph. Methods carry NumPy's names and semantics and return a `Result`: what is
-//! wrong with shapes or dtypes is said where the expression is built, with the caller's file and line. Most functions are compositions
-//! of the few operators of `tharsis_graph::ops`; the element-wise ones are a table in `tharsis_kernels::ufunc`.
+//! A [`Tensor`] is a handle on a node of the logical graph. Methods carry NumPy's names and semantics and
+//! return a `Result`: what is wrong with shapes or dtypes is said where the expression is built, with the
+//! caller's file and line. Most functions are compositions of the few operators of `tharsis_graph::ops`; the
+//! element-wise ones are a table in `tharsis_kernels::ufunc`.
 //!
 //! ```
 //! use tharsis_numeric::random::default_rng;

@@ -10,8 +10,8 @@ use tharsis_kernels::chunkwise::Scan;
 use tharsis_kernels::promote;
 
 impl Tensor {
-    /// The matrix product: (.., m, k) x (.., k, n) to (.., m, n). A vector on the left counts as a row, on the right as a
-    /// column, and its axis is dropped from the result; leading axes are broadcast.
+    /// The matrix product: (.., m, k) x (.., k, n) to (.., m, n). A vector on the left counts as a row, on
+    /// the right as a column, and its axis is dropped from the result; leading axes are broadcast.
     ///
     /// # Errors
     /// `ValueError` if the shapes do not fit or a tensor has no axes.
@@ -33,8 +33,8 @@ impl Tensor {
         }
     }
 
-    /// NumPy's `dot`: the product of vectors and matrices; of more axes the sum over the last of the one and the last but one of the
-    /// other.
+    /// NumPy's `dot`: the product of vectors and matrices; of more axes the sum over the last of the one and
+    /// the last but one of the other.
     ///
     /// # Errors
     /// `ValueError` if the shapes do not fit.
@@ -50,8 +50,8 @@ impl Tensor {
         self.tensordot(other, &[-1], &[right.max(0)])
     }
 
-    /// The sum of products over pairs of axes: `axes[i]` of this tensor with `other_axes[i]` of the other. What is left of this
-    /// tensor's axes comes first in the result.
+    /// The sum of products over pairs of axes: `axes[i]` of this tensor with `other_axes[i]` of the other.
+    /// What is left of this tensor's axes comes first in the result.
     ///
     /// # Errors
     /// `ValueError` if the axes do not fit, `AxisError` if one does not exist.

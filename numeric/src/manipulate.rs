@@ -77,7 +77,8 @@ impl Tensor {
     /// Each axis of `from` moved to the place in `to`; the others stay in order.
     ///
     /// # Errors
-    /// `AxisError` if an axis does not exist; `ValueError` for repeated ones, or if there are not as many places as axes.
+    /// `AxisError` if an axis does not exist; `ValueError` for repeated ones, or if there are not as many
+    /// places as axes.
     #[track_caller]
     pub fn moveaxes(&self, from: &[i64], to: &[i64]) -> Result<Tensor> {
         if from.len() != to.len() {

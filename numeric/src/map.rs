@@ -41,11 +41,11 @@ impl<T: Element, E: fmt::Display> Mapped for std::result::Result<ArrayD<T>, E> {
 }
 
 impl Tensor {
-    /// Applies a function of the program to each chunk. It gives an array of the chunk's shape; its dtype is that of the
-    /// result.
+    /// Applies a function of the program to each chunk. It gives an array of the chunk's shape; its dtype is
+    /// that of the result.
     ///
-    /// The function must give the same for the same chunk: it may be called more than once. It runs on threads of this
-    /// process; on a runtime's workers, only remote functions can run.
+    /// The function must give the same for the same chunk: it may be called more than once. It runs on
+    /// threads of this process; on a runtime's workers, only remote functions can run.
     ///
     /// ```
     /// use ndarray::ArrayD;
@@ -68,8 +68,9 @@ impl Tensor {
         self.map_chunk_to(&vec![None; self.ndim()], function)
     }
 
-    /// As [`Tensor::map_chunk`], for a function that changes extents: `extents` has for each axis the extent of what it
-    /// gives, `None` for as many as the chunk has. An axis with a number is not cut, so that each chunk has all of it.
+    /// As [`Tensor::map_chunk`], for a function that changes extents: `extents` has for each axis the extent
+    /// of what it gives, `None` for as many as the chunk has. An axis with a number is not cut, so that each
+    /// chunk has all of it.
     ///
     /// ```
     /// use ndarray::{ArrayD, Axis};

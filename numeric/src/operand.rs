@@ -9,8 +9,8 @@ use tharsis_kernels::{BinaryOp, Complex, DType, Kind, Scalar, promote, to_comple
 
 /// An argument of an element-wise function.
 ///
-/// Numbers are *weak*, as Python's are in NumPy: `1` and `1.0` take the dtype of the tensor beside them if it is of their
-/// kind or a higher one.
+/// Numbers are *weak*, as Python's are in NumPy: `1` and `1.0` take the dtype of the tensor beside them if it
+/// is of their kind or a higher one.
 #[derive(Clone, Debug)]
 pub enum Operand {
     /// A tensor, with a dtype of its own.
@@ -88,8 +88,8 @@ impl Operand {
         }
     }
 
-    /// This operand beside one of `dtype` as `op` takes it: functions that compute integers as floats or truth values
-    /// take a number that the integer dtype does not hold.
+    /// This operand beside one of `dtype` as `op` takes it: functions that compute integers as floats or
+    /// truth values take a number that the integer dtype does not hold.
     #[track_caller]
     fn beside_in(self, op: BinaryOp, dtype: DType) -> Result<Tensor> {
         let computed = op.signature(dtype, dtype).map_or(dtype, |signature| signature.args);

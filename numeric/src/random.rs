@@ -1,7 +1,7 @@
 //! Seeded random tensors: every element is a function of seed, stream and its own index.
 //!
-//! Values do not depend on chunks, threads or order, and any slice can be computed alone. A [`Generator`] gives each
-//! tensor it makes a stream of its own.
+//! Values do not depend on chunks, threads or order, and any slice can be computed alone. A [`Generator`]
+//! gives each tensor it makes a stream of its own.
 
 use crate::elementwise::unary;
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ pub fn default_rng(seed: u64) -> Generator {
     Generator { seed, streams: AtomicU64::new(0) }
 }
 
-/// A generator for a seed beyond 64 bits, as digits in base 2^64, the lowest first. All digits count; one digit alone is
-/// [`default_rng`].
+/// A generator for a seed beyond 64 bits, as digits in base 2^64, the lowest first. All digits count; one
+/// digit alone is [`default_rng`].
 pub fn default_rng_words(seed: &[u64]) -> Generator {
     let Some((&first, rest)) = seed.split_first() else { return default_rng(0) };
     // Each digit is mixed with what came of those before it (the finalizer of SplitMix64).

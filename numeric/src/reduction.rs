@@ -59,7 +59,8 @@ impl From<Vec<i64>> for Axes {
 }
 
 impl Tensor {
-    /// The sum; small integers are summed in 64 bits, floats to within a rounding or two whatever their number.
+    /// The sum; small integers are summed in 64 bits, floats to within a rounding or two whatever their
+    /// number.
     ///
     /// # Errors
     /// `AxisError`, or `ValueError` for repeated axes.
@@ -282,7 +283,8 @@ impl Tensor {
         }
     }
 
-    /// The axes of a fold: as [`Tensor::axes_of`], and none where a single axis of a tensor without axes is meant.
+    /// The axes of a fold: as [`Tensor::axes_of`], and none where a single axis of a tensor without axes is
+    /// meant.
     #[track_caller]
     fn folded_axes(&self, axes: &Axes) -> Result<Vec<usize>> {
         match axes.axes.as_deref() {

@@ -14,8 +14,8 @@ use tharsis_graph::{
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
 
-/// The executor of programs that name none: what the task engine offers if it runs, else all cores of this machine and
-/// half of its memory.
+/// The executor of programs that name none: what the task engine offers if it runs, else all cores of this
+/// machine and half of its memory.
 pub fn default_executor() -> Arc<dyn Executor> {
     static LOCAL: OnceLock<Arc<LocalExecutor>> = OnceLock::new();
     let offered = OFFER.get().and_then(|offer| offer());
@@ -66,7 +66,8 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
     Ok((tensors, outcome.metrics))
 }
 
-/// The same tensors with all sizes known: runs what they depend on. Says what that took, if anything had to run.
+/// The same tensors with all sizes known: runs what they depend on. Says what that took, if anything had to
+/// run.
 ///
 /// # Errors
 /// As [`execute`].
@@ -80,8 +81,8 @@ pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tenso
     Ok((nodes.into_iter().map(Tensor::of_node).collect(), spent))
 }
 
-/// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound. Nothing runs; where
-/// only running tells a size, it is the first phase that is explained.
+/// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound.
+/// Nothing runs; where only running tells a size, it is the first phase that is explained.
 ///
 /// # Errors
 /// `MemoryError` if no plan fits.

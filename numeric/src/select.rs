@@ -1,7 +1,7 @@
 //! What is chosen by its values: masks, positions of what is not zero, distinct elements.
 //!
-//! How much is chosen only running tells, so the results have an axis of [`UNKNOWN`] extent. They can be used all the same:
-//! whatever needs to know the size says so, see [`Tensor::compute_chunk_sizes`].
+//! How much is chosen only running tells, so the results have an axis of [`UNKNOWN`] extent. They can be used
+//! all the same: whatever needs to know the size says so, see [`Tensor::compute_chunk_sizes`].
 
 use crate::create::arange;
 use crate::error::{Blame, Error, Result};
@@ -33,7 +33,8 @@ impl Tensor {
         is_known(self.shape())
     }
 
-    /// The same tensor with its shape known. Runs, on the default executor, what its sizes depend on and no more.
+    /// The same tensor with its shape known. Runs, on the default executor, what its sizes depend on and no
+    /// more.
     ///
     /// # Errors
     /// As [`execute`](crate::execute).
@@ -74,11 +75,12 @@ impl Tensor {
         }
     }
 
-    /// NumPy's `compress`: the slices along an axis where a condition of one axis is true; of the flattened array without an
-    /// axis. What the condition does not reach is left out.
+    /// NumPy's `compress`: the slices along an axis where a condition of one axis is true; of the flattened
+    /// array without an axis. What the condition does not reach is left out.
     ///
     /// # Errors
-    /// `ValueError` unless the condition has one axis, `AxisError`, `IndexError` if the condition is too long.
+    /// `ValueError` unless the condition has one axis, `AxisError`, `IndexError` if the condition is too
+    /// long.
     #[track_caller]
     pub fn compress(&self, condition: &Tensor, axis: Option<i64>) -> Result<Tensor> {
         if condition.ndim() != 1 {

@@ -6,8 +6,8 @@ use tharsis_kernels::DType;
 
 /// An n-dimensional array that is computed when it is asked for.
 ///
-/// Shape and dtype are known at once; errors in them are raised where the expression is built. Cloning is cheap and
-/// shares the expression.
+/// Shape and dtype are known at once; errors in them are raised where the expression is built. Cloning is
+/// cheap and shares the expression.
 #[derive(Clone)]
 pub struct Tensor {
     node: NodeRef,

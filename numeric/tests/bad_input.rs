@@ -1,5 +1,5 @@
-//! What users get wrong with tensors, as programs: each is refused with the exception that a NumPy user knows, before
-//! any work is done, or does what NumPy does.
+//! What users get wrong with tensors, as programs: each is refused with the exception that a NumPy user
+//! knows, before any work is done, or does what NumPy does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

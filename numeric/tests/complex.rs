@@ -1,5 +1,6 @@
-//! Complex functions against NumPy on a table of special points: all quadrants, magnitudes from the smallest to the largest,
-//! signed zeros, infinities and NaN. `golden/complex.jsonl` is made by `golden/make_complex.py`.
+//! Complex functions against NumPy on a table of special points: all quadrants, magnitudes from the smallest
+//! to the largest, signed zeros, infinities and NaN. `golden/complex.jsonl` is made by
+//! `golden/make_complex.py`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -38,8 +39,8 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether `found` is as good as `wanted`: within some units in the last place of itself. Zeros and infinities have their
-/// sign, unless the other part is NaN: then C99 leaves it open.
+/// Whether `found` is as good as `wanted`: within some units in the last place of itself. Zeros and
+/// infinities have their sign, unless the other part is NaN: then C99 leaves it open.
 fn agree(found: f64, wanted: f64, single: bool, sign_open: bool, absolute: f64) -> bool {
     if found.is_nan() || wanted.is_nan() {
         return found.is_nan() && wanted.is_nan();

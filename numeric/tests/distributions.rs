@@ -1,4 +1,5 @@
-//! Each distribution of a generator: the moments that it has by definition, and the same numbers for any chunks.
+//! Each distribution of a generator: the moments that it has by definition, and the same numbers for any
+//! chunks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! Every operation against NumPy: programs and answers in `golden/cases.jsonl` and `ufuncs.jsonl`, made by `make.py` and
-//! `make_ufuncs.py` beside them.
+//! Every operation against NumPy: programs and answers in `golden/cases.jsonl` and `ufuncs.jsonl`, made by
+//! `make.py` and `make_ufuncs.py` beside them.
 //!
 //! Each case runs under several chunkings; all must agree with NumPy.
 

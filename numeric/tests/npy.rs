@@ -1,4 +1,5 @@
-//! Files of arrays: what is saved is loaded, in little memory; what is damaged is refused before memory is taken.
+//! Files of arrays: what is saved is loaded, in little memory; what is damaged is refused before memory is
+//! taken.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,9 +1,10 @@
-//! Every operation that programs may name, in random programs over all kinds of numbers, NaN and infinities among them: in
-//! any chunks, lazily or step by step, a program gives the same.
+//! Every operation that programs may name, in random programs over all kinds of numbers, NaN and infinities
+//! among them: in any chunks, lazily or step by step, a program gives the same.
 //!
-//! What single operations give is compared with NumPy elsewhere (`golden.rs`). Here each step computed alone, on arrays of
-//! one chunk, is the measure of what tiling, fusion and merging make of all of them. A name without a generator fails.
-//! `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test operations` tries more programs.
+//! What single operations give is compared with NumPy elsewhere (`golden.rs`). Here each step computed alone,
+//! on arrays of one chunk, is the measure of what tiling, fusion and merging make of all of them. A name
+//! without a generator fails. `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test operations` tries
+//! more programs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! Properties of results: independent of threads to the bit, of chunks where promised, and within the memory bound.
+//! Properties of results: independent of threads to the bit, of chunks where promised, and within the memory
+//! bound.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = args.next().map_or_else(env::temp_dir, PathBuf::from);
     let gigabytes: u64 = args.next().map_or(Ok(2), |arg| arg.parse())?;
     let objects = (gigabytes * 1_000_000_000 / OBJECT as u64).max(1);
-    // One page more, so that runs can start on a page, as direct access by hand needs, and 64 bytes behind one.
+    // One page more, so that runs can start on a page, as direct access by hand needs, and 64 bytes behind
+    // one.
     let mut memory = vec![0; OBJECT + 2 * PAGE];
     fill_with_noise(&mut memory);
     let start = memory.as_ptr().align_offset(PAGE);

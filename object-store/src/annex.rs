@@ -1,13 +1,13 @@
 //! The annex: a file on disk behind values that are larger than the memory of the arena.
 //!
-//! It lies in a spill directory, has no name from the start (or none any more as soon as it is open), and is sparse: as
-//! long as everything that could ever be put there, with blocks only where something is. It goes with the last process
-//! that has it open, however that ended.
+//! It lies in a spill directory, has no name from the start (or none any more as soon as it is open), and is
+//! sparse: as long as everything that could ever be put there, with blocks only where something is. It goes
+//! with the last process that has it open, however that ended.
 //!
-//! A file on disk cannot be sealed, and a store to a page that the disk has no block for ends the process with SIGBUS. So
-//! blocks are there before anybody is granted a range ([`AnnexFile::create`] finds out whether the file system can do
-//! that), and they go when the range is free again. They count against the quota of the directory, with what else lies in
-//! it.
+//! A file on disk cannot be sealed, and a store to a page that the disk has no block for ends the process
+//! with SIGBUS. So blocks are there before anybody is granted a range ([`AnnexFile::create`] finds out
+//! whether the file system can do that), and they go when the range is free again. They count against the
+//! quota of the directory, with what else lies in it.
 
 use crate::error::{NoSpace, StoreError};
 use crate::ranges::RangeSet;
@@ -58,12 +58,12 @@ pub(crate) struct Blocks {
 }
 
 impl AnnexFile {
-    /// Makes one in a directory, for at most so many bytes and no more than its file system has. What it takes is counted
-    /// by `quota`.
+    /// Makes one in a directory, for at most so many bytes and no more than its file system has. What it
+    /// takes is counted by `quota`.
     ///
     /// # Errors
-    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make blocks ahead
-    /// of a write and take them back.
+    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make
+    /// blocks ahead of a write and take them back.
     pub(crate) fn create(
         dir: BorrowedFd<'_>,
         quota_bytes: u64,
@@ -100,7 +100,8 @@ impl AnnexFile {
     }
 }
 
-/// A range of an annex, read from the file instead of through a mapping: an error of the disk is an error, and no SIGBUS.
+/// A range of an annex, read from the file instead of through a mapping: an error of the disk is an error,
+/// and no SIGBUS.
 pub struct AnnexReader {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) offset: u64,
@@ -140,7 +141,8 @@ impl Blocks {
     /// [given back](Blocks::punch).
     ///
     /// # Errors
-    /// `NoSpace` if the quota is reached, or the disk is full, or what this user may have of it; `System` for other reasons.
+    /// `NoSpace` if the quota is reached, or the disk is full, or what this user may have of it; `System` for
+    /// other reasons.
     pub(crate) fn allocate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.count(offset, offset + len)?;
         match allocate(self.fd(), offset, len) {
@@ -159,7 +161,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Counts what of a range is not counted yet. The lock is held meanwhile, or two would count the same bytes.
+    /// Counts what of a range is not counted yet. The lock is held meanwhile, or two would count the same
+    /// bytes.
     fn count(&self, start: u64, end: u64) -> Result<(), NoSpace> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = end - start - counted.bytes_within(start, end);

@@ -1,18 +1,18 @@
 //! The node's end of the arena: the file behind all object bytes.
 //!
-//! The arena is a memfd: it has no name that could leak, dies with its last user, and is sealed against shrinking
-//! and growing, so that no process can make another one's mapping fault. Clients receive the descriptor over the
-//! local socket and map it with [`ArenaMap::from_fd`].
+//! The arena is a memfd: it has no name that could leak, dies with its last user, and is sealed against
+//! shrinking and growing, so that no process can make another one's mapping fault. Clients receive the
+//! descriptor over the local socket and map it with [`ArenaMap::from_fd`].
 //!
-//! A page exists once it was touched; whoever writes makes it ([`ArenaMap::make_pages`]). Pages of freed ranges are warm
-//! and are better used again; [`Arena::punch`] gives them back to the system when the node needs memory more than
-//! speed.
+//! A page exists once it was touched; whoever writes makes it ([`ArenaMap::make_pages`]). Pages of freed
+//! ranges are warm and are better used again; [`Arena::punch`] gives them back to the system when the node
+//! needs memory more than speed.
 //!
-//! Values that are larger than this memory lie in the *annex*, a file on disk ([`crate::annex`]) that is mapped behind it:
-//! an offset from [`Arena::len`] on means the annex.
+//! Values that are larger than this memory lie in the *annex*, a file on disk ([`crate::annex`]) that is
+//! mapped behind it: an offset from [`Arena::len`] on means the annex.
 //!
-//! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is different
-//! but speed.
+//! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is
+//! different but speed.
 
 use crate::annex::{self, AnnexFile, AnnexReader, Blocks};
 use crate::error::StoreError;
@@ -33,7 +33,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Makes an arena of `bytes`, rounded up to [`ARENA_UNIT_BYTES`], without an annex; no page of it exists yet.
+    /// Makes an arena of `bytes`, rounded up to [`ARENA_UNIT_BYTES`], without an annex; no page of it exists
+    /// yet.
     ///
     /// # Errors
     /// `BadSize` if it is empty or too large, `System` if the system has no such files or no address space.
@@ -83,10 +84,12 @@ impl Arena {
         punched.map_err(|cause| StoreError::system("give pages of the arena back", cause))
     }
 
-    /// Makes the blocks of a range of the annex, without which nobody may be granted it; in memory it does nothing.
+    /// Makes the blocks of a range of the annex, without which nobody may be granted it; in memory it does
+    /// nothing.
     ///
     /// # Errors
-    /// `NoSpace` if the disk is full or its quota reached, `System` if it refuses for another reason, `OutOfBounds`.
+    /// `NoSpace` if the disk is full or its quota reached, `System` if it refuses for another reason,
+    /// `OutOfBounds`.
     pub fn allocate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.map.check(offset, len)?;
         self.in_annex(offset).map_or(Ok(()), |(blocks, at)| blocks.allocate(at, len))
@@ -97,8 +100,8 @@ impl Arena {
         self.in_annex(offset).map_or((self.fd(), offset), |(blocks, at)| (blocks.fd(), at))
     }
 
-    /// Reads a range from the disk, if it lies there: what a disk fails to read must not end the node, as it would through
-    /// its map.
+    /// Reads a range from the disk, if it lies there: what a disk fails to read must not end the node, as it
+    /// would through its map.
     pub fn disk_reader(&self, offset: u64, len: u64) -> Option<AnnexReader> {
         self.map.check(offset, len).ok()?;
         let (blocks, offset) = self.in_annex(offset)?;

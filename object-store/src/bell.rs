@@ -1,7 +1,7 @@
 //! Bells: how one process sleeps until another has news for it.
 //!
-//! Two words in shared memory. `sleepers` counts the threads that are asleep or about to be; `rings` changes with
-//! each ring that found a sleeper, and is what the kernel compares before it lets a thread sleep.
+//! Two words in shared memory. `sleepers` counts the threads that are asleep or about to be; `rings` changes
+//! with each ring that found a sleeper, and is what the kernel compares before it lets a thread sleep.
 //!
 //! ```text
 //! ringer                                  waiter
@@ -12,24 +12,25 @@
 //!                                         e. futex wait while rings is as remembered; go to b
 //!                                         f. sleepers -= 1
 //! ```
-//! **No wake-up is lost.** Of the two fences one comes first. If the ringer's (2) does, the waiter's check (d) sees the
-//! condition. If the waiter's (c) does, the ringer (3) sees the sleeper and changes `rings` (4): either before
-//! (b), and then (b), an acquire load, makes the condition visible to (d); or after, and then the kernel refuses to
-//! sleep or the wake reaches the sleeper.
+//! **No wake-up is lost.** Of the two fences one comes first. If the ringer's (2) does, the waiter's check
+//! (d) sees the condition. If the waiter's (c) does, the ringer (3) sees the sleeper and changes `rings` (4):
+//! either before (b), and then (b), an acquire load, makes the condition visible to (d); or after, and then
+//! the kernel refuses to sleep or the wake reaches the sleeper.
 //!
-//! **Death is harmless.** A ringer changes nothing that another ringer relies on, so one that is killed between 3 and 4
-//! costs only its own wake-up, never a later one. (The refused design: a flag that the first ringer clears to save
-//! later ringers the system call; a death right after the clearing silences the bell.) All waiters of one bell belong to one
-//! process, so a `sleepers` left too high belongs to a bell that nobody listens to any more.
+//! **Death is harmless.** A ringer changes nothing that another ringer relies on, so one that is killed
+//! between 3 and 4 costs only its own wake-up, never a later one. (The refused design: a flag that the first
+//! ringer clears to save later ringers the system call; a death right after the clearing silences the bell.)
+//! All waiters of one bell belong to one process, so a `sleepers` left too high belongs to a bell that nobody
+//! listens to any more.
 //!
 //! When nobody sleeps a ring costs a fence and a load. The waiter spins before it sleeps, in bursts with
-//! `sched_yield` in between, so that spinning parties in greater number than cores take turns instead of burning
-//! each other's time slices.
+//! `sched_yield` in between, so that spinning parties in greater number than cores take turns instead of
+//! burning each other's time slices.
 //!
-//! A [`BellBoard`] adds a bit per client, so that one thread that serves thousands of rings visits only those with news.
-//! Its order matters too: a client publishes, then sets its bit, then the summary bit, then rings; the server takes
-//! summary, then word, then looks into the rings. A bit that is found set is left alone: after the fence, whoever
-//! will take it looks into the ring later than what was published before the fence.
+//! A [`BellBoard`] adds a bit per client, so that one thread that serves thousands of rings visits only those
+//! with news. Its order matters too: a client publishes, then sets its bit, then the summary bit, then rings;
+//! the server takes summary, then word, then looks into the rings. A bit that is found set is left alone:
+//! after the fence, whoever will take it looks into the ring later than what was published before the fence.
 
 #![allow(unsafe_code)]
 
@@ -50,7 +51,8 @@ const PLACE_ALIGN: usize = 64;
 const WORD_COUNT: usize = CLIENTS_MAX / 64;
 const _: () = assert!(CLIENTS_MAX == 64 * 64, "one summary word covers all clients");
 
-/// Looks at the condition between two yields. A pause instruction takes some 50 ns, so this is about a microsecond.
+/// Looks at the condition between two yields. A pause instruction takes some 50 ns, so this is about a
+/// microsecond.
 const BURST_COUNT: u32 = 16;
 /// A deadline further away than this is as good as this one.
 const DEADLINE_MAX: Duration = Duration::from_secs(1 << 30);
@@ -179,7 +181,8 @@ impl Bell {
         self.words().ring();
     }
 
-    /// Waits until `ready` says true, or until `deadline` has passed since the call; the answer is what `ready` said.
+    /// Waits until `ready` says true, or until `deadline` has passed since the call; the answer is what
+    /// `ready` said.
     ///
     /// Several threads of one process may wait; each ring wakes all of them.
     pub fn wait(&self, spin: SpinPolicy, deadline: Option<Duration>, ready: impl FnMut() -> bool) -> bool {
@@ -261,7 +264,8 @@ impl BellBoard {
         count
     }
 
-    /// Waits until a client has left a mark or `ready` says true; false once `deadline` has passed since the call.
+    /// Waits until a client has left a mark or `ready` says true; false once `deadline` has passed since the
+    /// call.
     pub fn wait(
         &self,
         spin: SpinPolicy,
@@ -467,8 +471,8 @@ mod loom_tests {
         bell.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// A ring with room for one record and a bell for each side, as a client and its node use them: a side that
-    /// sleeps for ever is a deadlock, which loom reports.
+    /// A ring with room for one record and a bell for each side, as a client and its node use them: a side
+    /// that sleeps for ever is a deadlock, which loom reports.
     #[test]
     fn loom_a_full_ring_and_an_empty_one_wake_their_sides() {
         let mut model = loom::model::Builder::new();
@@ -503,7 +507,8 @@ mod loom_tests {
         });
     }
 
-    /// The server takes a mark, then looks; the client publishes, then marks: no news stays behind without a mark.
+    /// The server takes a mark, then looks; the client publishes, then marks: no news stays behind without a
+    /// mark.
     #[test]
     fn loom_a_mark_found_set_still_covers_the_news() {
         let mut model = loom::model::Builder::new();

@@ -1,8 +1,8 @@
 //! How the threads of a client share a range that they write to.
 //!
-//! A thread takes a part under the lock of whoever has the [`Carver`], and writes to it and tells the node of it without:
-//! who took the lower part need not be done first. So whatever reads the reports must not take their order for the order
-//! of the parts. `loom_tests` holds the store's books to that.
+//! A thread takes a part under the lock of whoever has the [`Carver`], and writes to it and tells the node of
+//! it without: who took the lower part need not be done first. So whatever reads the reports must not take
+//! their order for the order of the parts. `loom_tests` holds the store's books to that.
 
 /// A range from whose front parts are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,8 @@ impl Carver {
         Self { len, used: 0 }
     }
 
-    /// Takes a part that begins at a multiple of `align`, or of any part before it; `None` if it does not fit.
+    /// Takes a part that begins at a multiple of `align`, or of any part before it; `None` if it does not
+    /// fit.
     pub fn take(&mut self, len: u64, align: u64) -> Option<u64> {
         let begin = self.used.checked_next_multiple_of(align)?;
         self.used = begin.checked_add(len).filter(|end| *end <= self.len)?;
@@ -79,8 +80,8 @@ mod loom_tests {
         lock(&shared.reports).push((value, Extent { offset, len: PART_BYTES }));
     }
 
-    /// Two threads of a client store values while the node takes in their reports and hands out what is free then: whoever
-    /// gets it writes to it. Loom reports a part that two write to at once.
+    /// Two threads of a client store values while the node takes in their reports and hands out what is free
+    /// then: whoever gets it writes to it. Loom reports a part that two write to at once.
     #[test]
     fn loom_threads_of_a_client_store_at_once() {
         loom::model(|| {

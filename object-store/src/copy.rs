@@ -1,14 +1,15 @@
 //! Copies of large values at the speed of memory.
 //!
-//! A plain store reads the line that it overwrites before it writes it. A value of many mebibytes leaves the caches
-//! anyway, so from [`STREAM_BYTES_MIN`] on it is written with streaming stores, which do not (measured: 16.6
-//! against 6.7 GB/s of stores), and from [`SHARE_BYTES_MIN`] on by two threads, since one core cannot keep enough
-//! lines in flight to saturate memory. With AVX-512 several pages are copied side by side, which keeps several memory
-//! banks busy; with AVX2 one by one, because loads that share their lowest twelve bits with stores on their way wait for
-//! these (measured where both were aligned to pages: 11 against 19 GB/s).
+//! A plain store reads the line that it overwrites before it writes it. A value of many mebibytes leaves the
+//! caches anyway, so from [`STREAM_BYTES_MIN`] on it is written with streaming stores, which do not
+//! (measured: 16.6 against 6.7 GB/s of stores), and from [`SHARE_BYTES_MIN`] on by two threads, since one
+//! core cannot keep enough lines in flight to saturate memory. With AVX-512 several pages are copied side by
+//! side, which keeps several memory banks busy; with AVX2 one by one, because loads that share their lowest
+//! twelve bits with stores on their way wait for these (measured where both were aligned to pages: 11 against
+//! 19 GB/s).
 //!
-//! `unsafe` is here for those instructions alone. What the CPU has is found at run time; without AVX-512 or AVX2
-//! it is the plain copy of the C library.
+//! `unsafe` is here for those instructions alone. What the CPU has is found at run time; without AVX-512 or
+//! AVX2 it is the plain copy of the C library.
 
 #![allow(unsafe_code)]
 
@@ -25,8 +26,8 @@ pub const STREAM_BYTES_MIN: usize = 2 << 20;
 /// From here on two threads share the copy; below, handing over costs what it saves.
 pub const SHARE_BYTES_MIN: usize = 256 << 10;
 
-/// Pages are made, then filled, in about so many steps: while one thread waits for the system to clear pages, the other
-/// copies, and neither waits long for the last step of the other.
+/// Pages are made, then filled, in about so many steps: while one thread waits for the system to clear pages,
+/// the other copies, and neither waits long for the last step of the other.
 const STEPS: usize = 16;
 /// Bytes of a step, at least
 const STEP_BYTES_MIN: usize = 32 << 10;
@@ -36,8 +37,8 @@ const STEP_BYTES_MAX: usize = 4 << 20;
 /// Copies `parts` one behind the other into a slot, which they must fill exactly, making pages as it goes.
 ///
 /// # Errors
-/// `BadSize` if the parts are longer or shorter than the target; then nothing is copied. `NoSpace` if the system has
-/// no memory for the pages.
+/// `BadSize` if the parts are longer or shorter than the target; then nothing is copied. `NoSpace` if the
+/// system has no memory for the pages.
 pub fn copy_large(slot: &mut WriteSlot, parts: &[&[u8]]) -> Result<(), StoreError> {
     let (map, offset) = (Arc::clone(slot.map()), slot.offset());
     copy_in_steps(slot, parts, &|start, len| map.make_pages(offset + start as u64, len as u64))
@@ -140,8 +141,8 @@ fn stream(target: &mut [u8], source: &[u8]) -> bool {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Two kernels of the same shape: align the target to a line, copy blocks of pages side by side, finish with a plain
-    //! copy.
+    //! Two kernels of the same shape: align the target to a line, copy blocks of pages side by side, finish
+    //! with a plain copy.
 
     use std::arch::x86_64::{
         _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512,
@@ -150,9 +151,11 @@ mod x86 {
 
     const LINE: usize = 64;
     const PAGE: usize = 4096;
-    /// Pages side by side. With two threads 9.9 GB/s, against 8.7 one page at a time and 9.6 of the C library.
+    /// Pages side by side. With two threads 9.9 GB/s, against 8.7 one page at a time and 9.6 of the C
+    /// library.
     const LANES_AVX512: usize = 8;
-    /// The same of a processor without AVX-512: 19.8 GB/s, against 13 with eight pages and 19 of the C library.
+    /// The same of a processor without AVX-512: 19.8 GB/s, against 13 with eight pages and 19 of the C
+    /// library.
     const LANES_AVX2: usize = 1;
     const RUN: usize = 4 * LINE;
     /// How far ahead of the loads a line is asked for: one run.
@@ -178,8 +181,8 @@ mod x86 {
                 }
                 let done = head + (target.len() - head) / block * block;
                 target[done..].copy_from_slice(&source[done..]);
-                // Streaming stores are not ordered with what follows: without this, a reader that sees the object
-                // sealed could miss its bytes.
+                // Streaming stores are not ordered with what follows: without this, a reader that sees the
+                // object sealed could miss its bytes.
                 _mm_sfence();
             }
         };

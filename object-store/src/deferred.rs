@@ -1,9 +1,10 @@
 //! Records that were to be sent by code that must not wait for room.
 //!
-//! They are kept in order until a thread that may wait sends them. Whoever sends takes them from here while it has the outbox,
-//! so they never change places, and before it pushes anything of its own, so nothing overtakes them: a record that one
-//! thread defers is in the ring before any record that another thread pushes because it saw the effect of the first. A wish
-//! for bytes that overtook the word that they are not needed any more would be answered with bytes that nothing keeps in place.
+//! They are kept in order until a thread that may wait sends them. Whoever sends takes them from here while
+//! it has the outbox, so they never change places, and before it pushes anything of its own, so nothing
+//! overtakes them: a record that one thread defers is in the ring before any record that another thread
+//! pushes because it saw the effect of the first. A wish for bytes that overtook the word that they are not
+//! needed any more would be answered with bytes that nothing keeps in place.
 
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use std::collections::VecDeque;
@@ -29,7 +30,8 @@ impl<R> Deferred<R> {
         self.has_any.store(1, Ordering::SeqCst);
     }
 
-    /// Takes records from the front for as long as `send` says that nothing is left of them, up to `max`; how many that were.
+    /// Takes records from the front for as long as `send` says that nothing is left of them, up to `max`; how
+    /// many that were.
     pub fn take_while(&self, max: usize, mut send: impl FnMut(&mut R) -> bool) -> usize {
         let mut records = lock(&self.records);
         let mut count = 0;
@@ -44,7 +46,8 @@ impl<R> Deferred<R> {
         count
     }
 
-    /// Whether there is none. A thread that saw the effect of what another did after it deferred a record sees that record.
+    /// Whether there is none. A thread that saw the effect of what another did after it deferred a record
+    /// sees that record.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.has_any.load(Ordering::Relaxed) == 0
@@ -97,7 +100,8 @@ mod loom_tests {
         }
     }
 
-    /// One thread lets go of a value inside a dispatch while another wants it: the node never hears of the wish first.
+    /// One thread lets go of a value inside a dispatch while another wants it: the node never hears of the
+    /// wish first.
     #[test]
     fn loom_no_record_overtakes_a_deferred_one() {
         loom::model(|| {

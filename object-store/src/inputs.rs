@@ -1,5 +1,5 @@
-//! Whatever reads bytes of another process or of a disk, as functions of bytes, for tests that feed it with noise. The
-//! product is built without it.
+//! Whatever reads bytes of another process or of a disk, as functions of bytes, for tests that feed it with
+//! noise. The product is built without it.
 //!
 //! An entry panics where the reader believed what it should not have. Seeds are what a sound peer writes.
 

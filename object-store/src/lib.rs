@@ -1,8 +1,9 @@
 //! Memory shared between processes, and bytes moved between machines.
 //!
 //! This crate exists to keep every hazard of shared memory in one place. It knows ranges of bytes and nothing
-//! of what they mean: no tasks, no owners, no dtypes, no wire messages, no async runtime. Decisions (which object
-//! lives where, what is evicted, who may write) belong to the layers above; this one makes them safe to carry out.
+//! of what they mean: no tasks, no owners, no dtypes, no wire messages, no async runtime. Decisions (which
+//! object lives where, what is evicted, who may write) belong to the layers above; this one makes them safe
+//! to carry out.
 //!
 //! | question | module |
 //! |---|---|

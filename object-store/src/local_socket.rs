@@ -1,13 +1,14 @@
 //! The socket at which a client meets its node, before rings take over.
 //!
-//! It carries a handful of frames per client: who is there, the names of the rings, the descriptor of the arena. Later it
-//! only tells, by closing, that a side has died. So it is blocking and simple.
+//! It carries a handful of frames per client: who is there, the names of the rings, the descriptor of the
+//! arena. Later it only tells, by closing, that a side has died. So it is blocking and simple.
 //!
-//! *Who may connect.* The socket lies in a directory of mode 0700 and has mode 0600; besides, the peer's user is asked
-//! of the kernel and must be ours. *What may arrive.* A frame is a length of four bytes (little-endian) and as many
-//! bytes; a length above the caller's limit is an error before anything is allocated, and memory grows only with what
-//! really arrives. One descriptor may travel with a frame, attached to its first byte. *How long.* Set the timeouts of the
-//! stream; running into one is [`SocketError::Timeout`].
+//! *Who may connect.* The socket lies in a directory of mode 0700 and has mode 0600; besides, the peer's user
+//! is asked of the kernel and must be ours. *What may arrive.* A frame is a length of four bytes
+//! (little-endian) and as many bytes; a length above the caller's limit is an error before anything is
+//! allocated, and memory grows only with what really arrives. One descriptor may travel with a frame,
+//! attached to its first byte. *How long.* Set the timeouts of the stream; running into one is
+//! [`SocketError::Timeout`].
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -100,11 +101,12 @@ pub struct Peer {
     pub user_id: u32,
 }
 
-/// Listens at `path`, in a directory of mode 0700 that is made if it is missing. A dead socket there is replaced.
+/// Listens at `path`, in a directory of mode 0700 that is made if it is missing. A dead socket there is
+/// replaced.
 ///
 /// # Errors
-/// `OpenDirectory` if others may enter the directory, `InUse` if somebody listens there already, `System` if the socket
-/// cannot be made, `Timeout` if a process that is about to bind one beside it does not get on.
+/// `OpenDirectory` if others may enter the directory, `InUse` if somebody listens there already, `System` if
+/// the socket cannot be made, `Timeout` if a process that is about to bind one beside it does not get on.
 pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -196,7 +198,8 @@ pub fn send_frame(
 /// Receives one frame, and the descriptor that came with it.
 ///
 /// # Errors
-/// `FrameTooLarge` above `limit_bytes`, `Closed` if the peer went away, `Timeout`, `TooManyDescriptors`, `System`.
+/// `FrameTooLarge` above `limit_bytes`, `Closed` if the peer went away, `Timeout`, `TooManyDescriptors`,
+/// `System`.
 pub fn recv_frame(
     stream: &UnixStream,
     limit_bytes: usize,
@@ -243,8 +246,9 @@ fn recv_header(stream: &UnixStream) -> Result<([u8; FRAME_HEADER_BYTES], Option<
     }
 }
 
-/// Keeps other processes from binding sockets in a directory, until the result is dropped. Between `bind` and `listen`
-/// a socket looks dead; without the lock, one of two that start at the same time would remove the other's.
+/// Keeps other processes from binding sockets in a directory, until the result is dropped. Between `bind` and
+/// `listen` a socket looks dead; without the lock, one of two that start at the same time would remove the
+/// other's.
 ///
 /// The directory itself is locked, so that no file stays behind.
 fn lock_directory(directory: &Path) -> Result<fs::File, SocketError> {

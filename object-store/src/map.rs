@@ -1,25 +1,27 @@
 //! A process's view of the arena: readable everywhere, writable where granted.
 //!
-//! The arena is mapped twice. All that is read is read through a mapping without the right to write, so whoever keeps
-//! an old address can spoil nothing; the other mapping is reached through a [`WriteSlot`] alone, and a slot is given
-//! out only within ranges that the node granted (in the node's own process, and so in an embedded program, anywhere).
-//! One mapping whose protection follows the grants would do as well and cost more than the copy itself: changing the
-//! protection of a gigabyte takes 20 to 30 ms each way, and its page tables then want filling anew, 100 ms.
+//! The arena is mapped twice. All that is read is read through a mapping without the right to write, so
+//! whoever keeps an old address can spoil nothing; the other mapping is reached through a [`WriteSlot`]
+//! alone, and a slot is given out only within ranges that the node granted (in the node's own process, and so
+//! in an embedded program, anywhere). One mapping whose protection follows the grants would do as well and
+//! cost more than the copy itself: changing the protection of a gigabyte takes 20 to 30 ms each way, and its
+//! page tables then want filling anew, 100 ms.
 //!
 //! *Who may touch what.* Bytes are written by the holder of a [`WriteSlot`] before they are sealed, and read
-//! by anyone after; the layers above give a range to a new writer only when nobody reads it any more. This module
-//! checks what one process can check: bounds, grants, that two slots never overlap and that nothing is read
-//! through this map while a slot covers it. What it cannot see is another process that breaks the rule; a reader then gets
-//! wrong bytes, which checksums find, and never an address outside the arena.
+//! by anyone after; the layers above give a range to a new writer only when nobody reads it any more. This
+//! module checks what one process can check: bounds, grants, that two slots never overlap and that nothing is
+//! read through this map while a slot covers it. What it cannot see is another process that breaks the rule;
+//! a reader then gets wrong bytes, which checksums find, and never an address outside the arena.
 //!
-//! *Pages.* The file is sealed against shrinking (checked on opening), so an address in bounds always has a file page
-//! behind it, or gets one. Whoever is about to write much makes the pages first ([`ArenaMap::make_pages`]): three times
-//! as fast as fault by fault, and exhaustion is an error instead of SIGBUS. A map remembers which it made; they stay
-//! when a range is granted anew. If the node gave them back to the system meanwhile, writing takes faults again, no more.
+//! *Pages.* The file is sealed against shrinking (checked on opening), so an address in bounds always has a
+//! file page behind it, or gets one. Whoever is about to write much makes the pages first
+//! ([`ArenaMap::make_pages`]): three times as fast as fault by fault, and exhaustion is an error instead of
+//! SIGBUS. A map remembers which it made; they stay when a range is granted anew. If the node gave them back
+//! to the system meanwhile, writing takes faults again, no more.
 //!
-//! *The annex*, where there is one, is mapped right behind the memory, so that an offset is an address in both. No range
-//! is in both. It is a file on disk and cannot be sealed: it is never shrunk, and only processes of this node have it open.
-//! Blocks of a range are there before it is granted.
+//! *The annex*, where there is one, is mapped right behind the memory, so that an offset is an address in
+//! both. No range is in both. It is a file on disk and cannot be sealed: it is never shrunk, and only
+//! processes of this node have it open. Blocks of a range are there before it is granted.
 
 #![allow(unsafe_code)]
 
@@ -62,7 +64,8 @@ pub struct ArenaMap {
     slot_count: AtomicUsize,
 }
 
-// SAFETY: plain memory, valid from any thread while the value lives; who may touch which bytes is argued in the header.
+// SAFETY: plain memory, valid from any thread while the value lives; who may touch which bytes is argued in
+// the header.
 unsafe impl Send for ArenaMap {}
 // SAFETY: as above.
 unsafe impl Sync for ArenaMap {}
@@ -302,12 +305,12 @@ impl ArenaMap {
         is_written(start) && is_written(end - self.page_bytes)
     }
 
-    /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then ours. Blocks
-    /// of the annex are there.
+    /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then
+    /// ours. Blocks of the annex are there.
     ///
-    /// Where others have written there are pages, which readers map in a third of the time: the kernel maps those around as
-    /// well, and in a shared mapping of memory that gives the right to write too. A page that is not there yet comes this
-    /// way as well, only later than it could.
+    /// Where others have written there are pages, which readers map in a third of the time: the kernel maps
+    /// those around as well, and in a shared mapping of memory that gives the right to write too. A page that
+    /// is not there yet comes this way as well, only later than it could.
     fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         let (fd, at) = self.file_at(offset);
         let is_memory = offset < self.memory_len;
@@ -346,7 +349,8 @@ fn map_parts(parts: &[(BorrowedFd<'_>, u64)], flags: ProtFlags) -> Result<NonNul
     let base = reserve(len).map_err(failed)?;
     let mut at = base;
     for (fd, part_len) in parts {
-        // SAFETY: replaces a part of the addresses reserved above, which nothing points into and nothing else uses.
+        // SAFETY: replaces a part of the addresses reserved above, which nothing points into and nothing else
+        // uses.
         let mapped =
             unsafe { mmap(at.cast(), *part_len as usize, flags, MapFlags::SHARED | MapFlags::FIXED, fd, 0) };
         if let Err(cause) = mapped {
@@ -364,11 +368,13 @@ fn reserve(len: u64) -> rustix::io::Result<*mut u8> {
     let unit = ARENA_UNIT_BYTES as usize;
     let (len, all) = (len as usize, len as usize + unit);
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: as for every fresh mapping at an address of the kernel's choice; this one has no memory behind it.
+    // SAFETY: as for every fresh mapping at an address of the kernel's choice; this one has no memory behind
+    // it.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), all, ProtFlags::empty(), flags) }?.cast::<u8>();
     let head = start.addr().next_multiple_of(unit) - start.addr();
     let base = start.wrapping_add(head);
-    // SAFETY: both ends of what was just reserved, which nothing points into. A length of zero fails, which is as well.
+    // SAFETY: both ends of what was just reserved, which nothing points into. A length of zero fails, which
+    // is as well.
     unsafe {
         let _ = munmap(start.cast(), head);
         let _ = munmap(base.wrapping_add(len).cast(), unit - head);
@@ -393,8 +399,8 @@ unsafe fn unmap(base: NonNull<u8>, len: u64) {
     let _ = unsafe { munmap(base.as_ptr().cast(), len as usize) };
 }
 
-/// Asks for huge pages behind memory of this process, which they change in no other way. Where there are none the pages
-/// stay small.
+/// Asks for huge pages behind memory of this process, which they change in no other way. Where there are none
+/// the pages stay small.
 pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
     let page_bytes = rustix::param::page_size();
     let start = memory.as_ptr().align_offset(page_bytes).min(memory.len());
@@ -412,8 +418,8 @@ fn available_memory_bytes() -> u64 {
 
 impl Drop for ArenaMap {
     fn drop(&mut self) {
-        // SAFETY: this value mapped exactly these bytes; slots and slices hold an `Arc` of it and borrowed reads its
-        // lifetime, so nothing points into them any more.
+        // SAFETY: this value mapped exactly these bytes; slots and slices hold an `Arc` of it and borrowed
+        // reads its lifetime, so nothing points into them any more.
         unsafe {
             unmap(self.to_read, self.len);
             unmap(self.to_write, self.len);
@@ -440,8 +446,8 @@ impl Deref for ArenaSlice {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: bounds were checked when the slice was made and a mapping never shrinks; the bytes are sealed, and the
-        // layer above gives them to no writer while it holds the slice.
+        // SAFETY: bounds were checked when the slice was made and a mapping never shrinks; the bytes are
+        // sealed, and the layer above gives them to no writer while it holds the slice.
         unsafe {
             std::slice::from_raw_parts(self.map.to_read.as_ptr().add(self.offset as usize), self.len as usize)
         }

@@ -1,17 +1,17 @@
 //! How far each side of a ring has come: the only words that both sides touch.
 //!
-//! Two words, each on cache lines of its own, count bytes since the ring was made. They never wrap: a word that is as far as no
-//! ring gets ([`POSITION_MAX`]) is not believed.
+//! Two words, each on cache lines of its own, count bytes since the ring was made. They never wrap: a word
+//! that is as far as no ring gets ([`POSITION_MAX`]) is not believed.
 //!
-//! * `published`: written by the producer alone. Bytes below it are complete; the release store that moves it and
-//!   the consumer's acquire load make the bytes visible with it.
+//! * `published`: written by the producer alone. Bytes below it are complete; the release store that moves it
+//!   and the consumer's acquire load make the bytes visible with it.
 //! * `consumed`: written by the consumer alone. Bytes below it may be overwritten; its release store and the
 //!   producer's acquire load make sure that no byte is overwritten while it is still being read.
 //!
 //! `published - consumed <= capacity` holds at all times. Each side keeps its own position and a copy of the
-//! peer's locally and loads the peer's word only when the copy says "full" or "empty", so in steady state the lines move
-//! between cores once per batch, not once per message. A word that breaks the relation (a hostile or
-//! confused peer) is an error and nothing is read or written through it.
+//! peer's locally and loads the peer's word only when the copy says "full" or "empty", so in steady state the
+//! lines move between cores once per batch, not once per message. A word that breaks the relation (a hostile
+//! or confused peer) is an error and nothing is read or written through it.
 //!
 //! A side may die between any two instructions: its word then simply stops moving. Bytes staged and not
 //! published are never seen.

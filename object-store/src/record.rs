@@ -6,8 +6,8 @@
 //! | len    | tag    | len bytes            | to 8    |
 //! +--------+--------+----------------------+---------+
 //! ```
-//! `tag` is a constant with the kind in its low byte, so that a stray write is told from a record. Records start
-//! at multiples of 8 and never wrap: what does not fit before the end of the ring is preceded by a pad.
+//! `tag` is a constant with the kind in its low byte, so that a stray write is told from a record. Records
+//! start at multiples of 8 and never wrap: what does not fit before the end of the ring is preceded by a pad.
 //! The first fragment of a large message begins with its total length (8 bytes).
 
 /// Alignment of records and of positions.

@@ -5,23 +5,24 @@
 //! bytes:  0                 128         256        384
 //! ```
 //! *Protocol.* One [`Producer`] and one [`Consumer`] exist per ring, in any two threads of any two processes.
-//! The producer reserves room, fills it, commits it (staged, invisible) and publishes a batch with one release
-//! store. The consumer shows a copy of a record, advances, and gives the room back with one release store now
-//! and then. Which side owns which byte follows from two words alone; see `positions`. Records are laid out by
-//! `record`.
+//! The producer reserves room, fills it, commits it (staged, invisible) and publishes a batch with one
+//! release store. The consumer shows a copy of a record, advances, and gives the room back with one release
+//! store now and then. Which side owns which byte follows from two words alone; see `positions`. Records are
+//! laid out by `record`.
 //!
-//! *Large messages.* A message of more than a quarter of the ring travels as fragments and is put together by the
-//! consumer, so a ring of one mebibyte carries messages of many, with the consumer emptying the ring while the
-//! producer refills it. Messages come out whole and in order: while a large one is half sent the producer refuses others.
+//! *Large messages.* A message of more than a quarter of the ring travels as fragments and is put together by
+//! the consumer, so a ring of one mebibyte carries messages of many, with the consumer emptying the ring
+//! while the producer refills it. Messages come out whole and in order: while a large one is half sent the
+//! producer refuses others.
 //!
 //! *Trust.* The consumer believes nothing: positions, tags, lengths, bounds and the order of fragments are
-//! checked before a byte is used, and a violation is a [`RingCorrupt`] that stays. The producer checks the one
-//! word it reads. A peer may die between any two instructions; everything published stays readable, a record
-//! half-written is never seen. A peer of ill will can change a record *while it is being read*: so each byte is read once, into
-//! memory of the consumer, and what has been checked there stays what it was.
+//! checked before a byte is used, and a violation is a [`RingCorrupt`] that stays. The producer checks the
+//! one word it reads. A peer may die between any two instructions; everything published stays readable, a
+//! record half-written is never seen. A peer of ill will can change a record *while it is being read*: so
+//! each byte is read once, into memory of the consumer, and what has been checked there stays what it was.
 //!
-//! *Waiting* is not part of a ring. A producer that met [`PushError::Full`] sleeps on a [`crate::Bell`] that the
-//! consumer rings whenever [`Consumer::take_released`] says so.
+//! *Waiting* is not part of a ring. A producer that met [`PushError::Full`] sleeps on a [`crate::Bell`] that
+//! the consumer rings whenever [`Consumer::take_released`] says so.
 
 #![allow(unsafe_code)]
 
@@ -69,7 +70,8 @@ impl Producer {
         self.reserve(len)
     }
 
-    /// Completes the reserved message with its first `len` bytes; it stays invisible until [`Producer::publish`].
+    /// Completes the reserved message with its first `len` bytes; it stays invisible until
+    /// [`Producer::publish`].
     ///
     /// # Panics
     /// If nothing is reserved or `len` is more than what is.
@@ -186,8 +188,8 @@ impl Producer {
             at = 0;
         }
         self.reserved = Some(len);
-        // SAFETY: `has_room` says that these bytes are the producer's alone until published, and `&mut self` that
-        // nobody else in this process has them.
+        // SAFETY: `has_room` says that these bytes are the producer's alone until published, and `&mut self`
+        // that nobody else in this process has them.
         Ok(unsafe { self.ring.content(at, len).as_mut() })
     }
 
@@ -328,8 +330,9 @@ impl Consumer {
             let (kind, len, record) = self.check_header(at, readable)?;
             match kind {
                 Kind::Message if self.total_bytes.is_none() => {
-                    // SAFETY: `check_header` checked the bounds; published bytes are not written by a sound producer until
-                    // they are released, and what an unsound one writes meanwhile is copied or not, and seen once.
+                    // SAFETY: `check_header` checked the bounds; published bytes are not written by a sound
+                    // producer until they are released, and what an unsound one writes meanwhile is copied or
+                    // not, and seen once.
                     self.copied.extend_from_slice(unsafe { self.ring.content(at, len).as_ref() });
                     self.current = Current::InRing { record };
                     return Ok(());

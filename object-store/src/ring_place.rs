@@ -1,7 +1,7 @@
 //! Where a ring lies in a segment, and what can be wrong with it.
 //!
-//! The layout and the protocol are told in [`ring`](crate::ring); here is the arithmetic of addresses, checked once when
-//! a side attaches, so that the two ends only ever deal in offsets within the data.
+//! The layout and the protocol are told in [`ring`](crate::ring); here is the arithmetic of addresses,
+//! checked once when a side attaches, so that the two ends only ever deal in offsets within the data.
 
 #![allow(unsafe_code)]
 
@@ -38,8 +38,8 @@ impl RingPlace {
     /// A ring of `capacity_bytes` at `offset` of a segment; the offset is a multiple of 128.
     ///
     /// # Errors
-    /// `BadSize` unless the capacity is a power of two in [`RING_BYTES_MIN`]`..=`[`RING_BYTES_MAX`], `OutOfBounds` or
-    /// `Misaligned` if it does not fit there.
+    /// `BadSize` unless the capacity is a power of two in [`RING_BYTES_MIN`]`..=`[`RING_BYTES_MAX`],
+    /// `OutOfBounds` or `Misaligned` if it does not fit there.
     pub fn new(segment: Arc<Segment>, offset: usize, capacity_bytes: usize) -> Result<RingPlace, StoreError> {
         if !capacity_bytes.is_power_of_two() || !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&capacity_bytes) {
             return Err(StoreError::BadSize {
@@ -64,8 +64,8 @@ impl RingPlace {
     /// None in practice: the place was checked when it was made.
     pub fn format(&self) -> Result<(), StoreError> {
         let base = self.base()?;
-        // SAFETY: the place lies within the segment, is aligned to 128 and, by contract, in use by nobody yet; the
-        // words are plain integers for which zero bytes are a value.
+        // SAFETY: the place lies within the segment, is aligned to 128 and, by contract, in use by nobody
+        // yet; the words are plain integers for which zero bytes are a value.
         unsafe {
             base.as_ptr().write_bytes(0, RING_HEADER_BYTES);
             base.cast::<u64>().write(MAGIC);
@@ -80,8 +80,8 @@ impl RingPlace {
 
     pub(crate) fn mapped(self) -> Result<Mapped, StoreError> {
         let base = self.base()?;
-        // SAFETY: as in `format`: in bounds and aligned; the two fields are never written after `format`, and a
-        // peer that does so anyway only changes which error we return.
+        // SAFETY: as in `format`: in bounds and aligned; the two fields are never written after `format`, and
+        // a peer that does so anyway only changes which error we return.
         let (magic, capacity) =
             unsafe { (base.cast::<u64>().read_volatile(), base.cast::<u64>().add(1).read_volatile()) };
         if magic != MAGIC {
@@ -202,15 +202,15 @@ pub(crate) struct Mapped {
     _segment: Arc<Segment>,
 }
 
-// SAFETY: the pointers lead into a mapping that `_segment` keeps; which thread follows them does not matter, only that
-// one producer and one consumer do.
+// SAFETY: the pointers lead into a mapping that `_segment` keeps; which thread follows them does not matter,
+// only that one producer and one consumer do.
 unsafe impl Send for Mapped {}
 
 impl Mapped {
     #[inline]
     pub(crate) fn words(&self) -> &PositionWords {
-        // SAFETY: in bounds, aligned, mapped while `self` lives; the words are atomics, so sharing them with the
-        // peer is defined.
+        // SAFETY: in bounds, aligned, mapped while `self` lives; the words are atomics, so sharing them with
+        // the peer is defined.
         unsafe { self.words.as_ref() }
     }
 
@@ -218,8 +218,8 @@ impl Mapped {
     #[inline]
     pub(crate) fn header(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at + HEADER_BYTES as usize <= self.capacity && at.is_multiple_of(8), "header at {at}");
-        // SAFETY: positions are multiples of 8 and masked by the capacity, itself a multiple of 8, so the word lies in
-        // the data and is aligned.
+        // SAFETY: positions are multiples of 8 and masked by the capacity, itself a multiple of 8, so the
+        // word lies in the data and is aligned.
         unsafe { AtomicU64::from_ptr(self.data.add(at).cast().as_ptr()) }
     }
 

@@ -3,16 +3,18 @@
 //! A named segment is a file in `/dev/shm`, made through the `shared_memory` crate with mode 0600, called
 //! `tharsis-PID-PREFIX-NUMBER`. Three hazards shape this module:
 //!
-//! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before the
-//!   segment is handed out, and exhaustion is a [`NoSpace`] at creation.
-//! * **A SIGKILL leaks the name.** So the creator calls [`Segment::unlink`] as soon as the peer has mapped it:
-//!   from then on the kernel frees the memory with the last process. What was killed before that moment is
-//!   removed by [`sweep`] at the next start of a node, recognised by the process id in the name and by our uid.
-//! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping stays
-//!   for as long as anything points into it.
+//! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before
+//!   the segment is handed out, and exhaustion is a [`NoSpace`] at creation.
+//! * **A SIGKILL leaks the name.** So the creator calls [`Segment::unlink`] as soon as the peer has mapped
+//!   it: from then on the kernel frees the memory with the last process. What was killed before that moment
+//!   is removed by [`sweep`] at the next start of a node, recognised by the process id in the name and by our
+//!   uid.
+//! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping
+//!   stays for as long as anything points into it.
 //!
-//! A peer of the same user could shrink a named segment behind our back; nothing but a memfd with seals prevents
-//! that, which is why object bytes live in an [arena](crate::arena) and only rings and bells live here.
+//! A peer of the same user could shrink a named segment behind our back; nothing but a memfd with seals
+//! prevents that, which is why object bytes live in an [arena](crate::arena) and only rings and bells live
+//! here.
 //!
 //! [`Segment::anonymous`] has no name and no peer process: it serves a node inside the program's own process.
 
@@ -56,8 +58,8 @@ enum Memory {
     },
 }
 
-// SAFETY: the mapping is plain memory, valid from any thread for as long as the value lives; all access to its
-// contents goes through atomics or through the single-owner protocols of `ring` and `bell`.
+// SAFETY: the mapping is plain memory, valid from any thread for as long as the value lives; all access to
+// its contents goes through atomics or through the single-owner protocols of `ring` and `bell`.
 unsafe impl Send for Segment {}
 // SAFETY: as above; `&Segment` only hands out addresses.
 unsafe impl Sync for Segment {}
@@ -66,8 +68,8 @@ impl Segment {
     /// Makes a named segment of at least `bytes` zero bytes, all of them backed by memory.
     ///
     /// # Errors
-    /// [`NoSpace`] if `/dev/shm` cannot hold it, `BadName` if the prefix has other characters than letters, digits,
-    /// `_` and `-`, `BadSize` if it is empty or too large.
+    /// [`NoSpace`] if `/dev/shm` cannot hold it, `BadName` if the prefix has other characters than letters,
+    /// digits, `_` and `-`, `BadSize` if it is empty or too large.
     pub fn create(prefix: &str, bytes: usize) -> Result<Segment, StoreError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if prefix.is_empty() || PREFIX_BYTES_MAX < prefix.len() || !prefix.chars().all(plain) {
@@ -180,8 +182,8 @@ impl Drop for Segment {
     fn drop(&mut self) {
         match self.memory {
             Memory::Anonymous => {
-                // SAFETY: this value mapped exactly these bytes and nothing points into them any more: everything
-                // placed in a segment holds an `Arc` of it.
+                // SAFETY: this value mapped exactly these bytes and nothing points into them any more:
+                // everything placed in a segment holds an `Arc` of it.
                 let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
             }
             Memory::Named { creator: true, .. } => {
@@ -218,8 +220,8 @@ pub fn sweep(is_alive: impl Fn(u32) -> bool) -> Result<usize, StoreError> {
     Ok(removed_count)
 }
 
-/// Whether a process with this id lives; true if it belongs to another user. One that has ended and was not waited for
-/// (nobody may ever do that in a container) is dead.
+/// Whether a process with this id lives; true if it belongs to another user. One that has ended and was not
+/// waited for (nobody may ever do that in a container) is dead.
 pub fn process_is_alive(process_id: u32) -> bool {
     let Some(pid) = i32::try_from(process_id).ok().and_then(rustix::process::Pid::from_raw) else {
         return false;

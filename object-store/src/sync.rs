@@ -1,7 +1,7 @@
 //! The primitives of the shared-memory protocols, either the real ones or the model checker's.
 //!
-//! `positions`, `bell`, `deferred` and `carve` import atomics, fences and the futex from here only, so the model tests
-//! (`--cfg loom`) run the product's own code.
+//! `positions`, `bell`, `deferred` and `carve` import atomics, fences and the futex from here only, so the
+//! model tests (`--cfg loom`) run the product's own code.
 
 #[cfg(all(loom, test))]
 pub(crate) use model::*;
@@ -37,8 +37,8 @@ mod real {
         pub(crate) fn wait(&self, expected: u32, timeout: Option<Duration>) {
             // `Timespec` holds any duration of less than 2^63 seconds; more is as good as no deadline.
             let timeout = timeout.and_then(|t| futex::Timespec::try_from(t).ok());
-            // Not private: the peer is another process. Every outcome (woken, changed, timed out, interrupted)
-            // sends the caller back to look for itself.
+            // Not private: the peer is another process. Every outcome (woken, changed, timed out,
+            // interrupted) sends the caller back to look for itself.
             let _ = futex::wait(&self.0, futex::Flags::empty(), expected, timeout.as_ref());
         }
 

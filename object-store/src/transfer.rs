@@ -8,22 +8,25 @@
 //!                          <-   chunk header, bytes; chunk header, bytes; ... to the end of the range
 //! done                     ->                          (the sender lets the object go)
 //! ```
-//! The receiver drives: nothing moves that it did not ask for, and it asks for a range only when it has room for it, so
-//! its requests are the credits. Bytes land where they will stay, in the slice that the caller gives.
+//! The receiver drives: nothing moves that it did not ask for, and it asks for a range only when it has room
+//! for it, so its requests are the credits. Bytes land where they will stay, in the slice that the caller
+//! gives.
 //!
-//! *Nothing is believed.* Every chunk carries an xxh3 checksum of its bytes as they left; it is verified as they land. A bad
-//! chunk is asked for again, [`RETRIES_MAX`] times, then the fetch is [`TransferError::Corrupt`]. Headers are checked
-//! against the request before a byte is read, and no length from the wire sizes an allocation.
+//! *Nothing is believed.* Every chunk carries an xxh3 checksum of its bytes as they left; it is verified as
+//! they land. A bad chunk is asked for again, [`RETRIES_MAX`] times, then the fetch is
+//! [`TransferError::Corrupt`]. Headers are checked against the request before a byte is read, and no length
+//! from the wire sizes an allocation.
 //!
-//! *Resuming.* A failed fetch says how many bytes from the start of the range are verified; the caller asks another
-//! holder for the rest.
+//! *Resuming.* A failed fetch says how many bytes from the start of the range are verified; the caller asks
+//! another holder for the rest.
 //!
-//! *Pins.* The sender hands pages of the arena to the kernel without copying them (`sendfile`); they are read when
-//! they go out, which may be after the call. So the [`SourceRange`], and the pin inside it, is held until the receiver
-//! says done or the connection is over.
+//! *Pins.* The sender hands pages of the arena to the kernel without copying them (`sendfile`); they are read
+//! when they go out, which may be after the call. So the [`SourceRange`], and the pin inside it, is held
+//! until the receiver says done or the connection is over.
 //!
-//! *Deadlines.* A socket that stalls for [`STALL_MAX`] ends the transfer on either side; the receiver also has a deadline
-//! for the whole fetch. A thread per connection is the price; there is one connection per pair of nodes.
+//! *Deadlines.* A socket that stalls for [`STALL_MAX`] ends the transfer on either side; the receiver also
+//! has a deadline for the whole fetch. A thread per connection is the price; there is one connection per pair
+//! of nodes.
 
 use crate::transfer_frame::{
     CHUNK_HEADER_BYTES, ChunkHeader, HELLO_BYTES, REQUEST_BYTES, Request, RequestKind, Status, decode_hello,
@@ -42,7 +45,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 pub use crate::transfer_frame::{MAGIC, ObjectKey, VERSION};
 
-/// Bytes of one chunk that the sender sends; a mebibyte stays in the second-level cache between hash and copy.
+/// Bytes of one chunk that the sender sends; a mebibyte stays in the second-level cache between hash and
+/// copy.
 pub const CHUNK_BYTES: usize = 1 << 20;
 /// Largest chunk that the receiver accepts.
 pub const CHUNK_BYTES_MAX: u64 = 16 << 20;
@@ -200,7 +204,8 @@ impl Receiver {
     /// Greets the sender at the other end of a fresh connection.
     ///
     /// # Errors
-    /// `BadPeer` or `Version` if it does not understand, `Busy` if it has no place for us now, `Timeout`, `Closed`, `Io`.
+    /// `BadPeer` or `Version` if it does not understand, `Busy` if it has no place for us now, `Timeout`,
+    /// `Closed`, `Io`.
     pub fn new(mut stream: TcpStream) -> Result<Receiver, TransferError> {
         prepare(&stream, STALL_MAX)?;
         stream.write_all(&encode_hello(false)).map_err(|cause| failed("greet the sender", cause))?;
@@ -214,8 +219,8 @@ impl Receiver {
     /// Fetches `target.len()` bytes of an object from `offset` on, straight into `target`.
     ///
     /// # Errors
-    /// What went wrong and how far it got. After `NotFound`, `OutOfRange` and `Corrupt` the connection can be used on, after
-    /// anything else it cannot.
+    /// What went wrong and how far it got. After `NotFound`, `OutOfRange` and `Corrupt` the connection can be
+    /// used on, after anything else it cannot.
     pub fn fetch(
         &mut self,
         key: &ObjectKey,
@@ -325,8 +330,8 @@ impl Receiver {
         }
     }
 
-    /// Fills `target`, looking at the deadline at each piece that arrives and several times a second besides, so that
-    /// neither silence nor a trickle outlasts it.
+    /// Fills `target`, looking at the deadline at each piece that arrives and several times a second besides,
+    /// so that neither silence nor a trickle outlasts it.
     fn read_full(&mut self, target: &mut [u8], pass: &Pass) -> Result<(), TransferError> {
         let mut filled = 0;
         let mut progress = Instant::now();
@@ -402,11 +407,12 @@ pub fn busy() -> [u8; HELLO_BYTES] {
 
 /// Answers the requests of one connection until the receiver closes it or `stop` becomes true.
 ///
-/// The stream has been accepted and nothing has been read from it. A connection closed between two requests is the
-/// regular end.
+/// The stream has been accepted and nothing has been read from it. A connection closed between two requests
+/// is the regular end.
 ///
 /// # Errors
-/// `BadPeer`, `Version`, `Timeout` if the receiver stalls in mid-transfer, `Closed` if it goes away there, `Io`.
+/// `BadPeer`, `Version`, `Timeout` if the receiver stalls in mid-transfer, `Closed` if it goes away there,
+/// `Io`.
 pub fn serve(mut stream: TcpStream, source: &dyn Source, stop: &AtomicBool) -> Result<(), TransferError> {
     prepare(&stream, STOP_POLL)?;
     let mut hello = [0; HELLO_BYTES];

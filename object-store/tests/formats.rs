@@ -1,7 +1,8 @@
 //! The examples in `docs/formats`, byte by byte, against what the code writes.
 //!
-//! An example is a block fenced as `golden NAME`. Its lines are an offset, a colon, bytes in hexadecimal, and after two
-//! blanks what they are. `..` stands for a byte that differs from run to run; what is not shown is zero.
+//! An example is a block fenced as `golden NAME`. Its lines are an offset, a colon, bytes in hexadecimal, and
+//! after two blanks what they are. `..` stands for a byte that differs from run to run; what is not shown is
+//! zero.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::panic)]

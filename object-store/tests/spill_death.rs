@@ -1,4 +1,5 @@
-//! A process killed while it spills: its files stay its own while it lives and are gone at the next start after.
+//! A process killed while it spills: its files stay its own while it lives and are gone at the next start
+//! after.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used)]

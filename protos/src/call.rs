@@ -171,8 +171,8 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Whether a connection was not made because one side did not believe the other: that is a refusal, and trying again
-/// changes nothing.
+/// Whether a connection was not made because one side did not believe the other: that is a refusal, and
+/// trying again changes nothing.
 fn unproved(error: &(dyn std::error::Error + 'static)) -> Option<(RefusalCode, String)> {
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,4 +1,5 @@
-//! Code written by `cargo xtask protos`. Messages of the control store stay in this crate; for those of peers see [`crate::peer`].
+//! Code written by `cargo xtask protos`. Messages of the control store stay in this crate; for those of peers
+//! see [`crate::peer`].
 
 /// Messages of the control store.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

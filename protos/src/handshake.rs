@@ -1,9 +1,10 @@
 //! First words between a client and its node, over the node's Unix socket.
 //!
-//! The client sends one [`Hello`], a driver with an open descriptor of its program, so that the node starts the very bytes
-//! that the driver runs and not what lies at their path by then. The node answers with one [`Answer`] and, if it is a welcome, passes the file
-//! descriptor of the arena along; the client then says with an empty frame that it has mapped everything. Afterwards the socket carries nothing; its end tells each side that the
-//! other one is gone.
+//! The client sends one [`Hello`], a driver with an open descriptor of its program, so that the node starts
+//! the very bytes that the driver runs and not what lies at their path by then. The node answers with one
+//! [`Answer`] and, if it is a welcome, passes the file descriptor of the arena along; the client then says
+//! with an empty frame that it has mapped everything. Afterwards the socket carries nothing; its end tells
+//! each side that the other one is gone.
 
 use crate::inventory::{Inventory, SITE_BYTES_MAX, SITES_MAX};
 use crate::report::Report;

@@ -1,7 +1,7 @@
 //! What a node tells people about its store: object by object, and who keeps each.
 //!
-//! Part of the handshake of the local socket. Its length is bounded: so many objects, so many holders of each, so many call
-//! sites, each text cut; what is left out is counted.
+//! Part of the handshake of the local socket. Its length is bounded: so many objects, so many holders of
+//! each, so many call sites, each text cut; what is left out is counted.
 
 use crate::report::StoreRow;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,8 @@ pub const SITES_MAX: usize = 2_000;
 /// Bytes of a name or place of a call site at most.
 pub const SITE_BYTES_MAX: usize = 256;
 
-/// What lies in a node's store. Bytes in use are those of all objects in the arena, of all grants and `superseded_bytes`.
+/// What lies in a node's store. Bytes in use are those of all objects in the arena, of all grants and
+/// `superseded_bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inventory {
     /// The node that answers.
@@ -138,8 +139,8 @@ pub enum PlaceRow {
 }
 
 impl Inventory {
-    /// Leaves the smallest objects out until the encoding is no longer than `bytes_max`; answers the encoding that `encode`
-    /// makes.
+    /// Leaves the smallest objects out until the encoding is no longer than `bytes_max`; answers the encoding
+    /// that `encode` makes.
     pub fn fit(&mut self, bytes_max: usize, encode: impl Fn(&Self) -> Vec<u8>) -> Vec<u8> {
         loop {
             let encoded = encode(self);

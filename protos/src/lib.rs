@@ -1,16 +1,17 @@
 //! What crosses a border: messages between nodes, drivers and the control store, and records in local rings.
 //!
-//! The control store shows a trait of plain values to implement ([`control::Service`]), a function that mounts it on a
-//! port, and a stub that calls it; generated types stay inside, whatever arrives is checked here, once, and a message
-//! that is not what it should be is a [`BadMessage`] that names the field. What two nodes tell each other is converted
-//! by the node itself ([`peer`] says why), with the checks of [`message`].
+//! The control store shows a trait of plain values to implement ([`control::Service`]), a function that
+//! mounts it on a port, and a stub that calls it; generated types stay inside, whatever arrives is checked
+//! here, once, and a message that is not what it should be is a [`BadMessage`] that names the field. What two
+//! nodes tell each other is converted by the node itself ([`peer`] says why), with the checks of [`message`].
 //!
 //! This crate knows nothing of decisions and stores nothing.
 //!
-//! Every connection between processes of different machines begins with a proof that it is of the cluster ([`proof`]).
+//! Every connection between processes of different machines begins with a proof that it is of the cluster
+//! ([`proof`]).
 //!
-//! Read [`control`] first (the control store), then [`peer`] (the stream between two nodes), [`handshake`] and
-//! [`records`] (between a node and the processes on its machine).
+//! Read [`control`] first (the control store), then [`peer`] (the stream between two nodes), [`handshake`]
+//! and [`records`] (between a node and the processes on its machine).
 
 #![forbid(unsafe_code)]
 

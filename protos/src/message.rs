@@ -133,8 +133,8 @@ pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
     text(field, value, limits::NAME_BYTES_MAX)
 }
 
-/// Where a node says that it is reached. Others connect to it, so it must not send them anywhere else: it is on this
-/// machine, because until nodes have identities they listen nowhere else.
+/// Where a node says that it is reached. Others connect to it, so it must not send them anywhere else: it is
+/// on this machine, because until nodes have identities they listen nowhere else.
 ///
 /// # Errors
 /// [`BadMessage`] that names the field.

@@ -1,8 +1,9 @@
-//! What every mounted service does the same way: how a request that cannot be read, or comes too late, is answered.
+//! What every mounted service does the same way: how a request that cannot be read, or comes too late, is
+//! answered.
 //!
-//! The transport calls a message above the limit "out of range" and one that is cut short "internal". Neither is
-//! true: the first is a resource limit, the second the fault of whoever sent it. Our own handlers use neither
-//! code in that way, so both are put right on the way out.
+//! The transport calls a message above the limit "out of range" and one that is cut short "internal". Neither
+//! is true: the first is a resource limit, the second the fault of whoever sent it. Our own handlers use
+//! neither code in that way, so both are put right on the way out.
 //!
 //! A call whose caller has no time left is not begun. The transport would begin it, and answer "cancelled".
 

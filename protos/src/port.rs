@@ -1,5 +1,5 @@
-//! Accepting connections at a port: each proves that it is of the cluster ([`crate::proof`]), then it goes to whom it is
-//! for.
+//! Accepting connections at a port: each proves that it is of the cluster ([`crate::proof`]), then it goes to
+//! whom it is for.
 //!
 //! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
 //! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out.

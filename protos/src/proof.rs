@@ -1,5 +1,5 @@
-//! Proof that both ends of a connection know the cluster's secret: the first frames of every connection to the one port
-//! of a node, whatever it is for.
+//! Proof that both ends of a connection know the cluster's secret: the first frames of every connection to
+//! the one port of a node, whatever it is for.
 //!
 //! ```text
 //! caller                                   listener
@@ -9,12 +9,13 @@
 //!                                   <-     verdict {status, mac}
 //! what the connection is for        <->
 //! ```
-//! A MAC is keyed blake3 with the secret over who proves, both frames before it and the address that was called. So the
-//! secret never travels, an answer is good for one connection, and a process that took over a port cannot pass the
-//! caller's answer on to another port. The caller sends nothing else before the listener has proved itself as well.
+//! A MAC is keyed blake3 with the secret over who proves, both frames before it and the address that was
+//! called. So the secret never travels, an answer is good for one connection, and a process that took over a
+//! port cannot pass the caller's answer on to another port. The caller sends nothing else before the listener
+//! has proved itself as well.
 //!
-//! This is the one place that decides whether a connection is of the cluster; certificates will be checked here. Until
-//! then whoever knows the secret is trusted, and the node that a caller names is its own word.
+//! This is the one place that decides whether a connection is of the cluster; certificates will be checked
+//! here. Until then whoever knows the secret is trusted, and the node that a caller names is its own word.
 //!
 //! | frame | bytes (numbers are little-endian) |
 //! |---|---|
@@ -54,7 +55,8 @@ const PROOF_WAIT: Duration = Duration::from_secs(5);
 const HTTP2: [u8; 8] = *b"PRI * HT";
 /// What such a client is told: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
 const GO_AWAY: [u8; 26] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12];
-/// How long and how much of what a refused caller still sends is read, so that it can read why it was refused.
+/// How long and how much of what a refused caller still sends is read, so that it can read why it was
+/// refused.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 const LAST_WORDS_BYTES_MAX: usize = 64 << 10;
 /// Where the nonce of a hello or a challenge begins.
@@ -193,8 +195,8 @@ pub async fn prove(stream: &mut TcpStream, own: &Credentials, purpose: Purpose) 
     timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout))
 }
 
-/// A connection for gRPC to `address` (`host:port`) that is made and proved when it is first needed, and again when it
-/// breaks.
+/// A connection for gRPC to `address` (`host:port`) that is made and proved when it is first needed, and
+/// again when it breaks.
 #[must_use]
 pub fn channel(endpoint: &Endpoint, address: &str, own: &Credentials) -> Channel {
     let (address, own) = (Arc::<str>::from(address), own.clone());
@@ -279,7 +281,8 @@ async fn read_hello(stream: &mut TcpStream) -> Result<Hello, ProofError> {
     Ok(hello)
 }
 
-/// Ends a refused connection in an order in which the caller can read why: bytes that nobody read would reset it.
+/// Ends a refused connection in an order in which the caller can read why: bytes that nobody read would reset
+/// it.
 async fn hear_out(stream: &mut TcpStream) {
     // If the caller is gone already, nobody reads the reason.
     let _ended = stream.shutdown().await;
@@ -371,7 +374,8 @@ fn caller_of(hello: &Hello) -> Result<Caller, Reason> {
     Ok(Caller { purpose, node: (node != 0).then_some(NodeId(node)) })
 }
 
-/// The reason that a status stands for; none for "go on". What a later release may say is a matter of versions.
+/// The reason that a status stands for; none for "go on". What a later release may say is a matter of
+/// versions.
 fn reason(status: u32) -> Option<Reason> {
     match status {
         0 => None,

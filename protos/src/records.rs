@@ -1,15 +1,15 @@
 //! Records in the rings between a client (driver or worker) and its node.
 //!
-//! This is the hot path: one record per submitted task, per started task, per finished task. Records are plain
-//! little-endian bytes: a kind, fixed fields, then variable parts with their lengths in front. Decoding borrows
-//! from the ring and checks every length; whatever does not fit is a [`BadRecord`], and the peer that sent it is
-//! cut off. Neither side ever trusts the other's bytes.
+//! This is the hot path: one record per submitted task, per started task, per finished task. Records are
+//! plain little-endian bytes: a kind, fixed fields, then variable parts with their lengths in front. Decoding
+//! borrows from the ring and checks every length; whatever does not fit is a [`BadRecord`], and the peer that
+//! sent it is cut off. Neither side ever trusts the other's bytes.
 //!
 //! Both sides are always built from one source (a worker is the driver's executable; a node refuses another
 //! protocol version at the handshake), so records carry no version.
 //!
-//! A *token* names a reference inside its client: slot number in the low half, generation in the high half, so
-//! that an answer to a dropped reference is told from one to its successor.
+//! A *token* names a reference inside its client: slot number in the low half, generation in the high half,
+//! so that an answer to a dropped reference is told from one to its successor.
 //!
 //! Records are in [`FromClient`] and [`ToClient`], by direction; the lists inside them in `records/lists.rs`.
 

@@ -1,7 +1,9 @@
-//! Blocks of the annex: made before a client is granted a range, given back to the disk when the range is free.
+//! Blocks of the annex: made before a client is granted a range, given back to the disk when the range is
+//! free.
 //!
-//! Both can take long, a second for many gigabytes where the disk is slow or is memory, so a thread of its own does it. It
-//! does one thing after the other: a range whose client has gone while its blocks were made is freed after that.
+//! Both can take long, a second for many gigabytes where the disk is slow or is memory, so a thread of its
+//! own does it. It does one thing after the other: a range whose client has gone while its blocks were made
+//! is freed after that.
 
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;

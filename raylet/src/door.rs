@@ -1,4 +1,5 @@
-//! The door between records and the machine: everything from a client is checked here, everything for it is packed here.
+//! The door between records and the machine: everything from a client is checked here, everything for it is
+//! packed here.
 
 use crate::port::{Facts, Port};
 use crate::rim::Rim;
@@ -17,8 +18,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskArgs, T
 /// The event that a record stands for, if any.
 ///
 /// # Errors
-/// What is wrong with the record; the client is then cut off. Wrong options of a task are no such error: they fail the
-/// calls of its class.
+/// What is wrong with the record; the client is then cut off. Wrong options of a task are no such error: they
+/// fail the calls of its class.
 pub fn event(
     client: ClientId,
     facts: &Facts,
@@ -43,7 +44,8 @@ pub fn event(
         FromClient::Keep { token, reference } => Event::Kept { client, token, reference },
         FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
         FromClient::Put { token, object, value, nested, site } => {
-            // Outputs are what tasks return: whoever could put one could plant what a task of another job returns.
+            // Outputs are what tasks return: whoever could put one could plant what a task of another job
+            // returns.
             if object.task.job() != facts.job || !object.is_put() {
                 return Err(format!("client {} of job {} cannot put {object}", client.0, facts.job.0));
             }

@@ -1,10 +1,10 @@
 //! The loop of a node: records and inputs in, events to the machine, actions out.
 //!
-//! One thread owns the machine and all rings. It visits the clients that left a mark on the board, then whatever
-//! other threads put into the inbox, then lets the machine settle, performs its actions and rings the bells of
-//! the clients it wrote to: one wake-up per client and round, however many records. With nothing to do it spins
-//! for a moment (a closed loop of small tasks never sleeps), then sleeps until a mark, an input or the machine's next
-//! timeout.
+//! One thread owns the machine and all rings. It visits the clients that left a mark on the board, then
+//! whatever other threads put into the inbox, then lets the machine settle, performs its actions and rings
+//! the bells of the clients it wrote to: one wake-up per client and round, however many records. With nothing
+//! to do it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a mark, an
+//! input or the machine's next timeout.
 
 use crate::door;
 use crate::inbox::{Inbox, Input};

@@ -1,4 +1,5 @@
-//! A program that can be started: its bytes, by an open descriptor, not the path where another may lie by now.
+//! A program that can be started: its bytes, by an open descriptor, not the path where another may lie by
+//! now.
 
 use std::fmt;
 use std::fs::{File, Metadata};

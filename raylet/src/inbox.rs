@@ -74,8 +74,9 @@ pub enum Input {
     Stop,
 }
 
-/// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers, so its
-/// length is bounded by what they have under way; packets of peers are bounded by the window of their link.
+/// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers,
+/// so its length is bounded by what they have under way; packets of peers are bounded by the window of their
+/// link.
 pub struct Inbox {
     queue: Mutex<VecDeque<Input>>,
     len: AtomicUsize,

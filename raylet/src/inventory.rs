@@ -1,4 +1,5 @@
-//! What a node tells of its store, in words for people: numbers of clients become processes, tasks become call sites.
+//! What a node tells of its store, in words for people: numbers of clients become processes, tasks become
+//! call sites.
 
 use crate::port::Port;
 use std::collections::{BTreeMap, HashMap};

@@ -1,7 +1,7 @@
 //! The node process: drives the machines of `core` with real rings, processes, sockets and memory.
 //!
-//! Nothing is decided here. [`engine`] is the only loop; [`door`] turns records into events and actions into records;
-//! everything that may block happens on other threads that talk to the loop through the [`inbox`].
+//! Nothing is decided here. [`engine`] is the only loop; [`door`] turns records into events and actions into
+//! records; everything that may block happens on other threads that talk to the loop through the [`inbox`].
 //!
 //! This crate must not know user types, graphs of tensors, or etcd.
 //!

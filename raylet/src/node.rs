@@ -30,7 +30,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 /// How long a client waits for room in a full store.
 const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
 
-/// Objects of this size and above are read from other nodes in a tree: below it, asking takes about as long as reading.
+/// Objects of this size and above are read from other nodes in a tree: below it, asking takes about as long
+/// as reading.
 const RELAY_BYTES_MIN: u64 = 1 << 20;
 /// What a node is given.
 #[derive(Clone, Debug)]
@@ -43,8 +44,8 @@ pub struct NodeOptions {
     pub store_bytes: u64,
     /// Where it spills to.
     pub spill: SpillChoice,
-    /// Bytes that it may use with its workers, the arena included; 0 for what the machine has. A worker is killed when
-    /// they are used up. Of no effect in a node inside a program, whose workers are threads.
+    /// Bytes that it may use with its workers, the arena included; 0 for what the machine has. A worker is
+    /// killed when they are used up. Of no effect in a node inside a program, whose workers are threads.
     pub memory_limit_bytes: u64,
     /// Bytes for how finished tasks were called, so that values that are lost can be made again; 0 for none.
     pub lineage_bytes: usize,
@@ -115,7 +116,8 @@ pub fn new_node_id() -> Result<NodeId, Failure> {
     Ok(NodeId(u64::from_le_bytes(bytes).max(1)))
 }
 
-/// An arena, with an annex in a spill directory where that is possible: without one, large values are refused.
+/// An arena, with an annex in a spill directory where that is possible: without one, large values are
+/// refused.
 fn make_arena(bytes: u64, spill: Option<&SpillSet>) -> Result<Arena, StoreError> {
     let no_annex = |error: StoreError| tracing::warn!(%error, "values larger than the store are refused");
     let annex = spill.and_then(|set| set.annex().map_err(no_annex).ok()?);

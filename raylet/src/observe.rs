@@ -1,8 +1,8 @@
 //! What a node tells of its tasks to whoever collects traces.
 //!
-//! Ids are derived from the submitting task, so a trace needs no context on the wire: every node that sees a task
-//! knows its trace (the job) and its span (the task). The node that owns a task reports *submit to result*, the node
-//! that runs it reports *run*, a child of the former.
+//! Ids are derived from the submitting task, so a trace needs no context on the wire: every node that sees a
+//! task knows its trace (the job) and its span (the task). The node that owns a task reports *submit to
+//! result*, the node that runs it reports *run*, a child of the former.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;

@@ -9,7 +9,8 @@ use tharsis_types::{ClientId, FunctionId, JobId, ObjectId};
 
 /// Bytes of log lines that may wait for a driver that does not read; more is dropped and said so.
 const LOG_OVERFLOW_BYTES_MAX: usize = 1 << 20;
-/// Bytes of records that may wait for a client that does not read. Values beyond them stay in the ledger until it does.
+/// Bytes of records that may wait for a client that does not read. Values beyond them stay in the ledger
+/// until it does.
 const VALUE_OVERFLOW_BYTES_MAX: usize = 4 << 20;
 
 /// A client's connection.
@@ -196,8 +197,8 @@ impl Port {
         !self.late.is_empty() || VALUE_OVERFLOW_BYTES_MAX <= self.overflow_bytes
     }
 
-    /// Has an inline value delivered once the client has read what waits. It stays in the ledger for as long as the client
-    /// refers to it.
+    /// Has an inline value delivered once the client has read what waits. It stays in the ledger for as long
+    /// as the client refers to it.
     pub fn deliver_later(&mut self, token: u64, object: ObjectId) {
         self.late.push_back((token, object));
     }

@@ -1,7 +1,9 @@
-//! The disk side of the store: objects are written to spill directories and read back, on threads of their own.
+//! The disk side of the store: objects are written to spill directories and read back, on threads of their
+//! own.
 //!
-//! The machine says what to write and what to read; outcomes come through the inbox. Reads come before writes, because
-//! somebody waits for each of them. What cannot be read back is reported lost; other copies or lineage repair it.
+//! The machine says what to write and what to read; outcomes come through the inbox. Reads come before
+//! writes, because somebody waits for each of them. What cannot be read back is reported lost; other copies
+//! or lineage repair it.
 
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
@@ -21,7 +23,8 @@ use tharsis_object_store::transfer::ReadAt;
 use tharsis_types::limits::MIB;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
 
-/// Threads that write and read: enough to keep a fast disk's queue filled while one of them computes checksums.
+/// Threads that write and read: enough to keep a fast disk's queue filled while one of them computes
+/// checksums.
 const THREADS_MAX: usize = 3;
 /// Threads without work end after this long.
 const IDLE_MAX: Duration = Duration::from_secs(2);
@@ -91,7 +94,8 @@ struct Shared {
 struct Queue {
     reads: VecDeque<(ObjectId, Extent)>,
     others: VecDeque<Job>,
-    /// Objects that are to be removed or just are: what is made again under the same id is written after that.
+    /// Objects that are to be removed or just are: what is made again under the same id is written after
+    /// that.
     discarding: HashSet<ObjectId>,
     thread_count: usize,
     idle_count: usize,
@@ -225,7 +229,8 @@ impl Shared {
         }
     }
 
-    /// The next job; none after a while without any. When none of the threads has had anything to do, one tidies up.
+    /// The next job; none after a while without any. When none of the threads has had anything to do, one
+    /// tidies up.
     fn next_job(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {

@@ -1,8 +1,8 @@
 //! Worker processes: the job's program, started in worker mode, its output read, its end noticed.
 //!
 //! Each worker has a keeper thread that starts it and waits for its end. The keeper is also what the worker's
-//! parent-death signal is bound to, so it lives as long as the worker. A worker leads a process group of its own; the
-//! group is killed with it, so nothing that a task started is left behind.
+//! parent-death signal is bound to, so it lives as long as the worker. A worker leads a process group of its
+//! own; the group is killed with it, so nothing that a task started is left behind.
 
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
@@ -41,7 +41,8 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// How long a program that was just written may be busy.
 const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 
-/// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper threads.
+/// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper
+/// threads.
 pub type FindProgram = Arc<dyn Fn(JobId) -> Result<Executable, Failure> + Send + Sync>;
 
 /// Starts and kills workers. Its calls return at once; outcomes come through the inbox.
@@ -87,8 +88,8 @@ struct Workers {
 struct Worker {
     job: JobId,
     program: Executable,
-    /// None until it has been started. Its process is not reaped before it is gone from the table, so the number, which
-    /// is also that of its group, is no other's.
+    /// None until it has been started. Its process is not reaped before it is gone from the table, so the
+    /// number, which is also that of its group, is no other's.
     pid: Option<u32>,
     client: Option<ClientId>,
     /// Why it was killed, if it was.
@@ -157,11 +158,13 @@ impl Arrivals {
         Ok(worker.job)
     }
 
-    /// Refuses a driver that is a worker which has not said hello, or was started by one, and ends that worker: it runs
-    /// the program's `main` instead of working, and the workers of one more job would do the same, without end.
+    /// Refuses a driver that is a worker which has not said hello, or was started by one, and ends that
+    /// worker: it runs the program's `main` instead of working, and the workers of one more job would do the
+    /// same, without end.
     ///
     /// # Errors
-    /// `WorkerStartFailed` with the remedy, which is also what the tasks fail with that waited for the worker.
+    /// `WorkerStartFailed` with the remedy, which is also what the tasks fail with that waited for the
+    /// worker.
     pub fn check_driver(&self, pid: u32) -> Result<(), Failure> {
         let family = ancestry(pid);
         let mut workers = self.settled();
@@ -198,8 +201,8 @@ impl Arrivals {
         worker.inspect(|w| w.pid.into_iter().for_each(kill_group)).is_some()
     }
 
-    /// The table when every process in it is known by its number: one that was just started may be faster than its
-    /// keeper.
+    /// The table when every process in it is known by its number: one that was just started may be faster
+    /// than its keeper.
     fn settled(&self) -> MutexGuard<'_, Workers> {
         let workers = lock(&self.0.workers);
         let unknown = |workers: &mut Workers| workers.table.values().any(|w| w.pid.is_none());
@@ -323,7 +326,8 @@ fn await_end(shared: &Shared, start: u64, child: &std::process::Child) -> Option
     workers.table.remove(&start)
 }
 
-/// Enters a worker, starts its process, and says which it is. The table is not held meanwhile: a start may take long.
+/// Enters a worker, starts its process, and says which it is. The table is not held meanwhile: a start may
+/// take long.
 fn spawn(
     shared: &Arc<Shared>,
     program: Executable,
@@ -376,8 +380,8 @@ fn spawn(
     Ok(child)
 }
 
-/// Starts a program that may just have been written: a process that was forked meanwhile holds it open for writing until
-/// it has become another program.
+/// Starts a program that may just have been written: a process that was forked meanwhile holds it open for
+/// writing until it has become another program.
 fn spawn_patiently(command: &mut Command) -> std::io::Result<std::process::Child> {
     let until = Instant::now() + BUSY_FILE_WAIT;
     loop {
@@ -482,7 +486,8 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Ends a process, its group, and what they started that has left the group: the memory that it is killed for may be there.
+/// Ends a process, its group, and what they started that has left the group: the memory that it is killed for
+/// may be there.
 fn kill_family(pid: u32) {
     let descendants = Children::look().descendants(pid);
     kill_group(pid);

@@ -37,7 +37,8 @@ impl Arguments {
     /// Adds the argument of one parameter.
     ///
     /// # Errors
-    /// `InvalidArgument` if it cannot be encoded, `DependencyFailed` for a reference that was never submitted.
+    /// `InvalidArgument` if it cannot be encoded, `DependencyFailed` for a reference that was never
+    /// submitted.
     pub fn push<T, A: IntoArg<T>>(&mut self, parameter: u16, argument: A) -> Result<()> {
         argument.into_arg(parameter, self)
     }
@@ -96,8 +97,8 @@ impl IntoArg<String> for &str {
     }
 }
 
-/// A parameter that takes the values of many references: `f(values: Values<T>)` is called with `&[ObjectRef<T>]`
-/// or `Vec<ObjectRef<T>>`, and runs when all of them are there.
+/// A parameter that takes the values of many references: `f(values: Values<T>)` is called with
+/// `&[ObjectRef<T>]` or `Vec<ObjectRef<T>>`, and runs when all of them are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values<T>(pub Vec<T>);
 
@@ -336,8 +337,9 @@ pub(crate) fn into_failure(error: Error) -> Failure {
     Arc::unwrap_or_clone(error.into_shared())
 }
 
-/// An error value of a user's function on its way to a failure. Generated code calls `(&Probe(&error)).to_failure()`
-/// with both traits in scope: method lookup takes [`TypedError`] where it applies and [`PlainError`] elsewhere.
+/// An error value of a user's function on its way to a failure. Generated code calls
+/// `(&Probe(&error)).to_failure()` with both traits in scope: method lookup takes [`TypedError`] where it
+/// applies and [`PlainError`] elsewhere.
 pub struct Probe<'a, E>(pub &'a E);
 
 /// Errors that can be encoded keep their type.

@@ -1,17 +1,17 @@
 //! A client: one driver or worker connected to its node.
 //!
-//! Sending. Records of all threads go through one producer under a short lock, so their order is the order of the
-//! pushes: a reference is released after whatever was sent with it, a class is defined before it is used. A full
-//! ring is back-pressure: the sender gives the node time, and reads the inbound ring meanwhile, so that two full
-//! rings never wait for each other.
+//! Sending. Records of all threads go through one producer under a short lock, so their order is the order of
+//! the pushes: a reference is released after whatever was sent with it, a class is defined before it is used.
+//! A full ring is back-pressure: the sender gives the node time, and reads the inbound ring meanwhile, so
+//! that two full rings never wait for each other.
 //!
-//! Code that must not wait for room defers what it sends ([`Deferred`]): whatever runs inside a dispatch (a waker, the
-//! drop of a handle) or holds the lock of a handle. Deferred records keep their place: nothing is pushed before them that
-//! was not pushed when they were deferred.
+//! Code that must not wait for room defers what it sends ([`Deferred`]): whatever runs inside a dispatch (a
+//! waker, the drop of a handle) or holds the lock of a handle. Deferred records keep their place: nothing is
+//! pushed before them that was not pushed when they were deferred.
 //!
-//! Loss. When the node is gone, or says that this client must go, every handle without a value fails, everybody is
-//! woken, and every later call fails with the same error. What looks at values then goes on to do so: the memory is given
-//! back when nothing does (`uses.rs`).
+//! Loss. When the node is gone, or says that this client must go, every handle without a value fails,
+//! everybody is woken, and every later call fails with the same error. What looks at values then goes on to
+//! do so: the memory is given back when nothing does (`uses.rs`).
 
 use crate::answers::Answers;
 use crate::current::TaskState;
@@ -36,7 +36,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, RefId, TaskId
 /// Rest of a sender that found the ring full: the node has thousands of records to work off.
 const FULL_RING_REST: Duration = Duration::from_micros(100);
 
-/// A connection to a node. Cloning is cheap; the connection ends with [`Client::close`] or when the node goes.
+/// A connection to a node. Cloning is cheap; the connection ends with [`Client::close`] or when the node
+/// goes.
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
@@ -160,7 +161,8 @@ impl Client {
         self.0.job
     }
 
-    /// Ends the connection: everything that waits fails with `Shutdown`. What is looked at stays where it is, nothing else does.
+    /// Ends the connection: everything that waits fails with `Shutdown`. What is looked at stays where it is,
+    /// nothing else does.
     pub fn close(&self) {
         let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the runtime was shut down"));
         // As in a dispatch: a node that stands still must not keep this program.
@@ -192,13 +194,14 @@ impl Client {
         }
     }
 
-    /// Runs `action` once when the connection has ended and nothing looks at or writes to the node's memory through this client
-    /// any more; at once if that is so.
+    /// Runs `action` once when the connection has ended and nothing looks at or writes to the node's memory
+    /// through this client any more; at once if that is so.
     pub fn on_disuse(&self, action: impl FnOnce() + Send + 'static) {
         self.0.uses.at_end(Box::new(action));
     }
 
-    /// Keeps the memory that the client has from the node for as long as the answer lives; `None` if it was given back.
+    /// Keeps the memory that the client has from the node for as long as the answer lives; `None` if it was
+    /// given back.
     #[must_use]
     pub fn use_memory(&self) -> Option<Use> {
         self.0.uses.begin()
@@ -231,8 +234,8 @@ impl Client {
         self.0.slab.lock().insert(self, reference, state)
     }
 
-    /// Makes a handle for a reference that was found inside a value. The node hears of it with the next record, or when
-    /// [`Client::flush`] says that there are no more of them: a value may hold thousands.
+    /// Makes a handle for a reference that was found inside a value. The node hears of it with the next
+    /// record, or when [`Client::flush`] says that there are no more of them: a value may hold thousands.
     pub(crate) fn hold(&self, reference: RefId) -> Arc<Handle> {
         let handle = self.handle(reference, State::Held);
         match self.0.send_later(&FromClient::Hold { token: handle.token(), reference }) {
@@ -277,7 +280,8 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// What threads of a worker that run no task work for: an id of its own, so that they never name another's objects.
+/// What threads of a worker that run no task work for: an id of its own, so that they never name another's
+/// objects.
 fn background_task(parts: &ClientParts) -> TaskId {
     TaskId::root(parts.job).child(parts.node.0).child(u64::from(parts.client.0))
 }
@@ -466,7 +470,8 @@ impl Core {
 
 /// Puts a record into the ring, whole or as much of it as there is room for; whether nothing of it is left.
 fn try_push(outbox: &mut Producer, record: &mut PendingLarge) -> bool {
-    // A ring that is broken, or a record above all limits, shows at the next push: it must not stand in the way here.
+    // A ring that is broken, or a record above all limits, shows at the next push: it must not stand in the
+    // way here.
     outbox.try_push_large(record).unwrap_or(true)
 }
 

@@ -6,8 +6,8 @@
 //! decoded, the context gives the buffers back (slices of the mapped object, without a copy) and makes live
 //! references of the ids. Contexts nest: a `Serialize` implementation may itself put or get.
 //!
-//! Outside a context the zero-copy kinds are plain bytes, and a reference refuses: it would leave the system's
-//! sight, and its object could be freed behind its back.
+//! Outside a context the zero-copy kinds are plain bytes, and a reference refuses: it would leave the
+//! system's sight, and its object could be freed behind its back.
 
 use crate::client::Client;
 use crate::error::{Error, Result};

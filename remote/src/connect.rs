@@ -1,9 +1,9 @@
 //! From a node's socket to a client.
 //!
-//! The client says hello over the node's Unix socket and gets the names of its segment and of the board, and the
-//! descriptor of the arena. Afterwards the socket is silent; a thread sleeps on it, because its end is how each side
-//! learns that the other is gone. A client that is closed ends its half of the socket; the other half ends when
-//! nothing in its process uses the node's memory any more.
+//! The client says hello over the node's Unix socket and gets the names of its segment and of the board, and
+//! the descriptor of the arena. Afterwards the socket is silent; a thread sleeps on it, because its end is
+//! how each side learns that the other is gone. A client that is closed ends its half of the socket; the
+//! other half ends when nothing in its process uses the node's memory any more.
 
 use crate::client::{Client, ClientParts, LogSink};
 use crate::error::{Error, Result};
@@ -30,7 +30,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connects to the node that listens at `socket`.
 ///
 /// # Errors
-/// `Disconnected` if nobody answers there, what the node refuses with, `ResourceExhausted` if its memory cannot be mapped.
+/// `Disconnected` if nobody answers there, what the node refuses with, `ResourceExhausted` if its memory
+/// cannot be mapped.
 pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<Client> {
     let unreachable = |cause: &dyn std::fmt::Display| {
         let text = format!("no node answers at {}: {cause}", socket.display());

@@ -1,7 +1,7 @@
 //! Which client and which task the current thread works for.
 //!
-//! A program normally has one client, made by `init` or by the worker loop: the *global* one. A thread can be bound to
-//! another one, so that several runtimes live in one process; the threads of embedded workers are.
+//! A program normally has one client, made by `init` or by the worker loop: the *global* one. A thread can be
+//! bound to another one, so that several runtimes live in one process; the threads of embedded workers are.
 
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -141,9 +141,9 @@ pub(crate) fn own_task(client: &Client) -> Option<Arc<TaskState>> {
 
 /// The id of a call of this thread, whose function and arguments hash to `content`.
 ///
-/// A task may run again, and its calls then come in another order, or are other calls: they are named by content as well. Calls
-/// of other threads are numbered by the process. Nobody can tell which task such a thread works for, or whether that
-/// has ended, and it must not take numbers away from the task that runs.
+/// A task may run again, and its calls then come in another order, or are other calls: they are named by
+/// content as well. Calls of other threads are numbered by the process. Nobody can tell which task such a
+/// thread works for, or whether that has ended, and it must not take numbers away from the task that runs.
 pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> TaskId {
     match repeatable_task(client) {
         Some(state) => state.task.call(state.next_child_number(), content()),
@@ -154,8 +154,8 @@ pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> Tas
     }
 }
 
-/// The id of a value that this thread puts. A task that runs again and puts the same gets the same id if there is a hash of the
-/// value; without one, the value gets an id that nothing else ever has.
+/// The id of a value that this thread puts. A task that runs again and puts the same gets the same id if
+/// there is a hash of the value; without one, the value gets an id that nothing else ever has.
 pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) -> Result<ObjectId> {
     if let Some(state) = repeatable_task(client)
         && let Some(content) = content()
@@ -167,7 +167,8 @@ pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) 
     Ok(ObjectId::put(root.task, root.next_put_number()?))
 }
 
-/// The task whose code this thread runs, which may run again elsewhere. A driver runs none: the path of most submissions.
+/// The task whose code this thread runs, which may run again elsewhere. A driver runs none: the path of most
+/// submissions.
 fn repeatable_task(client: &Client) -> Option<Arc<TaskState>> {
     if client.core().is_worker { own_task(client) } else { None }
 }

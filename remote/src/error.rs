@@ -8,8 +8,8 @@ use tharsis_types::{Failure, FailureKind};
 
 /// Why there is no value.
 ///
-/// It prints what happened, where, why and what to do next; `Debug` prints the same, so that a `main` that returns
-/// it is readable.
+/// It prints what happened, where, why and what to do next; `Debug` prints the same, so that a `main` that
+/// returns it is readable.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Arc<Failure>);
 
@@ -37,8 +37,8 @@ impl Error {
 
     /// The error value of the user's function that is behind this, if it was one of type `E`.
     ///
-    /// Looks at the end of the chain of causes, so that an error keeps its type through any number of tasks that
-    /// failed because of it.
+    /// Looks at the end of the chain of causes, so that an error keeps its type through any number of tasks
+    /// that failed because of it.
     #[must_use]
     pub fn downcast<E: DeserializeOwned>(&self) -> Option<E> {
         let user = self.0.root().user.as_ref()?;

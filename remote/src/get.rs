@@ -1,8 +1,9 @@
 //! Reading values: `get`, `get` of many, `wait`, and the same for `.await`.
 //!
-//! A blocking call first looks at what is here, then asks the node for bytes that exist elsewhere, then waits. A
-//! task that waits lends its slot: after a short spin (its child may be done in a moment) it reports itself blocked
-//! and hands back tasks that it was sent ahead, and before it goes on it asks for its slot again.
+//! A blocking call first looks at what is here, then asks the node for bytes that exist elsewhere, then
+//! waits. A task that waits lends its slot: after a short spin (its child may be done in a moment) it reports
+//! itself blocked and hands back tasks that it was sent ahead, and before it goes on it asks for its slot
+//! again.
 
 use crate::client::{Client, Core};
 use crate::codec::{self, Payload};
@@ -102,7 +103,8 @@ pub fn get_all<T: DeserializeOwned>(references: &[ObjectRef<T>], timeout: Option
 
 /// Waits until some references are ready, and parts them into ready and not ready, both in their given order.
 ///
-/// A reference is ready when its task has ended, with a value or without. At most `num_returns` are reported ready.
+/// A reference is ready when its task has ended, with a value or without. At most `num_returns` are reported
+/// ready.
 ///
 /// # Errors
 /// `InvalidArgument` for a reference given twice, for more `num_returns` than references, for a bad timeout;
@@ -133,9 +135,9 @@ pub fn wait<T>(references: &[ObjectRef<T>], options: Wait) -> Result<Parted<T>> 
     Ok((ready, rest))
 }
 
-/// The nodes that hold the value, as far as this client's node knows: none while there is no value, the owner for a value
-/// small enough to stay with it, otherwise those with a copy in their store. A node knows all copies of what it owns, and
-/// of what it borrows those that its owner last told of.
+/// The nodes that hold the value, as far as this client's node knows: none while there is no value, the owner
+/// for a value small enough to stay with it, otherwise those with a copy in their store. A node knows all
+/// copies of what it owns, and of what it borrows those that its owner last told of.
 ///
 /// # Errors
 /// The loss of the connection.
@@ -149,8 +151,9 @@ pub fn locations<T>(reference: &ObjectRef<T>) -> Result<Vec<NodeId>> {
 
 /// Stops the task behind a reference.
 ///
-/// A waiting task is removed, a running one is told (see [`crate::Context::is_cancelled`]) or, with `force`, its worker is
-/// killed; `recursive` does the same to the tasks it submitted. A task that has ended is left alone.
+/// A waiting task is removed, a running one is told (see [`crate::Context::is_cancelled`]) or, with `force`,
+/// its worker is killed; `recursive` does the same to the tasks it submitted. A task that has ended is left
+/// alone.
 ///
 /// # Errors
 /// The loss of the connection.
@@ -168,7 +171,8 @@ pub(crate) fn one<T: DeserializeOwned>(handle: &Arc<Handle>, timeout: Option<Tim
     decode_now(handle)
 }
 
-/// Decodes the value of a handle that was final a moment ago: the node may have wanted its bytes back meanwhile.
+/// Decodes the value of a handle that was final a moment ago: the node may have wanted its bytes back
+/// meanwhile.
 fn decode_now<T: DeserializeOwned>(handle: &Arc<Handle>) -> Result<T> {
     loop {
         if let Some(decoded) = decode_final(handle) {

@@ -1,17 +1,17 @@
 //! Handles: what this client knows of each reference it holds.
 //!
-//! A handle has a *token*: the number of its slot and the slot's generation, so that news about a dropped handle
-//! is told from news about the next one in the same slot. Its state moves forward:
+//! A handle has a *token*: the number of its slot and the slot's generation, so that news about a dropped
+//! handle is told from news about the next one in the same slot. Its state moves forward:
 //!
 //! ```text
 //! Held -> Pending -> Ready -> Fetching -> Inline | Local | Failed
 //!            \__________________________/
 //! ```
 //! `Held` was found inside a value, and the node is not asked about it before somebody here is; of what this
-//! client made itself it is told unasked. `Pending` and `Fetching` wait for the node, `Ready` waits for someone to
-//! ask for the bytes, the rest is final.
-//! `Local` bytes stay where they are until the handle is released or the node wants them back. Whatever looks at them
-//! holds a [`View`]; a handle without views that the node wants back is `Ready` again.
+//! client made itself it is told unasked. `Pending` and `Fetching` wait for the node, `Ready` waits for
+//! someone to ask for the bytes, the rest is final. `Local` bytes stay where they are until the handle is
+//! released or the node wants them back. Whatever looks at them holds a [`View`]; a handle without views that
+//! the node wants back is `Ready` again.
 //!
 //! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle costs its
 //! allocation and its slot, about 120 bytes; a test holds that bound.
@@ -164,7 +164,8 @@ impl Handle {
         look(&self.inner.lock().state)
     }
 
-    /// The bytes in the arena and what keeps them there, if the value is there and the node was not given its memory back.
+    /// The bytes in the arena and what keeps them there, if the value is there and the node was not given its
+    /// memory back.
     pub(crate) fn view(self: &Arc<Self>) -> Option<(Extent, View)> {
         match &mut self.inner.lock().state {
             State::Local { extent, views, .. } => {
@@ -211,14 +212,16 @@ impl Handle {
         }
         inner.state = State::Ready;
         if let Some(client) = &self.client {
-            // Deferred under the lock: a later wish for the bytes must not overtake it, and nothing waits for room here.
+            // Deferred under the lock: a later wish for the bytes must not overtake it, and nothing waits for
+            // room here.
             client.core().defer(&FromClient::Unmapped { token: self.token, reference: self.reference });
             drop(inner);
             client.core().send_deferred();
         }
     }
 
-    /// Takes in what the node says. A final state stays, unless the node refuses what was put: then nobody else has it.
+    /// Takes in what the node says. A final state stays, unless the node refuses what was put: then nobody
+    /// else has it.
     pub(crate) fn deliver(&self, value: ValueView<'_>) {
         let state = State::from_view(value);
         let is_refusal = matches!(state, State::Failed(_));

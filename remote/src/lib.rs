@@ -1,8 +1,8 @@
 //! What a driver or a worker has: remote functions, references, put, get and wait.
 //!
-//! This crate is the client of a node on the same machine. It knows no decisions (which node runs a task, what is
-//! kept or freed), no tensors, no control store and no gRPC; it speaks [`tharsis_protos::records`] over two rings in
-//! shared memory, and reads and writes objects in place.
+//! This crate is the client of a node on the same machine. It knows no decisions (which node runs a task,
+//! what is kept or freed), no tensors, no control store and no gRPC; it speaks [`tharsis_protos::records`]
+//! over two rings in shared memory, and reads and writes objects in place.
 //!
 //! Users see it through the crate `tharsis`. Reading order:
 //!

@@ -1,9 +1,10 @@
 //! Bytes of the arena, kept where they are for as long as someone looks at them.
 //!
-//! The node does not move or free bytes that it has pinned for this client. There are two pins. The bytes of a
-//! reference stay until it is released, so a mapping holds the handle. The bytes of a task's arguments stay until the
-//! task ends; a mapping that outlives the task (kept in a static, sent to a thread) makes the worker keep them under a
-//! reference of its own just before it reports the end (see [`ArgumentPin::prolong`]), and look at them without end.
+//! The node does not move or free bytes that it has pinned for this client. There are two pins. The bytes of
+//! a reference stay until it is released, so a mapping holds the handle. The bytes of a task's arguments stay
+//! until the task ends; a mapping that outlives the task (kept in a static, sent to a thread) makes the
+//! worker keep them under a reference of its own just before it reports the end (see
+//! [`ArgumentPin::prolong`]), and look at them without end.
 
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -27,7 +28,8 @@ pub(crate) struct ArgumentPin {
     reference: RefId,
     /// The bytes are looked at: they stay until this is gone, even if the worker is given up.
     in_use: OnceLock<Use>,
-    /// Looks at the bytes for as long as anything does: a node that is short of memory does not get them back.
+    /// Looks at the bytes for as long as anything does: a node that is short of memory does not get them
+    /// back.
     prolonged: OnceLock<View>,
 }
 

@@ -1,6 +1,7 @@
 //! How a call is to run: resources, retries, names, place.
 //!
-//! Options are checked when they are set and refused when the call is made, so that a chain of setters stays a chain.
+//! Options are checked when they are set and refused when the call is made, so that a chain of setters stays
+//! a chain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,8 +48,8 @@ impl Options {
         self
     }
 
-    /// Memory in bytes that the task needs at most. It starts where so much is left of what the node offers; a worker process
-    /// that takes more for it is ended, and the task with it: `OutOfMemory`.
+    /// Memory in bytes that the task needs at most. It starts where so much is left of what the node offers;
+    /// a worker process that takes more for it is ended, and the task with it: `OutOfMemory`.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -140,9 +141,10 @@ impl Options {
         self
     }
 
-    /// Declares that another run has no effect but to make the same values again; not so by default. Where memory is short,
-    /// values that take less time to make than to write to disk are then dropped, and made again when they are read. That is no
-    /// retry. Without it a function runs again only when it was lost: after a crash, or where no copy of what it made is left.
+    /// Declares that another run has no effect but to make the same values again; not so by default. Where
+    /// memory is short, values that take less time to make than to write to disk are then dropped, and made
+    /// again when they are read. That is no retry. Without it a function runs again only when it was lost:
+    /// after a crash, or where no copy of what it made is left.
     #[must_use]
     pub fn pure(mut self, is_pure: bool) -> Self {
         self.pure = is_pure;
@@ -234,7 +236,8 @@ macro_rules! __option_setters {
         /// How many calls one worker process serves before it is replaced; 0 means no bound.
         #[must_use]
         $vis fn max_calls(self, count: u32) -> Self { Self(self.0.max_calls(count)) }
-        /// Declares that another run has no effect but to make the same values again: they may be dropped to save memory.
+        /// Declares that another run has no effect but to make the same values again: they may be dropped to
+        /// save memory.
         #[must_use]
         $vis fn pure(self, is_pure: bool) -> Self { Self(self.0.pure(is_pure)) }
         /// Runs it on the least loaded node.

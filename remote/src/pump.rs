@@ -1,27 +1,29 @@
 //! Reception: who reads the inbound ring, and how the others learn what was in it.
 //!
-//! One ring brings everything the node has to say, and a value must reach the thread that waits for it with no
-//! detour. So there is no fixed reader. **Whoever waits, leads**: a thread in `get` or `wait` takes the inbox (a
-//! mutex around the consumer), polls it, spins and then sleeps on the bell, and dispatches every record it finds, for
-//! itself and for others. A thread that finds the inbox taken *follows*: it leaves itself with what it waits for
-//! (a handle, or the list of `bystanders`) and in the list of `followers`, and parks.
+//! One ring brings everything the node has to say, and a value must reach the thread that waits for it with
+//! no detour. So there is no fixed reader. **Whoever waits, leads**: a thread in `get` or `wait` takes the
+//! inbox (a mutex around the consumer), polls it, spins and then sleeps on the bell, and dispatches every
+//! record it finds, for itself and for others. A thread that finds the inbox taken *follows*: it leaves
+//! itself with what it waits for (a handle, or the list of `bystanders`) and in the list of `followers`, and
+//! parks.
 //!
-//! When nobody waits, records still come: logs, cancellations, values for `await`. A background thread, the *pump*,
-//! takes the inbox then. Its wake-up must not stand in the way of a closed loop of submit and get, and a burst of
-//! values must not wake it once per value. Therefore it *naps* (a plain timed park, not on the bell, so that the node
-//! pays for no wake-up) for as long as leaders are active or records keep coming, and *listens* (asleep on the bell)
-//! otherwise. A nap delays what only the pump would read by at most [`NAP`]; whoever awaits asynchronously
-//! ends the nap and keeps the pump from napping. When one leader leads for many naps on end (a worker without
-//! work, a driver in a long `get`), the pump *rests* until that leader leaves and wakes it, so that an idle
-//! process is idle.
+//! When nobody waits, records still come: logs, cancellations, values for `await`. A background thread, the
+//! *pump*, takes the inbox then. Its wake-up must not stand in the way of a closed loop of submit and get,
+//! and a burst of values must not wake it once per value. Therefore it *naps* (a plain timed park, not on the
+//! bell, so that the node pays for no wake-up) for as long as leaders are active or records keep coming, and
+//! *listens* (asleep on the bell) otherwise. A nap delays what only the pump would read by at most [`NAP`];
+//! whoever awaits asynchronously ends the nap and keeps the pump from napping. When one leader leads for many
+//! naps on end (a worker without work, a driver in a long `get`), the pump *rests* until that leader leaves
+//! and wakes it, so that an idle process is idle.
 //!
 //! No wake-up is lost:
-//! * A leader that leaves unlocks, then looks at `followers` and wakes one, which leads on. A follower enters itself
-//!   in the list, then tries the lock once more. Both have a fence in between, so one of them sees the other.
-//! * A follower's condition changes in a dispatch, which wakes what waits for it; the follower left itself there
-//!   before it looked at the condition for the last time, under the lock of what it waits for.
-//! * A leader returns with unread records in the ring only if its own condition holds; the pump, if it listens,
-//!   was woken by the bell for them, and otherwise reads them when its nap ends.
+//! * A leader that leaves unlocks, then looks at `followers` and wakes one, which leads on. A follower enters
+//!   itself in the list, then tries the lock once more. Both have a fence in between, so one of them sees the
+//!   other.
+//! * A follower's condition changes in a dispatch, which wakes what waits for it; the follower left itself
+//!   there before it looked at the condition for the last time, under the lock of what it waits for.
+//! * A leader returns with unread records in the ring only if its own condition holds; the pump, if it
+//!   listens, was woken by the bell for them, and otherwise reads them when its nap ends.
 //! * Loss of the connection fails every handle, wakes everybody listed and rings the client's own bell.
 //!
 //! Code that runs inside a dispatch never waits: what it sends is put off (see [`crate::client`]).
@@ -124,7 +126,8 @@ impl Reception {
         self.async_waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// To be called after the inbox was left: wakes one follower to lead on if nobody leads, and a resting pump.
+    /// To be called after the inbox was left: wakes one follower to lead on if nobody leads, and a resting
+    /// pump.
     fn pass_on(&self) {
         fence(Ordering::SeqCst);
         if self.follower_count.load(Ordering::Relaxed) > 0
@@ -169,7 +172,8 @@ pub(crate) struct Wish<'a> {
 }
 
 impl Core {
-    /// Waits for a wish, as leader or as follower. False if the deadline passed or the connection was lost first.
+    /// Waits for a wish, as leader or as follower. False if the deadline passed or the connection was lost
+    /// first.
     pub(crate) fn wait(&self, wish: &mut Wish<'_>, deadline: Option<Instant>) -> bool {
         let reception = &self.reception;
         loop {
@@ -321,8 +325,8 @@ fn nap(core: &Weak<Core>) {
     set(false);
 }
 
-/// Sleeps until the leader leaves. It looks at `is_resting` after it unlocked, this thread at the lock after it set
-/// `is_resting`, each with a fence in between: one of them sees the other.
+/// Sleeps until the leader leaves. It looks at `is_resting` after it unlocked, this thread at the lock after
+/// it set `is_resting`, each with a fence in between: one of them sees the other.
 fn rest(core: &Weak<Core>, epoch: u32) {
     let is_led = core.upgrade().is_some_and(|core| {
         let reception = &core.reception;

@@ -1,7 +1,7 @@
 //! Why a value does not encode, in its own words.
 //!
-//! The encoder's error holds no text. So a value that refused is asked again, by a serializer that takes whatever comes
-//! and keeps the text of the refusal. That happens only where encoding has failed.
+//! The encoder's error holds no text. So a value that refused is asked again, by a serializer that takes
+//! whatever comes and keeps the text of the refusal. That happens only where encoding has failed.
 
 use serde::ser::{self, Serialize, Serializer};
 use std::fmt;

@@ -17,8 +17,8 @@ use tharsis_types::RefId;
 
 /// A reference to a value of type `T` in the store: the result of a task, or something that was put.
 ///
-/// Clones refer to the same value; it lives until the last of them, on any machine, is dropped. A reference may
-/// stand inside task arguments, results and put values, and is counted there as well. Read it with
+/// Clones refer to the same value; it lives until the last of them, on any machine, is dropped. A reference
+/// may stand inside task arguments, results and put values, and is counted there as well. Read it with
 /// [`ObjectRef::get`], or `.await` it.
 pub struct ObjectRef<T> {
     handle: Arc<Handle>,
@@ -68,8 +68,8 @@ impl<T: DeserializeOwned> ObjectRef<T> {
     /// Waits for the value for at most `timeout` (seconds, or a `Duration`); 0 takes only what is here.
     ///
     /// # Errors
-    /// `GetTimeout` if it is not here in time (a later `get` may succeed), `InvalidArgument` for a timeout that is
-    /// negative or not a number, else as [`ObjectRef::get`].
+    /// `GetTimeout` if it is not here in time (a later `get` may succeed), `InvalidArgument` for a timeout
+    /// that is negative or not a number, else as [`ObjectRef::get`].
     pub fn get_timeout(&self, timeout: impl Into<Timeout>) -> Result<T> {
         get::one(&self.handle, Some(timeout.into()))
     }

@@ -1,13 +1,14 @@
 //! Where this client writes large values: regions of the arena that the node granted to it.
 //!
-//! Small objects are carved one after the other from the current region, so that a put takes no round trip; the
-//! next region is asked for when half of the current one is used. An object of more than a quarter of a region gets
-//! one of its own, exactly as large as it is; in a row of equal ones the region of the next is asked for while the last
-//! is written, and is then most often the one before that, still in the caches. A region is retired, and what was not sealed in it is free again, when
-//! the last writer in it is done *and has reported*: each [`Written`] holds its region until its record is sent.
+//! Small objects are carved one after the other from the current region, so that a put takes no round trip;
+//! the next region is asked for when half of the current one is used. An object of more than a quarter of a
+//! region gets one of its own, exactly as large as it is; in a row of equal ones the region of the next is
+//! asked for while the last is written, and is then most often the one before that, still in the caches. A
+//! region is retired, and what was not sealed in it is free again, when the last writer in it is done *and
+//! has reported*: each [`Written`] holds its region until its record is sent.
 //!
-//! Who knows how large a buffer will be before there are its bytes takes a [`Place`] and makes them there: encoding a value
-//! that has this buffer then writes the rest of the frame before it, and copies nothing.
+//! Who knows how large a buffer will be before there are its bytes takes a [`Place`] and makes them there:
+//! encoding a value that has this buffer then writes the rest of the frame before it, and copies nothing.
 //!
 //! Regions start small and grow with use, so that a worker that returns one large value does not hold
 //! sixteen mebibytes for the rest of its life.
@@ -71,10 +72,12 @@ pub(crate) struct Region {
     _use: Use,
 }
 
-/// Room in the arena for one buffer of a value to be stored. It takes a round trip to the node, so it is for large ones.
+/// Room in the arena for one buffer of a value to be stored. It takes a round trip to the node, so it is for
+/// large ones.
 ///
-/// The bytes are stored where they are if they become the only buffer of the value, whole; otherwise they are copied like any
-/// others. It is to be dropped, with all that looks at it, before the task that stores the value ends.
+/// The bytes are stored where they are if they become the only buffer of the value, whole; otherwise they are
+/// copied like any others. It is to be dropped, with all that looks at it, before the task that stores the
+/// value ends.
 pub struct Place {
     slot: WriteSlot,
     region: Arc<Region>,
@@ -143,16 +146,16 @@ impl Regions {
 
     /// The client is lost: only what is being written is still in use.
     pub(crate) fn leave_current(&self) {
-        // Whoever has the lock asks the node for a region, or loses the client just now: it is told of the loss as well, and
-        // the region goes with the client.
+        // Whoever has the lock asks the node for a region, or loses the client just now: it is told of the
+        // loss as well, and the region goes with the client.
         let current = self.writing.try_lock().and_then(|mut writing| writing.current.take());
         drop(current);
     }
 }
 
 impl Core {
-    /// The node is short of room: what was asked for ahead and the current region go back. A region goes when the last
-    /// writer in it has reported.
+    /// The node is short of room: what was asked for ahead and the current region go back. A region goes when
+    /// the last writer in it has reported.
     pub(crate) fn retire_unused(&self) {
         // Whoever has the lock waits for a region, and has none to give.
         let Some(mut writing) = self.regions.writing.try_lock() else { return };
@@ -338,8 +341,8 @@ impl Client {
     }
 }
 
-/// Where an object may begin: from a mebibyte on at a page, as the node itself places them, so that disks can be written
-/// around the page cache. Regions begin at a page.
+/// Where an object may begin: from a mebibyte on at a page, as the node itself places them, so that disks can
+/// be written around the page cache. Regions begin at a page.
 fn alignment(len: u64) -> u64 {
     if len < MIB as u64 { OBJECT_ALIGN as u64 } else { PAGE_BYTES }
 }

@@ -1,9 +1,9 @@
 //! The remote functions of this program.
 //!
-//! `#[remote]` leaves a [`Definition`] in a table that the linker puts together, so that a program can run any of
-//! its functions by id: the driver and its workers are the same program. A function's id is the hash of its path;
-//! two functions of one path (inside two functions of one module) are told apart by their order in the source.
-//! The signature is the hash of the argument and result types as they are written.
+//! `#[remote]` leaves a [`Definition`] in a table that the linker puts together, so that a program can run
+//! any of its functions by id: the driver and its workers are the same program. A function's id is the hash
+//! of its path; two functions of one path (inside two functions of one module) are told apart by their order
+//! in the source. The signature is the hash of the argument and result types as they are written.
 
 use crate::call::TaskCall;
 use crate::options::Options;
@@ -34,7 +34,8 @@ pub struct Definition {
     pub options: fn() -> Options,
     /// Decodes the arguments, runs the function, encodes the result.
     pub run: fn(&mut TaskCall<'_>) -> Result<(), Failure>,
-    /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for those that know its types; a unit if there is none.
+    /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for those that know its types; a unit if
+    /// there is none.
     pub plain: &'static (dyn Any + Send + Sync),
 }
 

@@ -1,10 +1,11 @@
 //! Calling a remote function, and putting a value.
 //!
-//! What all calls from one place with the same options share is a *class*, sent once and named by a number. The
-//! number is found by the addresses of the definition and of the call site in a small table of the thread; only a
-//! call with options of its own, or the first of a kind, takes a lock.
+//! What all calls from one place with the same options share is a *class*, sent once and named by a number.
+//! The number is found by the addresses of the definition and of the call site in a small table of the
+//! thread; only a call with options of its own, or the first of a kind, takes a lock.
 //!
-//! A call never fails by itself: what is wrong with it (options, arguments, connection) is what its references give.
+//! A call never fails by itself: what is wrong with it (options, arguments, connection) is what its
+//! references give.
 
 use crate::call::Arguments;
 use crate::client::{Client, Core};
@@ -217,8 +218,8 @@ fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Ha
 /// Puts a value into the store.
 ///
 /// # Errors
-/// `InvalidArgument` if it cannot be encoded, `InvalidReference` for a reference of another session inside it,
-/// `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown` without a runtime.
+/// `InvalidArgument` if it cannot be encoded, `InvalidReference` for a reference of another session inside
+/// it, `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown` without a runtime.
 #[track_caller]
 pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     let site = Location::caller();
@@ -231,7 +232,8 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     outcome.map(ObjectRef::new)
 }
 
-/// What tells a call of a task from its other calls: function, number of results, arguments. `frame` is left as it was.
+/// What tells a call of a task from its other calls: function, number of results, arguments. `frame` is left
+/// as it was.
 fn content_of_call(
     definition: &'static Definition,
     returns: u32,
@@ -254,7 +256,8 @@ fn content_of_call(
     content
 }
 
-/// What tells a value from others; nothing for a large one, which would take longer to hash than a second copy is worth.
+/// What tells a value from others; nothing for a large one, which would take longer to hash than a second
+/// copy is worth.
 fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
     if HASHED_BYTES_MAX < len {
         return None;

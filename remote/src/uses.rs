@@ -1,8 +1,9 @@
 //! How many look at or write to the node's memory through a client.
 //!
-//! The node gives the memory of a client to others only when the client says that nothing uses it, or when its process is
-//! gone. So values outlive the runtime that they came from, and what still runs when its worker was given up writes to memory
-//! that is its own. The connection counts as one use; when it has ended and all others have, nobody can begin a new one.
+//! The node gives the memory of a client to others only when the client says that nothing uses it, or when
+//! its process is gone. So values outlive the runtime that they came from, and what still runs when its
+//! worker was given up writes to memory that is its own. The connection counts as one use; when it has ended
+//! and all others have, nobody can begin a new one.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

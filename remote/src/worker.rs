@@ -1,15 +1,16 @@
 //! The worker loop: tasks in, results out.
 //!
-//! One thread executes. While it has nothing to run it leads the reception and so finds its next task itself; while
-//! the user's code runs, the pump reads, and answers what cannot wait: it hands back tasks that were sent ahead and
-//! are wanted elsewhere, and marks a cancelled one. Each end is reported at once: a report costs two stores, and
-//! wakes the node only if it sleeps. Holding a report back until the next task ends would save those stores and could
-//! make a caller wait for a task that has nothing to do with it.
+//! One thread executes. While it has nothing to run it leads the reception and so finds its next task itself;
+//! while the user's code runs, the pump reads, and answers what cannot wait: it hands back tasks that were
+//! sent ahead and are wanted elsewhere, and marks a cancelled one. Each end is reported at once: a report
+//! costs two stores, and wakes the node only if it sleeps. Holding a report back until the next task ends
+//! would save those stores and could make a caller wait for a task that has nothing to do with it.
 //!
-//! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that it is
-//! blocked, and it goes on when the node says so. What the node sent before that news reached it is handed back as
-//! it arrives: the task that is waited for may be among it. Threads that a task has started wait like the task itself: the
-//! slot is lent when the first waits, and taken back when the last has its value.
+//! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that
+//! it is blocked, and it goes on when the node says so. What the node sent before that news reached it is
+//! handed back as it arrives: the task that is waited for may be among it. Threads that a task has started
+//! wait like the task itself: the slot is lent when the first waits, and taken back when the last has its
+//! value.
 
 use crate::call::{TaskCall, into_failure};
 use crate::client::{Client, Core};
@@ -368,7 +369,8 @@ impl Core {
 
     /// Says that the running task waits, and hands back everything behind it.
     fn block(&self) -> Result<()> {
-        // First the mark, then the queue: a task that is queued meanwhile is either taken here or seen as lent.
+        // First the mark, then the queue: a task that is queued meanwhile is either taken here or seen as
+        // lent.
         self.desk.is_lent.store(true, Ordering::SeqCst);
         let slots = self.desk.take_back(usize::MAX);
         let returned = SlotsView::new(&slots).map_err(|bad| Error::internal(bad.to_string()))?;

@@ -18,8 +18,8 @@ const LEASE_TTL_MS: u64 = 10_000;
 /// How long nodes may take to see each other.
 const MEET_WAIT: Duration = Duration::from_secs(10);
 
-/// A cluster whose nodes are processes on this machine. Its `main` must carry `#[tharsis::main]`. Dropping it ends
-/// all of them.
+/// A cluster whose nodes are processes on this machine. Its `main` must carry `#[tharsis::main]`. Dropping it
+/// ends all of them.
 pub struct LocalCluster {
     lease_ttl_ms: u64,
     store: BackendChoice,
@@ -73,7 +73,8 @@ impl LocalCluster {
         Self { lease_ttl_ms: LEASE_TTL_MS, store, nodes: Vec::new(), reports: Vec::new() }
     }
 
-    /// A node that is not heard of for this long is declared dead; 10 s if nothing is said. Only before the first node.
+    /// A node that is not heard of for this long is declared dead; 10 s if nothing is said. Only before the
+    /// first node.
     #[must_use]
     pub fn lease_ttl(mut self, ttl: Duration) -> Self {
         self.lease_ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
@@ -99,8 +100,8 @@ impl LocalCluster {
         self.add_as(node, role)
     }
 
-    /// Adds a node with a control store of its own over the same tables, and waits until all others see it. Answers its
-    /// number. Only where several can share the tables: in etcd.
+    /// Adds a node with a control store of its own over the same tables, and waits until all others see it.
+    /// Answers its number. Only where several can share the tables: in etcd.
     ///
     /// # Errors
     /// Why it does not start.

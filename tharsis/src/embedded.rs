@@ -53,8 +53,8 @@ impl Workforce for Threads {
         }
     }
 
-    /// A thread cannot be killed: it is cut off, and what it still computes is dropped. It keeps its CPUs and its memory until
-    /// it has ended.
+    /// A thread cannot be killed: it is cut off, and what it still computes is dropped. It keeps its CPUs and
+    /// its memory until it has ended.
     fn kill(&self, client: ClientId, reason: &Failure) {
         self.shared.gone(client, Remains::Thread, reason.clone());
     }

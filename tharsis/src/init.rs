@@ -47,8 +47,8 @@ pub fn init() -> Init {
 }
 
 impl Init {
-    /// Uses the node or cluster at this address instead of running embedded: `HOST:PORT`, the path of a node's socket,
-    /// or `auto` for the node that runs on this machine.
+    /// Uses the node or cluster at this address instead of running embedded: `HOST:PORT`, the path of a
+    /// node's socket, or `auto` for the node that runs on this machine.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.address = Some(address.into());
         self
@@ -88,49 +88,53 @@ impl Init {
         self
     }
 
-    /// Where the node spills objects that its store has no room for; a folder of this user on the machine's disk if
-    /// nothing is said.
+    /// Where the node spills objects that its store has no room for; a folder of this user on the machine's
+    /// disk if nothing is said.
     #[must_use]
     pub fn spill(mut self, spill: SpillChoice) -> Self {
         self.spill = Some(spill);
         self
     }
 
-    /// A directory that the node spills objects to when its store has no room for them: up to four fifths of what is free
-    /// there. Call it once for each; [`Init::spill`] says more.
+    /// A directory that the node spills objects to when its store has no room for them: up to four fifths of
+    /// what is free there. Call it once for each; [`Init::spill`] says more.
     pub fn spill_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.spill_dirs.push(directory.into());
         self
     }
 
-    /// Bytes that the node and its workers may use, the object store included; by default most of the machine's memory.
+    /// Bytes that the node and its workers may use, the object store included; by default most of the
+    /// machine's memory.
     ///
-    /// Where they are used up, the node ends workers before the kernel ends anything: the newest task that has retries
-    /// first, which then runs again without using them up. Of effect with [`Init::workers`] only: tasks in threads of
-    /// the program cannot be ended without it.
+    /// Where they are used up, the node ends workers before the kernel ends anything: the newest task that
+    /// has retries first, which then runs again without using them up. Of effect with [`Init::workers`] only:
+    /// tasks in threads of the program cannot be ended without it.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = Some(bytes);
         self
     }
 
-    /// Bytes that the node may keep of how finished tasks were called, so that a value that is lost can be made again; 256 MiB
-    /// if nothing is said. Above them the oldest are forgotten. With 0 nothing is made again.
+    /// Bytes that the node may keep of how finished tasks were called, so that a value that is lost can be
+    /// made again; 256 MiB if nothing is said. Above them the oldest are forgotten. With 0 nothing is made
+    /// again.
     #[must_use]
     pub fn lineage_bytes(mut self, bytes: usize) -> Self {
         self.lineage_bytes = Some(bytes);
         self
     }
 
-    /// Unfinished tasks that the program may have at the node; 8 million if nothing is said. Beyond them `remote` waits until
-    /// there are fewer, and with it whatever the program says after it, a `cancel` too. Calls that tasks make are not counted: whoever they wait for may be behind them.
+    /// Unfinished tasks that the program may have at the node; 8 million if nothing is said. Beyond them
+    /// `remote` waits until there are fewer, and with it whatever the program says after it, a `cancel` too.
+    /// Calls that tasks make are not counted: whoever they wait for may be behind them.
     #[must_use]
     pub fn queued_tasks_max(mut self, tasks: usize) -> Self {
         self.queued_tasks_max = Some(tasks.max(1));
         self
     }
 
-    /// How long a worker process may take from its start until it connects; 30 s if nothing is said. It is killed then, and the task
-    /// that it was started for has failed an attempt. Of effect with [`Init::workers`] only.
+    /// How long a worker process may take from its start until it connects; 30 s if nothing is said. It is
+    /// killed then, and the task that it was started for has failed an attempt. Of effect with
+    /// [`Init::workers`] only.
     #[must_use]
     pub fn worker_start_timeout(mut self, timeout: Duration) -> Self {
         self.worker_start_timeout = Some(timeout);
@@ -145,9 +149,9 @@ impl Init {
         self
     }
 
-    /// How much of a node the job gets where others want it too, from 1 to 10 000; 100 if nothing is said. Jobs share each node in
-    /// proportion to their weights: beside one of 100, a job of 300 has three quarters of it. What a job leaves unused
-    /// others may have; a task that runs is never stopped for it.
+    /// How much of a node the job gets where others want it too, from 1 to 10 000; 100 if nothing is said.
+    /// Jobs share each node in proportion to their weights: beside one of 100, a job of 300 has three
+    /// quarters of it. What a job leaves unused others may have; a task that runs is never stopped for it.
     pub fn job_weight(mut self, weight: u32) -> Self {
         if !(1..=JOB_WEIGHT_MAX).contains(&weight) {
             self.problem.get_or_insert(format!("job_weight {weight}: it must be from 1 to {JOB_WEIGHT_MAX}"));
@@ -164,8 +168,8 @@ impl Init {
         self
     }
 
-    /// Runs tasks in this many worker processes instead of threads of this process. The program's `main` must carry
-    /// `#[tharsis::main]`.
+    /// Runs tasks in this many worker processes instead of threads of this process. The program's `main` must
+    /// carry `#[tharsis::main]`.
     pub fn workers(mut self, process_count: usize) -> Self {
         self.worker_count = Some(process_count);
         self
@@ -177,19 +181,20 @@ impl Init {
         self
     }
 
-    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped; there is one at a time.
+    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped; there is one
+    /// at a time.
     ///
     /// # Errors
-    /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already, and without
-    /// `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address, `ResourceExhausted`
-    /// if the machine, or a limit on this process, has no room for the store.
+    /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already,
+    /// and without `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address,
+    /// `ResourceExhausted` if the machine, or a limit on this process, has no room for the store.
     pub fn start(self) -> Result<Runtime> {
         let place = ProgramPlace::take()?;
         self.checked_start().map(|started| Runtime::new(started, Some(place)))
     }
 
-    /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs, and tests,
-    /// with several runtimes.
+    /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs,
+    /// and tests, with several runtimes.
     ///
     /// # Errors
     /// As [`Init::start`], but any number may run at a time.

@@ -24,24 +24,25 @@
 //! ```
 //!
 //! The same program runs embedded (as above: no server, no set-up), on one machine and on a cluster
-//! (`init().address(..)`). It is its own worker: nodes start its executable, and `#[tharsis::main]` turns such a process
-//! into a worker. Embedded, a program needs no such attribute; everywhere else a start without it is refused.
+//! (`init().address(..)`). It is its own worker: nodes start its executable, and `#[tharsis::main]` turns
+//! such a process into a worker. Embedded, a program needs no such attribute; everywhere else a start without
+//! it is refused.
 //!
-//! **One runtime.** [`Init::start`] makes the runtime of the whole program, of which there is one at a time: a second one is
-//! refused until the first is dropped. A program with several uses [`Init::start_local`] and [`Runtime::enter`]. A task
-//! starts none: it uses the runtime that runs it.
+//! **One runtime.** [`Init::start`] makes the runtime of the whole program, of which there is one at a time:
+//! a second one is refused until the first is dropped. A program with several uses [`Init::start_local`] and
+//! [`Runtime::enter`]. A task starts none: it uses the runtime that runs it.
 //!
-//! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and `Batch` (feature `arrow`, on by default) are read where they lie, without a copy,
-//! and may stand anywhere inside other values.
+//! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and `Batch` (feature `arrow`, on by default)
+//! are read where they lie, without a copy, and may stand anywhere inside other values.
 //!
-//! **Waiting.** [`ObjectRef::get`], [`get_all`], [`wait`] block; `.await` on an [`ObjectRef`] does not. A task that waits
-//! lends its slot to others, so nested calls do not deadlock.
+//! **Waiting.** [`ObjectRef::get`], [`get_all`], [`wait`] block; `.await` on an [`ObjectRef`] does not. A
+//! task that waits lends its slot to others, so nested calls do not deadlock.
 //!
-//! **Errors.** Everything that can go wrong is an [`Error`]: what, where, why, what to do. An error value of a remote
-//! function keeps its type, see [`Error::downcast`].
+//! **Errors.** Everything that can go wrong is an [`Error`]: what, where, why, what to do. An error value of
+//! a remote function keeps its type, see [`Error::downcast`].
 //!
-//! This crate knows no sockets and no wire messages; it joins `tharsis-remote` (the client) with the node that an
-//! embedded program runs in itself.
+//! This crate knows no sockets and no wire messages; it joins `tharsis-remote` (the client) with the node
+//! that an embedded program runs in itself.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -13,12 +13,13 @@ pub const LINEAGE_BYTES: usize = 256 << 20;
 pub const WORKER_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Share of the memory that a store may take if nothing is said, as a divisor.
 const STORE_SHARE: u64 = 3;
-/// Share of the addresses that a store may take of those that are free, as a divisor: it is mapped twice, and threads,
-/// their heaps and the program's own data take some as well.
+/// Share of the addresses that a store may take of those that are free, as a divisor: it is mapped twice, and
+/// threads, their heaps and the program's own data take some as well.
 const ADDRESS_SHARE: u64 = 6;
 /// Addresses for threads and rings beside a store.
 const OTHER_ADDRESS_BYTES: u64 = 64 << 20;
-/// Share of the memory that a node and its workers may use if nothing is said: the rest is for the system and others.
+/// Share of the memory that a node and its workers may use if nothing is said: the rest is for the system and
+/// others.
 const MEMORY_LIMIT_PERCENT: u64 = 90;
 
 /// CPUs this process may use.
@@ -33,7 +34,8 @@ pub fn memory_bytes() -> u64 {
     tharsis_raylet::pressure::machine_bytes().unwrap_or(1 << 30)
 }
 
-/// The size of a store if nothing is said: a share of the memory, or of the addresses where these are limited.
+/// The size of a store if nothing is said: a share of the memory, or of the addresses where these are
+/// limited.
 #[must_use]
 pub fn default_store_bytes(memory_bytes: u64) -> u64 {
     let of_addresses = free_address_bytes().map_or(u64::MAX, |free| free / ADDRESS_SHARE);
@@ -81,7 +83,8 @@ pub fn check_memory_limit(limit_bytes: u64, store_bytes: u64, memory_bytes: u64)
 /// Refuses a store that the machine cannot hold.
 ///
 /// # Errors
-/// `InvalidArgument` for one that is too small, `ResourceExhausted` for one that is too large, with all numbers.
+/// `InvalidArgument` for one that is too small, `ResourceExhausted` for one that is too large, with all
+/// numbers.
 pub fn check_store_bytes(store_bytes: u64, memory_bytes: u64) -> Result<()> {
     let wrong = |text: String| Err(Error::new(FailureKind::InvalidArgument, text));
     if store_bytes < STORE_BYTES_MIN {

@@ -1,9 +1,9 @@
 //! What this process is, and what it may therefore start.
 //!
-//! Nodes and workers are the user's program, started again; [`crate::process::enter`] makes such a process a node or a
-//! worker before the user's `main` runs. In a program that does not go through it, the child runs `main` as well, which
-//! starts a child, and so on without end. Whatever starts the program again, or has a node do so, takes a
-//! [`Restartable`], which only a process that came through `enter` can get.
+//! Nodes and workers are the user's program, started again; [`crate::process::enter`] makes such a process a
+//! node or a worker before the user's `main` runs. In a program that does not go through it, the child runs
+//! `main` as well, which starts a child, and so on without end. Whatever starts the program again, or has a
+//! node do so, takes a [`Restartable`], which only a process that came through `enter` can get.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

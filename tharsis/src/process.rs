@@ -1,7 +1,7 @@
 //! What a process of this program is: the driver, a worker, or a node.
 //!
-//! A node starts the program again and says so in the environment. `#[tharsis::main]` asks here before it runs the
-//! user's `main`.
+//! A node starts the program again and says so in the environment. `#[tharsis::main]` asks here before it
+//! runs the user's `main`.
 
 use crate::machine;
 use crate::part::{self, Part, Restartable};
@@ -80,8 +80,8 @@ pub struct ClusterSpec {
 
 /// Runs this process as what it was started for; `user_main` if it is the driver.
 ///
-/// `#[tharsis::main]` calls it. A program with a `main` of its own calls it there, before it does anything else:
-/// without it a child of the program would be one more driver.
+/// `#[tharsis::main]` calls it. A program with a `main` of its own calls it there, before it does anything
+/// else: without it a child of the program would be one more driver.
 pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
     enter_with(user_main, Program::default())
 }
@@ -152,8 +152,8 @@ pub fn secret(file: &Path) -> Result<Secret> {
     Ok(load_or_make(file)?)
 }
 
-/// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours answers,
-/// 5 for what somebody else has, 6 for what there is too little of.
+/// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours
+/// answers, 5 for what somebody else has, 6 for what there is too little of.
 #[must_use]
 pub fn status_of(kind: FailureKind) -> u8 {
     match kind {
@@ -242,8 +242,8 @@ impl NodeProcess {
             .env(NODE_VARIABLE, spec)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            // Ctrl-C at a terminal goes to a whole group: the driver ends by it, and the node in good order by the
-            // end of its input.
+            // Ctrl-C at a terminal goes to a whole group: the driver ends by it, and the node in good order
+            // by the end of its input.
             .process_group(0)
             .spawn();
         let child = child
@@ -329,7 +329,8 @@ pub fn work(socket: &Path, start: u64) -> Result<()> {
     outcome
 }
 
-/// Gives this process the name of its program: it was started by descriptor, which is all that the system knows.
+/// Gives this process the name of its program: it was started by descriptor, which is all that the system
+/// knows.
 fn name_process() {
     let program = std::env::args_os().next().map(PathBuf::from);
     let name =

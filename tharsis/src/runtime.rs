@@ -15,11 +15,13 @@ pub(crate) struct Started {
     pub(crate) socket: Option<std::path::PathBuf>,
     /// Asks the node how it is.
     pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
-    /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is closed.
+    /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is
+    /// closed.
     pub(crate) stop: Box<dyn FnOnce() + Send + Sync>,
 }
 
-/// A running runtime. Dropping it ends the job: what still waits fails with `Shutdown`, and nothing is left behind.
+/// A running runtime. Dropping it ends the job: what still waits fails with `Shutdown`, and nothing is left
+/// behind.
 #[must_use = "the runtime ends when this is dropped"]
 pub struct Runtime {
     client: Client,

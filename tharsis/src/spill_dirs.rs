@@ -34,8 +34,8 @@ pub fn default_choice() -> SpillChoice {
     SpillChoice { folders: folder.into_iter().collect(), ..SpillChoice::default() }
 }
 
-/// A directory that somebody named, with what it may hold, after a look at both. It must be there: a disk that is not
-/// mounted would otherwise be taken for a place on another.
+/// A directory that somebody named, with what it may hold, after a look at both. It must be there: a disk
+/// that is not mounted would otherwise be taken for a place on another.
 ///
 /// # Errors
 /// `InvalidArgument` if it is not there, and as [`quota_bytes`].
@@ -68,8 +68,8 @@ pub fn check_water(choice: &SpillChoice) -> Result<()> {
 /// How much a directory may hold: what was said, or a share of what is free.
 ///
 /// # Errors
-/// `InvalidArgument` if others could put their files there, if it is no directory, or with both numbers if the quota is
-/// too small or larger than the file system.
+/// `InvalidArgument` if others could put their files there, if it is no directory, or with both numbers if
+/// the quota is too small or larger than the file system.
 pub fn quota_bytes(directory: &Path, said: Option<u64>) -> Result<u64> {
     let wrong = |text: String| Error::new(FailureKind::InvalidArgument, text);
     let shown = directory.display();

@@ -1,4 +1,5 @@
-//! From an [`Init`] to a running job: embedded, on a node of its own with worker processes, or on one that runs.
+//! From an [`Init`] to a running job: embedded, on a node of its own with worker processes, or on one that
+//! runs.
 
 use crate::init::Init;
 use crate::part::{Restartable, check_may_start, restartable};

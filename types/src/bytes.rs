@@ -1,7 +1,7 @@
 //! Bytes of a value or of arguments, kept in place if they are few.
 //!
-//! Most tasks take and give a few scalars. A heap block for each of them would cost a node more than all that it
-//! decides about the task.
+//! Most tasks take and give a few scalars. A heap block for each of them would cost a node more than all that
+//! it decides about the task.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,8 +1,8 @@
 //! The one error vocabulary: what can come back instead of a value.
 //!
-//! A [`Failure`] is itself a value: it is stored under the ids of the outputs it replaces, travels like them and
-//! is read by whoever reads them. It says what happened ([`FailureKind`]), where ([`Origin`]), why (`cause`) and
-//! what to do next ([`FailureKind::advice`]).
+//! A [`Failure`] is itself a value: it is stored under the ids of the outputs it replaces, travels like them
+//! and is read by whoever reads them. It says what happened ([`FailureKind`]), where ([`Origin`]), why
+//! (`cause`) and what to do next ([`FailureKind::advice`]).
 
 use crate::text::Shown;
 use crate::{Attempt, NodeId, TaskId};
@@ -162,8 +162,8 @@ impl FailureKind {
 
     /// Whether another attempt can succeed where this one failed through no fault of the function.
     ///
-    /// Not [`Self::OutOfMemory`]: a node that is short of memory runs the task again by itself, without using up retries,
-    /// and says so only when it will not.
+    /// Not [`Self::OutOfMemory`]: a node that is short of memory runs the task again by itself, without using
+    /// up retries, and says so only when it will not.
     #[must_use]
     pub fn is_crash(self) -> bool {
         matches!(self, Self::NodeDied | Self::WorkerCrashed | Self::WorkerStartFailed)

@@ -1,7 +1,7 @@
 //! Tables whose order depends on what was done to them and on nothing else.
 //!
-//! The standard tables are seeded by the process; the simulator and every test need the same order each time. The
-//! keys are ids that are well mixed or counted by us, so a few multiplications are hash enough.
+//! The standard tables are seeded by the process; the simulator and every test need the same order each time.
+//! The keys are ids that are well mixed or counted by us, so a few multiplications are hash enough.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,14 +1,15 @@
 //! Identifiers. All are plain values that can be copied, hashed, ordered and printed.
 //!
-//! Task ids are *derived*. What a driver submits is numbered: hash(root of the job, submission index), since a driver runs
-//! once. What a task submits is named by its content as well: hash(parent task, submission index, function, arguments).
-//! A task that runs again and calls the same submits children with the same ids, so finished work is found by id and
-//! not repeated; where it calls anything else, that is another task, however its calls are ordered. Object ids name
-//! one output of a task or one `put` of it.
+//! Task ids are *derived*. What a driver submits is numbered: hash(root of the job, submission index), since
+//! a driver runs once. What a task submits is named by its content as well: hash(parent task, submission
+//! index, function, arguments). A task that runs again and calls the same submits children with the same ids,
+//! so finished work is found by id and not repeated; where it calls anything else, that is another task,
+//! however its calls are ordered. Object ids name one output of a task or one `put` of it.
 //!
-//! The first four bytes of a task id are the job, so that a reference of another job is recognised without a look-up; the next
-//! eight tell apart calls with the same number; the last four are the *family*, sixteen siblings in a row, and in
-//! their last four bits which of them it is: a table that wants siblings side by side can have them so.
+//! The first four bytes of a task id are the job, so that a reference of another job is recognised without a
+//! look-up; the next eight tell apart calls with the same number; the last four are the *family*, sixteen
+//! siblings in a row, and in their last four bits which of them it is: a table that wants siblings side by
+//! side can have them so.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -62,7 +63,8 @@ impl TaskId {
         Self::hashed(job, &[0; 16], u64::MAX)
     }
 
-    /// The id of the `index`-th task that this one submits, if it never runs again: the root of a driver's job.
+    /// The id of the `index`-th task that this one submits, if it never runs again: the root of a driver's
+    /// job.
     #[must_use]
     pub fn child(&self, index: u64) -> Self {
         let mut child = Self::hashed(self.job(), &self.0, index / u64::from(Self::SIBLINGS));
@@ -71,7 +73,8 @@ impl TaskId {
         child
     }
 
-    /// The id of the `index`-th call (or put) of this task, whose function and arguments (or value) hash to `content`.
+    /// The id of the `index`-th call (or put) of this task, whose function and arguments (or value) hash to
+    /// `content`.
     #[must_use]
     pub fn call(&self, index: u64, content: u128) -> Self {
         let mut input = [0; 40];
@@ -116,8 +119,8 @@ impl TaskId {
         u32::from_le_bytes([a, b, c, d / Self::SIBLINGS])
     }
 
-    /// Eight bytes, well mixed and apart from [`TaskId::family`], that calls with different content do not share. Those of a
-    /// driver do within a family.
+    /// Eight bytes, well mixed and apart from [`TaskId::family`], that calls with different content do not
+    /// share. Those of a driver do within a family.
     #[must_use]
     pub fn content(&self) -> u64 {
         let [_, _, _, _, a, b, c, d, e, f, g, h, ..] = self.0;

@@ -3,7 +3,8 @@
 //! Every other crate speaks in these types. This crate knows nothing of async, of the wire, of files, of
 //! shared memory or of Arrow; what crosses a border is converted to and from these types at that border.
 //!
-//! Read [`ids`] first, then [`task`] (what is submitted) and [`failure`] (what can come back instead of a value).
+//! Read [`ids`] first, then [`task`] (what is submitted) and [`failure`] (what can come back instead of a
+//! value).
 
 #![forbid(unsafe_code)]
 

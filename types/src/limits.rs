@@ -45,10 +45,11 @@ pub const RESOURCE_NAME_BYTES_MAX: usize = 256;
 pub const NAME_BYTES_MAX: usize = 256;
 /// Bytes of a control message between nodes.
 pub const MESSAGE_BYTES_MAX: usize = 16 * MIB;
-/// Bytes of a record that travels through a ring in pieces: a result with two million references. What is larger is refused
-/// with a failure that names this limit.
+/// Bytes of a record that travels through a ring in pieces: a result with two million references. What is
+/// larger is refused with a failure that names this limit.
 pub const LARGE_RECORD_BYTES_MAX: usize = 64 * MIB;
-/// Bytes of an encoded failure that a worker reports; of a longer one the user's value and its causes are left out.
+/// Bytes of an encoded failure that a worker reports; of a longer one the user's value and its causes are
+/// left out.
 pub const FAILURE_BYTES_MAX: usize = 4 * MIB;
 /// Characters of the message that stay of a failure that was too long.
 pub const FAILURE_TEXT_KEPT: usize = 64 * KIB;
@@ -56,7 +57,8 @@ const _: () =
     assert!(FAILURE_BYTES_MAX * 4 <= LARGE_RECORD_BYTES_MAX, "a failure fits with what the node adds");
 /// Bytes of log tail kept per worker for failure reports.
 pub const LOG_TAIL_BYTES: usize = 4 * KIB;
-/// Weight of a job that says nothing, and the largest: beside others, a job gets of a node in proportion to its weight.
+/// Weight of a job that says nothing, and the largest: beside others, a job gets of a node in proportion to
+/// its weight.
 pub const JOB_WEIGHT_DEFAULT: u32 = 100;
 /// See [`JOB_WEIGHT_DEFAULT`].
 pub const JOB_WEIGHT_MAX: u32 = 10_000;

@@ -1,8 +1,8 @@
 //! Payload frames: how an encoded value lies in memory, in a record or in the store.
 //!
-//! A frame has two forms. The **compact** form is one zero byte and then the in-band bytes: a small value costs
-//! one byte. The **full** form carries buffers beside the in-band bytes, each aligned so that it can be read
-//! where it lies:
+//! A frame has two forms. The **compact** form is one zero byte and then the in-band bytes: a small value
+//! costs one byte. The **full** form carries buffers beside the in-band bytes, each aligned so that it can be
+//! read where it lies:
 //!
 //! ```text
 //!      0  magic "THO1"
@@ -20,8 +20,8 @@
 //!         buffers, each at a multiple of 64, ascending
 //! ```
 //!
-//! All numbers are little-endian. References nested in a value stand in the in-band bytes and travel once more
-//! beside the frame, in the record, so that a node can count them without decoding values.
+//! All numbers are little-endian. References nested in a value stand in the in-band bytes and travel once
+//! more beside the frame, in the record, so that a node can count them without decoding values.
 //!
 //! Nothing here trusts its input: [`Frame::parse`] checks every length, offset and alignment.
 
@@ -162,8 +162,8 @@ impl FrameLayout {
         Ok(Self { kind, encoding, in_band_len, buffers, total_len })
     }
 
-    /// The same with its only buffer at `offset`: for a buffer that was written before the rest was known. `None` if
-    /// that is no place for it, or there is not one buffer.
+    /// The same with its only buffer at `offset`: for a buffer that was written before the rest was known.
+    /// `None` if that is no place for it, or there is not one buffer.
     #[must_use]
     pub fn with_buffer_at(mut self, offset: usize) -> Option<Self> {
         let [(least, len)] = self.buffers[..] else { return None };
@@ -243,8 +243,8 @@ impl<'a> Frame<'a> {
     /// Checks a frame; `bytes` must be exactly the frame.
     ///
     /// # Errors
-    /// [`BadFrame`] for anything that does not fit; the bytes are never trusted. The checksum is not looked at,
-    /// see [`Frame::verify`].
+    /// [`BadFrame`] for anything that does not fit; the bytes are never trusted. The checksum is not looked
+    /// at, see [`Frame::verify`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BadFrame> {
         if let Some((&COMPACT, in_band)) = bytes.split_first() {
             return Ok(Self {

@@ -1,7 +1,8 @@
 //! Amounts of what a node has and a task needs.
 //!
-//! CPU, GPU and custom amounts are fixed-point numbers of 1/10 000, so that sums never drift: four tasks of 0.25
-//! CPU fill one CPU exactly. Memory is in bytes and is an estimate for admission, not a reservation of pages.
+//! CPU, GPU and custom amounts are fixed-point numbers of 1/10 000, so that sums never drift: four tasks of
+//! 0.25 CPU fill one CPU exactly. Memory is in bytes and is an estimate for admission, not a reservation of
+//! pages.
 
 use crate::limits;
 use serde::{Deserialize, Serialize};

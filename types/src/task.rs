@@ -1,7 +1,8 @@
 //! What is submitted: task classes, arguments, dependencies, placement wishes.
 //!
-//! Everything that calls of one function with the same options share is a [`TaskClass`], sent to the node once
-//! and named by a number afterwards, so that a queued call costs little more than its id and its arguments.
+//! Everything that calls of one function with the same options share is a [`TaskClass`], sent to the node
+//! once and named by a number afterwards, so that a queued call costs little more than its id and its
+//! arguments.
 
 use crate::{FunctionId, JobId, NodeId, ObjectId, Resources, SmallBytes};
 use serde::de::{self, Visitor};
@@ -40,7 +41,8 @@ pub struct TaskClass {
     pub timeout_ms: u64,
     /// Calls one worker process serves before it is replaced; 0 means no bound.
     pub max_calls: u32,
-    /// Whether a run more has no effect but the same values, so that values may be dropped and made again to save memory.
+    /// Whether a run more has no effect but the same values, so that values may be dropped and made again to
+    /// save memory.
     pub pure: bool,
     /// Where it should run.
     pub placement: Placement,
@@ -170,7 +172,8 @@ impl Visitor<'_> for RefIdBytes {
 pub struct Dependency {
     /// The object.
     pub reference: RefId,
-    /// Which parameter it is, or [`Dependency::WHOLE`] when it holds all arguments that were too large to be sent.
+    /// Which parameter it is, or [`Dependency::WHOLE`] when it holds all arguments that were too large to be
+    /// sent.
     pub parameter: u16,
 }
 

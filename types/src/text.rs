@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-/// A text as people may see it: whatever would act on a terminal is shown as its escape instead. Quotes stay as they are,
-/// and so do tabs; a line break is an escape too, so that a line stays one.
+/// A text as people may see it: whatever would act on a terminal is shown as its escape instead. Quotes stay
+/// as they are, and so do tabs; a line break is an escape too, so that a line stays one.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(pub &'a str);
 

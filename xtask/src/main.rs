@@ -1,7 +1,7 @@
 //! Chores of this workspace, in Rust so that they run wherever it builds.
 //!
-//! `cargo xtask protos` writes the generated code of `tharsis-protos` from its .proto files; with `--check` it
-//! only says whether what is checked in is what it would write.
+//! `cargo xtask protos` writes the generated code of `tharsis-protos` from its .proto files; with `--check`
+//! it only says whether what is checked in is what it would write.
 
 #![forbid(unsafe_code)]
 

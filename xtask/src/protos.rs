@@ -1,8 +1,8 @@
 //! Generated code of the messages: .proto files in, Rust out, without a protoc.
 //!
 //! The code is checked in, so that whoever adds our crates needs no generator; [`check`] keeps it honest and
-//! runs as a test. Refused: a build script in `tharsis-protos`, which would put the generator into the build of
-//! every user.
+//! runs as a test. Refused: a build script in `tharsis-protos`, which would put the generator into the build
+//! of every user.
 
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Where benches of the object memory run: a store of a given size, a folder to spill to, and a watch on the memory.
+//! Where benches of the object memory run: a store of a given size, a folder to spill to, and a watch on the
+//! memory.
 
 use super::resident::{Peak, Watch};
 use super::{Measurement, Options};

@@ -81,8 +81,8 @@ fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<Rates> {
     })
 }
 
-/// Copies values to one place, which stays in the caches if it fits there. Each thread has its part of all of them and is
-/// started once; as with puts, a value is copied to its end before the next one begins.
+/// Copies values to one place, which stays in the caches if it fits there. Each thread has its part of all of
+/// them and is started once; as with puts, a value is copied to its end before the next one begins.
 fn copy_all(threads: usize, target: &mut [u8], values: &Values, count: usize) {
     let part_bytes = target.len().div_ceil(threads);
     let copied = AtomicUsize::new(0);

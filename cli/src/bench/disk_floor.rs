@@ -1,4 +1,5 @@
-//! What a disk can do without us: pieces of a file written and read back past the page cache, a few blocks in flight.
+//! What a disk can do without us: pieces of a file written and read back past the page cache, a few blocks in
+//! flight.
 
 use super::noise;
 use anyhow::{Context, Result};

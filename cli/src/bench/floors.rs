@@ -21,8 +21,8 @@ const TCP_CHUNK_BYTES: usize = 1 << 20;
 const FLOOR_ROUNDS: usize = 5;
 const PEER_WAIT: Duration = Duration::from_secs(10);
 
-/// Round trip of a message between two processes through shared memory, in microseconds: (sleeping on a futex each
-/// time, spinning).
+/// Round trip of a message between two processes through shared memory, in microseconds: (sleeping on a futex
+/// each time, spinning).
 pub fn wake_round_trip_us(rounds: usize) -> Result<(f64, f64)> {
     Ok((ping_pong(rounds, SpinPolicy::SLEEP, "sleep")?, ping_pong(rounds * 4, SpinPolicy::BRIEF, "spin")?))
 }

@@ -1,7 +1,8 @@
 //! `tharsis bench`: each figure beside a floor that was measured in the same run.
 //!
-//! Absolute times on shared machines mean little; a ratio to a bare loop of the same kind travels. Every bench is a
-//! function from [`Options`] to a [`Measurement`]; this module names them, runs them and prints them.
+//! Absolute times on shared machines mean little; a ratio to a bare loop of the same kind travels. Every
+//! bench is a function from [`Options`] to a [`Measurement`]; this module names them, runs them and prints
+//! them.
 
 mod bounded;
 mod broadcast;

@@ -23,8 +23,8 @@ fn parent() -> Option<u64> {
     tharsis::get_all(&children, None).ok().map(|values| values.iter().sum())
 }
 
-/// Parents that wait for three children each and go on, per second. The floor is how often one thread can wake
-/// another and be woken by it.
+/// Parents that wait for three children each and go on, per second. The floor is how often one thread can
+/// wake another and be woken by it.
 pub fn nested(options: &Options) -> Result<Measurement> {
     let parents = if options.quick { 2_000 } else { 20_000 };
     let (futex_us, _) = floors::wake_round_trip_us(5_000)?;

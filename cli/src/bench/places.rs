@@ -1,4 +1,5 @@
-//! Where a bench over tensors runs: on threads, or as remote tasks; and the memory that all its processes take.
+//! Where a bench over tensors runs: on threads, or as remote tasks; and the memory that all its processes
+//! take.
 
 use super::memory;
 use anyhow::Result;
@@ -29,7 +30,8 @@ pub struct Started {
 
 /// How often memory is looked at where the system keeps no maximum.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A look walks all page tables and holds up whoever makes pages meanwhile: looking takes at most this part of the time.
+/// A look walks all page tables and holds up whoever makes pages meanwhile: looking takes at most this part
+/// of the time.
 const LOOK_SHARE: u32 = 20;
 
 impl Place {

@@ -1,4 +1,5 @@
-//! Many times more intermediate data than the store holds, all of it cheap to make again: nothing need go to disk.
+//! Many times more intermediate data than the store holds, all of it cheap to make again: nothing need go to
+//! disk.
 
 use super::bounded::{Bounded, Folder};
 use super::resident::Peak;

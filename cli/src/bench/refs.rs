@@ -21,7 +21,8 @@ fn hand_out(count: usize) -> Result<Vec<ObjectRef<usize>>, Error> {
     (0..count).map(|number| put(&number)).collect()
 }
 
-/// get of a value of many references, in milliseconds: of what the reader put itself, and of what a task returned.
+/// get of a value of many references, in milliseconds: of what the reader put itself, and of what a task
+/// returned.
 pub fn refs(options: &Options) -> Result<Measurement> {
     let bounded = Bounded::start(options, STORE_BYTES, SpillChoice::default())?;
     let own: Vec<_> = (0..REFERENCES).map(|number| put(&number)).collect::<Result<_, _>>()?;

@@ -1,8 +1,8 @@
 //! The most memory that a bench had in all its processes together, with the store counted once.
 //!
-//! A thread looks at this process and its descendants while the bench runs: at what each has for itself and of files,
-//! and at the pages of each memory file that one of them holds open. Pages of the store that several processes map, or
-//! one maps twice, stand in no sum of resident sets; in the file they stand once.
+//! A thread looks at this process and its descendants while the bench runs: at what each has for itself and
+//! of files, and at the pages of each memory file that one of them holds open. Pages of the store that
+//! several processes map, or one maps twice, stand in no sum of resident sets; in the file they stand once.
 
 use super::memory;
 use anyhow::{Context, Result, bail};
@@ -31,15 +31,16 @@ pub struct Watch {
 pub struct Peak {
     /// Bytes of all processes and of the store, together.
     pub bytes: u64,
-    /// Bytes above stores and [`PROCESS_BYTES_MAX`] for each process that there was at the time; negative below.
+    /// Bytes above stores and [`PROCESS_BYTES_MAX`] for each process that there was at the time; negative
+    /// below.
     pub over_bytes: i64,
     /// Processes, at most.
     pub processes: usize,
 }
 
 impl Watch {
-    /// Begins to look. `stores_bytes` is what all stores together may have; what this process has now is its own
-    /// affair and does not count.
+    /// Begins to look. `stores_bytes` is what all stores together may have; what this process has now is its
+    /// own affair and does not count.
     #[must_use]
     pub fn begin(stores_bytes: u64) -> Watch {
         let stopping = Arc::new(AtomicBool::new(false));

@@ -88,7 +88,8 @@ fn run(part_bytes: usize) -> Result<f64> {
         let parts = (0..PARTITIONS).map(|map| digest(&values(part_bytes).value(map * PARTITIONS + reduce)));
         parts.fold(0_u64, u64::wrapping_add)
     };
-    // One column stands for all: the others are made the same way, and looking at all takes as long as the bench.
+    // One column stands for all: the others are made the same way, and looking at all takes as long as the
+    // bench.
     ensure!(found.first() == Some(&expected(0)), "the first reduce task got something else");
     if found.len() != PARTITIONS {
         bail!("{} reduce tasks answered", found.len());

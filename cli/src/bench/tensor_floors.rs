@@ -125,7 +125,8 @@ pub fn axpb_arange(n: u64, threads: usize) -> f64 {
     on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
 }
 
-/// Numbers that a floor makes before it stores them: so few that the next are made while these are on their way.
+/// Numbers that a floor makes before it stores them: so few that the next are made while these are on their
+/// way.
 const STORE_BLOCK: usize = 256;
 
 /// Makes the numbers that are stored, block after block. `make` must be `#[inline(always)]`.

@@ -1,7 +1,7 @@
 //! Tensors: the headline jobs beside the same work by hand, on the same number of threads, in turn.
 //!
-//! They run on threads of this process, or as remote tasks (`--on`); memory is that of all processes together. Every job
-//! checks its result, so that no figure stands for wrong numbers.
+//! They run on threads of this process, or as remote tasks (`--on`); memory is that of all processes
+//! together. Every job checks its result, so that no figure stands for wrong numbers.
 
 use super::statistics::median;
 use super::tensor_floors::{self as floors, Stored};
@@ -53,10 +53,11 @@ pub fn axpb(options: &Options) -> Result<Measurement> {
     Ok(measured.with("range_ratio", range.floor_s / range.ours_s).with("range_peak_mb", range.peak_mb))
 }
 
-/// `(x + 1) * 2`, kept: of random numbers, of a range, and of numbers that are kept themselves. Floors are the same by hand, with
-/// stores around the cache.
+/// `(x + 1) * 2`, kept: of random numbers, of a range, and of numbers that are kept themselves. Floors are
+/// the same by hand, with stores around the cache.
 ///
-/// The first run takes fresh pages, later ones those of the run before. The figure is that of later runs, as is the floor.
+/// The first run takes fresh pages, later ones those of the run before. The figure is that of later runs, as
+/// is the floor.
 pub fn axpb_store(options: &Options) -> Result<Measurement> {
     let n = options.size;
     let bytes = (n * size_of::<f64>()) as u64;
@@ -132,8 +133,8 @@ pub fn small_chunks(options: &Options) -> Result<Measurement> {
         .with("peak_mb", peak_bytes as f64 / 1e6))
 }
 
-/// A graph of many chunks, planned, and run as a whole. `driver_s` is the time of the thread that plans and submits it, and
-/// takes results; it waits meanwhile for tasks, since only so many are under way.
+/// A graph of many chunks, planned, and run as a whole. `driver_s` is the time of the thread that plans and
+/// submits it, and takes results; it waits meanwhile for tasks, since only so many are under way.
 pub fn plan(options: &Options) -> Result<Measurement> {
     let chunks = options.size;
     let started = options.on.start(THREADS, 4 * MEMORY_BYTES)?;
@@ -233,7 +234,8 @@ impl SideBySide {
 
 /// Runs job and floor in turn and takes the median of each.
 ///
-/// Memory is looked at in a run of its own, since looking disturbs; a job that takes long is run once, and looked at then.
+/// Memory is looked at in a run of its own, since looking disturbs; a job that takes long is run once, and
+/// looked at then.
 fn compare(
     options: &Options,
     memory_bytes: u64,

@@ -1,7 +1,7 @@
 //! `tharsis eval`: programs as data, one reply a line, in the order of the requests.
 //!
-//! A program that fails is answered like any other and does not change the exit status: that says whether requests could
-//! be read and replies written.
+//! A program that fails is answered like any other and does not change the exit status: that says whether
+//! requests could be read and replies written.
 
 use super::eval_places::Started;
 use crate::{output, refusal::Refusal};

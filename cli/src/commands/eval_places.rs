@@ -1,5 +1,5 @@
-//! The worker processes and nodes of programs that ask for some: started with the first such program, and kept for those that
-//! ask for the same.
+//! The worker processes and nodes of programs that ask for some: started with the first such program, and
+//! kept for those that ask for the same.
 
 use std::sync::{Mutex, PoisonError};
 use tharsis::tensor::{Executor, RemoteExecutor};
@@ -19,7 +19,8 @@ struct Place {
     _cluster: Option<LocalCluster>,
 }
 
-/// A store has room for what chunks may take, and as much again for what clients write ahead and copies on their way.
+/// A store has room for what chunks may take, and as much again for what clients write ahead and copies on
+/// their way.
 const STORE_SHARES: u64 = 2;
 /// A store below this has no room for the regions of its clients.
 const STORE_BYTES_MIN: u64 = 64 << 20;

@@ -1,7 +1,7 @@
 //! `tharsis memory`: what lies in a node's store, who keeps it, and what made it.
 //!
-//! Sums are over all objects of the store; the table lists the largest. Whatever is in use is in one of the lines of the
-//! first part, so they add up to the store.
+//! Sums are over all objects of the store; the table lists the largest. Whatever is in use is in one of the
+//! lines of the first part, so they add up to the store.
 
 use crate::output;
 use anyhow::Result;

@@ -1,5 +1,5 @@
-//! `tharsis node`, and what it has in common with `tharsis start`: from settings to what a node is told, and what must
-//! be so before it starts.
+//! `tharsis node`, and what it has in common with `tharsis start`: from settings to what a node is told, and
+//! what must be so before it starts.
 
 use super::gcs;
 use crate::args::Part;
@@ -24,8 +24,8 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     Ok(run_node(spec, crate::PROGRAM)?)
 }
 
-/// What the node is told, after a look at whether it can be: the socket is free, the port is free, the head is one
-/// of ours.
+/// What the node is told, after a look at whether it can be: the socket is free, the port is free, the head
+/// is one of ours.
 ///
 /// # Errors
 /// What is in the way.

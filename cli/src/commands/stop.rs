@@ -11,7 +11,8 @@ use tharsis_protos::handshake::Question;
 /// How long a node may take to end.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
-/// Tells the node at `socket` to end and waits until nothing of it is left. Where none is, that is so already.
+/// Tells the node at `socket` to end and waits until nothing of it is left. Where none is, that is so
+/// already.
 ///
 /// # Errors
 /// If it does not answer, or does not end.

@@ -24,7 +24,8 @@ pub struct Flags {
 #[derive(Clone, Debug, Default)]
 pub struct FlagsOf<const USED_BY: u8>(Flags);
 
-/// Reads the value of a flag. One that is no text is refused with the name of the flag and its bytes, escaped.
+/// Reads the value of a flag. One that is no text is refused with the name of the flag and its bytes,
+/// escaped.
 #[derive(Clone)]
 pub struct TextParser<F>(pub F);
 

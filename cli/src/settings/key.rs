@@ -1,7 +1,7 @@
 //! The settings there are, as data: name, form, meaning, default.
 //!
-//! One row serves a flag (`--num-cpus`), a variable (`THARSIS_NUM_CPUS`) and a key of the file (`num_cpus`), and the
-//! same check stands in front of all three.
+//! One row serves a flag (`--num-cpus`), a variable (`THARSIS_NUM_CPUS`) and a key of the file (`num_cpus`),
+//! and the same check stands in front of all three.
 
 use super::{parse, spill};
 use tharsis::{machine, spill_dirs};

@@ -1,9 +1,10 @@
 //! Settings: where each may be said, and who wins.
 //!
-//! A flag wins over a variable (`THARSIS_<KEY>`), that over a file (`--config`), that over the default. Each value
-//! remembers who said it, so that `tharsis config show` and every error can.
+//! A flag wins over a variable (`THARSIS_<KEY>`), that over a file (`--config`), that over the default. Each
+//! value remembers who said it, so that `tharsis config show` and every error can.
 //!
-//! [`key`] has the settings as data, [`parse`] and [`spill`] their texts, [`file`] the file, [`flags`] the command line.
+//! [`key`] has the settings as data, [`parse`] and [`spill`] their texts, [`file`] the file, [`flags`] the
+//! command line.
 
 pub mod error;
 pub mod file;
@@ -93,7 +94,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Of the store and the memory that it is part of, one may be said without the other: that one then makes room.
+    /// Of the store and the memory that it is part of, one may be said without the other: that one then makes
+    /// room.
     fn follow(&mut self) -> Result<(), Error> {
         let (store, limit) = (self.bytes(Key::Store)?, self.bytes(Key::MemoryLimit)?);
         if limit < store && self.is_default(Key::Store) {

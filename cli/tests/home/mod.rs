@@ -15,8 +15,8 @@ pub const SOON: Duration = Duration::from_secs(30);
 /// A store that starts fast.
 pub const SMALL: [&str; 2] = ["--store", "16MiB"];
 
-/// A folder for all files of a test. Its processes are those with the folder in their environment; they are killed
-/// when it is dropped.
+/// A folder for all files of a test. Its processes are those with the folder in their environment; they are
+/// killed when it is dropped.
 pub struct Home {
     folder: TempDir,
 }

@@ -1,8 +1,8 @@
 //! Workers without a lease: which of them are kept, and for how long.
 //!
-//! As many as the node has CPUs are kept for as long as their job lives. While tasks wait for tasks of their own, more
-//! workers than that come and go with every wait; starting a process takes longer than such a wait, so those beyond
-//! the CPUs stay for a moment as well.
+//! As many as the node has CPUs are kept for as long as their job lives. While tasks wait for tasks of their
+//! own, more workers than that come and go with every wait; starting a process takes longer than such a wait,
+//! so those beyond the CPUs stay for a moment as well.
 
 use super::{Effect, Leases};
 use crate::{MS, Now};
@@ -47,8 +47,8 @@ impl Idle {
         self.order.len()
     }
 
-    /// The one that is stopped first if there are more than `kept`, and since when it is idle. A job keeps one, so that
-    /// jobs that take turns do not start processes each time.
+    /// The one that is stopped first if there are more than `kept`, and since when it is idle. A job keeps
+    /// one, so that jobs that take turns do not start processes each time.
     fn surplus(&self, kept: usize) -> Option<(Now, ClientId)> {
         let is_spare = |job: &JobId| self.of_job.get(job).is_some_and(|count| 1 < *count);
         let mut spare = self.order.iter().filter(|(_, job)| is_spare(job));

@@ -1,8 +1,9 @@
 //! Which worker runs for whom, and what resources are taken (the admission side of a node).
 //!
-//! A lease gives one worker to one owner for tasks of one resource shape. It goes through *waiting* (no room),
-//! *placed* (room is taken, the worker is starting) and *active*. A worker whose task blocks lends the CPU part of
-//! its lease; it gets it back before any new lease does, so a nest of blocked tasks always unwinds.
+//! A lease gives one worker to one owner for tasks of one resource shape. It goes through *waiting* (no
+//! room), *placed* (room is taken, the worker is starting) and *active*. A worker whose task blocks lends the
+//! CPU part of its lease; it gets it back before any new lease does, so a nest of blocked tasks always
+//! unwinds.
 //!
 //! Requests are named by the owner: the same request twice is one lease.
 //!
@@ -303,7 +304,8 @@ impl Leases {
         Some(key)
     }
 
-    /// A worker is of no use any more and cannot be stopped: what it takes stays taken until [`Leases::worker_gone`].
+    /// A worker is of no use any more and cannot be stopped: what it takes stays taken until
+    /// [`Leases::worker_gone`].
     pub fn worker_cut_off(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.end_idle(client);
         let Some(worker) = self.workers.remove(&client) else { return };
@@ -380,8 +382,8 @@ impl Leases {
         self.place_waiting(out);
     }
 
-    /// Ends everything of a node that died. A worker that is busy keeps its lease, and so its resources, until it
-    /// is gone: it is appended to `doomed`, to be killed.
+    /// Ends everything of a node that died. A worker that is busy keeps its lease, and so its resources,
+    /// until it is gone: it is appended to `doomed`, to be killed.
     pub fn owner_gone(
         &mut self,
         owner: NodeId,

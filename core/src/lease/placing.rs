@@ -5,8 +5,8 @@ use crate::{MS, Now};
 use std::cmp::Reverse;
 use tharsis_types::Resources;
 
-/// A request that does not fit keeps what it needs from later ones once it has waited this long; before, they may use what
-/// it cannot.
+/// A request that does not fit keeps what it needs from later ones once it has waited this long; before, they
+/// may use what it cannot.
 const RESERVE_AFTER: Now = 100 * MS;
 
 impl Leases {
@@ -37,7 +37,8 @@ impl Leases {
         }
     }
 
-    /// Requests in the order in which they are served: the most urgent first, then the job that has had least, then the oldest.
+    /// Requests in the order in which they are served: the most urgent first, then the job that has had
+    /// least, then the oldest.
     pub(super) fn in_order(&self) -> Vec<LeaseKey> {
         let mut order: Vec<_> = self.waiting.values().copied().collect();
         self.put_in_order(&mut order);
@@ -51,7 +52,8 @@ impl Leases {
         });
     }
 
-    /// Leases whose worker is not there yet wait again if workers want to go on: nobody has begun to use them.
+    /// Leases whose worker is not there yet wait again if workers want to go on: nobody has begun to use
+    /// them.
     pub(super) fn unplace_for_resuming(&mut self, out: &mut Vec<Effect>) {
         while !self.resuming.is_empty()
             && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key))

@@ -11,9 +11,10 @@ impl Leases {
         !self.resuming.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Finds CPUs for workers that want to go on. A lease whose worker is still starting goes back among those that wait; idle
-    /// leases are asked back at once, busy ones if there are too few; the youngest first, since nests of tasks stand on the
-    /// oldest. With `again`, busy ones that were asked before do not count: their tasks may take long.
+    /// Finds CPUs for workers that want to go on. A lease whose worker is still starting goes back among
+    /// those that wait; idle leases are asked back at once, busy ones if there are too few; the youngest
+    /// first, since nests of tasks stand on the oldest. With `again`, busy ones that were asked before do not
+    /// count: their tasks may take long.
     pub fn make_way(&mut self, is_idle: impl Fn(ClientId) -> bool, again: bool, out: &mut Vec<Effect>) {
         if self.resuming.is_empty() {
             return;
@@ -56,7 +57,8 @@ impl Leases {
         }
     }
 
-    /// Leases of other shapes or jobs that make room for a request, as few as will do; none if all together would not.
+    /// Leases of other shapes or jobs that make room for a request, as few as will do; none if all together
+    /// would not.
     fn victims(&self, wanted: &TaskClass, is_idle: impl Fn(ClientId) -> bool) -> Vec<LeaseKey> {
         let mut free = self.free.clone();
         if free.fits(&wanted.resources) {
@@ -96,7 +98,8 @@ impl Leases {
         class.job == wanted.job || is_urgent || self.shares.gives_way(holder, (wanted.job, &wanted.resources))
     }
 
-    /// Whether an active lease is idle, and what would come back with it; nothing of one whose worker is blocked.
+    /// Whether an active lease is idle, and what would come back with it; nothing of one whose worker is
+    /// blocked.
     fn gives(&self, lease: &Lease, is_idle: impl Fn(ClientId) -> bool) -> Option<(bool, Resources)> {
         let State::Active(client) = lease.state else { return None };
         let is_lent = self.workers.get(&client).is_some_and(|w| w.lent.is_some());

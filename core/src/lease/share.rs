@@ -1,16 +1,18 @@
 //! How much each job has had of the node, so that jobs share it.
 //!
-//! Weighted fair queueing in virtual time: while a job holds resources, its virtual time runs at the rate of its share of
-//! the node (by its fullest resource) divided by its weight. Whoever has had least comes first. A job that was away
-//! begins at the least virtual time of those that are here: it cannot save up what it did not use.
+//! Weighted fair queueing in virtual time: while a job holds resources, its virtual time runs at the rate of
+//! its share of the node (by its fullest resource) divided by its weight. Whoever has had least comes first.
+//! A job that was away begins at the least virtual time of those that are here: it cannot save up what it did
+//! not use.
 
 use crate::{MS, Now};
 use std::collections::BTreeMap;
 use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 use tharsis_types::{JobId, Resources};
 
-/// Virtual time by which a job that holds a whole node must be ahead of one that holds nothing before the node changes hands: the
-/// length of a turn where jobs cannot run side by side. Short enough that a newcomer starts within 50 ms.
+/// Virtual time by which a job that holds a whole node must be ahead of one that holds nothing before the
+/// node changes hands: the length of a turn where jobs cannot run side by side. Short enough that a newcomer
+/// starts within 50 ms.
 const TURN: Now = 20 * MS;
 
 /// Virtual time: nanoseconds times 1/1000 of the node, for a job of the default weight.
@@ -96,13 +98,14 @@ impl Shares {
         self.forget_ended(job);
     }
 
-    /// The order in which jobs are served: least first. What a job holds counts for a turn, so that jobs that have had as much
-    /// get places in turn.
+    /// The order in which jobs are served: least first. What a job holds counts for a turn, so that jobs that
+    /// have had as much get places in turn.
     pub(super) fn rank(&self, job: JobId) -> Virtual {
         self.rank_with(job, |held| held)
     }
 
-    /// Whether `holder` should give way with something so that `asker` gets something: it would still have had as much.
+    /// Whether `holder` should give way with something so that `asker` gets something: it would still have
+    /// had as much.
     pub(super) fn gives_way(
         &self,
         (holder, part): (JobId, &Resources),

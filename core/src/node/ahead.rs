@@ -1,8 +1,9 @@
 //! Reading ahead: what was spilled behind a value that a client reads comes back before it is asked for.
 //!
-//! Who reads a spilled value and then the one that was spilled next will likely go on. Read one by one, the disk would
-//! wait while the reader works, and the reader while the disk does. Only room that is free, or taken by copies that exist
-//! elsewhere, is used: nothing is spilled and nobody waits for what nobody asked for.
+//! Who reads a spilled value and then the one that was spilled next will likely go on. Read one by one, the
+//! disk would wait while the reader works, and the reader while the disk does. Only room that is free, or
+//! taken by copies that exist elsewhere, is used: nothing is spilled and nobody waits for what nobody asked
+//! for.
 
 use super::Node;
 use crate::event::Action;
@@ -32,8 +33,8 @@ struct Stream {
 }
 
 impl Streams {
-    /// A value was read; `before` is the place of the one that was spilled before it and is still there. Says whether it
-    /// belongs to a row.
+    /// A value was read; `before` is the place of the one that was spilled before it and is still there. Says
+    /// whether it belongs to a row.
     fn read(&mut self, place: u64, before: u64) -> bool {
         // A value is noted when it is asked for and again when it is there.
         let goes_on = |stream: &Stream| (before..=place).contains(&stream.place);

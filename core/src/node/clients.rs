@@ -249,8 +249,8 @@ impl Node {
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
     }
 
-    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under another owner may
-    /// have found its output here: then the copy is that owner's as well, and stays.
+    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under
+    /// another owner may have found its output here: then the copy is that owner's as well, and stays.
     pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
         let knows = |owner: &NodeId| self.view.knows(*owner);
         let claimed = self.copy_owners.get(&object).is_some_and(|owners| owners.iter().any(knows));

@@ -1,7 +1,7 @@
 //! What lies in a node's store and who keeps it: a view for people, which changes nothing.
 //!
-//! Every byte of the arena is in exactly one place of it: in an object, in what a client was granted and has not used, in
-//! what is superseded, or free.
+//! Every byte of the arena is in exactly one place of it: in an object, in what a client was granted and has
+//! not used, in what is superseded, or free.
 
 use super::Node;
 use crate::owner::Holders;

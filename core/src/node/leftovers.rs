@@ -1,11 +1,13 @@
-//! What a node still keeps: every table that is empty when nothing is under way and nobody refers to anything.
+//! What a node still keeps: every table that is empty when nothing is under way and nobody refers to
+//! anything.
 //!
 //! A table that only grows is found by nothing else: it breaks no invariant and fails no task.
 
 use super::Node;
 
 impl Node {
-    /// Tables with something in them, and how much; none when nobody refers to anything. For tests and the simulator.
+    /// Tables with something in them, and how much; none when nobody refers to anything. For tests and the
+    /// simulator.
     #[must_use]
     pub fn leftovers(&self) -> Vec<(&'static str, usize)> {
         let usage = self.store.usage();

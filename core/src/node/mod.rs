@@ -1,7 +1,7 @@
 //! One node's decisions: the machines of this crate acting together.
 //!
-//! [`Node::handle`] takes one event; [`Node::settle`] decides what can wait until a batch of events is in (sending
-//! tasks to leases, packing packets). The caller performs the actions and feeds their outcomes back.
+//! [`Node::handle`] takes one event; [`Node::settle`] decides what can wait until a batch of events is in
+//! (sending tasks to leases, packing packets). The caller performs the actions and feeds their outcomes back.
 //!
 //! | file | concern |
 //! |---|---|
@@ -57,7 +57,8 @@ const RECALL_EVERY: Now = 10 * MS;
 
 /// Ended jobs that a node remembers to tell those who join.
 const ENDED_JOBS_MAX: usize = 1024;
-/// What one round of scheduling grants here, the next one acts on. After so many the node hears its clients again first.
+/// What one round of scheduling grants here, the next one acts on. After so many the node hears its clients
+/// again first.
 const SCHEDULE_ROUNDS_MAX: usize = 32;
 
 /// What a node starts with.
@@ -77,7 +78,8 @@ pub struct Config {
     pub high_water_bytes: u64,
     /// until no more than this are.
     pub low_water_bytes: u64,
-    /// Objects of this size and above are read from other nodes in a tree, smaller ones from a holder at once.
+    /// Objects of this size and above are read from other nodes in a tree, smaller ones from a holder at
+    /// once.
     pub relay_bytes_min: u64,
     /// Memory for how finished tasks were called, so that what they made can be made again.
     pub lineage_bytes_max: usize,
@@ -99,7 +101,8 @@ pub struct Node {
     /// Nodes that this one has messages for and does not know.
     strangers: BTreeMap<NodeId, Stranger>,
     runs: Slab<Run>,
-    /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the others.
+    /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
+    /// others.
     runs_of: IdMap<ClientId, VecDeque<u32>>,
     drivers: IdMap<ClientId, JobId>,
     /// What each task that runs here has submitted.
@@ -330,8 +333,8 @@ impl Node {
         }
     }
 
-    /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get, and one whose task must wait
-    /// for its arguments has room for the next.
+    /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get, and one
+    /// whose task must wait for its arguments has room for the next.
     fn schedule(&mut self, now: Now, out: &mut Vec<Action>) {
         self.schedule_again_at = None;
         for _ in 0..SCHEDULE_ROUNDS_MAX {
@@ -379,7 +382,8 @@ impl Node {
         self.owner.value_ref(object)
     }
 
-    /// What a client is told of a reference with [`Action::Deliver`]: the value, or why this client cannot have it.
+    /// What a client is told of a reference with [`Action::Deliver`]: the value, or why this client cannot
+    /// have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
         self.refusals.get(&(client, token)).or_else(|| self.owner.value_named(client, token, object))
@@ -391,8 +395,8 @@ impl Node {
         self.store.find(object)
     }
 
-    /// Where another node can read an object. In the arena it is kept in place; `pinner` is a client id reserved by
-    /// the caller.
+    /// Where another node can read an object. In the arena it is kept in place; `pinner` is a client id
+    /// reserved by the caller.
     pub fn pin_for_transfer(&mut self, pinner: ClientId, object: ObjectId) -> Option<Place> {
         let pinned = self.store.pin(pinner, object).map(Place::Arena);
         pinned.or_else(|| self.store.spilled_len(object).map(|len| Place::Disk { len }))

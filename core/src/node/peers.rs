@@ -10,7 +10,8 @@ use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 
-/// News of a node that joined may be later than a reference of its; what never joined within this time is dead.
+/// News of a node that joined may be later than a reference of its; what never joined within this time is
+/// dead.
 const STRANGER_WAIT: Now = 2_000 * MS;
 
 /// A node that somebody spoke of and that is not a member as far as this one knows.
@@ -93,7 +94,8 @@ impl Node {
         }
     }
 
-    /// Copies of a dead owner's objects stay only where something refers to them as its, or the ledger here counts on them.
+    /// Copies of a dead owner's objects stay only where something refers to them as its, or the ledger here
+    /// counts on them.
     fn drop_orphaned_copies(&mut self, owner: NodeId) {
         let orphans: Vec<_> =
             self.copy_owners.iter().filter(|(_, o)| o.contains(&owner)).map(|(object, _)| *object).collect();
@@ -113,7 +115,8 @@ impl Node {
     }
 
     fn message(&mut self, now: Now, from: NodeId, message: Message, out: &mut Vec<Action>) {
-        // Numbers of leases are this node's own: what it says of one counts only if it is the node that was asked for it.
+        // Numbers of leases are this node's own: what it says of one counts only if it is the node that was
+        // asked for it.
         if message.lease_of_receiver().is_some_and(|lease| self.owner.is_leased_elsewhere(lease, from)) {
             return;
         }

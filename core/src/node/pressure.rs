@@ -7,14 +7,14 @@
 //! | a limit is reached | of the job that uses most, the newest task with retries | it runs again |
 //! | the same, and no task has retries | of the job that uses most, the newest task | `OutOfMemory` |
 //!
-//! One goes at a time: the next one only when a look at the memory shows that the one before is gone. The oldest task
-//! stays longest, so something always finishes.
+//! One goes at a time: the next one only when a look at the memory shows that the one before is gone. The
+//! oldest task stays longest, so something always finishes.
 //!
-//! Running again costs none of the retries that the user gave: those are for crashes of the task. There are free ones
-//! instead, [`FREE_RUNS_MAX`] for a task that shared the memory with others, [`FREE_RUNS_ALONE_MAX`] for one that had it for
-//! itself: what does not fit alone never will. A node that had to kill starts nothing new for a while that
-//! doubles each time, so that what is left can finish; not for longer than [`HOLD_MAX`], as what it waits for may be
-//! the very task that has to start.
+//! Running again costs none of the retries that the user gave: those are for crashes of the task. There are
+//! free ones instead, [`FREE_RUNS_MAX`] for a task that shared the memory with others,
+//! [`FREE_RUNS_ALONE_MAX`] for one that had it for itself: what does not fit alone never will. A node that
+//! had to kill starts nothing new for a while that doubles each time, so that what is left can finish; not
+//! for longer than [`HOLD_MAX`], as what it waits for may be the very task that has to start.
 //!
 //! A worker is judged with all processes that it started, and they go with it.
 //!
@@ -34,7 +34,8 @@ use tharsis_types::{Attempt, ClientId, Failure, FailureKind, TaskId};
 const WORTH_BYTES: u64 = 16 << 20;
 /// How often a task that was killed beside others runs again.
 const FREE_RUNS_MAX: u32 = 10;
-/// How often a task that was killed with nobody beside it runs again: its worker may have had memory of tasks before.
+/// How often a task that was killed with nobody beside it runs again: its worker may have had memory of tasks
+/// before.
 const FREE_RUNS_ALONE_MAX: u32 = 1;
 /// After a kill nothing new is started for this long, and twice as long after the next.
 const HOLD_MIN: Now = 100 * MS;
@@ -256,8 +257,8 @@ impl Node {
         out.push(Action::KillWorker { client: worker.client, reason });
     }
 
-    /// Gives an idle worker that is being killed nothing more to do: what it would be sent from here on, it might or
-    /// might not start.
+    /// Gives an idle worker that is being killed nothing more to do: what it would be sent from here on, it
+    /// might or might not start.
     pub(super) fn dismiss_idle(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_given_back(client, out);
         self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));

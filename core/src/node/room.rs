@@ -1,16 +1,16 @@
 //! Room in the arena: who waits for it, and how it is made.
 //!
-//! Transfers and restores come before clients that want to write: they end waits, writers begin new ones. Clients are
-//! served in the order in which they asked. Room is made by evicting what exists elsewhere or on disk, then by
-//! dropping or writing to disk the oldest unpinned copies, whichever costs less time, then by asking clients to let go of
-//! values that they keep mapped and do not look at, and where that is not enough to retire regions that they do not write
-//! to: those first that wait themselves.
-//! What waits too long gets a typed failure that names the largest holders. As long as the disk takes what is in the way, it
-//! waits on, but not for ever: when a minute has passed, and twice the store was written and the room went to others, it is
-//! refused as well.
+//! Transfers and restores come before clients that want to write: they end waits, writers begin new ones.
+//! Clients are served in the order in which they asked. Room is made by evicting what exists elsewhere or on
+//! disk, then by dropping or writing to disk the oldest unpinned copies, whichever costs less time, then by
+//! asking clients to let go of values that they keep mapped and do not look at, and where that is not enough
+//! to retire regions that they do not write to: those first that wait themselves. What waits too long gets a
+//! typed failure that names the largest holders. As long as the disk takes what is in the way, it waits on,
+//! but not for ever: when a minute has passed, and twice the store was written and the room went to others,
+//! it is refused as well.
 //!
-//! What is larger than the memory of the arena waits for its annex, a file on disk: that is another queue, and nothing
-//! that lies in memory goes for it.
+//! What is larger than the memory of the arena waits for its annex, a file on disk: that is another queue,
+//! and nothing that lies in memory goes for it.
 
 use super::Node;
 use crate::event::{Action, Extent};
@@ -30,7 +30,8 @@ const SPILL_PAUSE: Now = 500 * MS;
 const UNMAP_EVERY: Now = 5 * MS;
 /// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
 const NS_PER_KB: u64 = 1_000;
-/// Writes that say how fast the disk is. Until there were so many, the assumption above stands for the others.
+/// Writes that say how fast the disk is. Until there were so many, the assumption above stands for the
+/// others.
 const WRITES_REMEMBERED: usize = 7;
 /// What took longer to make is not dropped, however slow the disk is.
 const REMAKE_NS_MAX: u64 = 1_000 * MS;
@@ -57,8 +58,8 @@ pub(super) struct StalledPull {
     pub(super) patience: Patience,
 }
 
-/// How long something waits for room: while the disk takes what is in the way it waits on, until the time is up and the disk
-/// has taken as much as can be in the way.
+/// How long something waits for room: while the disk takes what is in the way it waits on, until the time is
+/// up and the disk has taken as much as can be in the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     until: Now,
@@ -106,8 +107,8 @@ impl Disk {
         self.ns_per_kb.push_back(write_ns.saturating_mul(1000) / len);
     }
 
-    /// Time to write so many bytes and to read them back. The median of the last writes counts: one that stalled says nothing
-    /// of the next.
+    /// Time to write so many bytes and to read them back. The median of the last writes counts: one that
+    /// stalled says nothing of the next.
     fn round_trip_ns(&self, len: u64) -> u64 {
         let missing = WRITES_REMEMBERED - self.ns_per_kb.len();
         let mut all: Vec<u64> = self.ns_per_kb.iter().copied().collect();
@@ -117,8 +118,8 @@ impl Disk {
         median.saturating_mul(2).saturating_mul(len) / 1000
     }
 
-    /// Whether a value that took so long to make is better made again than written to disk and read back. Never one that took
-    /// seconds: whoever reads it would wait that long for it.
+    /// Whether a value that took so long to make is better made again than written to disk and read back.
+    /// Never one that took seconds: whoever reads it would wait that long for it.
     fn prefers_remake(&self, run_ns: u64, len: u64) -> bool {
         run_ns < REMAKE_NS_MAX && run_ns < self.round_trip_ns(len)
     }
@@ -260,7 +261,8 @@ impl Node {
         }
     }
 
-    /// Maps a local object for a reference of a client, once more if it has it mapped: what it lets go of may be on its way.
+    /// Maps a local object for a reference of a client, once more if it has it mapped: what it lets go of may
+    /// be on its way.
     pub(super) fn map(&mut self, client: ClientId, token: u64, object: ObjectId) -> Option<Extent> {
         let extent = self.store.pin(client, object)?;
         *self.mapped.entry((client, token, object)).or_default() += 1;
@@ -290,8 +292,8 @@ impl Node {
         }
     }
 
-    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is reached. What
-    /// clients keep mapped and nobody looks at counts as soon as they have let go of it.
+    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is
+    /// reached. What clients keep mapped and nobody looks at counts as soon as they have let go of it.
     fn make_room(&mut self, now: Now, out: &mut Vec<Action>) {
         let waiting = self.waiting_bytes();
         let is_high = self.config.high_water_bytes < self.store.settled_bytes();
@@ -342,8 +344,8 @@ impl Node {
         all.min(self.config.store_bytes / 2).max(first.min(self.config.store_bytes))
     }
 
-    /// Asks clients for values that they keep mapped, in memory or in the annex: what only they keep in place, as much as
-    /// is needed.
+    /// Asks clients for values that they keep mapped, in memory or in the annex: what only they keep in
+    /// place, as much as is needed.
     fn ask_to_unmap(&mut self, now: Now, bytes: u64, in_annex: bool, out: &mut Vec<Action>) {
         let asked_at = &mut self.disk.asked_at[usize::from(in_annex)];
         if bytes == 0 || now < *asked_at + UNMAP_EVERY {
@@ -370,8 +372,8 @@ impl Node {
         }
     }
 
-    /// Asks clients for regions that they do not write to, as much as is needed: first those that wait, which may be for
-    /// whoever has no room.
+    /// Asks clients for regions that they do not write to, as much as is needed: first those that wait, which
+    /// may be for whoever has no room.
     fn ask_for_regions(&mut self, bytes: u64, out: &mut Vec<Action>) {
         let works =
             |client: &ClientId| self.leases.lease_of(*client).is_some() && !self.leases.is_blocked(*client);

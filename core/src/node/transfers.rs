@@ -1,8 +1,8 @@
 //! Objects that come from other nodes: from whom they are read, and who waits for them in turn.
 //!
-//! A small object is read from a holder at once. Of a large one the holder is asked first: it says *now*, or names another
-//! node that has it soon (see [`crate::relay`]). The place for the object is there before anybody is asked, so that
-//! nobody waits for a node that waits for room.
+//! A small object is read from a holder at once. Of a large one the holder is asked first: it says *now*, or
+//! names another node that has it soon (see [`crate::relay`]). The place for the object is there before
+//! anybody is asked, so that nobody waits for a node that waits for room.
 
 use super::Node;
 use crate::event::{Action, Extent};
@@ -11,7 +11,8 @@ use crate::relay::{Have, Turn, Wish};
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
 
-/// A holder is asked so often before its copy counts as unreadable: those it names may turn out to be of no use.
+/// A holder is asked so often before its copy counts as unreadable: those it names may turn out to be of no
+/// use.
 const ASKS_MAX: u8 = 4;
 
 /// An object that some node was asked for.
@@ -104,8 +105,8 @@ impl Node {
 
     /// A transfer broke off, or a copy cannot be read back: the next holder is tried.
     ///
-    /// What was put is the same on all holders, so the next one goes on where this one ended. A result may have been made
-    /// twice, and not alike: it is read anew.
+    /// What was put is the same on all holders, so the next one goes on where this one ended. A result may
+    /// have been made twice, and not alike: it is read anew.
     pub(super) fn pull_failed(
         &mut self,
         object: ObjectId,
@@ -132,7 +133,8 @@ impl Node {
         }
     }
 
-    /// A transfer has ended, one way or the other: its source has room for another, and those who wait here go on.
+    /// A transfer has ended, one way or the other: its source has room for another, and those who wait here
+    /// go on.
     pub(super) fn transfer_ended(&mut self, object: ObjectId, complete: bool) {
         if let Some(from) = self.read_from.remove(&object) {
             self.send(from, Message::ReadEnded { object });
@@ -160,8 +162,8 @@ impl Node {
         asked.into_iter().for_each(|(object, a)| self.ask_again(object, a, out));
     }
 
-    /// There is no memory behind the place that an object was to be read into. Its copies, here on disk or elsewhere, are
-    /// as good as before.
+    /// There is no memory behind the place that an object was to be read into. Its copies, here on disk or
+    /// elsewhere, are as good as before.
     pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
         self.transfer_ended(object, false);
         let (kind, what) = match self.store.is_in_annex(object) {

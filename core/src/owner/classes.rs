@@ -1,8 +1,8 @@
 //! Task classes by number, and how they are let go with their job.
 //!
-//! Tasks name their class by a number of this node, and so do the workers that run them. A number is used again only
-//! after its job has ended and nothing of the job is left; workers run tasks of one job alone, so none of them can
-//! take a class for another one.
+//! Tasks name their class by a number of this node, and so do the workers that run them. A number is used
+//! again only after its job has ended and nothing of the job is left; workers run tasks of one job alone, so
+//! none of them can take a class for another one.
 
 use super::{Owner, TRIM_AFTER};
 use crate::Now;
@@ -116,8 +116,8 @@ impl Owner {
         self.classes.forget_client(client);
     }
 
-    /// Lets go of the classes and shapes of jobs that have ended and of which nothing is left. Looks at all tasks: called
-    /// at most so often as [`TRIM_AFTER`] says.
+    /// Lets go of the classes and shapes of jobs that have ended and of which nothing is left. Looks at all
+    /// tasks: called at most so often as [`TRIM_AFTER`] says.
     pub(super) fn forget_ended_jobs(&mut self, now: Now) {
         if self.ending.is_empty() || now < self.forget_at {
             return;

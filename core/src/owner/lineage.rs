@@ -1,13 +1,13 @@
 //! Lineage: how stored objects were made, for as long as somebody may want them made again.
 //!
-//! The task of a stored output is *kept* when it has ended. Its arguments stay in the ledger for it, though not
-//! always in memory: an argument that can itself be made again, and that only lineage needs, lets go of its bytes; one that
-//! was put keeps them. An object whose bytes are gone is made again when somebody wants it, once however many do, and before it
-//! what it was made of, as far as that is gone too.
+//! The task of a stored output is *kept* when it has ended. Its arguments stay in the ledger for it, though
+//! not always in memory: an argument that can itself be made again, and that only lineage needs, lets go of
+//! its bytes; one that was put keeps them. An object whose bytes are gone is made again when somebody wants
+//! it, once however many do, and before it what it was made of, as far as that is gone too.
 //!
-//! What was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry. What was *lost* does.
-//! Kept tasks take memory: above the limit the oldest are forgotten, and what only they could make is lost for good if
-//! it is lost at all.
+//! What was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry. What was
+//! *lost* does. Kept tasks take memory: above the limit the oldest are forgotten, and what only they could
+//! make is lost for good if it is lost at all.
 
 use super::{Effect, Object, Owner, Task, TaskState, because};
 use crate::event::Value;
@@ -24,8 +24,8 @@ pub(super) struct Origin {
     pub(super) needed_by: u32,
     /// Its bytes were dropped to make room, and not made again since.
     dropped: bool,
-    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop each
-    /// other's arguments for ever.
+    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop
+    /// each other's arguments for ever.
     was_dropped: bool,
     /// Its task was kept and is not any more.
     unkept: Option<Unkept>,
@@ -134,8 +134,8 @@ impl Owner {
         self.lineage.usage()
     }
 
-    /// Time it took to make an object of this node's ledger, if its function is declared pure, and it can be made again from what
-    /// is there and was never dropped before.
+    /// Time it took to make an object of this node's ledger, if its function is declared pure, and it can be
+    /// made again from what is there and was never dropped before.
     #[must_use]
     pub fn remake_ns(&self, object: ObjectId) -> Option<u64> {
         let entry = self.objects.by_id(&object).filter(|o| !o.origin().was_dropped)?;
@@ -181,8 +181,8 @@ impl Owner {
         }
     }
 
-    /// Lets go of the bytes of an object that nothing but lineage needs, if it can be made again; returns what stood
-    /// inside it.
+    /// Lets go of the bytes of an object that nothing but lineage needs, if it can be made again; returns
+    /// what stood inside it.
     pub(super) fn release_bytes(&mut self, slot: u32, out: &mut Vec<Effect>) -> Vec<u32> {
         let Some(object) = self.objects.get_mut(slot).filter(|o| o.has_recipe()) else { return Vec::new() };
         if !matches!(object.value, Some(Value::Stored { .. })) {
@@ -220,8 +220,8 @@ impl Owner {
         }
     }
 
-    /// A task that has ended is cancelled: what it made stays, and is not made again if it is lost. What was dropped to make
-    /// room was not lost, so that such a task stays kept.
+    /// A task that has ended is cancelled: what it made stays, and is not made again if it is lost. What was
+    /// dropped to make room was not lost, so that such a task stays kept.
     pub(super) fn cancel_kept(&mut self, slot: u32, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot) else { return };
         let is_there =
@@ -303,8 +303,8 @@ impl Owner {
         matches!(task.state, TaskState::Kept { .. })
     }
 
-    /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made fails, with the
-    /// cause for which the object was lost.
+    /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made
+    /// fails, with the cause for which the object was lost.
     pub(super) fn remake(&mut self, slot: u32, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
@@ -408,7 +408,8 @@ impl Owner {
         })
     }
 
-    /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when it ends.
+    /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when
+    /// it ends.
     fn expect_outputs(&mut self, slot: u32) {
         let Some(task) = self.tasks.get(slot) else { return };
         let (id, places) = (task.id, task.output_slots().collect::<Vec<_>>());

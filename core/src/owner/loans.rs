@@ -143,8 +143,9 @@ impl Owner {
         Some(reference)
     }
 
-    /// Lends references that stand in outputs of a run for another node. They come back with the owners that the ledger
-    /// knows: for the client, what it submitted is of this node, also where it ran before for another.
+    /// Lends references that stand in outputs of a run for another node. They come back with the owners that
+    /// the ledger knows: for the client, what it submitted is of this node, also where it ran before for
+    /// another.
     pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
         let lend =
             |reference: &RefId| self.objects.find(&reference.object).and_then(|slot| self.lend(slot, to));

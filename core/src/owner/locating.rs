@@ -1,5 +1,5 @@
-//! What an object is and where its copies lie, between nodes: questions, answers, and what becomes of it when no copy can
-//! be read.
+//! What an object is and where its copies lie, between nodes: questions, answers, and what becomes of it when
+//! no copy can be read.
 
 use super::objects::object_id;
 use super::{Effect, Owner};
@@ -8,7 +8,8 @@ use crate::peer::{Message, RemoteState};
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 
-/// Answers of an object's owner that may name only copies that cannot be read: news of those that went may be on their way.
+/// Answers of an object's owner that may name only copies that cannot be read: news of those that went may be
+/// on their way.
 const LOSSES_MAX: u8 = 8;
 
 impl Owner {
@@ -146,7 +147,8 @@ impl Owner {
         self.ask_owner(Some(slot), out);
     }
 
-    /// Somebody wants the value of an entry without one: it is made again if nobody makes it, or its owner is asked.
+    /// Somebody wants the value of an entry without one: it is made again if nobody makes it, or its owner is
+    /// asked.
     pub(super) fn ask_for(&mut self, slot: u32, out: &mut Vec<Effect>) {
         let Some(object) = self.objects.get(slot) else { return };
         if object.owner().is_some() {

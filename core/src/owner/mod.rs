@@ -1,11 +1,13 @@
-//! The ledger of one node: what its objects are, who refers to them, which task makes them, when a task may start.
+//! The ledger of one node: what its objects are, who refers to them, which task makes them, when a task may
+//! start.
 //!
-//! An object lives as long as something refers to it: the client that made it, other clients, unfinished tasks
-//! that take it as argument, objects that contain it, nodes it was lent to. A reference of another node's object is
-//! a *proxy* entry: it counts the local references and gives its loans back to the lenders when the last one goes.
+//! An object lives as long as something refers to it: the client that made it, other clients, unfinished
+//! tasks that take it as argument, objects that contain it, nodes it was lent to. A reference of another
+//! node's object is a *proxy* entry: it counts the local references and gives its loans back to the lenders
+//! when the last one goes.
 //!
-//! A task is *waiting* for arguments, *queued* for a lease, *sent* under one, or gone. Everything the owner wants
-//! done is an [`Effect`]; [`crate::Node`] passes them on.
+//! A task is *waiting* for arguments, *queued* for a lease, *sent* under one, or gone. Everything the owner
+//! wants done is an [`Effect`]; [`crate::Node`] passes them on.
 //!
 //! | file | concern |
 //! |---|---|
@@ -367,8 +369,8 @@ impl Owner {
         })
     }
 
-    /// A task as another node needs it; its references count as lent to that node. `None` if an argument is being made
-    /// again.
+    /// A task as another node needs it; its references count as lent to that node. `None` if an argument is
+    /// being made again.
     pub fn push_view(&mut self, task: u32, to: NodeId) -> Option<crate::peer::PushedTask> {
         let entry = self.tasks.get(task)?;
         let class = self.classes.get(entry.class)?.definition.clone();

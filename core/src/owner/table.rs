@@ -1,8 +1,8 @@
 //! The entries of a ledger, found by place, by id, and by the name their maker gave them.
 //!
-//! A queue of a million tasks is far larger than any cache, so what finds an entry is kept small: the index holds
-//! places only (ids stand in the entries), and a client that speaks of what it made itself, which is nearly always,
-//! is answered from a list by its token, which it counts from zero.
+//! A queue of a million tasks is far larger than any cache, so what finds an entry is kept small: the index
+//! holds places only (ids stand in the entries), and a client that speaks of what it made itself, which is
+//! nearly always, is answered from a list by its token, which it counts from zero.
 
 use super::Object;
 use crate::slab::Slab;
@@ -26,8 +26,8 @@ pub(super) struct Objects {
     index: HashTable<u32>,
     /// Places of what each client made, by the number in its token.
     made: IdMap<ClientId, Vec<u32>>,
-    /// Places of what each client refers to and `made` does not name. Some may be of entries that are gone, or that the client
-    /// has let go of; none that it refers to is missing.
+    /// Places of what each client refers to and `made` does not name. Some may be of entries that are gone,
+    /// or that the client has let go of; none that it refers to is missing.
     others: IdMap<ClientId, IdSet<u32>>,
 }
 
@@ -185,9 +185,9 @@ impl Objects {
     }
 }
 
-/// The index takes the place of an entry from the low bits and its tag from the seven highest ones. What is submitted
-/// in a row stands in a row, on the same cache lines: siblings and outputs of a task have neighbouring places (but
-/// different tags), families of siblings lie anywhere.
+/// The index takes the place of an entry from the low bits and its tag from the seven highest ones. What is
+/// submitted in a row stands in a row, on the same cache lines: siblings and outputs of a task have
+/// neighbouring places (but different tags), families of siblings lie anywhere.
 fn hash(id: &ObjectId) -> u64 {
     const PLACE: u64 = (1 << 57) - 1;
     let within = u64::from(id.task.sibling()) + u64::from(id.index);

@@ -92,7 +92,8 @@ impl Owner {
         }
     }
 
-    /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be dropped).
+    /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be
+    /// dropped).
     pub fn ended(&mut self, now: Now, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) -> bool {
         self.ended_at(now, None, ended, outcome, out)
     }
@@ -133,7 +134,8 @@ impl Owner {
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
             DoneOutcome::Failed { failure, .. } if self.tasks.get(slot).is_some_and(|t| t.cancelled) => {
-                // However it ended: with its worker, or because a child that was cancelled along failed it first.
+                // However it ended: with its worker, or because a child that was cancelled along failed it
+                // first.
                 let failure = match failure.kind {
                     FailureKind::Cancelled => failure,
                     _ => Arc::new(
@@ -168,7 +170,8 @@ impl Owner {
         }
     }
 
-    /// Fails a task whose arguments do not fit into the message that starts it: nobody could be told to run it.
+    /// Fails a task whose arguments do not fit into the message that starts it: nobody could be told to run
+    /// it.
     pub fn refuse_oversized(
         &mut self,
         now: Now,
@@ -209,7 +212,8 @@ impl Owner {
         given + if is_pushed { inputs.nested.len() * REFERENCE_BYTES } else { 0 }
     }
 
-    /// Tasks that were sent come back, and keep neither place nor, if they were `started`, the number of their attempt.
+    /// Tasks that were sent come back, and keep neither place nor, if they were `started`, the number of
+    /// their attempt.
     pub fn given_back(
         &mut self,
         lease: LeaseId,
@@ -348,8 +352,8 @@ impl Owner {
         true
     }
 
-    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more; as another attempt if it was
-    /// started, or may have been.
+    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more; as another
+    /// attempt if it was started, or may have been.
     pub(super) fn restore(&mut self, slot: u32, started: bool, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get_mut(slot) else { return };
         task.attempt += u32::from(started);
@@ -385,7 +389,8 @@ impl Owner {
             .all(|index| self.objects.by_id(&ObjectId::output(id, index)).is_some_and(|o| self.is_live(o)))
     }
 
-    /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used again.
+    /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used
+    /// again.
     fn insert_outputs(
         &mut self,
         client: ClientId,

@@ -1,8 +1,8 @@
 //! The annex: the part of the arena that is a file on disk, for copies that are larger than its memory.
 //!
-//! Its offsets are those behind the memory. What lies in it is on disk already: it makes no room in memory and is never
-//! spilled. It takes whole pages, so that no block of the disk belongs to two. A range that becomes free is used again
-//! when the disk has its blocks back.
+//! Its offsets are those behind the memory. What lies in it is on disk already: it makes no room in memory
+//! and is never spilled. It takes whole pages, so that no block of the disk belongs to two. A range that
+//! becomes free is used again when the disk has its blocks back.
 
 use super::Extents;
 use crate::event::Extent;
@@ -61,8 +61,8 @@ impl Annex {
         Some(Extent { offset: self.base + taken.offset, len: taken.len })
     }
 
-    /// The oldest copy that may go, if `bytes` then fit as far as anyone can tell, and do not when the disk has given up
-    /// what it is about to.
+    /// The oldest copy that may go, if `bytes` then fit as far as anyone can tell, and do not when the disk
+    /// has given up what it is about to.
     pub(super) fn victim(&self, bytes: u64) -> Option<ObjectId> {
         let soon = self.free_bytes() + self.leaving_bytes;
         let helps = (soon < bytes || self.leaving_bytes == 0) && bytes <= soon + self.evictable_bytes;

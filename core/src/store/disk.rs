@@ -1,7 +1,7 @@
 //! Which objects have a copy on disk, and which are on their way there.
 //!
-//! A copy on disk belongs to the copy of the node: the ledgers of the cluster know that the node has the object, not
-//! where. What is being written stays where it is in the arena until the disk has it.
+//! A copy on disk belongs to the copy of the node: the ledgers of the cluster know that the node has the
+//! object, not where. What is being written stays where it is in the arena until the disk has it.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;

@@ -1,24 +1,27 @@
 //! Which ranges of the arena are free.
 //!
-//! Metadata lives outside the arena, so a client that scribbles cannot corrupt it. Any part of an allocated range
-//! can be freed by itself: a client carves a region into objects that die one by one.
+//! Metadata lives outside the arena, so a client that scribbles cannot corrupt it. Any part of an allocated
+//! range can be freed by itself: a client carves a region into objects that die one by one.
 //!
-//! Small ranges are taken from the low end, the lowest hole first; large ones from the high end of the smallest hole
-//! that is large enough. A small object that outlives its neighbours would otherwise stand in the middle of room for a
-//! large one. Best fit for all, which is simpler, leaves a store full at 83 % where objects go in the order they came;
-//! with two ends it is full at 93 % (the traces are in `extents_tests.rs`). Both ends use what was used before ahead
-//! of the untouched middle, whose pages cost ten times as much at the first touch.
+//! Small ranges are taken from the low end, the lowest hole first; large ones from the high end of the
+//! smallest hole that is large enough. A small object that outlives its neighbours would otherwise stand in
+//! the middle of room for a large one. Best fit for all, which is simpler, leaves a store full at 83 % where
+//! objects go in the order they came; with two ends it is full at 93 % (the traces are in
+//! `extents_tests.rs`). Both ends use what was used before ahead of the untouched middle, whose pages cost
+//! ten times as much at the first touch.
 
 use crate::event::Extent;
 use std::collections::BTreeMap;
 use tharsis_types::limits::{MIB, OBJECT_ALIGN};
 
 const ALIGN: u64 = OBJECT_ALIGN as u64;
-/// Protection of memory changes by pages of this size, and disks are written around the page cache in such blocks.
+/// Protection of memory changes by pages of this size, and disks are written around the page cache in such
+/// blocks.
 const PAGE: u64 = 4096;
 /// Ranges of this size and above begin at a page.
 const PAGED: u64 = MIB as u64;
-/// Ranges above this are taken from the high end. The regions that clients carve small objects from are not above it.
+/// Ranges above this are taken from the high end. The regions that clients carve small objects from are not
+/// above it.
 const SMALL_MAX: u64 = 16 * MIB as u64;
 /// Holes of a class that are tried, lowest first, before one of a larger class is cut.
 const NEAR_FITS: usize = 8;
@@ -105,7 +108,8 @@ impl Extents {
         Some(Extent { offset, len })
     }
 
-    /// The low end of the lowest hole; of each class only the first few are looked at, unless nothing else is left.
+    /// The low end of the lowest hole; of each class only the first few are looked at, unless nothing else is
+    /// left.
     fn lowest(&self, len: u64, align: u64) -> Option<Cut> {
         let at_low_end = |hole: Extent| {
             let offset = hole.offset.checked_next_multiple_of(align)?;

@@ -1,4 +1,5 @@
-//! Tests of the arena's free ranges: that they are kept right, and how full an arena gets before something does not fit.
+//! Tests of the arena's free ranges: that they are kept right, and how full an arena gets before something
+//! does not fit.
 
 use super::*;
 use proptest::prelude::*;
@@ -105,8 +106,8 @@ fn share_in_use(extents: &Extents) -> f64 {
     extents.used_bytes() as f64 / ARENA as f64
 }
 
-/// Objects come and come; when one does not fit, the oldest go until it does. That is what a node does that evicts and
-/// spills. Answers the mean share of the arena in use whenever one did not fit at once.
+/// Objects come and come; when one does not fit, the oldest go until it does. That is what a node does that
+/// evicts and spills. Answers the mean share of the arena in use whenever one did not fit at once.
 fn objects_that_go_in_the_order_they_came(state: &mut u64) -> f64 {
     let mut extents = Extents::new(ARENA);
     let mut live = VecDeque::new();
@@ -126,8 +127,8 @@ fn objects_that_go_in_the_order_they_came(state: &mut u64) -> f64 {
     shares.iter().sum::<f64>() / shares.len() as f64
 }
 
-/// Objects come and die in any order while at most seven tenths are in use, 3000 of them; then they only come. Answers the
-/// share of the arena in use when one did not fit.
+/// Objects come and die in any order while at most seven tenths are in use, 3000 of them; then they only
+/// come. Answers the share of the arena in use when one did not fit.
 fn objects_that_die_in_any_order(state: &mut u64) -> f64 {
     let mut extents = Extents::new(ARENA);
     let mut live = Vec::new();

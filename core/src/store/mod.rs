@@ -1,13 +1,13 @@
 //! What lies where in the arena: objects, granted regions, pins, copies that may go.
 //!
-//! A client asks for a *region*, carves objects out of it and tells of each when it is complete, in any order; until
-//! then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
-//! copy came from another node and may be evicted when nobody has it pinned. Pins belong to clients and go with
-//! them.
+//! A client asks for a *region*, carves objects out of it and tells of each when it is complete, in any
+//! order; until then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
+//! copy came from another node and may be evicted when nobody has it pinned. Pins belong to clients and go
+//! with them.
 //!
-//! A primary copy without pins may be written to disk, and is then evicted like a secondary one: it can be read back. A
-//! copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not complete), *evictable*,
-//! *spillable*, or *doomed* (freed, and gone with its last pin).
+//! A primary copy without pins may be written to disk, and is then evicted like a secondary one: it can be
+//! read back. A copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not
+//! complete), *evictable*, *spillable*, or *doomed* (freed, and gone with its last pin).
 //!
 //! | file | concern |
 //! |---|---|
@@ -54,7 +54,8 @@ pub struct Store {
     annex: Annex,
     /// Where copies are still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
-    /// What clients wrote and look at of objects that were here already, by the client's name for its reference.
+    /// What clients wrote and look at of objects that were here already, by the client's name for its
+    /// reference.
     doubles: BTreeMap<(ClientId, u64), Extent>,
     clock: u64,
 }
@@ -269,7 +270,8 @@ impl Store {
         Some(extent)
     }
 
-    /// Pins an object once more for a client that has it pinned, also if it was freed meanwhile; false if it has not.
+    /// Pins an object once more for a client that has it pinned, also if it was freed meanwhile; false if it
+    /// has not.
     pub fn pin_again(&mut self, client: ClientId, object: ObjectId) -> bool {
         let count = self.pins.get_mut(&client).and_then(|pins| pins.get_mut(&object));
         let (Some(count), Some(stored)) = (count, self.objects.get_mut(&object)) else { return false };

@@ -1,8 +1,8 @@
 //! What clients write: regions, and the objects that they carve out of them.
 //!
-//! The threads of a client write to one region at once, and who began first need not be done first. So the order in which
-//! objects are sealed says nothing about what lies between them: a range of a region is free again when the region is
-//! retired or its client is gone, and not before.
+//! The threads of a client write to one region at once, and who began first need not be done first. So the
+//! order in which objects are sealed says nothing about what lies between them: a range of a region is free
+//! again when the region is retired or its client is gone, and not before.
 
 use super::annex::Annex;
 use super::{Extents, Store, Stored, rounded};
@@ -14,7 +14,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 #[derive(Debug)]
 pub(super) struct Region {
     extent: Extent,
-    /// What does not belong to an object yet, by offset; empty ranges are not in it. Most regions have one or two.
+    /// What does not belong to an object yet, by offset; empty ranges are not in it. Most regions have one or
+    /// two.
     unsealed: Vec<Extent>,
 }
 
@@ -54,8 +55,8 @@ impl Store {
 
     /// A client has completed an object in one of its regions; answers where the object lies.
     ///
-    /// That is elsewhere if a complete copy is here already, because its task ran before: then that one counts, and what was
-    /// written anew goes with its region, unless [`Store::keep_double`] keeps it.
+    /// That is elsewhere if a complete copy is here already, because its task ran before: then that one
+    /// counts, and what was written anew goes with its region, unless [`Store::keep_double`] keeps it.
     ///
     /// # Errors
     /// `InvalidArgument` if the range is not a free part of one of the client's regions.
@@ -79,8 +80,8 @@ impl Store {
         Ok(extent)
     }
 
-    /// A client wrote what is here already, and looks at what it wrote: that stays until [`Store::drop_double`]. A range
-    /// that is not a free part of its regions is not the client's to keep.
+    /// A client wrote what is here already, and looks at what it wrote: that stays until
+    /// [`Store::drop_double`]. A range that is not a free part of its regions is not the client's to keep.
     pub fn keep_double(&mut self, client: ClientId, token: u64, extent: Extent) {
         if self.carve(client, extent).is_ok() {
             self.drop_double(client, token);

@@ -31,8 +31,9 @@ pub struct Usage {
 }
 
 impl Store {
-    /// Bytes that a region of `bytes` leaves free: as many as the largest copy on disk needs to be read back, even when the
-    /// disk takes no more, but no more than a quarter of the arena, and nothing from a region that takes all of it.
+    /// Bytes that a region of `bytes` leaves free: as many as the largest copy on disk needs to be read back,
+    /// even when the disk takes no more, but no more than a quarter of the arena, and nothing from a region
+    /// that takes all of it.
     #[must_use]
     pub fn reserve_beside(&self, bytes: u64) -> u64 {
         let capacity = self.extents.capacity_bytes();
@@ -91,8 +92,8 @@ impl Store {
         self.extents.used_bytes().saturating_sub(self.evictable_bytes + self.disk.writing_bytes())
     }
 
-    /// Whether a range of this size will be there when what is on its way to disk has arrived there, as far as anyone
-    /// can tell: evicted copies need not lie side by side.
+    /// Whether a range of this size will be there when what is on its way to disk has arrived there, as far
+    /// as anyone can tell: evicted copies need not lie side by side.
     #[must_use]
     pub fn will_have_room(&self, bytes: u64) -> bool {
         bytes <= self.extents.largest_free_bytes() + self.evictable_bytes + self.disk.writing_bytes()

@@ -1,10 +1,11 @@
 //! One request, made again at other servers while that cannot do harm.
 //!
-//! The client spreads requests over all servers, also over those that do not answer: after a server was down, one
-//! request ends with "connection refused" although the others would have answered. Such a request never left this
-//! process, so it is made again, whatever it asks for. A request that was sent may have been carried out, so only one
-//! that can be carried out twice is made again then. Such a one is not left with a server that is silent either: one that
-//! hangs keeps its connections, and a lease runs out while it is waited for.
+//! The client spreads requests over all servers, also over those that do not answer: after a server was down,
+//! one request ends with "connection refused" although the others would have answered. Such a request never
+//! left this process, so it is made again, whatever it asks for. A request that was sent may have been
+//! carried out, so only one that can be carried out twice is made again then. Such a one is not left with a
+//! server that is silent either: one that hangs keeps its connections, and a lease runs out while it is
+//! waited for.
 
 use crate::error::{StoreError, chain};
 use etcd_client as etcd;
@@ -18,8 +19,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// How long the first attempt of a request that may be made twice waits for its server; each further one twice as long, as
-/// the servers may just be busy.
+/// How long the first attempt of a request that may be made twice waits for its server; each further one
+/// twice as long, as the servers may just be busy.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 /// When a request may be made again after it failed.
@@ -114,8 +115,8 @@ fn is_unsent(status: &Status) -> bool {
     false
 }
 
-/// Whether another server, or the same one later, may answer otherwise. A connection that breaks under a request
-/// is told as any of these.
+/// Whether another server, or the same one later, may answer otherwise. A connection that breaks under a
+/// request is told as any of these.
 fn blames_servers(code: Code) -> bool {
     matches!(code, Code::Aborted | Code::Cancelled | Code::Internal | Code::Unavailable | Code::Unknown)
 }

@@ -307,8 +307,8 @@ impl Shared {
         Ok(Running { info: record.info, version: entry.version, program })
     }
 
-    /// Writes down a job's program if the job runs, `node` is its own and holds the program. A job has one program for
-    /// its life.
+    /// Writes down a job's program if the job runs, `node` is its own and holds the program. A job has one
+    /// program for its life.
     async fn set_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), Refusal> {
         for _ in 0..ATTEMPTS_MAX {
             let running = self.running(job).await?;

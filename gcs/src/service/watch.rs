@@ -1,8 +1,8 @@
 //! Watching the membership: the back end's changes of node records turned into joins and leaves.
 //!
 //! The stream never gives up because of the back end's history: where it does not reach back far enough, the
-//! watcher gets a whole list and the changes after it. When the back end is away for a while, the stream waits
-//! and goes on from the last revision it showed.
+//! watcher gets a whole list and the changes after it. When the back end is away for a while, the stream
+//! waits and goes on from the last revision it showed.
 
 use super::{Shared, refusal};
 use crate::backend::{Backend, Watch, WatchEvent, WatchItem};

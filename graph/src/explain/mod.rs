@@ -11,7 +11,8 @@ use serde::Serialize;
 pub use text::bytes_text;
 use tharsis_kernels::program::{Output, Program, StepOp};
 
-/// A plan in words and numbers; `Display` is the text tree, `serde` the data, [`Explanation::to_svg`] the picture.
+/// A plan in words and numbers; `Display` is the text tree, `serde` the data, [`Explanation::to_svg`] the
+/// picture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The logical graph after equal expressions were merged, inputs first.

@@ -200,7 +200,8 @@ impl Lowering<'_> {
         if view.is_identity(&self.exprs[arg].shape) {
             return arg;
         }
-        // Row folds widen the view for what is below them, so one expression may be wanted under several views.
+        // Row folds widen the view for what is below them, so one expression may be wanted under several
+        // views.
         let mut done: HashMap<(ExprId, View), ExprId> = HashMap::new();
         let mut stack = vec![(arg, view.clone())];
         while let Some((id, view)) = stack.pop() {

@@ -1,10 +1,10 @@
 //! From the logical graph to a chunk plan.
 //!
-//! Each node becomes an [`Expr`]: an element-wise expression over the index space of its result, whose leaves are
-//! functions of the index and parts of stored tensors. Views (slices, transposes, broadcasts) rewrite the leaves and cost
-//! nothing. An expression becomes a stage only when an operator asks for it ([`Lowering::store`], [`Lowering::fold`]):
-//! everything up to the last stored tensors is then one fused program. An expression that two stages use is computed in both, unless
-//! that costs more than storing it.
+//! Each node becomes an [`Expr`]: an element-wise expression over the index space of its result, whose leaves
+//! are functions of the index and parts of stored tensors. Views (slices, transposes, broadcasts) rewrite the
+//! leaves and cost nothing. An expression becomes a stage only when an operator asks for it
+//! ([`Lowering::store`], [`Lowering::fold`]): everything up to the last stored tensors is then one fused
+//! program. An expression that two stages use is computed in both, unless that costs more than storing it.
 
 mod expr;
 mod stage;
@@ -206,6 +206,6 @@ impl<'a> Lowering<'a> {
 
 /// What takes more than this part of the memory is not kept for later but computed again.
 const LARGE_SHARE: u64 = 4;
-/// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what a store and a
-/// load from memory take.
+/// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what
+/// a store and a load from memory take.
 const RECOMPUTE_COST_MAX: f64 = 30.0;

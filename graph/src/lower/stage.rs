@@ -16,7 +16,8 @@ pub(super) struct Fused {
 }
 
 impl Lowering<'_> {
-    /// The tensor that holds the values of `expr`, adding the stage that fills it unless it is stored already.
+    /// The tensor that holds the values of `expr`, adding the stage that fills it unless it is stored
+    /// already.
     ///
     /// # Errors
     /// `Internal` for defects.
@@ -59,8 +60,8 @@ impl Lowering<'_> {
         (identity && whole).then_some(*tensor)
     }
 
-    /// Folds expressions of one shape over `axes`, whose extents become 1: a partial result per chunk, merged as a
-    /// tree. Returns one tensor per component of the fold.
+    /// Folds expressions of one shape over `axes`, whose extents become 1: a partial result per chunk, merged
+    /// as a tree. Returns one tensor per component of the fold.
     ///
     /// # Errors
     /// `Internal` for defects.
@@ -84,8 +85,8 @@ impl Lowering<'_> {
         Ok(partial)
     }
 
-    /// Folds each chunk of a grid over `axes`, whose extents become the number of chunks. Returns one tensor per
-    /// component of the fold.
+    /// Folds each chunk of a grid over `axes`, whose extents become the number of chunks. Returns one tensor
+    /// per component of the fold.
     ///
     /// # Errors
     /// `Internal` for defects.

@@ -118,7 +118,8 @@ fn reshaped_grid(from: &Tiling, shape: &[usize]) -> Tiling {
 }
 
 impl Lowering<'_> {
-    /// `expr` in another shape where that needs no copy: its leaves are constants, or functions of the position in C order.
+    /// `expr` in another shape where that needs no copy: its leaves are constants, or functions of the
+    /// position in C order.
     fn reshaped(&mut self, expr: ExprId, shape: &[usize]) -> Option<ExprId> {
         let mut made: HashMap<ExprId, ExprId> = HashMap::new();
         for id in self.reachable(&[expr]) {

@@ -51,7 +51,8 @@ impl Operator for Binary {
         let signature = self.0.signature(lowering.expr(inputs[0]).dtype, lowering.expr(inputs[1]).dtype)?;
         let args = signature.args.compute();
         let [a, b] = [inputs[0], inputs[1]].map(|input| {
-            // Rounding to the common dtype comes first: NumPy casts half-precision arguments before it widens them.
+            // Rounding to the common dtype comes first: NumPy casts half-precision arguments before it widens
+            // them.
             let common = lowering.cast(input, signature.args);
             let wide = lowering.cast(common, args);
             broadcast_to(lowering, wide, &out.shape)

@@ -16,7 +16,8 @@ pub struct MapChunk {
     pub function: Arc<dyn Foreign>,
     /// The dtype of what it gives.
     pub dtype: DType,
-    /// For each axis, how many elements it gives; `None` for as many as the chunk has. An axis with a number is not cut.
+    /// For each axis, how many elements it gives; `None` for as many as the chunk has. An axis with a number
+    /// is not cut.
     pub extents: Vec<Option<usize>>,
 }
 

@@ -111,8 +111,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// Square tiles, three of which fit a thread's share of the memory; the depth is split over tasks where the
-    /// result alone would not keep all threads busy.
+    /// Square tiles, three of which fit a thread's share of the memory; the depth is split over tasks where
+    /// the result alone would not keep all threads busy.
     fn choose(lowering: &Lowering<'_>, shape: &[usize], depth: usize, dtype: DType) -> Cut {
         let rank = shape.len();
         let threads = lowering.limits.threads as u64;

@@ -27,7 +27,8 @@ pub enum ResidentChunk {
     Kept(Arc<dyn KeptChunk>),
 }
 
-/// A chunk in the keeping of an executor, which can tell its own by their type. It is kept until this is dropped.
+/// A chunk in the keeping of an executor, which can tell its own by their type. It is kept until this is
+/// dropped.
 pub trait KeptChunk: Any + Send + Sync {
     /// Brings the chunk to this process.
     ///

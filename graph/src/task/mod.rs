@@ -115,7 +115,8 @@ impl Runnable {
         self.plan.tensors[chunk.tensor as usize].chunk_bytes_max()
     }
 
-    /// What a task of this stage costs, estimated for the largest one, in units of about a fifth of a nanosecond.
+    /// What a task of this stage costs, estimated for the largest one, in units of about a fifth of a
+    /// nanosecond.
     pub fn task_cost(&self, stage: usize) -> f64 {
         let Stage { kernel, grid, operands, .. } = &self.plan.stages[stage];
         let elements = grid.largest() as f64;
@@ -179,7 +180,8 @@ impl Runnable {
     /// Debug builds run it twice, over memory that holds something else each time.
     ///
     /// # Errors
-    /// What the kernels refuse; in debug builds `Internal` if an element was not written, or depends on one that was not.
+    /// What the kernels refuse; in debug builds `Internal` if an element was not written, or depends on one
+    /// that was not.
     pub fn run(&self, task: TaskId, chunks: Chunks<'_>, scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
         let made = self.compute(task, chunks, scratch)?;
         let stage = &self.plan.stages[task.stage as usize];
@@ -326,8 +328,8 @@ impl Runnable {
     }
 }
 
-/// Costs of one element, in units of about a fifth of a nanosecond: moved, multiplied and added, and in functions of whole
-/// chunks, of which factorisations take the longest.
+/// Costs of one element, in units of about a fifth of a nanosecond: moved, multiplied and added, and in
+/// functions of whole chunks, of which factorisations take the longest.
 const RESHAPE_COST: f64 = 4.0;
 const MULTIPLY_ADD_COST: f64 = 0.2;
 const WHOLE_COST: f64 = 50.0;

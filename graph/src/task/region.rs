@@ -69,7 +69,8 @@ fn copied_bytes(plan: &Plan, grid: &Tiling, input: &Input) -> u64 {
     input.axes.iter().map(count).product::<u64>() * spec.dtype.size_bytes() as u64
 }
 
-/// The part of a tensor that `input` names, shaped as the task's domain: a view if it lies in one chunk, else a copy.
+/// The part of a tensor that `input` names, shaped as the task's domain: a view if it lies in one chunk, else
+/// a copy.
 pub(super) fn read(plan: &Plan, input: &Input, region: &Region, chunks: Chunks<'_>) -> Result<Chunk, Error> {
     let tiling = &plan.tensors[input.tensor].tiling;
     let spans = spans(input, region);

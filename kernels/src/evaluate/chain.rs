@@ -1,8 +1,9 @@
 //! Several cheap steps in one loop: a source, a map or two, and where the values go.
 //!
-//! A step of its own costs a load and a store per element, which for an addition is most of its time. The chains here are those
-//! that large jobs live on: float64 sources through an addition and a product, or a square, stored, added up in pairs, or
-//! summed. The arithmetic is that of the separate steps, operation by operation, so results are the same to the bit.
+//! A step of its own costs a load and a store per element, which for an addition is most of its time. The
+//! chains here are those that large jobs live on: float64 sources through an addition and a product, or a
+//! square, stored, added up in pairs, or summed. The arithmetic is that of the separate steps, operation by
+//! operation, so results are the same to the bit.
 
 use crate::chunk::Buffer;
 use crate::cpu::{self, Kernel, Raised};
@@ -106,8 +107,8 @@ pub(super) fn sum(map: ChainMap, input: ChainInput<'_>, start: usize, end: usize
     total
 }
 
-/// Notes what the operations of a chain met in the elements `range` of its input, if the flags say that any of them met
-/// something. Which one it was is found by doing them one after the other.
+/// Notes what the operations of a chain met in the elements `range` of its input, if the flags say that any
+/// of them met something. Which one it was is found by doing them one after the other.
 pub(super) fn attribute(
     raised: Raised,
     map: ChainMap,
@@ -191,8 +192,9 @@ fn each_source<'a>(
     }
 }
 
-/// A source, read in groups: what a group has in common is computed once per group (`Cursor`), what a place in the group has in common
-/// once per block (`Lane`), so that an element of an index function costs an addition and not two products.
+/// A source, read in groups: what a group has in common is computed once per group (`Cursor`), what a place
+/// in the group has in common once per block (`Lane`), so that an element of an index function costs an
+/// addition and not two products.
 trait SourceFn {
     type Cursor: Copy;
     type Lane: Copy;

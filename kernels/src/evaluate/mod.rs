@@ -1,8 +1,9 @@
-//! Runs a fused [`Program`] over one chunk, block by block, so that what passes between steps stays in the first-level cache.
+//! Runs a fused [`Program`] over one chunk, block by block, so that what passes between steps stays in the
+//! first-level cache.
 //!
-//! [`Compiled`] is made once per program: it gives every value a register (a block of memory reused as soon as the
-//! value is dead) and picks the block length. [`Compiled::run`] then makes one pass over the domain. Inputs that lie
-//! in C order are read where they are; others are gathered into registers.
+//! [`Compiled`] is made once per program: it gives every value a register (a block of memory reused as soon
+//! as the value is dead) and picks the block length. [`Compiled::run`] then makes one pass over the domain.
+//! Inputs that lie in C order are read where they are; others are gathered into registers.
 
 mod chain;
 mod peephole;
@@ -134,8 +135,8 @@ impl Compiled {
     /// Computes all outputs for the chunk at `place`. A fold yields one chunk per component.
     ///
     /// # Errors
-    /// `Malformed` if an input's shape is not that of the domain and its trailing axes; `Value` where a function
-    /// refuses a value.
+    /// `Malformed` if an input's shape is not that of the domain and its trailing axes; `Value` where a
+    /// function refuses a value.
     ///
     /// # Memory
     /// The outputs, and [`Compiled::scratch_bytes`] in `scratch`.

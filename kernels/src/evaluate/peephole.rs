@@ -1,4 +1,5 @@
-//! Rewrites a program before it runs: comparisons of square roots, chains of cheap steps, steps that nothing uses.
+//! Rewrites a program before it runs: comparisons of square roots, chains of cheap steps, steps that nothing
+//! uses.
 //!
 //! Every rewrite keeps results to the bit.
 

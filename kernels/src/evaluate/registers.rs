@@ -29,7 +29,8 @@ impl Scratch {
         std::mem::take(&mut self.places)
     }
 
-    /// Memory for a result, to be overwritten: the first place of that size that is on offer, or memory of its own.
+    /// Memory for a result, to be overwritten: the first place of that size that is on offer, or memory of
+    /// its own.
     pub fn result(&mut self, bytes: usize) -> Buffer {
         match self.places.iter().position(|place| place.len_bytes() == bytes) {
             Some(found) => self.places.remove(found),
@@ -86,7 +87,8 @@ const REGISTERS_BYTES: usize = 24 << 10;
 const BLOCK_ELEMENTS_MIN: usize = 256;
 const BLOCK_ELEMENTS_MAX: usize = 2048;
 
-/// Gives each value a register that no live value has; a step's result never shares a register with its arguments.
+/// Gives each value a register that no live value has; a step's result never shares a register with its
+/// arguments.
 pub(super) fn allocate(program: &Program) -> Allocation {
     let count = program.steps.len();
     let mut last_use: Vec<usize> = (0..count).collect();

@@ -1,10 +1,11 @@
 //! Reductions: many elements to one, in a way that partial results of chunks can be folded again.
 //!
 //! To add one: a row in [`Fold`], its dtypes in [`Fold::components`] and [`Fold::merge`], and an accumulator
-//! (`segment`: a stretch of elements into one slot; `rowwise`: each element of a stretch into a slot of its own).
+//! (`segment`: a stretch of elements into one slot; `rowwise`: each element of a stretch into a slot of its
+//! own).
 //!
-//! Sums of floats are pairwise inside a block (32 lanes) and compensated between blocks, so the error does not grow
-//! with the number of elements. The order of additions depends on the chunk alone.
+//! Sums of floats are pairwise inside a block (32 lanes) and compensated between blocks, so the error does
+//! not grow with the number of elements. The order of additions depends on the chunk alone.
 
 mod arg;
 mod extreme;
@@ -30,7 +31,8 @@ pub enum Fold {
     All,
     /// Whether any is true; bool to bool.
     Any,
-    /// Where the largest is: (value, int64 position) to the same; the first of equals, the first NaN before all.
+    /// Where the largest is: (value, int64 position) to the same; the first of equals, the first NaN before
+    /// all.
     ArgMax,
     /// Where the smallest is: as `ArgMax`.
     ArgMin,
@@ -99,7 +101,8 @@ pub(crate) trait Accumulate {
     fn is_watched(&self) -> bool {
         false
     }
-    /// Whether `invalid` may be raised by more than the sums themselves, and is so only where one of them has become NaN.
+    /// Whether `invalid` may be raised by more than the sums themselves, and is so only where one of them has
+    /// become NaN.
     fn is_compensated(&self) -> bool {
         false
     }
@@ -148,9 +151,10 @@ impl Folder {
         });
     }
 
-    /// Of what the CPU met while the first `len` elements of `arg` were folded, what NumPy would have met. A sum that is infinite
-    /// leaves NaN where it keeps what rounding lost, which is no warning; that a sum itself is NaN, of elements that are not, is.
-    /// Where sums have met NaN before, an infinite element in another one may be taken for that.
+    /// Of what the CPU met while the first `len` elements of `arg` were folded, what NumPy would have met. A
+    /// sum that is infinite leaves NaN where it keeps what rounding lost, which is no warning; that a sum
+    /// itself is NaN, of elements that are not, is. Where sums have met NaN before, an infinite element in
+    /// another one may be taken for that.
     pub(crate) fn met(&self, raised: Raised, arg: Operand<'_>, len: usize) -> Raised {
         if !raised.any() || !self.accumulator.is_watched() {
             return Raised::default();

@@ -1,9 +1,10 @@
 //! Elementary functions of complex numbers, with the branch cuts and special values of C99's Annex G.
 //!
-//! Sine, tangent and square root follow W. Kahan, "Branch cuts for complex elementary functions" (1987); inverse sine and
-//! cosine follow T. E. Hull, T. F. Fairgrieve and P. T. P. Tang, "Implementing the complex arcsine and arccosine functions
-//! using exception handling" (1997). Both keep each part accurate where the textbook formulas overflow or cancel.
-//! Trigonometric functions are the hyperbolic ones on the imaginary axis, so that one implementation has the special cases.
+//! Sine, tangent and square root follow W. Kahan, "Branch cuts for complex elementary functions" (1987);
+//! inverse sine and cosine follow T. E. Hull, T. F. Fairgrieve and P. T. P. Tang, "Implementing the complex
+//! arcsine and arccosine functions using exception handling" (1997). Both keep each part accurate where the
+//! textbook formulas overflow or cancel. Trigonometric functions are the hyperbolic ones on the imaginary
+//! axis, so that one implementation has the special cases.
 
 use num_complex::Complex;
 use std::f64::consts::{FRAC_PI_2, LN_2};
@@ -81,7 +82,8 @@ fn square_modulus_minus_one(x: f64, y: f64) -> f64 {
     let product = |a: f64| (a * a, a.mul_add(a, -(a * a)));
     let ((x_high, x_low), (y_high, y_low)) = (product(x), product(y));
     let mut terms = [-1.0, x_high, y_high, x_low, y_low];
-    // Each pass adds the terms up without an error and leaves the rest in front: after three nothing cancels any more.
+    // Each pass adds the terms up without an error and leaves the rest in front: after three nothing cancels
+    // any more.
     for _ in 0..3 {
         for i in 1..terms.len() {
             let (a, b) = (terms[i - 1], terms[i]);
@@ -271,8 +273,8 @@ pub(super) fn acosh(z: C) -> C {
     C::new(w.im.abs(), w.re.copysign(z.im))
 }
 
-/// What inverse sine and cosine of x + iy in the first quadrant are made of: sine and cosine of the real part stand to each
-/// other as `side` to `root`, and `height` is the imaginary part.
+/// What inverse sine and cosine of x + iy in the first quadrant are made of: sine and cosine of the real part
+/// stand to each other as `side` to `root`, and `height` is the imaginary part.
 struct Arc {
     side: f64,
     root: f64,

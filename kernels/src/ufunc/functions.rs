@@ -64,7 +64,8 @@ functions! { binary:
     Lcm<T: Integer> -> T = |a, b| Integer::lcm(a, b);
 }
 
-/// Declares function types on both floats. Where the body is given for `f64` alone, `f32` is computed there and rounded.
+/// Declares function types on both floats. Where the body is given for `f64` alone, `f32` is computed there
+/// and rounded.
 macro_rules! on_floats {
     (each: $($name:ident -> $out:ident = |$x:ident $(, $y:ident)?| $body:expr;)*) => {$(
         pub(super) struct $name;
@@ -325,7 +326,8 @@ pub(super) struct ImagPart;
 
 complex_parts!(f32, f64);
 
-/// `base` to the absolute value of a power other than zero, by the multiplications of NumPy: infinities and NaN are the same.
+/// `base` to the absolute value of a power other than zero, by the multiplications of NumPy: infinities and
+/// NaN are the same.
 fn whole_power<T: Number>(base: T, exponent: i32) -> T {
     match exponent {
         1 => return base,

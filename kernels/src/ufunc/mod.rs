@@ -1,7 +1,7 @@
 //! Element-wise functions: their names, their dtypes, their loops.
 //!
-//! To add one: a row in [`UnaryOp`] or [`BinaryOp`] below (name and class: the class says what dtypes go in and come
-//! out), and an arm with its loop in `unary.rs` or `binary.rs`. Everything above finds it by name.
+//! To add one: a row in [`UnaryOp`] or [`BinaryOp`] below (name and class: the class says what dtypes go in
+//! and come out), and an arm with its loop in `unary.rs` or `binary.rs`. Everything above finds it by name.
 
 mod binary;
 mod complex;
@@ -297,8 +297,8 @@ impl BinaryOp {
         }
     }
 
-    /// The function that computes this one on arguments of `dtype`: half precision is widened to float32 first, where the
-    /// neighbours of a number are others.
+    /// The function that computes this one on arguments of `dtype`: half precision is widened to float32
+    /// first, where the neighbours of a number are others.
     #[must_use]
     pub fn computing(self, dtype: DType) -> BinaryOp {
         if self == BinaryOp::Nextafter && dtype == DType::F16 { BinaryOp::NextafterHalf } else { self }

@@ -125,8 +125,8 @@ pub(super) fn logaddexp2(x: f64, y: f64) -> f64 {
     }
 }
 
-/// The value that a standard normal variable stays below with probability `p`: Wichura's AS 241 (PPND16), relative
-/// accuracy about 1e-16. NaN outside of (0, 1) but for the infinite ends.
+/// The value that a standard normal variable stays below with probability `p`: Wichura's AS 241 (PPND16),
+/// relative accuracy about 1e-16. NaN outside of (0, 1) but for the infinite ends.
 pub(super) fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {

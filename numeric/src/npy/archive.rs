@@ -1,8 +1,8 @@
 //! NumPy's `.npz` files: zip archives with a `.npy` file for each array.
 //!
-//! A member that is only stored is a stretch of the archive and is read by blocks, like a file; its checksum, which is of the
-//! whole, is not compared. A compressed one can only be read from its beginning: each task inflates what lies before its
-//! block and drops it, so that memory stays that of the block.
+//! A member that is only stored is a stretch of the archive and is read by blocks, like a file; its checksum,
+//! which is of the whole, is not compared. A compressed one can only be read from its beginning: each task
+//! inflates what lies before its block and drops it, so that memory stays that of the block.
 
 use super::blocks::{Elements, Entry, file_error};
 use super::header::Header;
@@ -21,7 +21,8 @@ use tharsis_kernels::Place;
 
 /// Bytes to which all compressed members together may inflate.
 pub const INFLATED_BYTES_MAX: u64 = 64 << 30;
-/// So many times its compressed form a member may have, if it has more than [`RATIO_BYTES_MIN`]. Zeros come to 1000.
+/// So many times its compressed form a member may have, if it has more than [`RATIO_BYTES_MIN`]. Zeros come
+/// to 1000.
 pub const RATIO_MAX: u64 = 200;
 /// Members of no more than this may have any ratio.
 pub const RATIO_BYTES_MIN: u64 = 64 << 20;
@@ -38,10 +39,10 @@ struct Member {
 /// Reads and checks the directory of a `.npz` file and the headers of its arrays, which are given by name.
 ///
 /// # Errors
-/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be or would inflate beyond
-/// [`INFLATED_BYTES_MAX`] or [`RATIO_MAX`], `PathTraversal` for a member whose name leads out of the archive,
-/// `NotImplemented` for other compressions and encrypted members, `ObjectArray` for pickled objects, which are never
-/// unpickled.
+/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be or would inflate
+/// beyond [`INFLATED_BYTES_MAX`] or [`RATIO_MAX`], `PathTraversal` for a member whose name leads out of the
+/// archive, `NotImplemented` for other compressions and encrypted members, `ObjectArray` for pickled objects,
+/// which are never unpickled.
 #[track_caller]
 pub fn open_npz(path: &Path) -> Result<BTreeMap<String, NpyFile>> {
     open_archive(path).blame()

@@ -172,8 +172,8 @@ impl Elements {
         Ok(Chunk::contiguous(self.dtype, place.extents, data)?)
     }
 
-    /// Visits the stretches of the file that a place consists of, from first to last: where each begins, and which bytes of
-    /// the chunk it is.
+    /// Visits the stretches of the file that a place consists of, from first to last: where each begins, and
+    /// which bytes of the chunk it is.
     pub(super) fn for_each_stretch(
         &self,
         place: Place<'_>,

@@ -114,7 +114,8 @@ impl Header {
     }
 }
 
-/// Whether this is how NumPy writes a dtype that tensors do not have: text, bytes, times, and the longest floats.
+/// Whether this is how NumPy writes a dtype that tensors do not have: text, bytes, times, and the longest
+/// floats.
 fn is_other_dtype(code: &str) -> bool {
     let bare = code.strip_prefix(['<', '|', '=']).unwrap_or(code);
     let (size, unit) = bare.split_at(bare.find('[').unwrap_or(bare.len()));

@@ -1,5 +1,5 @@
-//! NumPy's `.npy` files, read and written by blocks: a file may be many times larger than the memory; and `.npz` archives of
-//! them, which are read.
+//! NumPy's `.npy` files, read and written by blocks: a file may be many times larger than the memory; and
+//! `.npz` archives of them, which are read.
 
 mod archive;
 mod blocks;
@@ -64,8 +64,8 @@ impl NpyFile {
         self.extra_bytes
     }
 
-    /// A tensor over the elements. They are read in blocks when it is computed, by whoever runs the task: on several
-    /// nodes, each must find the file under this path.
+    /// A tensor over the elements. They are read in blocks when it is computed, by whoever runs the task: on
+    /// several nodes, each must find the file under this path.
     ///
     /// # Errors
     /// `ValueError` if the shape has more axes than arrays may have.
@@ -90,8 +90,8 @@ impl NpyFile {
 /// Reads and checks the header of a `.npy` file.
 ///
 /// # Errors
-/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be, `ObjectArray` for pickled
-/// objects, which are never unpickled.
+/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be, `ObjectArray` for
+/// pickled objects, which are never unpickled.
 #[track_caller]
 pub fn open(path: &Path) -> Result<NpyFile> {
     open_file(path).blame()
@@ -106,8 +106,8 @@ pub fn load(path: &Path) -> Result<Tensor> {
     open_file(path).blame()?.tensor()
 }
 
-/// Computes a tensor and writes it as a `.npy` file, version 1, C order, little endian. Each task writes its block, so that
-/// the whole is never in memory; the file appears under its name when it is complete.
+/// Computes a tensor and writes it as a `.npy` file, version 1, C order, little endian. Each task writes its
+/// block, so that the whole is never in memory; the file appears under its name when it is complete.
 ///
 /// # Errors
 /// As [`execute`](crate::execute), and `OSError` if the file cannot be written.

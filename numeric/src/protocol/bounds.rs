@@ -1,4 +1,5 @@
-//! Which numbers a dtype can hold: NumPy converts elements of arrays as it likes, but refuses Python's numbers that do not fit.
+//! Which numbers a dtype can hold: NumPy converts elements of arrays as it likes, but refuses Python's
+//! numbers that do not fit.
 
 use super::Failure;
 use tharsis_kernels::{DType, Kind, Scalar};
@@ -6,7 +7,8 @@ use tharsis_kernels::{DType, Kind, Scalar};
 /// Refuses a number that a dtype cannot hold.
 ///
 /// # Errors
-/// `OverflowError` for what is out of bounds or infinite, `ValueError` for NaN, `TypeError` for complex numbers.
+/// `OverflowError` for what is out of bounds or infinite, `ValueError` for NaN, `TypeError` for complex
+/// numbers.
 pub(super) fn check_number(number: Scalar, dtype: DType) -> Result<(), Failure> {
     let overflow = |text: String| Err(Failure::new("OverflowError", text));
     match number {

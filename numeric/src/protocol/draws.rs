@@ -1,7 +1,7 @@
 //! Random operations of programs: NumPy's `Generator` methods.
 //!
-//! The first argument may be a generator made by `np.random.default_rng`; without one, the generator of the request is
-//! used, whose seed is in its context.
+//! The first argument may be a generator made by `np.random.default_rng`; without one, the generator of the
+//! request is used, whose seed is in its context.
 
 use super::Failure;
 use super::args::Args;

@@ -1,7 +1,8 @@
 //! Programs as data: one JSON object a line in, one a line out, in the same order.
 //!
-//! A request names inputs, steps (each an operation under its NumPy name with arguments) and the values wanted. Operations are found
-//! in the [`registry`]; what is not there is answered `NotImplemented`. A failing program never ends the evaluator.
+//! A request names inputs, steps (each an operation under its NumPy name with arguments) and the values
+//! wanted. Operations are found in the [`registry`]; what is not there is answered `NotImplemented`. A
+//! failing program never ends the evaluator.
 
 mod args;
 mod bounds;
@@ -71,8 +72,8 @@ impl From<GraphError> for Failure {
     }
 }
 
-/// Answers requests until the stream ends. File names in requests are taken relative to `folder`; `places` has the workers of those
-/// that ask for some.
+/// Answers requests until the stream ends. File names in requests are taken relative to `folder`; `places`
+/// has the workers of those that ask for some.
 ///
 /// # Errors
 /// Only those of the streams themselves.
@@ -104,7 +105,8 @@ pub fn eval(
     }
 }
 
-/// Answers the requests of a text, which need not keep to lines. What follows a request that is no JSON is not read.
+/// Answers the requests of a text, which need not keep to lines. What follows a request that is no JSON is
+/// not read.
 ///
 /// # Errors
 /// Only those of the stream of replies.

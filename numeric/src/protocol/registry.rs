@@ -1,7 +1,8 @@
 //! The operations of programs, by NumPy name.
 //!
-//! Element-wise functions are those of `tharsis_kernels::ufunc`: one added there is found here without another line. The
-//! rest are tables of rows: a name, a signature, a line of documentation and a function of arguments.
+//! Element-wise functions are those of `tharsis_kernels::ufunc`: one added there is found here without
+//! another line. The rest are tables of rows: a name, a signature, a line of documentation and a function of
+//! arguments.
 
 use super::Failure;
 use super::args::Args;
@@ -394,7 +395,8 @@ pub(super) fn tensor(made: crate::Result<Tensor>) -> Result<Value, Failure> {
     Ok(Value::Tensor(made?))
 }
 
-/// `np.arange` of whole numbers: the first two elements are converted, and their difference is the step of all.
+/// `np.arange` of whole numbers: the first two elements are converted, and their difference is the step of
+/// all.
 fn whole_range(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Tensor, Failure> {
     let count = create::arange_step(start, stop, step)?.size() as i64;
     let second = match (start, step) {

@@ -42,8 +42,8 @@ impl Dice {
     }
 }
 
-/// A program with the values that the plain evaluator gives for it. `masks` also selects by masks, whose sizes only
-/// running tells.
+/// A program with the values that the plain evaluator gives for it. `masks` also selects by masks, whose
+/// sizes only running tells.
 pub fn program(seed: u64, masks: bool) -> (Vec<Step>, Vec<Plain>) {
     let mut dice = Dice::new(seed);
     let (mut steps, mut values) = (Vec::<Step>::new(), Vec::new());

@@ -1,6 +1,8 @@
-//! Programs of several operations against a plain evaluator: single operations can be right, and two in a row wrong.
+//! Programs of several operations against a plain evaluator: single operations can be right, and two in a row
+//! wrong.
 //!
-//! `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test programs` tries more of them than a plain run.
+//! `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test programs` tries more of them than a plain
+//! run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! The plain evaluator: whole arrays as vectors in C order, one loop per operation, no chunks, no fusion, no views.
+//! The plain evaluator: whole arrays as vectors in C order, one loop per operation, no chunks, no fusion, no
+//! views.
 
 /// What kind of numbers an array has: of bool, int64 and float64 each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,7 +9,8 @@ pub enum Kind {
     Float,
 }
 
-/// An array. Numbers of all kinds are float64 here: programs keep them small, so that whole numbers are exact.
+/// An array. Numbers of all kinds are float64 here: programs keep them small, so that whole numbers are
+/// exact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plain {
     pub kind: Kind,

@@ -1,4 +1,5 @@
-//! Programs of several operations, made from a seed, and what each operation does to tensors and to plain arrays.
+//! Programs of several operations, made from a seed, and what each operation does to tensors and to plain
+//! arrays.
 
 use crate::plain::{Kind, Plain, broadcast, size};
 use tharsis_numeric::index::slice;

@@ -1,7 +1,8 @@
 //! A second thread for copies, kept: starting one takes as long as copying a mebibyte.
 //!
-//! There is one in a process, for one copy at a time. Whoever copies offers it a share of the work and begins itself. What
-//! the helper has not begun when the rest is done is taken back, so that nobody waits for a thread to wake up.
+//! There is one in a process, for one copy at a time. Whoever copies offers it a share of the work and begins
+//! itself. What the helper has not begun when the rest is done is taken back, so that nobody waits for a
+//! thread to wake up.
 
 use crate::error::StoreError;
 use std::io;
@@ -92,8 +93,8 @@ impl Helper {
         if state.job.is_some() || self.done.load(Ordering::Acquire) < state.offered {
             return None;
         }
-        // SAFETY: only the lifetime changes. The helper calls it no more once the offer is dropped, and the offer
-        // borrows it until then; it does not leave `share`, so it is always dropped.
+        // SAFETY: only the lifetime changes. The helper calls it no more once the offer is dropped, and the
+        // offer borrows it until then; it does not leave `share`, so it is always dropped.
         let job =
             unsafe { std::mem::transmute::<&'w (dyn Fn(Side) + Sync), &'static (dyn Fn(Side) + Sync)>(work) };
         state.job = Some(Job(job));

@@ -73,11 +73,11 @@ impl Failure {
         match error {
             SpillError::NoSpace { cause, .. } => Some(Failure::full(cause)),
             SpillError::Removed { .. } => Some(Failure::Removed),
-            // Descriptors and memory that are short now say nothing about the disk, and something that somebody put where
-            // a file should go is not in the way of the next one.
+            // Descriptors and memory that are short now say nothing about the disk, and something that
+            // somebody put where a file should go is not in the way of the next one.
             SpillError::Io { cause, .. } if is_passing(cause) => None,
-            // One is enough, of a sync above all: the kernel has dropped the pages that it could not write, and
-            // a second sync would succeed without them.
+            // One is enough, of a sync above all: the kernel has dropped the pages that it could not write,
+            // and a second sync would succeed without them.
             SpillError::Io { cause, .. } | SpillError::ReadOnly { cause, .. } => {
                 Some(Failure::Io(cause.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)))
             }
@@ -85,9 +85,9 @@ impl Failure {
         }
     }
 
-    /// What the file system says it has does not count where it said so and refused: the user's quota is used up, or the
-    /// disk below has less than it promised. There it must say more than before, with what the torn write gave back, or
-    /// every object would be tried for nothing.
+    /// What the file system says it has does not count where it said so and refused: the user's quota is used
+    /// up, or the disk below has less than it promised. There it must say more than before, with what the
+    /// torn write gave back, or every object would be tried for nothing.
     fn full(cause: &NoSpace) -> Failure {
         let seen_bytes = cause.available_bytes.saturating_add(cause.needed_bytes);
         let is_promised = cause.needed_bytes <= cause.available_bytes;

@@ -3,9 +3,10 @@
 //! A fresh buffer of 4 MiB costs a thousand page faults, as long as writing it to a fast disk takes. So a few
 //! are kept.
 //!
-//! They lie in huge pages where the machine has them. A request is cut where the memory behind it is scattered: a disk
-//! that takes 254 pieces at a time makes five requests of 4 MiB in pages of 4 KiB, and one of two pages of 2 MiB. That
-//! weighs more than a copy: 2.5 GB/s read and 2.4 written against 1.3 and 1.7, with one thread as with three.
+//! They lie in huge pages where the machine has them. A request is cut where the memory behind it is
+//! scattered: a disk that takes 254 pieces at a time makes five requests of 4 MiB in pages of 4 KiB, and one
+//! of two pages of 2 MiB. That weighs more than a copy: 2.5 GB/s read and 2.4 written against 1.3 and 1.7,
+//! with one thread as with three.
 
 use super::codec::compressed_bytes_max;
 use super::header::{ALIGN, BLOCK_BYTES};

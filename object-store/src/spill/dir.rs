@@ -73,11 +73,12 @@ impl SpillDir {
         })
     }
 
-    /// A file for values that are larger than memory, as long as the quota, which what lies in it counts against as well.
+    /// A file for values that are larger than memory, as long as the quota, which what lies in it counts
+    /// against as well.
     ///
     /// # Errors
-    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make blocks ahead
-    /// of a write and take them back.
+    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make
+    /// blocks ahead of a write and take them back.
     pub fn annex(self: &Arc<Self>) -> Result<AnnexFile, StoreError> {
         let quota = AnnexQuota { dir: Arc::downgrade(self) };
         AnnexFile::create(self.session.dir(), self.quota_bytes, Box::new(quota))
@@ -92,7 +93,8 @@ impl SpillDir {
         let mut has_punched = false;
         loop {
             match self.write_once(key, parts) {
-                // Somebody removed a file, to which nothing more goes; in the next one, or in a new one, it goes on.
+                // Somebody removed a file, to which nothing more goes; in the next one, or in a new one, it
+                // goes on.
                 Err(WriteError { error: SpillError::Removed { .. }, was_in_use: true }) => {}
                 // What was removed may still take space.
                 Err(WriteError { error: SpillError::NoSpace { .. } | SpillError::Quota { .. }, .. })
@@ -357,7 +359,8 @@ impl SpillDir {
         let mut books = self.books();
         books.writers_count -= 1;
         books.objects.remove(key);
-        // A file that is gone says nothing of the directory: if that is gone too, no new file can be made in it.
+        // A file that is gone says nothing of the directory: if that is gone too, no new file can be made in
+        // it.
         let is_of_file = matches!(error, SpillError::Removed { .. }) && !claim.fresh;
         books.failure = Failure::after(error).filter(|_| !is_of_file).or(books.failure);
         let failure = books.failure;
@@ -381,8 +384,8 @@ impl From<SpillError> for WriteError {
     }
 }
 
-/// The quota of a directory, for its annex. That lives as long as anybody maps it, the directory as long as its node does:
-/// after that nobody counts.
+/// The quota of a directory, for its annex. That lives as long as anybody maps it, the directory as long as
+/// its node does: after that nobody counts.
 struct AnnexQuota {
     dir: Weak<SpillDir>,
 }

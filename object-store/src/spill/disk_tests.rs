@@ -38,7 +38,8 @@ fn fill(dir: &SpillDir, object: &[u8]) -> (Vec<u64>, SpillError) {
     }
 }
 
-/// `spill-file`: "EIO on write" and "on read", of a real disk: the directory is failed, and no byte that is wrong comes back.
+/// `spill-file`: "EIO on write" and "on read", of a real disk: the directory is failed, and no byte that is
+/// wrong comes back.
 #[test]
 fn a_disk_that_breaks_fails_the_directory_and_gives_nothing_wrong() {
     let Some(disk) = Mounted::ext4(256 << 20) else { return };
@@ -102,7 +103,8 @@ fn an_annex_that_cannot_be_read_is_an_error() {
     assert!(arena.disk_reader(0, 1).is_none(), "memory is no disk");
 }
 
-/// `spill-file`: "ENOSPC in the middle of a write": "no endless retry", also where the file system says it has room.
+/// `spill-file`: "ENOSPC in the middle of a write": "no endless retry", also where the file system says it
+/// has room.
 #[test]
 fn a_disk_that_promised_too_much_is_full_until_it_has_more() {
     let Some(disk) = Mounted::thin_ext4(512 << 20, 64 << 20) else { return };
@@ -144,8 +146,8 @@ fn after_a_power_cut_a_directory_begins_empty() {
     assert_eq!(&back, b"anew");
 }
 
-/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, nothing more goes in, and the
-/// directory is as good as before.
+/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, nothing more goes
+/// in, and the directory is as good as before.
 #[test]
 fn a_deleted_file_is_read_to_its_end_and_takes_nothing_more() {
     let root = tempfile::tempdir().unwrap();
@@ -206,8 +208,8 @@ impl Faults for OverQuota {
     }
 }
 
-/// `spill-file`: "quota reached (EDQUOT)": same as a full disk. The system's quotas do not bind the superuser, so the number
-/// comes from below.
+/// `spill-file`: "quota reached (EDQUOT)": same as a full disk. The system's quotas do not bind the
+/// superuser, so the number comes from below.
 #[test]
 fn a_quota_of_the_system_is_a_full_disk() {
     let root = tempfile::tempdir().unwrap();

@@ -122,7 +122,8 @@ impl Header {
         Some(stored_bytes)
     }
 
-    /// Makes the checksum right of whatever stands in `bytes`, if it is long enough for a header of its block count.
+    /// Makes the checksum right of whatever stands in `bytes`, if it is long enough for a header of its block
+    /// count.
     #[cfg(feature = "inputs")]
     pub(crate) fn seal(bytes: &mut [u8]) {
         let count =

@@ -3,8 +3,8 @@
 use super::codec::{compress, decompress};
 use super::header::{BLOCK_BYTES, BlockRecord, Codec, Header};
 
-/// Reads the header of an object. Where the first byte is odd, its checksum is made right first, or noise would never get
-/// beyond it.
+/// Reads the header of an object. Where the first byte is odd, its checksum is made right first, or noise
+/// would never get beyond it.
 pub fn spill_header(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let mut bytes = bytes.to_vec();

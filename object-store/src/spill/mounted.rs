@@ -1,5 +1,6 @@
-//! Real file systems for tests: small ones, on memory or on a file. Where this user may not mount, a test that wants one says
-//! on the terminal that it was skipped, also where the output of tests that pass is kept back.
+//! Real file systems for tests: small ones, on memory or on a file. Where this user may not mount, a test
+//! that wants one says on the terminal that it was skipped, also where the output of tests that pass is kept
+//! back.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -50,7 +51,8 @@ impl Mounted {
         Mounted::image(Image { path, _folder: Some(folder) }, None)
     }
 
-    /// Breaks the disk: from `bytes` on, every read and write is an input/output error. `None` if that cannot be done.
+    /// Breaks the disk: from `bytes` on, every read and write is an input/output error. `None` if that cannot
+    /// be done.
     pub(super) fn break_disk(&self, bytes: u64) -> Option<()> {
         let path = &self.image.as_ref().unwrap().path;
         let found = run(Command::new("losetup").args(["-n", "-O", "NAME", "-j"]).arg(path))?;

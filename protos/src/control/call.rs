@@ -17,8 +17,8 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 /// A probe that is not answered for this long ends the connection.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Calls to one control store. Cheap to clone; all clones share one connection, which is made when it is first
-/// needed and made again when it breaks. Each call is one attempt.
+/// Calls to one control store. Cheap to clone; all clones share one connection, which is made when it is
+/// first needed and made again when it breaks. Each call is one attempt.
 #[derive(Clone, Debug)]
 pub struct Stub {
     client: ControlClient<Channel>,
@@ -37,7 +37,8 @@ impl Stub {
     /// Calls to the control store at `address` (`host:port`), each of at most `deadline`.
     ///
     /// # Errors
-    /// [`CallError::Unreachable`] if that is not an address. Whether someone answers there shows with the first call.
+    /// [`CallError::Unreachable`] if that is not an address. Whether someone answers there shows with the
+    /// first call.
     pub fn new(address: &str, own: &Credentials, deadline: Duration) -> Result<Self, CallError> {
         let unreachable =
             |cause: String| CallError::Unreachable { call: "connect", address: address.to_owned(), cause };
@@ -51,7 +52,8 @@ impl Stub {
         Ok(Self::over(proof::channel(&endpoint, address, own), address, deadline))
     }
 
-    /// Calls over a connection that someone else made (with certificates, over a socket); `address` is for errors.
+    /// Calls over a connection that someone else made (with certificates, over a socket); `address` is for
+    /// errors.
     #[must_use]
     pub fn over(channel: Channel, address: &str, deadline: Duration) -> Self {
         let client = ControlClient::new(channel)
@@ -279,7 +281,8 @@ impl Stub {
         Ok(self.within("kv delete", client.kv_delete(request)).await?.existed)
     }
 
-    /// Keys that begin with `prefix` and come after `after` (empty to begin), at most `limit` (0 for a whole page).
+    /// Keys that begin with `prefix` and come after `after` (empty to begin), at most `limit` (0 for a whole
+    /// page).
     ///
     /// # Errors
     /// [`CallError`], as for all calls.

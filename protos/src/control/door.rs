@@ -1,4 +1,5 @@
-//! The server's side: each handler checks what came in, calls the service with plain values, packs the answer.
+//! The server's side: each handler checks what came in, calls the service with plain values, packs the
+//! answer.
 
 use super::wire::{bounded, key, load, namespace, to_wire};
 use super::*;

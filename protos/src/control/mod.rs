@@ -1,7 +1,8 @@
-//! The control store as seen over the wire: its values, the trait that a server implements, the stub that calls it.
+//! The control store as seen over the wire: its values, the trait that a server implements, the stub that
+//! calls it.
 //!
-//! Nothing here is sent per task or per object. Calls are safe to send twice: registering a node again answers
-//! the same, a job is named by a request id, puts and deletes settle on the same state.
+//! Nothing here is sent per task or per object. Calls are safe to send twice: registering a node again
+//! answers the same, a job is named by a request id, puts and deletes settle on the same state.
 
 mod call;
 mod door;

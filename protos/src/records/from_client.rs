@@ -51,15 +51,16 @@ pub enum FromClient<'a> {
         /// Their slots.
         returned: SlotsView<'a>,
     },
-    /// The client now has a reference that it found inside a value. It is told of the value once it sends Fetch.
+    /// The client now has a reference that it found inside a value. It is told of the value once it sends
+    /// Fetch.
     Hold {
         /// The reference.
         token: Token,
         /// What it refers to.
         reference: RefId,
     },
-    /// The client goes on looking at an argument of its running task when that has ended, under a reference of its own. To be
-    /// sent before [`FromClient::Done`], with which the task's own pins go.
+    /// The client goes on looking at an argument of its running task when that has ended, under a reference
+    /// of its own. To be sent before [`FromClient::Done`], with which the task's own pins go.
     Keep {
         /// The reference.
         token: Token,
@@ -120,9 +121,11 @@ pub enum FromClient<'a> {
         /// References inside `payload`.
         nested: RefsView<'a>,
     },
-    /// The client's current task has its values and wants its slot back; answered by [`ToClient::Resumed`](super::ToClient::Resumed).
+    /// The client's current task has its values and wants its slot back; answered by
+    /// [`ToClient::Resumed`](super::ToClient::Resumed).
     Unblock,
-    /// Nothing looks at a mapped value any more, as [`ToClient::Unmap`](super::ToClient::Unmap) asked; the reference stays.
+    /// Nothing looks at a mapped value any more, as [`ToClient::Unmap`](super::ToClient::Unmap) asked; the
+    /// reference stays.
     Unmapped {
         /// The reference.
         token: Token,
@@ -136,7 +139,8 @@ pub enum FromClient<'a> {
 pub enum OutcomeView<'a> {
     /// Its outputs.
     Returned(OutputsView<'a>),
-    /// It failed: an encoded `Failure`, and the type name of a user's error (else empty) for the retry decision.
+    /// It failed: an encoded `Failure`, and the type name of a user's error (else empty) for the retry
+    /// decision.
     Failed {
         /// Type name of the user's error.
         error_type: &'a str,

@@ -1,17 +1,18 @@
 //! Programs of jobs: which there are, where they are, how one comes to this node.
 //!
-//! A driver's executable is the code unit of its job, named by the hash of its bytes. It is hashed when a second node is
-//! there (a node alone never needs the hash), off the way of the driver, and then published: the control store knows the
-//! hash of the job and the nodes that hold it. What fails is tried again for as long as the job lives. A node that must start
-//! a worker of a job that it does not know asks for both, fetches the bytes over the transfer port unless it has them already
-//! (a driver here may run the same program), checks the hash, keeps the file in its session folder and is a holder from then
-//! on. Programs are looked up and fetched independently of each other, each once at a time.
+//! A driver's executable is the code unit of its job, named by the hash of its bytes. It is hashed when a
+//! second node is there (a node alone never needs the hash), off the way of the driver, and then published:
+//! the control store knows the hash of the job and the nodes that hold it. What fails is tried again for as
+//! long as the job lives. A node that must start a worker of a job that it does not know asks for both,
+//! fetches the bytes over the transfer port unless it has them already (a driver here may run the same
+//! program), checks the hash, keeps the file in its session folder and is a holder from then on. Programs are
+//! looked up and fetched independently of each other, each once at a time.
 //!
-//! The hash of a job has a table of its own, because it is known only after the job was registered; refused: to hash before a
-//! job may start, which costs a first run tens of milliseconds. The entry ends with the job.
+//! The hash of a job has a table of its own, because it is known only after the job was registered; refused:
+//! to hash before a job may start, which costs a first run tens of milliseconds. The entry ends with the job.
 //!
-//! On the transfer port a program has a key that no object can have: four zero bytes, where an object has its job, which is
-//! never 0, and the first sixteen bytes of the hash.
+//! On the transfer port a program has a key that no object can have: four zero bytes, where an object has its
+//! job, which is never 0, and the first sixteen bytes of the hash.
 
 use super::links::Peers;
 use super::pulls::Pulls;
@@ -179,8 +180,8 @@ impl Code {
         self.publish();
     }
 
-    /// A job ended, here or on another node. Whatever a publication under way still does, the control store takes no
-    /// program of a job that has ended.
+    /// A job ended, here or on another node. Whatever a publication under way still does, the control store
+    /// takes no program of a job that has ended.
     pub fn job_ended(&self, job: JobId) {
         let mut state = lock(&self.state);
         state.unpublished.remove(&job);

@@ -1,10 +1,11 @@
 //! Links: one stream of packets per pair of nodes, opened by the one with the lower id.
 //!
-//! A stream may break at any time; the machine's links repeat what was lost. So nothing here waits for anybody: a packet
-//! that finds its queue full is dropped, a stream that ends is opened again, and the queue outlives its streams.
+//! A stream may break at any time; the machine's links repeat what was lost. So nothing here waits for
+//! anybody: a packet that finds its queue full is dropped, a stream that ends is opened again, and the queue
+//! outlives its streams.
 //!
-//! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that is not a
-//! member (yet) is refused and calls again.
+//! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
+//! is not a member (yet) is refused and calls again.
 
 use super::wire;
 use crate::inbox::{Inbox, Input};

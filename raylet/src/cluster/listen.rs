@@ -1,5 +1,5 @@
-//! The one port of a node: who has proved that it is of the cluster goes to the gRPC services, or gets a thread that sends
-//! objects.
+//! The one port of a node: who has proved that it is of the cluster goes to the gRPC services, or gets a
+//! thread that sends objects.
 
 use super::code::Code;
 use super::places::{Entry, Places};

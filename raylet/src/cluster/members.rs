@@ -1,8 +1,8 @@
 //! Being a member: joining, staying, seeing who else is there, leaving.
 //!
-//! Only the control store says who is dead. While it cannot be reached nobody is: running work goes on, and the membership
-//! is read again when it is back. A node that hears that it has been declared dead ends itself, because others have
-//! begun to do its work again.
+//! Only the control store says who is dead. While it cannot be reached nobody is: running work goes on, and
+//! the membership is read again when it is back. A node that hears that it has been declared dead ends
+//! itself, because others have begun to do its work again.
 
 use super::code::Code;
 use super::links::{Peers, dial};
@@ -129,8 +129,9 @@ impl Membership {
 
 /// Renews a lease at a fixed pace until an answer says that it is lost.
 ///
-/// Earlier requests that have no answer yet are not waited for. One that hangs, on a server that has just gone or is not up
-/// yet, takes until its deadline, which may be longer than the lease: a store that is back must hear of this node before.
+/// Earlier requests that have no answer yet are not waited for. One that hangs, on a server that has just
+/// gone or is not up yet, takes until its deadline, which may be longer than the lease: a store that is back
+/// must hear of this node before.
 async fn renew_until_lost<F, E>(pace: Duration, renew: impl Fn() -> F)
 where
     F: Future<Output = Result<bool, E>> + Send + 'static,
@@ -167,8 +168,8 @@ mod tests {
 
     const PACE: Duration = Duration::from_millis(20);
 
-    /// A request that hangs for longer than a lease lasts does not keep the next ones from being made, and neither does a
-    /// store that is away.
+    /// A request that hangs for longer than a lease lasts does not keep the next ones from being made, and
+    /// neither does a store that is away.
     #[tokio::test]
     async fn renewals_go_on_while_one_hangs() {
         let begin = Instant::now();

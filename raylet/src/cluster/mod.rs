@@ -22,8 +22,9 @@
 //! 1. The loop never waits for anything here, and no lock here is held across a wait.
 //! 2. A packet is passed on only if it comes from the member that the stream belongs to.
 //! 3. Nobody is declared dead but by the control store, and not by its absence.
-//! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they know the cluster's
-//!    secret ([`secret`], `tharsis_protos::proof`). Until machines have identities, nothing listens beyond loopback.
+//! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they know
+//!    the cluster's secret ([`secret`], `tharsis_protos::proof`). Until machines have identities, nothing
+//!    listens beyond loopback.
 
 pub mod code;
 pub mod links;
@@ -160,8 +161,8 @@ impl Cluster {
     /// Listens, begins or finds the control store, and makes the node a member.
     ///
     /// # Errors
-    /// `InvalidArgument` for an address that cannot be listened on, `Disconnected` if there is no control store,
-    /// `VersionMismatch` if it speaks another protocol.
+    /// `InvalidArgument` for an address that cannot be listened on, `Disconnected` if there is no control
+    /// store, `VersionMismatch` if it speaks another protocol.
     pub(crate) fn start(newcomer: Newcomer, options: ClusterOptions) -> Result<(Self, Desk), Failure> {
         let listener = listen_on(options.listen)?;
         let address = listener.local_addr().map_err(|e| internal(&e.to_string()))?.to_string();

@@ -1,8 +1,9 @@
-//! Who is served: places for the connections over which other nodes read, as a table without clocks or sockets.
+//! Who is served: places for the connections over which other nodes read, as a table without clocks or
+//! sockets.
 //!
-//! A connection keeps its place while nothing is read over it, because the next object of the same node comes soon. When
-//! places are short, those that were idle for longest make way. One node has a limited share of them, so that it cannot
-//! keep the others out. Whoever gets none is told so and asks again.
+//! A connection keeps its place while nothing is read over it, because the next object of the same node comes
+//! soon. When places are short, those that were idle for longest make way. One node has a limited share of
+//! them, so that it cannot keep the others out. Whoever gets none is told so and asks again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Reading objects from other nodes, straight into the arena.
 //!
-//! The machine says what to read, from where, and how much at a time; a few threads read it over connections that are kept
-//! for a while. A connection that breaks is made again and the transfer goes on where it was; a node that left the cluster
-//! cuts off at once what is read from it.
+//! The machine says what to read, from where, and how much at a time; a few threads read it over connections
+//! that are kept for a while. A connection that breaks is made again and the transfer goes on where it was; a
+//! node that left the cluster cuts off at once what is read from it.
 
 use super::links::Peers;
 use crate::inbox::{Inbox, Input};
@@ -115,8 +115,8 @@ impl Pulls {
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// Reads an object, but for so many bytes at its start, into a range of the arena; how it went comes through the
-    /// inbox.
+    /// Reads an object, but for so many bytes at its start, into a range of the arena; how it went comes
+    /// through the inbox.
     pub fn start(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
         let mut queue = lock(&self.shared.queue);
         queue.jobs.push_back(Job { object, from, into, done_bytes });
@@ -262,8 +262,8 @@ impl Connections {
         Err("no attempt was made".to_owned())
     }
 
-    /// A connection, as soon as the other node has a place for us: busy is not unreadable, and whoever has a place either
-    /// reads or makes way.
+    /// A connection, as soon as the other node has a place for us: busy is not unreadable, and whoever has a
+    /// place either reads or makes way.
     fn take_patiently(&self, node: NodeId) -> Result<Connection, String> {
         let mut pause = BUSY_PAUSE_MIN;
         loop {

@@ -1,8 +1,8 @@
 //! The file with a cluster's secret: who can read it is a member.
 //!
-//! By default it lies in the user's own folder and serves all clusters of the user, so that a node that joins by address
-//! finds it, and a head that starts again has the secret that its members know. It is never in a command line, a variable
-//! or a log; they have its path.
+//! By default it lies in the user's own folder and serves all clusters of the user, so that a node that joins
+//! by address finds it, and a head that starts again has the secret that its members know. It is never in a
+//! command line, a variable or a log; they have its path.
 
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use tharsis_protos::proof::{SECRET_BYTES, Secret};
 use tharsis_types::{Failure, FailureKind};
 
-/// Bytes of the file that are looked at: the digits, the end of the line, and one more to see that it is longer.
+/// Bytes of the file that are looked at: the digits, the end of the line, and one more to see that it is
+/// longer.
 const FILE_BYTES_MAX: u64 = 2 * SECRET_BYTES as u64 + 2;
 
 /// The secret in a file, which is made if it is not there.
@@ -43,7 +44,8 @@ fn load(path: &Path) -> io::Result<Secret> {
     Secret::from_hex(&text).ok_or_else(|| wrong(format!("does not hold {digits} hexadecimal digits")))
 }
 
-/// Writes a new secret beside the path and links it there, so that nobody reads half of one and none is replaced.
+/// Writes a new secret beside the path and links it there, so that nobody reads half of one and none is
+/// replaced.
 fn make(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

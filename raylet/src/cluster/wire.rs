@@ -1,9 +1,10 @@
 //! The door between the messages of the machine and their form on the wire.
 //!
-//! Everything from another node is checked here, field by field; a packet with one bad message is refused whole, with the
-//! field named. Nothing here panics, whatever arrives.
+//! Everything from another node is checked here, field by field; a packet with one bad message is refused
+//! whole, with the field named. Nothing here panics, whatever arrives.
 //!
-//! It stands here and not in `protos`, because that crate must not know the machines of `core`, whose messages these are.
+//! It stands here and not in `protos`, because that crate must not know the machines of `core`, whose
+//! messages these are.
 
 use prost::Message as _;
 use prost::bytes::Bytes;

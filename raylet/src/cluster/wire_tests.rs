@@ -262,8 +262,8 @@ fn amounts_names_and_counts_above_the_limits_are_refused() {
         custom_units: names.into_iter().map(|name| (name, 1)).collect(),
         ..wire::Resources::default()
     };
-    // Amounts are whole units, so there is none below zero and none that is not a number; the largest that a client of
-    // another kind could make of infinity is this one.
+    // Amounts are whole units, so there is none below zero and none that is not a number; the largest that a
+    // client of another kind could make of infinity is this one.
     let endless = wire::Resources { cpu_units: u64::MAX, ..wire::Resources::default() };
     let cases = [
         (with(endless), "classes.resources", "the limit is"),
@@ -284,7 +284,8 @@ fn amounts_names_and_counts_above_the_limits_are_refused() {
     }
 }
 
-/// No message of ours contains itself; what can be nested without end are groups of a field that we do not know.
+/// No message of ours contains itself; what can be nested without end are groups of a field that we do not
+/// know.
 #[test]
 fn groups_nested_ten_thousand_deep_are_refused_by_their_depth() {
     let start_group_100 = [0xa3, 0x06];

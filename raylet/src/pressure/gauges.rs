@@ -1,8 +1,8 @@
 //! What the machine has, or the container: the closest limit counts.
 //!
-//! A process is in a control group, that in another, and each may have a limit; in a container the outer ones cannot be
-//! seen. What a group uses counts without its files: the kernel drops those before it kills anybody. Shared memory is
-//! no file in this sense, it has no other place.
+//! A process is in a control group, that in another, and each may have a limit; in a container the outer ones
+//! cannot be seen. What a group uses counts without its files: the kernel drops those before it kills
+//! anybody. Shared memory is no file in this sense, it has no other place.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Looks at the memory of the node and its workers, and tells the loop when there is something to decide.
 //!
-//! A thread of its own reads a handful of small files in `/proc` and of control groups, every half second while there
-//! is room and up to fifty times a second near a limit. The loop hears of a look only if it says something new: an
-//! idle node stays idle. What follows from a look is decided in `core`. What a worker started counts with it.
+//! A thread of its own reads a handful of small files in `/proc` and of control groups, every half second
+//! while there is room and up to fifty times a second near a limit. The loop hears of a look only if it says
+//! something new: an idle node stays idle. What follows from a look is decided in `core`. What a worker
+//! started counts with it.
 //!
 //! Only workers that are processes can be looked at and killed; a node inside a program has no watch.
 

@@ -1,11 +1,12 @@
 //! Processes, as `/proc` shows them.
 //!
-//! What a process started counts with it, and what that started. One that ends hands its children to another, mostly to the
-//! first process there is: such a child counts with nobody here, only with the machine.
+//! What a process started counts with it, and what that started. One that ends hands its children to another,
+//! mostly to the first process there is: such a child counts with nobody here, only with the machine.
 //!
-//! A fork has the same pages as its parent until one of them writes, and each of the two is shown with all of them. So of a
-//! process that is still the copy of its parent only what it has more than that counts. This is too little rather than
-//! too much: a program that is just being started must not cost the one that starts it its life.
+//! A fork has the same pages as its parent until one of them writes, and each of the two is shown with all of
+//! them. So of a process that is still the copy of its parent only what it has more than that counts. This is
+//! too little rather than too much: a program that is just being started must not cost the one that starts it
+//! its life.
 
 use std::collections::HashMap;
 use std::fs;
@@ -102,8 +103,8 @@ impl Children {
     }
 }
 
-/// A process, the leader of its group, who started it, who started that one, and so on. A process whose parent has ended is
-/// a child of the first process, but stays in its group.
+/// A process, the leader of its group, who started it, who started that one, and so on. A process whose
+/// parent has ended is a child of the first process, but stays in its group.
 pub(crate) fn ancestry(pid: u32) -> Vec<u32> {
     let number = |pid, at| stat(pid).and_then(|stat| field(&stat, at)).and_then(|n| u32::try_from(n).ok());
     let parents = std::iter::successors(Some(pid), |child| number(*child, 4).filter(|parent| *parent != 0));
@@ -116,8 +117,8 @@ fn numbered(folder: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Where the program and the stack of a process begin, which its forks have in common and no other process; none if the
-/// kernel does not say.
+/// Where the program and the stack of a process begin, which its forks have in common and no other process;
+/// none if the kernel does not say.
 fn image(pid: u32) -> Option<(u64, u64)> {
     let stat = stat(pid)?;
     let (code, stack) = (field(&stat, 26)?, field(&stat, 28)?);

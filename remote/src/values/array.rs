@@ -10,8 +10,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use tharsis_types::FailureKind;
 
-/// An immutable array of numbers, contiguous in row-major order, that is mapped, not copied, when it is read from
-/// the store.
+/// An immutable array of numbers, contiguous in row-major order, that is mapped, not copied, when it is read
+/// from the store.
 ///
 /// Make one from an `ndarray::Array`, read it through [`Array::view`], take a writable copy with
 /// [`Array::into_owned`]. Cloning is cheap.
@@ -85,8 +85,8 @@ impl<T: Element, D: Dimension> Array<T, D> {
     /// The elements, without a copy.
     #[must_use]
     pub fn view(&self) -> ArrayView<'_, T, D> {
-        // The shape and the length of the bytes were checked when this array was made, so neither the cast nor the
-        // shape can fail; an empty view would show a defect here at once.
+        // The shape and the length of the bytes were checked when this array was made, so neither the cast
+        // nor the shape can fail; an empty view would show a defect here at once.
         let elements: &[T] = bytemuck::try_cast_slice(&self.bytes).unwrap_or_default();
         ArrayView::from_shape(self.shape.clone(), elements).unwrap_or_else(|_| {
             ArrayView::from_shape(D::zeros(self.shape.ndim()), &[]).unwrap_or_else(|_| unreachable!())
@@ -123,7 +123,8 @@ impl<T: Element, D: Dimension> Array<T, D> {
         self.view().to_owned()
     }
 
-    /// An array over the bytes of its elements in row-major order, which are copied only if they are not aligned.
+    /// An array over the bytes of its elements in row-major order, which are copied only if they are not
+    /// aligned.
     ///
     /// # Errors
     /// `DataCorrupt` if there are not as many bytes as the shape asks for.

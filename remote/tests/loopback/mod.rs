@@ -1,5 +1,6 @@
-//! A node in a thread, just enough of one: it runs tasks when their arguments are there, keeps every object for
-//! ever, and counts what clients tell it. It checks the client's side of the protocol without the real node.
+//! A node in a thread, just enough of one: it runs tasks when their arguments are there, keeps every object
+//! for ever, and counts what clients tell it. It checks the client's side of the protocol without the real
+//! node.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a defect in a test")]
 

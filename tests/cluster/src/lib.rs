@@ -1,5 +1,5 @@
-//! What the programs that test several nodes have in common. The behaviours are in `tests/`: a program of nodes brings
-//! its own `main`.
+//! What the programs that test several nodes have in common. The behaviours are in `tests/`: a program of
+//! nodes brings its own `main`.
 
 // All of it is test code.
 #![allow(clippy::unwrap_used)]
@@ -11,7 +11,8 @@ use tharsis::{LocalCluster, Runtime, init};
 /// A behaviour: its name, and the function that panics if it does not hold.
 pub type Scenario = (&'static str, fn());
 
-/// Runs what the command line names, one after the other unless it says otherwise: the machines this runs on are small.
+/// Runs what the command line names, one after the other unless it says otherwise: the machines this runs on
+/// are small.
 pub fn run(all: &'static [Scenario]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(1);

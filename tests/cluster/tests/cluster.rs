@@ -1,7 +1,8 @@
-//! Several nodes on one machine: where tasks run, how values and programs travel, what happens when a node dies.
+//! Several nodes on one machine: where tasks run, how values and programs travel, what happens when a node
+//! dies.
 //!
-//! The program is its own node and worker, so it brings its own `main`. Each trial starts a cluster of its own, one after
-//! the other: the machines this runs on are small.
+//! The program is its own node and worker, so it brings its own `main`. Each trial starts a cluster of its
+//! own, one after the other: the machines this runs on are small.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -264,8 +265,8 @@ fn make_after(ms: u64, len: usize, seed: u64) -> Blob {
     blob(len, seed)
 }
 
-/// Some threads look again and again, each time for a moment only, for a small value and for a large one that another thread
-/// reads: the large one comes all the same, and its bytes come once.
+/// Some threads look again and again, each time for a moment only, for a small value and for a large one that
+/// another thread reads: the large one comes all the same, and its bytes come once.
 fn d10_who_gives_up_stops_nobody_else() {
     let len = 256 * MIB;
     let cluster = cluster(vec![node(1.0), node(2.0)]);
@@ -369,8 +370,8 @@ fn errors_keep_their_kind_over_nodes() {
     assert_eq!(error.downcast::<String>().as_deref(), Some("no"), "{error}");
 }
 
-/// The second node has the program already, by its own driver, and has to start it for the other one's job; and the
-/// other way round.
+/// The second node has the program already, by its own driver, and has to start it for the other one's job;
+/// and the other way round.
 fn drivers_of_one_program_on_two_nodes_use_both() {
     let cluster = cluster(vec![node(1.0), node(1.0)]);
     let nodes = [cluster.node(0).unwrap(), cluster.node(1).unwrap()];
@@ -383,7 +384,8 @@ fn drivers_of_one_program_on_two_nodes_use_both() {
     }
 }
 
-/// Connections of the cluster that say nothing any more take no places from those over which something is read.
+/// Connections of the cluster that say nothing any more take no places from those over which something is
+/// read.
 fn silent_connections_do_not_stop_transfers() {
     let cluster = cluster(vec![node(1.0), node(1.0)]);
     let secret = tharsis::process::secret(&tharsis::machine::default_secret_file()).unwrap();

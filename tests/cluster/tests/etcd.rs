@@ -1,8 +1,8 @@
-//! Several nodes whose control stores keep their tables in a real etcd: who is there, what is written, what goes on
-//! without it.
+//! Several nodes whose control stores keep their tables in a real etcd: who is there, what is written, what
+//! goes on without it.
 //!
-//! The program is its own node and worker, so it brings its own `main`. Trials run one after the other: the machines this
-//! runs on are small.
+//! The program is its own node and worker, so it brings its own `main`. Trials run one after the other: the
+//! machines this runs on are small.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 

@@ -1,6 +1,7 @@
 //! Values on several nodes: spilled where they are and read elsewhere, lost with their node, kept by others.
 //!
-//! The program is its own node and worker, so it brings its own `main`. Each trial starts a cluster of its own.
+//! The program is its own node and worker, so it brings its own `main`. Each trial starts a cluster of its
+//! own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -146,7 +147,8 @@ fn reads_later(nested: Vec<ObjectRef<Blob>>, has_begun: String, gate: String, se
     nested[0].get().unwrap() == noise(4 * MIB, seed)
 }
 
-/// A result whose node died is made again once a node that may run its task joins; not more often than it has retries.
+/// A result whose node died is made again once a node that may run its task joins; not more often than it has
+/// retries.
 fn c1_a_lost_result_is_made_again_as_often_as_it_may() {
     let mut field = Field::new(&["home", "a"]);
     let runtime = driver(&field.cluster, 0);
@@ -199,7 +201,8 @@ fn c8_a_borrower_asks_the_owner() {
     assert_eq!(runs(&path), 2);
 }
 
-/// What is larger than a store travels from one node's file to another's, both ways, and outlives the node it came from.
+/// What is larger than a store travels from one node's file to another's, both ways, and outlives the node it
+/// came from.
 fn d6_a_value_larger_than_the_stores_travels() {
     let mut field = Field::new(&["home", "a"]);
     let runtime = driver(&field.cluster, 0);

@@ -75,7 +75,8 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
     }
 }
 
-/// Two tensors that are stored chunk by chunk and then added: where their chunks have one home, none has to travel for it.
+/// Two tensors that are stored chunk by chunk and then added: where their chunks have one home, none has to
+/// travel for it.
 fn what_meets_starts_on_one_node() {
     let cluster = two_nodes();
     let runtime = driver(&cluster, 0);

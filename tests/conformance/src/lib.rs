@@ -1,8 +1,9 @@
-//! One suite for every back end of the control store, and what tests need to run it: an etcd process, ports, folders.
+//! One suite for every back end of the control store, and what tests need to run it: an etcd process, ports,
+//! folders.
 //!
-//! A check is a function that takes a [`Subject`] and panics when the back end is not what `tharsis_gcs::backend`
-//! says. `tests/backends.rs` runs all of them against memory, a file and a real etcd; `tests/service.rs` tests the
-//! service over loopback. A missing etcd fails: nothing is skipped.
+//! A check is a function that takes a [`Subject`] and panics when the back end is not what
+//! `tharsis_gcs::backend` says. `tests/backends.rs` runs all of them against memory, a file and a real etcd;
+//! `tests/service.rs` tests the service over loopback. A missing etcd fails: nothing is skipped.
 
 #![forbid(unsafe_code)]
 // A suite says what is wrong by panicking.

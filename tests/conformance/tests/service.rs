@@ -1,4 +1,5 @@
-//! The service over loopback: membership, jobs, code units, keys, and messages that are not what they should be.
+//! The service over loopback: membership, jobs, code units, keys, and messages that are not what they should
+//! be.
 
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
@@ -511,7 +512,8 @@ async fn a_clock_that_is_years_off_is_measured_and_decides_nothing() {
         assert!((done.clock_skew_ms as f64 / 1e3 - skew).abs() < 60.0, "{} ms", done.clock_skew_ms);
         assert!(cluster.client.keep_alive(NodeId(id), NodeLoad::default()).await.unwrap());
     }
-    // As long as a lease and a half, renewed once in between: both clocks would have ended or kept it wrongly.
+    // As long as a lease and a half, renewed once in between: both clocks would have ended or kept it
+    // wrongly.
     tokio::time::sleep(TTL / 2).await;
     assert!(cluster.client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
     tokio::time::sleep(TTL).await;

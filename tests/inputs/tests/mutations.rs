@@ -1,4 +1,5 @@
-//! Each entry with its seeds as they are, cut everywhere, and damaged many times over, the same way in every run.
+//! Each entry with its seeds as they are, cut everywhere, and damaged many times over, the same way in every
+//! run.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used)]

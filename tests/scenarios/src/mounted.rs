@@ -1,4 +1,5 @@
-//! A small file system for a scenario. Where this user may not mount, the scenario says on the terminal that it did not run.
+//! A small file system for a scenario. Where this user may not mount, the scenario says on the terminal that
+//! it did not run.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +12,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// One of so many bytes, at a folder that is made for it. `None`, and a line on the terminal, where it is not permitted.
+    /// One of so many bytes, at a folder that is made for it. `None`, and a line on the terminal, where it is
+    /// not permitted.
     ///
     /// # Panics
     /// If the folder cannot be made.

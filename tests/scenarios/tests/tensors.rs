@@ -210,7 +210,8 @@ fn t2_results_end_with_their_runtime(mode: Mode) {
     assert!(matches!(error.cause(), GraphError::Engine(_)), "{error}");
 }
 
-/// Chunks on both sides of what is made in place and of what is stored around the cache, among small ones in the same batch.
+/// Chunks on both sides of what is made in place and of what is stored around the cache, among small ones in
+/// the same batch.
 fn t2_results_are_made_where_they_are_stored(mode: Mode) {
     let session = mode.start_with(2, |init| init.store_bytes(256 << 20));
     let remote = RemoteExecutor::new(session.runtime());
@@ -252,8 +253,8 @@ fn most_stored<T: Send>(session: &Session, f: impl FnOnce() -> T + Send) -> (T, 
     })
 }
 
-/// Many times the data that is allowed at a time. Its chunks are so large that each gets a region of the store that is as
-/// large as it is, so that the store tells what there is.
+/// Many times the data that is allowed at a time. Its chunks are so large that each gets a region of the
+/// store that is as large as it is, so that the store tells what there is.
 fn t3_the_store_stays_below_the_bound(mode: Mode) {
     const MEMORY_BYTES: u64 = 128 << 20;
     let session = mode.start_with(2, |init| init.store_bytes(256 << 20));

@@ -5,8 +5,8 @@ use crate::cluster::Cluster;
 use std::collections::BTreeMap;
 use tharsis_types::{NodeId, ObjectId};
 
-/// Workers that a node may have beyond what its CPUs and blocked tasks explain: leases of tasks without demand,
-/// starts ahead of need, idle ones that are kept.
+/// Workers that a node may have beyond what its CPUs and blocked tasks explain: leases of tasks without
+/// demand, starts ahead of need, idle ones that are kept.
 const SPARE_WORKERS_MAX: usize = 96;
 
 impl Cluster {

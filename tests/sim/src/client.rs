@@ -195,7 +195,8 @@ impl Client {
         token
     }
 
-    /// The id of a value: a driver numbers them, a task names them by what is in them, and large ones by its worker.
+    /// The id of a value: a driver numbers them, a task names them by what is in them, and large ones by its
+    /// worker.
     pub fn put_id(
         &mut self,
         number: u32,

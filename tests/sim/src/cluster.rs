@@ -1,8 +1,8 @@
 //! The world: hosts, network, clocks, and what goes wrong when.
 //!
 //! Everything that will happen stands in one agenda, ordered by virtual time and by the order in which it was
-//! entered. Records between a client and its node keep their order and survive the client's death, as the rings in
-//! shared memory do; packets between nodes keep nothing.
+//! entered. Records between a client and its node keep their order and survive the client's death, as the
+//! rings in shared memory do; packets between nodes keep nothing.
 
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
 use crate::oracle::Oracle;
@@ -174,8 +174,8 @@ impl Cluster {
         let mut rng = Rng::new(options.seed);
         let small = rng.chance(300);
         let faults = faults(&mut rng);
-        // In a few small stores half of the values, and every region, are larger than the memory; in a few others one row
-        // of values goes for the next one.
+        // In a few small stores half of the values, and every region, are larger than the memory; in a few
+        // others one row of values goes for the next one.
         let tiny = small && options.seed.is_multiple_of(4);
         let store_bytes: u64 = match (small, options.seed % 4) {
             (true, 0) => 20 << 10,

@@ -1,9 +1,10 @@
-//! Whole clusters in one thread: the product's own decisions under a clock, a network and clients of our making.
+//! Whole clusters in one thread: the product's own decisions under a clock, a network and clients of our
+//! making.
 //!
-//! A seed decides how many nodes and drivers there are, what the programs do, how long everything takes, which
-//! packets are lost, doubled or late, who dies when. The nodes are [`tharsis_core::Node`], unchanged. After every
-//! event the rules below are checked; the first that is broken ends the run with its name and the number of the
-//! event, and the same seed breaks it again at the same place.
+//! A seed decides how many nodes and drivers there are, what the programs do, how long everything takes,
+//! which packets are lost, doubled or late, who dies when. The nodes are [`tharsis_core::Node`], unchanged.
+//! After every event the rules below are checked; the first that is broken ends the run with its name and the
+//! number of the event, and the same seed breaks it again at the same place.
 //!
 //! | # | rule | where |
 //! |---|---|---|

@@ -157,7 +157,8 @@ impl Oracle {
     }
 }
 
-/// The link of the chain that explains it: a task that was cancelled failed for that, whatever else befell it.
+/// The link of the chain that explains it: a task that was cancelled failed for that, whatever else befell
+/// it.
 fn decisive(failure: &Failure) -> &Failure {
     let mut links = std::iter::successors(Some(failure), |link| link.cause.as_deref());
     links.find(|link| link.kind == FailureKind::Cancelled).unwrap_or_else(|| failure.root())

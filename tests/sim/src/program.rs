@@ -1,9 +1,9 @@
 //! What the simulated tasks do: scripts and values that depend on ids alone.
 //!
-//! A task's result is a pure function of its id and its arguments: every attempt on any node must come to the same value,
-//! which is what the checks compare. So is its script, except that in some clusters a later attempt does the same in another order,
-//! or puts other values: what it calls then, and what that returns, is its own. Only the time that work takes, and who dies when,
-//! is left to the seed.
+//! A task's result is a pure function of its id and its arguments: every attempt on any node must come to the
+//! same value, which is what the checks compare. So is its script, except that in some clusters a later
+//! attempt does the same in another order, or puts other values: what it calls then, and what that returns,
+//! is its own. Only the time that work takes, and who dies when, is left to the seed.
 
 use crate::rng::{Rng, mix};
 use std::sync::Arc;
@@ -172,7 +172,8 @@ pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
 }
 
 impl Script {
-    /// The script of an attempt that does not do quite what the first one did, as where it goes through a hash map.
+    /// The script of an attempt that does not do quite what the first one did, as where it goes through a
+    /// hash map.
     pub fn diverge(&mut self, task: TaskId, attempt: u32) {
         let mut rng = Rng::new(mix(task.mixed(), u64::from(attempt) << 32));
         for at in (2..self.steps.len()).rev() {

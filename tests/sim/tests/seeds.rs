@@ -1,4 +1,5 @@
-//! The simulator finds nothing in the nodes, the same thing each time, and something where something is planted.
+//! The simulator finds nothing in the nodes, the same thing each time, and something where something is
+//! planted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -1,9 +1,11 @@
-//! Driving a job: submit its batches in order, as many as the memory bound has room for; free what was read last.
+//! Driving a job: submit its batches in order, as many as the memory bound has room for; free what was read
+//! last.
 //!
-//! What may exist at a time is counted before it does. A batch in flight counts with what it makes (twice: in the
-//! worker, and in the store), what its tasks need, and the chunks that it is the last to read; chunks that later batches
-//! read count until the last of these is submitted. A batch is submitted only if all of it together stays below the bound;
-//! with nothing in flight there is always room for one, since the bound was computed along the same order.
+//! What may exist at a time is counted before it does. A batch in flight counts with what it makes (twice: in
+//! the worker, and in the store), what its tasks need, and the chunks that it is the last to read; chunks
+//! that later batches read count until the last of these is submitted. A batch is submitted only if all of it
+//! together stays below the bound; with nothing in flight there is always room for one, since the bound was
+//! computed along the same order.
 
 use super::executor::{self, RemoteExecutor};
 use super::fault::from_engine;
@@ -162,8 +164,8 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// They say nothing of memory: the window bounds what is under way, and as an option it would be a limit that ends the
-    /// worker, whatever a kernel needs beside its chunks.
+    /// They say nothing of memory: the window bounds what is under way, and as an option it would be a limit
+    /// that ends the worker, whatever a kernel needs beside its chunks.
     fn options(&self, batch: usize, returns: usize) -> Options {
         let options = self.executor.options.clone().num_returns(returns as u32);
         match self.batches.home(batch) {
@@ -276,7 +278,8 @@ impl<'a> Drive<'a> {
         Ok(report)
     }
 
-    /// Counts one read of each chunk, lets go of objects that were read last, and says how many bytes these have.
+    /// Counts one read of each chunk, lets go of objects that were read last, and says how many bytes these
+    /// have.
     fn release(&mut self, inputs: &[ChunkId]) -> u64 {
         let mut released = 0;
         for &id in inputs {

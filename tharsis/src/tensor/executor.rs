@@ -10,20 +10,22 @@ use tharsis_graph::{Error, Executor, Job, Limits, Outcome};
 use tharsis_protos::report::{NodeRow, Report};
 use tharsis_remote::{Client, NodeId, Options, Result, current};
 
-/// Runs plans as remote tasks: on the threads of an embedded runtime, on worker processes, on the nodes of a cluster.
+/// Runs plans as remote tasks: on the threads of an embedded runtime, on worker processes, on the nodes of a
+/// cluster.
 ///
-/// A plan is put into the store once. Its tasks are submitted in the order of the plan, small ones in batches, and
-/// their chunks stay in the store; a chunk is freed when the last task that reads it has ended. Never more is submitted
-/// than the memory bound has room for.
+/// A plan is put into the store once. Its tasks are submitted in the order of the plan, small ones in
+/// batches, and their chunks stay in the store; a chunk is freed when the last task that reads it has ended.
+/// Never more is submitted than the memory bound has room for.
 ///
 /// # Memory
-/// Chunks and registers never take more than the bound that [`explain`](super::explain) tells, which is never above
-/// [`RemoteExecutor::memory`].
+/// Chunks and registers never take more than the bound that [`explain`](super::explain) tells, which is never
+/// above [`RemoteExecutor::memory`].
 ///
 /// # Distributed
-/// A task runs where the engine places it: near the driver while there is room, then on the least used node, or
-/// where its chunks lie. Large chunks of results stay there, until the last tensor over them is dropped: another job on the
-/// same runtime reads them where they are, and whoever looks at their elements brings them to the driver.
+/// A task runs where the engine places it: near the driver while there is room, then on the least used node,
+/// or where its chunks lie. Large chunks of results stay there, until the last tensor over them is dropped:
+/// another job on the same runtime reads them where they are, and whoever looks at their elements brings them
+/// to the driver.
 #[derive(Clone)]
 pub struct RemoteExecutor {
     pub(super) client: Client,
@@ -76,8 +78,8 @@ impl RemoteExecutor {
         self
     }
 
-    /// The nodes on which homes are, in turn, each as often as it has CPUs; none where there is only one node, or if the
-    /// options say where tasks run.
+    /// The nodes on which homes are, in turn, each as often as it has CPUs; none where there is only one
+    /// node, or if the options say where tasks run.
     pub(super) fn home_slots(&self) -> Vec<NodeId> {
         let nodes = (self.report)().unwrap_or_default().nodes;
         if nodes.len() < 2 || self.options.is_placed() {
@@ -184,12 +186,14 @@ fn cpus_of(total: &str) -> f64 {
     total.split(',').find_map(amount).unwrap_or(0.0)
 }
 
-/// Chunks may take this part of the store; regions that clients write ahead, and copies on their way, take of the rest.
+/// Chunks may take this part of the store; regions that clients write ahead, and copies on their way, take of
+/// the rest.
 const STORE_SHARE: u64 = 2;
-/// Most chunks are made where they lie in the store, around the cache from some mebibytes on; smaller ones are more calls.
+/// Most chunks are made where they lie in the store, around the cache from some mebibytes on; smaller ones
+/// are more calls.
 const CHUNK_BYTES_MAX: u64 = 6 << 20;
-/// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what handing it out
-/// takes.
+/// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what
+/// handing it out takes.
 const BATCH_COST: f64 = 1e6;
 /// Large batches in flight, per thread, that the bound leaves room for where the limit does.
 const LARGE_FLIGHTS_PER_THREAD: u64 = 4;

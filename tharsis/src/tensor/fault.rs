@@ -1,5 +1,5 @@
-//! Errors between the two halves: what a task refuses travels as a [`Fault`], what the engine reports becomes an
-//! [`EngineFailure`] that keeps the engine's own error.
+//! Errors between the two halves: what a task refuses travels as a [`Fault`], what the engine reports becomes
+//! an [`EngineFailure`] that keeps the engine's own error.
 
 use serde::{Deserialize, Serialize};
 use tharsis_graph::{EngineFailure, Error};

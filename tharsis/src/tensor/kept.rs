@@ -1,4 +1,5 @@
-//! Results that stay in the store: another job of this client reads them there, and they come here only when somebody looks.
+//! Results that stay in the store: another job of this client reads them there, and they come here only when
+//! somebody looks.
 
 use super::fault::from_engine;
 use super::task::Given;

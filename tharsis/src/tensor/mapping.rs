@@ -1,8 +1,9 @@
 //! Remote functions applied to chunks.
 //!
-//! A plan names the function by its id, as a task class does; a worker has it, since it is the same program. It is called
-//! inside the task that has the chunk at hand, which is one of its own: a call per task. So a chunk is not copied into the
-//! store to be an argument, and what fails or dies is treated as in every task of a tensor.
+//! A plan names the function by its id, as a task class does; a worker has it, since it is the same program.
+//! It is called inside the task that has the chunk at hand, which is one of its own: a call per task. So a
+//! chunk is not copied into the store to be an argument, and what fails or dies is treated as in every task
+//! of a tensor.
 
 use crate::tensor::{GraphError, Result, Tensor};
 use bytes::Bytes;
@@ -20,11 +21,12 @@ use tharsis_types::FunctionId;
 
 /// Remote functions applied to the chunks of a tensor.
 pub trait MapRemote: Sized {
-    /// Applies a remote function to each chunk: a function of one [`Array`] to an array of the same shape, or to a `Result`
-    /// with one. The elements it takes are those of the tensor; those it gives tell the dtype of the result.
+    /// Applies a remote function to each chunk: a function of one [`Array`] to an array of the same shape, or
+    /// to a `Result` with one. The elements it takes are those of the tensor; those it gives tell the dtype
+    /// of the result.
     ///
-    /// Each call is part of a task of its own, with the options of the executor. It must give the same for the same
-    /// chunk, since a task may run again.
+    /// Each call is part of a task of its own, with the options of the executor. It must give the same for
+    /// the same chunk, since a task may run again.
     ///
     /// ```
     /// use tharsis::prelude::*;
@@ -44,8 +46,8 @@ pub trait MapRemote: Sized {
     /// ```
     ///
     /// # Errors
-    /// `TypeError` if the function takes something else. When it runs: `ValueError` if it gives another shape,
-    /// `RuntimeError` if it fails or panics.
+    /// `TypeError` if the function takes something else. When it runs: `ValueError` if it gives another
+    /// shape, `RuntimeError` if it fails or panics.
     #[track_caller]
     fn map_remote<F: Remote>(&self) -> Result<Self>;
 

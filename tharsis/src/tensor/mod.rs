@@ -1,4 +1,5 @@
-//! Tensors on the task engine: NumPy's names over chunks that lie in the object store, computed by remote tasks.
+//! Tensors on the task engine: NumPy's names over chunks that lie in the object store, computed by remote
+//! tasks.
 //!
 //! ```no_run
 //! use tharsis::tensor::random::default_rng;
@@ -13,9 +14,10 @@
 //! }
 //! ```
 //!
-//! The same program runs embedded, on worker processes (`init().workers(2)`) and on a cluster (`init().address(..)`):
-//! where a runtime is active, tensors are computed on it, otherwise on threads of the process. A [`RemoteExecutor`] says
-//! more about how. Results are the same to the bit everywhere: what a task computes depends on its plan alone.
+//! The same program runs embedded, on worker processes (`init().workers(2)`) and on a cluster
+//! (`init().address(..)`): where a runtime is active, tensors are computed on it, otherwise on threads of the
+//! process. A [`RemoteExecutor`] says more about how. Results are the same to the bit everywhere: what a task
+//! computes depends on its plan alone.
 //!
 //! All of [`tharsis_numeric`] is here. This is the only place that knows both halves:
 //!

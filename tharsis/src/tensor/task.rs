@@ -227,8 +227,8 @@ impl Made {
         Ok(Returns(given))
     }
 
-    /// A chunk for one of its readers. The last one gets it for itself, so that its memory, which is still in the cache,
-    /// is there for what is made next.
+    /// A chunk for one of its readers. The last one gets it for itself, so that its memory, which is still in
+    /// the cache, is there for what is made next.
     fn find(&mut self, id: ChunkId, reads_left: &mut HashMap<ChunkId, u32>) -> Result<Arc<Chunk>, Fault> {
         let left = reads_left.get_mut(&id).map_or(0, |left| {
             *left -= 1;

@@ -1,7 +1,7 @@
 //! The few options of protoc that build scripts use, over a compiler in pure Rust.
 //!
-//! `-I DIR`, `-o FILE`, `--include_imports`, `--include_source_info` and file names do what they do in protoc.
-//! Anything else is refused, so that a build script that wants more fails with a reason.
+//! `-I DIR`, `-o FILE`, `--include_imports`, `--include_source_info` and file names do what they do in
+//! protoc. Anything else is refused, so that a build script that wants more fails with a reason.
 
 #![forbid(unsafe_code)]
 

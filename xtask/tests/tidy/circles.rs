@@ -4,7 +4,8 @@ use crate::sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Circles that stand today. The list may only shrink: a new circle fails the test, and so does a line whose circle is gone.
+/// Circles that stand today. The list may only shrink: a new circle fails the test, and so does a line whose
+/// circle is gone.
 const KNOWN: &[(&str, &[&str])] = &[
     ("core", &["event", "peer"]),
     ("graph", &["execute", "phases"]),
@@ -45,7 +46,8 @@ const KNOWN: &[(&str, &[&str])] = &[
 
 /// A module, by the names on the way to it from the root of its crate.
 type Module = Vec<String>;
-/// Which modules a module imports from. A module and its ancestors count as one place: imports between them are left out.
+/// Which modules a module imports from. A module and its ancestors count as one place: imports between them
+/// are left out.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 #[test]

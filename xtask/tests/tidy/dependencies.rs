@@ -1,7 +1,8 @@
-//! Dependencies keep the rules of `deny.toml`: licences, sources, second versions and crates that are not wanted.
+//! Dependencies keep the rules of `deny.toml`: licences, sources, second versions and crates that are not
+//! wanted.
 //!
-//! `cargo deny check` reads the same file and looks for advisories as well, which needs its database and the network.
-//! This test needs neither, so it runs with every other one.
+//! `cargo deny check` reads the same file and looks for advisories as well, which needs its database and the
+//! network. This test needs neither, so it runs with every other one.
 
 use crate::root;
 use serde_json::Value;
@@ -28,7 +29,8 @@ struct Dependencies {
     packages: Vec<Package>,
     /// What each package needs, by package ids.
     needs: BTreeMap<String, Vec<String>>,
-    /// Name and version of what is built. Cargo's metadata also have optional dependencies that nobody enables.
+    /// Name and version of what is built. Cargo's metadata also have optional dependencies that nobody
+    /// enables.
     built: BTreeSet<(String, String)>,
 }
 

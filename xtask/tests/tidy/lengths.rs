@@ -1,4 +1,4 @@
-//! What must fit a reader's eye: files, functions, and docs that say more than their name.
+//! What must fit a reader's eye: files, functions, lines of comments, and docs that say more than their name.
 
 use crate::{root, sources};
 use std::collections::BTreeMap;
@@ -16,6 +16,9 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
     ("raylet/src/cluster/wire.rs", "kind", 89),
     ("raylet/src/cluster/wire.rs", "message", 72),
 ];
+
+/// Longest line of a comment, in characters: as long as code. Rows of tables cannot be broken.
+const COMMENT_CHARS_MAX: usize = 110;
 
 /// Fewest words that a doc of a public function has beside its name.
 const DOC_WORDS_MIN: usize = 4;
@@ -42,6 +45,22 @@ fn functions_fit_a_screen() {
         }
     }
     assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn comments_are_as_wide_as_code() {
+    let mut wide = Vec::new();
+    for (path, text) in sources() {
+        for (index, line) in text.lines().enumerate() {
+            let chars = line.chars().count();
+            let comment = line.trim_start();
+            let is_table = ["//! |", "/// |", "// |"].iter().any(|row| comment.starts_with(row));
+            if comment.starts_with("//") && !is_table && COMMENT_CHARS_MAX < chars {
+                wide.push(format!("{}:{}: {chars} characters", path.display(), index + 1));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "comments over {COMMENT_CHARS_MAX} characters:\n{}", wide.join("\n"));
 }
 
 #[test]
@@ -77,7 +96,8 @@ fn product() -> impl Iterator<Item = (String, String)> {
         .filter(move |(file, _)| is_product(file))
 }
 
-/// Functions with a body, as rustfmt lays them out: the closing brace stands below the signature's first letter.
+/// Functions with a body, as rustfmt lays them out: the closing brace stands below the signature's first
+/// letter.
 fn functions(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

@@ -30,8 +30,8 @@ impl Node {
         out.push(Action::Run { client, run });
     }
 
-    /// No copy of an argument can be read, and its owner is asked: whoever sent the task here asks as well, as it named
-    /// the copies.
+    /// No copy of an argument can be read, and its owner is asked: whoever sent the task here asks as well,
+    /// as it named the copies.
     pub(in crate::node) fn argument_awaited(&mut self, run: u32, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(sender) = self.runs.get(run).map(|r| r.lease.0).filter(|node| *node != self.id) {
             self.send(sender, Message::CopiesUnreadable { object });
@@ -62,8 +62,8 @@ impl Node {
         self.end_run(run, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
     }
 
-    /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing if it
-    /// is being made again.
+    /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing
+    /// if it is being made again.
     fn failed_argument(&self, number: u32) -> Option<Option<Arc<Failure>>> {
         let run = self.runs.get(number)?;
         let call = run.origin.call(&self.owner, run.lease.1)?;

@@ -99,8 +99,8 @@ impl Node {
         }
     }
 
-    /// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before has
-    /// simply crashed for the next one.
+    /// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before
+    /// has simply crashed for the next one.
     fn failure_of(&self, run: u32, failure: &Arc<Failure>) -> Arc<Failure> {
         let is_doomed = self.runs.get(run).is_some_and(|r| r.stage == Stage::Doomed);
         match failure.kind {

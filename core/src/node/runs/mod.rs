@@ -1,7 +1,8 @@
 //! Tasks that run here, for this node's ledger or another's.
 //!
-//! A run is *staging* until all its arguments are in the local arena, then *sent* to its worker. A worker runs what it
-//! is sent in order, so the first sent run of a worker is the one that has started, as far as anyone can know.
+//! A run is *staging* until all its arguments are in the local arena, then *sent* to its worker. A worker
+//! runs what it is sent in order, so the first sent run of a worker is the one that has started, as far as
+//! anyone can know.
 //!
 //! | file | concern |
 //! |---|---|
@@ -249,8 +250,8 @@ impl Node {
         call.is_some_and(|call| call.class.max_retries != 0)
     }
 
-    /// Notes which task submits another: the first run of a worker is the one that has started. Returns how deep the new one
-    /// is nested, as far as this node knows.
+    /// Notes which task submits another: the first run of a worker is the one that has started. Returns how
+    /// deep the new one is nested, as far as this node knows.
     pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> u16 {
         let first = self.runs_of.get(&client).and_then(|runs| self.runs.get(*runs.front()?));
         let Some(parent) = first else { return 0 };
@@ -347,7 +348,8 @@ impl Node {
         self.runs_of.get(&client).is_some_and(|runs| 1 < runs.len())
     }
 
-    /// A run that is sent overtakes those of its worker that still wait for arguments: the worker has it first.
+    /// A run that is sent overtakes those of its worker that still wait for arguments: the worker has it
+    /// first.
     fn line_up(&mut self, client: ClientId, run: u32) {
         let Some(runs) = self.runs_of.get_mut(&client) else { return };
         let Some(mut at) = runs.iter().rposition(|n| *n == run) else { return };

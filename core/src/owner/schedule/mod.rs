@@ -1,9 +1,9 @@
 //! Queues by shape, leases, who gets the next task.
 //!
-//! Tasks that need the same resources in the same way (a *shape*) share a queue and leases. A lease holds one worker;
-//! as many tasks are sent ahead to it as keep it busy for a moment, judged by how long tasks of the shape have taken.
-//! Tasks whose arguments lie on another node stand in a queue of that node and move to the common queue if there is
-//! no room there.
+//! Tasks that need the same resources in the same way (a *shape*) share a queue and leases. A lease holds one
+//! worker; as many tasks are sent ahead to it as keep it busy for a moment, judged by how long tasks of the
+//! shape have taken. Tasks whose arguments lie on another node stand in a queue of that node and move to the
+//! common queue if there is no room there.
 
 mod queue;
 mod refusals;
@@ -416,8 +416,8 @@ impl Owner {
         Some((shape, depth))
     }
 
-    /// The node that has most of a task's arguments, if it is another one and worth going there. It is this one if leases
-    /// elsewhere would otherwise take the task away from its arguments.
+    /// The node that has most of a task's arguments, if it is another one and worth going there. It is this
+    /// one if leases elsewhere would otherwise take the task away from its arguments.
     fn near(&self, slot: u32) -> Option<NodeId> {
         let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
@@ -455,7 +455,8 @@ impl Owner {
         husk
     }
 
-    /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their behalf.
+    /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their
+    /// behalf.
     fn sweep(&mut self, shape_index: u32) {
         let shape = &mut self.shapes[shape_index];
         if shape.husks == 0 || shape.husks * 2 < shape.len() {
@@ -515,7 +516,8 @@ impl Owner {
         shape.queue.shrink();
     }
 
-    /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at once.
+    /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at
+    /// once.
     fn return_leases(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
         let shape = &self.shapes[shape_index];
         let over = |l: &LeaseUse| {
@@ -580,8 +582,9 @@ impl Shape {
         self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
     }
 
-    /// Tasks one lease may have at a time: as many as keep its worker busy until more can come. Where processors are busy with
-    /// other tasks that may be a while, so a second one is sent unless it could stand there until it is taken back.
+    /// Tasks one lease may have at a time: as many as keep its worker busy until more can come. Where
+    /// processors are busy with other tasks that may be a while, so a second one is sent unless it could
+    /// stand there until it is taken back.
     fn depth(&self) -> usize {
         let ahead = PIPELINE_AHEAD_NS.checked_div(self.run_ns).map_or(1, |n| n as usize + 1);
         let is_brief = 0 < self.run_ns && self.run_ns < STEAL_AFTER / 2;

@@ -1,8 +1,9 @@
 //! Tasks of one shape that wait, the most deeply nested first.
 //!
-//! What a task submits runs before what was submitted beside that task. In the order of arrival, every task of a queue
-//! would start, submit its children behind all of them and block: as many blocked workers as tasks. So that a task that
-//! submits without end cannot hold up the others, the shallowest task has its turn every so often.
+//! What a task submits runs before what was submitted beside that task. In the order of arrival, every task
+//! of a queue would start, submit its children behind all of them and block: as many blocked workers as
+//! tasks. So that a task that submits without end cannot hold up the others, the shallowest task has its turn
+//! every so often.
 
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};

@@ -44,8 +44,8 @@ impl Owner {
         }
     }
 
-    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue. Idle leases of this
-    /// owner's other tasks are room.
+    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue. Idle
+    /// leases of this owner's other tasks are room.
     fn request_near(
         &mut self,
         now: Now,
@@ -60,7 +60,8 @@ impl Owner {
         let shape = &self.shapes[shape_index];
         let there = shape.leases.iter().filter_map(at_node);
         let is_there = there.clone().next().is_some();
-        // One that has a task may not be free before that task has what is to be made here: it may wait for it.
+        // One that has a task may not be free before that task has what is to be made here: it may wait for
+        // it.
         let mut have = there.filter(|used| used.in_flight.is_empty()).count();
         let demand = shape.key.resources.clone();
         while have < count && have < REQUESTS_MAX {
@@ -78,8 +79,8 @@ impl Owner {
         }
     }
 
-    /// Gives back a lease that has nothing to do, and that no queue needs, if there is room for `demand` then: on this node,
-    /// or on any.
+    /// Gives back a lease that has nothing to do, and that no queue needs, if there is room for `demand`
+    /// then: on this node, or on any.
     fn return_idle(
         &mut self,
         node: Option<NodeId>,
@@ -104,7 +105,8 @@ impl Owner {
         true
     }
 
-    /// Where to ask for a lease of a shape: where workers of its job have started, as long as there are such nodes.
+    /// Where to ask for a lease of a shape: where workers of its job have started, as long as there are such
+    /// nodes.
     fn choose(&self, now: Now, shape_index: u32, view: &View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);

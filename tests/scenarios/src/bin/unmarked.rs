@@ -1,9 +1,9 @@
 //! A program whose `main` does not carry `#[tharsis::main]`, started by the scenarios in `unmarked.rs`.
 //!
-//! Where a start is not refused, such a program starts itself without end. So it does nothing before it has taken one
-//! of a few tickets: however many processes are started, no more than [`TICKET_COUNT`] of them go on, and the tickets
-//! taken are their number. Tickets, and what to do, are files beside the program: a node that starts it as a worker
-//! gives it neither arguments nor the environment of its driver.
+//! Where a start is not refused, such a program starts itself without end. So it does nothing before it has
+//! taken one of a few tickets: however many processes are started, no more than [`TICKET_COUNT`] of them go
+//! on, and the tickets taken are their number. Tickets, and what to do, are files beside the program: a node
+//! that starts it as a worker gives it neither arguments nor the environment of its driver.
 
 #![forbid(unsafe_code)]
 // All of it is test code.

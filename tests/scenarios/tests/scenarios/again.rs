@@ -120,8 +120,8 @@ fn call_twice(count: i64, runs: &str, gate: &str, died: &str, pause: Duration) -
     };
     let calls: Vec<_> = (0..count).map(call).collect();
     die_once(died);
-    // Rings are read in any order: once this is answered, the node has heard of the calls before it, and not only that they
-    // may end.
+    // Rings are read in any order: once this is answered, the node has heard of the calls before it, and not
+    // only that they may end.
     assert_eq!(quick_square::remote(3).get().unwrap(), 9);
     mark(gate);
     calls.iter().map(|call| call.get().unwrap()).collect()
@@ -150,7 +150,8 @@ fn quick_square(value: i64) -> i64 {
     value * value
 }
 
-/// Leaves a thread that goes on calling until the file is there. Its lease serves the next task, which needs as much.
+/// Leaves a thread that goes on calling until the file is there. Its lease serves the next task, which needs
+/// as much.
 #[remote(num_cpus = 0.5)]
 fn leave_a_thread(until: String) {
     HAS_THREAD.store(true, Ordering::Relaxed);

@@ -94,7 +94,8 @@ impl Driver {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = scratch().join(format!("driver{number}")).display().to_string();
-        // A shell has what it starts in the background ignore interrupts, which goes down to children of children.
+        // A shell has what it starts in the background ignore interrupts, which goes down to children of
+        // children.
         let child = Command::new("env")
             .arg("--default-signal=INT")
             .arg(std::env::current_exe().unwrap())

@@ -145,7 +145,8 @@ fn c3_lineage_holds_what_was_put(mode: Mode) {
     session.await_quiet();
 }
 
-/// Everybody who waits for the end of a chain whose values are all lost gets it, and each task runs once for all of them.
+/// Everybody who waits for the end of a chain whose values are all lost gets it, and each task runs once for
+/// all of them.
 fn c6_a_chain_runs_again_once(mode: Mode) {
     let session = start(mode);
     let _entered = session.enter();
@@ -252,7 +253,8 @@ fn c8_without_retries_lost_is_lost(mode: Mode) {
     session.await_quiet();
 }
 
-/// What is read after files were damaged: every value is right, or an error says that it is lost. Returns how many are.
+/// What is read after files were damaged: every value is right, or an error says that it is lost. Returns how
+/// many are.
 fn count_lost(values: &[ObjectRef<Blob>]) -> usize {
     let mut lost = 0;
     for (seed, value) in values.iter().enumerate() {
@@ -320,8 +322,8 @@ fn truncated_files_are_never_a_value(mode: Mode) {
     session.await_quiet();
 }
 
-/// Files that somebody else deletes: what was in them is still read, for the node has them open. It puts nothing more
-/// there, and goes on in memory.
+/// Files that somebody else deletes: what was in them is still read, for the node has them open. It puts
+/// nothing more there, and goes on in memory.
 fn deleted_files_are_never_a_wrong_value(mode: Mode) {
     let session = start(mode);
     let _entered = session.enter();

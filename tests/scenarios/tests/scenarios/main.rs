@@ -1,7 +1,7 @@
 //! The behaviours of the engine on one node, each as a trial: `embedded::NAME` and `processes::NAME`.
 //!
-//! The program is its own worker and node, so these tests bring their own `main`; a name on the command line filters
-//! as usual. Behaviours that need several nodes are not here.
+//! The program is its own worker and node, so these tests bring their own `main`; a name on the command line
+//! filters as usual. Behaviours that need several nodes are not here.
 
 #![forbid(unsafe_code)]
 // All of it is test code.

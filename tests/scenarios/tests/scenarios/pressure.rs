@@ -1,7 +1,7 @@
 //! Memory: tasks that take too much of it, and what must survive them (scenarios I1, I2).
 //!
-//! Nothing here comes near the memory of the machine: the nodes are given small limits, and a task stops by itself at
-//! [`HOG_BYTES_MAX`].
+//! Nothing here comes near the memory of the machine: the nodes are given small limits, and a task stops by
+//! itself at [`HOG_BYTES_MAX`].
 
 mod control_group;
 
@@ -117,7 +117,8 @@ fn i1_a_hog_dies_before_the_kernel_acts(mode: Mode) {
     session.await_quiet();
 }
 
-/// Of three tasks, the newest one that may run again goes, as often as it must, and none of its retries with it.
+/// Of three tasks, the newest one that may run again goes, as often as it must, and none of its retries with
+/// it.
 fn i1_the_newest_that_can_run_again_goes_and_keeps_its_retries(mode: Mode) {
     let session = mode.start_with(3, |init| init.memory_limit(LIMIT_BYTES));
     let _entered = session.enter();

@@ -1,7 +1,7 @@
 //! B: counting references, and borrowing them.
 //!
-//! Where a behaviour is about an actor that keeps a reference, a task keeps it in a static of its worker: with one CPU
-//! and no waiting tasks, one worker serves all calls.
+//! Where a behaviour is about an actor that keeps a reference, a task keeps it in a static of its worker:
+//! with one CPU and no waiting tasks, one worker serves all calls.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashMap;

@@ -135,7 +135,8 @@ fn is_sevens(blob: &Blob, len: usize) -> bool {
     blob.len() == len && blob.iter().all(|byte| *byte == 7)
 }
 
-/// Values of a task and of this program, one of them too large for the memory of the store, and a reference that was not read.
+/// Values of a task and of this program, one of them too large for the memory of the store, and a reference
+/// that was not read.
 fn take_values() -> (Vec<Blob>, ObjectRef<Blob>) {
     let stored = put(&Blob::from(vec![7; 5 * MIB])).unwrap();
     let unread = put(&Blob::from(vec![7; MIB])).unwrap();
@@ -217,7 +218,8 @@ fn values_outlive_their_worker(mode: Mode) {
     session.await_quiet();
 }
 
-/// Looks at its argument and stores a value when it should be dead already; says whether the argument changed.
+/// Looks at its argument and stores a value when it should be dead already; says whether the argument
+/// changed.
 #[remote]
 fn runs_on(started: String, go: String, ended: String, blob: Blob) -> Blob {
     mark(&started);

@@ -152,7 +152,8 @@ fn parent(children: u64) -> Result<u64, Error> {
     Ok(get_all(&children, None)?.iter().sum())
 }
 
-/// A hundred parents of three children on two CPUs: few of them are blocked at a time, and none waits for an idle lease.
+/// A hundred parents of three children on two CPUs: few of them are blocked at a time, and none waits for an
+/// idle lease.
 fn parents_resume_as_soon_as_their_children_are_done(mode: Mode) {
     let session = mode.start(2);
     let _entered = session.enter();

@@ -1,7 +1,7 @@
 //! A node that serves many jobs: none of them makes it grow, whatever its driver does.
 //!
-//! `THARSIS_JOBS=10000 THARSIS_TRIAL_SECONDS=3000` runs the plateau with so many jobs in each of three rounds, and a
-//! hundred tasks in each job.
+//! `THARSIS_JOBS=10000 THARSIS_TRIAL_SECONDS=3000` runs the plateau with so many jobs in each of three
+//! rounds, and a hundred tasks in each job.
 
 use rustix::process::Signal;
 use std::path::Path;

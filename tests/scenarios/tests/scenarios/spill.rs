@@ -57,7 +57,8 @@ fn signal(path: String) -> u8 {
     0
 }
 
-/// What a waiting task will take stays, although only the task refers to it and the store is filled over and over.
+/// What a waiting task will take stays, although only the task refers to it and the store is filled over and
+/// over.
 fn b2_an_argument_outlives_full_stores(mode: Mode) {
     let session = mode.start_with(2, |init| init.store_bytes(16 << 20));
     let _entered = session.enter();
@@ -122,8 +123,8 @@ const DISK_BYTES: u64 = 48 << 20;
 /// How long a client waits for room, and a little more.
 const GRACE: Duration = Duration::from_secs(14);
 
-/// With memory and disk full, what is new is refused with the reason, everything else can be read, and once there is
-/// space all goes on.
+/// With memory and disk full, what is new is refused with the reason, everything else can be read, and once
+/// there is space all goes on.
 fn d4_full_disk(mode: Mode) {
     let place = scratch().join(format!("disk {}", mode.name()));
     let Some(disk) = Mounted::tmpfs(&place, DISK_BYTES) else {

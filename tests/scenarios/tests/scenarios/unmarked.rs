@@ -1,4 +1,5 @@
-//! Programs without `#[tharsis::main]`, and starts where none is possible: refused with the remedy, before a process starts.
+//! Programs without `#[tharsis::main]`, and starts where none is possible: refused with the remedy, before a
+//! process starts.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs;
@@ -38,7 +39,8 @@ impl Unmarked {
     fn new(mode: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("unmarked-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // On the disk of the program, so that it is a link: what was just written may be too busy to be started.
+        // On the disk of the program, so that it is a link: what was just written may be too busy to be
+        // started.
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(folder.join("tickets")).unwrap();
         fs::hard_link(env!("CARGO_BIN_EXE_unmarked"), folder.join("unmarked")).unwrap();
@@ -104,7 +106,8 @@ fn unmarked_program_runs_embedded(_: Mode) {
     assert!(ended.success && ended.process_count == 1, "{}", ended.errors);
 }
 
-/// A limit on addresses makes the store smaller; one that was asked for and does not fit is refused with the size that does.
+/// A limit on addresses makes the store smaller; one that was asked for and does not fit is refused with the
+/// size that does.
 fn limited_addresses_leave_room_for_a_store(_: Mode) {
     const ADDRESS_BYTES: u64 = 1_000_000 << 10;
     let ended = Unmarked::new("embedded").run_within(ADDRESS_BYTES);
@@ -142,7 +145,8 @@ fn unmarked_program_connects_to_no_node(mode: Mode) {
     assert_eq!(session.report().driver_count, 1, "this driver");
 }
 
-/// A worker that comes back as a driver has no workers started: its node ends it, and the task fails with the reason.
+/// A worker that comes back as a driver has no workers started: its node ends it, and the task fails with the
+/// reason.
 fn worker_that_drives_is_refused(mode: Mode) {
     let session = mode.start(2);
     let node = session.report().pid;
