@@ -184,3 +184,13 @@ fn deep_and_shared_expressions_neither_recurse_nor_explode() {
     }
     assert_eq!(y.t().unwrap().max(()).unwrap().item().unwrap().to_f64(), 20_002.0);
 }
+
+/// As in NumPy, whether the rows are folded one by one or a row is folded as a whole.
+#[test]
+fn the_variance_of_what_is_infinite_is_nan() {
+    let x = Tensor::from_elements(&[2, 3], &[0.0, 1.0, f64::INFINITY, f64::INFINITY, 3.0, 5.0]).unwrap();
+    let down = x.var(0).unwrap().fetch::<f64>().unwrap();
+    assert!(down[[0]].is_nan() && down[[1]] == 1.0 && down[[2]].is_nan(), "{down}");
+    let across = x.t().unwrap().var(1).unwrap().fetch::<f64>().unwrap();
+    assert!(across[[0]].is_nan() && across[[1]] == 1.0 && across[[2]].is_nan(), "{across}");
+}

@@ -507,6 +507,7 @@ impl Node {
                 self.lease_change(out, |leases, effects| leases.end(key, effects));
             }
             Effect::ReturnLease { to, lease } => self.send(to, Message::LeaseReturned { lease }),
+            Effect::CopyIsValue { object } => self.store.promote(object),
             Effect::DropCopy { holder, object } if holder == self.id => self.drop_own_copy(object),
             Effect::DropCopy { holder, object } => self.send(holder, Message::ObjectFree { object }),
             Effect::Cancel { to, task, force, recursive } if to == self.id => {

@@ -61,9 +61,13 @@ impl Owner {
             links.copies.retain(|c| *c != node);
             let lender_died = links.lenders.remove(&node).is_some();
             let (owner, copies_left) = (links.owner, links.copies.len());
+            let is_only_here = had_copy && links.owner.is_none() && *links.copies == [self.me];
             // What can be made again is, when somebody wants it.
             let is_last = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
             let lost = is_last && !object.has_recipe();
+            if is_only_here {
+                out.push(Effect::CopyIsValue { object: id });
+            }
             if lost || (owner == Some(node) && object.value.is_none()) {
                 self.lost(object_id(&self.objects, slot), None, out);
             } else if let Some(owner) = owner.filter(|o| lender_died && *o != node) {

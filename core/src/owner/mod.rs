@@ -74,6 +74,11 @@ pub enum Effect {
         /// The object.
         object: ObjectId,
     },
+    /// The copy here is the only one left: it is the value now, and stays until the owner frees it.
+    CopyIsValue {
+        /// The object.
+        object: ObjectId,
+    },
     /// Tell a client that a reference has a value.
     Deliver {
         /// The client.

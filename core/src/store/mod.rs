@@ -220,6 +220,15 @@ impl Store {
         !resident
     }
 
+    /// Makes a secondary copy a primary one: all others are gone.
+    pub fn promote(&mut self, object: ObjectId) {
+        let secondary = self.objects.get_mut(&object).filter(|stored| !stored.primary && !stored.doomed);
+        if let Some(stored) = secondary {
+            stored.primary = true;
+            self.rest(object);
+        }
+    }
+
     /// Drops a primary copy that can be made again.
     pub fn drop_primary(&mut self, object: ObjectId) {
         if self.objects.get(&object).is_some_and(|s| s.pins == 0 && s.age > 0) {

@@ -26,7 +26,9 @@ impl Moments {
         let total = self.count[slot] + count;
         let delta = mean - self.mean[slot];
         self.mean[slot] += delta * (count / total);
-        self.squares[slot] += squares + delta * delta * (self.count[slot] * count / total);
+        // From an infinite mean no deviation is a number: NaN then, and nothing otherwise.
+        let infinite = delta * 0.0;
+        self.squares[slot] += squares + delta * delta * (self.count[slot] * count / total) + infinite;
         self.count[slot] = total;
     }
 }
