@@ -22,6 +22,11 @@ impl Object {
             || self.links.as_deref().is_some_and(linked)
     }
 
+    /// Whether there is a value that can be read.
+    pub(super) fn has_bytes(&self) -> bool {
+        matches!(self.value, Some(Value::Inline(_) | Value::Stored { .. })) && !self.is_gone()
+    }
+
     pub(super) fn is_held_by(&self, client: ClientId) -> bool {
         let linked =
             |l: &Links| l.holders.contains_key(&client) || l.fetchers.iter().any(|(c, _)| *c == client);
@@ -214,7 +219,7 @@ impl Owner {
         let Some(object) = self.objects.get_mut(slot) else { return };
         let stored = matches!(value, Value::Stored { .. });
         object.producer = None;
-        let known = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
+        let known = object.has_bytes();
         if known {
             // Another output of the task had to be made again; this one is there.
             inside.into_iter().for_each(|s| self.unuse(s, out));
@@ -228,9 +233,14 @@ impl Owner {
         }
         let Some(object) = self.objects.get_mut(slot) else { return };
         if let Some(node) = copy.filter(|_| stored) {
+            let id = object.id;
             let copies = &mut object.links().copies;
             if !copies.contains(&node) {
-                copies.push(node);
+                match known {
+                    // Nobody has compared the bytes of this run with those that are there.
+                    true => out.push(Effect::DropCopy { holder: node, object: id }),
+                    false => copies.push(node),
+                }
             }
         }
         if object.is_used() {

@@ -504,6 +504,16 @@ impl Owner {
             self.fail(slot, &failure, out);
             return;
         }
+        if let Some(index) = self.differing(slot, &returned) {
+            self.drop_outputs(slot, node, &returned, out);
+            let text = format!(
+                "the task ran again for a value of it that was lost, and value {index}, which is still there, came \
+                 out differently: what it returns is not of one run"
+            );
+            let failure = self.located_failure(slot, &Failure::new(FailureKind::ObjectLost, text), node);
+            self.fail(slot, &failure, out);
+            return;
+        }
         // Adopt what the values refer to before the task lets go of its own references to the same objects.
         let inside: smallvec::SmallVec<[_; 1]> =
             returned.iter().map(|o| self.adopt_nested(&o.nested, lender, out)).collect();
@@ -518,6 +528,29 @@ impl Owner {
             self.fill(output, value, Some(node), inside, out);
         }
         self.bound_lineage(out);
+    }
+
+    /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see: bytes in messages are
+    /// compared, of those in an arena their number. A value with references inside says who owns them, which depends on the node
+    /// that it was made on: it is not compared.
+    fn differing(&self, slot: u32, returned: &[DoneOutput]) -> Option<usize> {
+        let task = self.tasks.get(slot)?;
+        let places = std::iter::once(task.first_output).chain(task.more_outputs.iter().flatten().copied());
+        places.zip(returned).position(|(place, output)| {
+            let Some(left) = self.objects.get(place).filter(|object| object.has_bytes()) else {
+                return false;
+            };
+            let nested = left.links.as_ref().map_or(0, |links| links.nested.len());
+            if 0 < nested || !output.nested.is_empty() {
+                return false;
+            }
+            match (&left.value, &output.value) {
+                (Some(Value::Inline(old)), DoneValue::Inline(new)) => old != new,
+                (Some(Value::Stored { len: old }), DoneValue::Stored { len: new }) => old != new,
+                // Which way a value comes is the choice of the client that runs the function.
+                _ => false,
+            }
+        })
     }
 
     /// Takes a task out of the ledger or keeps it as lineage, drops its references and returns its outputs.
