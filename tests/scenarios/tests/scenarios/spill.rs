@@ -21,6 +21,7 @@ pub const ALL: &[Scenario] = scenarios![
         d2_a_file_is_deleted,
         d4_full_disk,
         d5_slow_disk,
+        c11_only_what_is_pure_and_quick_runs_again_for_room,
         d6_larger_than_the_store,
         d6_larger_than_the_store_and_no_room,
         d6_larger_than_the_store_and_no_disk,
@@ -204,6 +205,48 @@ fn d5_slow_disk(mode: Mode) {
     }
     drop((writer, values));
     session.await_quiet();
+}
+
+#[remote]
+fn made(ms: u64, runs: String) -> Blob {
+    mark(&runs);
+    std::thread::sleep(Duration::from_millis(ms));
+    noise(8 * MIB, 7)
+}
+
+#[remote(pure = true)]
+fn made_purely(ms: u64, runs: String) -> Blob {
+    mark(&runs);
+    std::thread::sleep(Duration::from_millis(ms));
+    noise(8 * MIB, 7)
+}
+
+/// How often a call runs whose value is pushed out of memory, onto a disk that takes a second for it and another to read it back.
+fn runs_when_pushed_out(mode: Mode, call: impl FnOnce(String) -> ObjectRef<Blob>) -> usize {
+    let session = start_slow(mode, 16 << 20, 8 << 20);
+    let _entered = session.enter();
+    // What goes to disk first says how slow it is.
+    drop((0..28).map(|seed| put(&noise(MIB, seed)).unwrap()).collect::<Vec<_>>());
+    let runs = session.path("runs");
+    let value = call(runs.clone());
+    let is_made = Wait { timeout: Some(20.0.into()), fetch: false, ..Wait::default() };
+    assert_eq!(wait(std::slice::from_ref(&value), is_made).unwrap().0.len(), 1);
+    let second = put(&noise(12 * MIB, 8)).unwrap();
+    session.await_report("the second value pushed the first out", |r| r.store.object_count == 1);
+    drop(second);
+    assert!(value.get_timeout(20.0).unwrap() == noise(8 * MIB, 7));
+    drop(value);
+    session.await_quiet();
+    marks(&runs)
+}
+
+/// What a function has done is not done again for want of memory, however slow the disk is, unless it is declared pure; and what took
+/// a second is not done again then either.
+fn c11_only_what_is_pure_and_quick_runs_again_for_room(mode: Mode) {
+    assert_eq!(runs_when_pushed_out(mode, |runs| made::remote(200, runs)), 1, "quick");
+    assert_eq!(runs_when_pushed_out(mode, |runs| made::remote(3_000, runs)), 1, "slow");
+    assert_eq!(runs_when_pushed_out(mode, |runs| made_purely::remote(200, runs)), 2, "quick and pure");
+    assert_eq!(runs_when_pushed_out(mode, |runs| made_purely::remote(1_200, runs)), 1, "slow and pure");
 }
 
 #[remote]
