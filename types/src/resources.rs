@@ -35,6 +35,14 @@ pub enum BadResource {
         /// The largest amount.
         max: u64,
     },
+    /// Below the smallest amount that is counted, so that it would count as nothing.
+    #[error("resource {name}: amount {amount} is less than 1/{unit}, the smallest one", unit = Resources::UNIT)]
+    TooFine {
+        /// Which resource.
+        name: String,
+        /// The amount as it was given, in few digits.
+        amount: String,
+    },
     /// Empty, too long, or with characters outside printable ASCII.
     #[error(
         "resource name {name:?} must be 1 to {max} printable ASCII characters",
@@ -65,7 +73,8 @@ impl Resources {
     /// A set of `cpus` CPUs and nothing else.
     ///
     /// # Errors
-    /// [`BadResource::Amount`] for an amount that is negative, not finite or too large.
+    /// [`BadResource::Amount`] for an amount that is negative, not finite or too large, [`BadResource::TooFine`] for one that would
+    /// count as nothing.
     pub fn cpus(cpus: f64) -> Result<Self, BadResource> {
         Ok(Self { cpu: cpu_units("CPU", cpus)?, ..Self::default() })
     }
@@ -188,7 +197,8 @@ fn whole(units: u64) -> f64 {
 /// Fixed-point units of an amount.
 ///
 /// # Errors
-/// [`BadResource::Amount`] if it is negative, not finite or above the limit.
+/// [`BadResource::Amount`] if it is negative, not finite or above the limit, [`BadResource::TooFine`] if it is more than nothing and
+/// would count as nothing.
 pub fn units(name: &str, amount: f64) -> Result<u64, BadResource> {
     units_up_to(limits::RESOURCE_AMOUNT_MAX, name, amount)
 }
@@ -196,17 +206,22 @@ pub fn units(name: &str, amount: f64) -> Result<u64, BadResource> {
 /// The same for CPUs of a node.
 ///
 /// # Errors
-/// [`BadResource::Amount`] if it is negative, not finite or more than any node has.
+/// [`BadResource::Amount`] if it is negative, not finite or more than any node has, [`BadResource::TooFine`] as above.
 pub fn cpu_units(name: &str, amount: f64) -> Result<u64, BadResource> {
     units_up_to(limits::CPU_COUNT_MAX, name, amount)
 }
 
 fn units_up_to(max: f64, name: &str, amount: f64) -> Result<u64, BadResource> {
-    if amount.is_finite() && (0.0..=max).contains(&amount) {
-        return Ok((amount * Resources::UNIT as f64).round() as u64);
+    let units = (amount * Resources::UNIT as f64).round();
+    let is_valid = amount.is_finite() && (0.0..=max).contains(&amount);
+    if is_valid && (amount == 0.0 || 1.0 <= units) {
+        return Ok(units as u64);
     }
     let plain = amount.to_string();
     let amount = if plain.len() <= AMOUNT_DIGITS_MAX { plain } else { format!("{amount:e}") };
+    if is_valid {
+        return Err(BadResource::TooFine { name: cut(name), amount });
+    }
     Err(BadResource::Amount { name: cut(name), amount, max: max as u64 })
 }
 
@@ -255,6 +270,10 @@ mod tests {
         for bad in [-1.0, f64::NAN, f64::INFINITY, 1e30] {
             assert!(matches!(Resources::cpus(bad), Err(BadResource::Amount { .. })));
         }
+        for bad in [1e-5, 0.000_049, f64::MIN_POSITIVE] {
+            assert!(matches!(Resources::cpus(bad), Err(BadResource::TooFine { .. })), "{bad}");
+        }
+        assert_eq!([0.0, 0.0001].map(|fine| Resources::cpus(fine).unwrap().cpu), [0, 1]);
         let mut set = Resources::default();
         assert!(matches!(set.set_custom("CPU", 1.0), Err(BadResource::Reserved { .. })));
         assert!(matches!(set.set_custom("a\nb", 1.0), Err(BadResource::Name { .. })));

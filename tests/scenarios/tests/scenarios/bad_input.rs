@@ -319,6 +319,8 @@ fn task_with_bad_options(mode: Mode) {
         (add::options().num_cpus(-1.0), "num_cpus"),
         (add::options().num_cpus(f64::NAN), "num_cpus"),
         (add::options().resource("CPU", 1.0), "CPU"),
+        (add::options().num_cpus(0.000_01), "num_cpus"),
+        (add::options().resource("press", 0.000_01), "press"),
         (add::options().name(""), "name"),
         (add::options().timeout(Duration::ZERO), "timeout"),
     ];
