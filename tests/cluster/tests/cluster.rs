@@ -37,6 +37,7 @@ const ALL: &[Scenario] = &[
     ("a_node_that_joins_late_is_used", a_node_that_joins_late_is_used),
     ("errors_keep_their_kind_over_nodes", errors_keep_their_kind_over_nodes),
     ("drivers_of_one_program_on_two_nodes_use_both", drivers_of_one_program_on_two_nodes_use_both),
+    ("e7_a_program_that_cannot_start_there_is_an_error", e7_a_program_that_cannot_start_there_is_an_error),
     ("silent_connections_do_not_stop_transfers", silent_connections_do_not_stop_transfers),
 ];
 
@@ -384,8 +385,26 @@ fn drivers_of_one_program_on_two_nodes_use_both() {
     }
 }
 
-/// Connections of the cluster that say nothing any more take no places from those over which something is
-/// read.
+/// A task whose resource only the second node has, where its program cannot be put: its `get` ends, and says why.
+fn e7_a_program_that_cannot_start_there_is_an_error() {
+    let mut second = node(1.0);
+    second.resources.set_custom("press", 1.0).unwrap();
+    let cluster = cluster(vec![node(1.0), second]);
+    // Where the node keeps programs of other nodes there is a file, so that it can fetch none.
+    let code = cluster.socket(1).unwrap().with_file_name("code");
+    std::fs::remove_dir_all(&code).unwrap();
+    std::fs::write(&code, "in the way").unwrap();
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let error = here::options().resource("press", 1.0).remote().get_timeout(SOON).unwrap_err();
+    assert_eq!(error.kind(), FailureKind::WorkerStartFailed, "{error}");
+    let text = error.to_string();
+    assert!(text.contains(&code.display().to_string()), "{text} does not say what is in the way");
+    // Whatever does not need that node runs.
+    assert_eq!(here::remote().get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
+}
+
+/// Connections of the cluster that say nothing any more take no places from those over which something is read.
 fn silent_connections_do_not_stop_transfers() {
     let cluster = cluster(vec![node(1.0), node(1.0)]);
     let secret = tharsis::process::secret(&tharsis::machine::default_secret_file()).unwrap();
