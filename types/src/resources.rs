@@ -73,8 +73,8 @@ impl Resources {
     /// A set of `cpus` CPUs and nothing else.
     ///
     /// # Errors
-    /// [`BadResource::Amount`] for an amount that is negative, not finite or too large, [`BadResource::TooFine`] for one that would
-    /// count as nothing.
+    /// [`BadResource::Amount`] for an amount that is negative, not finite or too large,
+    /// [`BadResource::TooFine`] for one that would count as nothing.
     pub fn cpus(cpus: f64) -> Result<Self, BadResource> {
         Ok(Self { cpu: cpu_units("CPU", cpus)?, ..Self::default() })
     }
@@ -197,8 +197,8 @@ fn whole(units: u64) -> f64 {
 /// Fixed-point units of an amount.
 ///
 /// # Errors
-/// [`BadResource::Amount`] if it is negative, not finite or above the limit, [`BadResource::TooFine`] if it is more than nothing and
-/// would count as nothing.
+/// [`BadResource::Amount`] if it is negative, not finite or above the limit, [`BadResource::TooFine`] if it
+/// is more than nothing and would count as nothing.
 pub fn units(name: &str, amount: f64) -> Result<u64, BadResource> {
     units_up_to(limits::RESOURCE_AMOUNT_MAX, name, amount)
 }
@@ -206,7 +206,8 @@ pub fn units(name: &str, amount: f64) -> Result<u64, BadResource> {
 /// The same for CPUs of a node.
 ///
 /// # Errors
-/// [`BadResource::Amount`] if it is negative, not finite or more than any node has, [`BadResource::TooFine`] as above.
+/// [`BadResource::Amount`] if it is negative, not finite or more than any node has, [`BadResource::TooFine`]
+/// as above.
 pub fn cpu_units(name: &str, amount: f64) -> Result<u64, BadResource> {
     units_up_to(limits::CPU_COUNT_MAX, name, amount)
 }

@@ -530,9 +530,9 @@ impl Owner {
         self.bound_lineage(out);
     }
 
-    /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see: bytes in messages are
-    /// compared, of those in an arena their number. A value with references inside says who owns them, which depends on the node
-    /// that it was made on: it is not compared.
+    /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see:
+    /// bytes in messages are compared, of those in an arena their number. A value with references inside says
+    /// who owns them, which depends on the node that it was made on: it is not compared.
     fn differing(&self, slot: u32, returned: &[DoneOutput]) -> Option<usize> {
         let task = self.tasks.get(slot)?;
         let places = std::iter::once(task.first_output).chain(task.more_outputs.iter().flatten().copied());

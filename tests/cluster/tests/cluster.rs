@@ -385,7 +385,8 @@ fn drivers_of_one_program_on_two_nodes_use_both() {
     }
 }
 
-/// A task whose resource only the second node has, where its program cannot be put: its `get` ends, and says why.
+/// A task whose resource only the second node has, where its program cannot be put: its `get` ends, and says
+/// why.
 fn e7_a_program_that_cannot_start_there_is_an_error() {
     let mut second = node(1.0);
     second.resources.set_custom("press", 1.0).unwrap();
@@ -404,7 +405,8 @@ fn e7_a_program_that_cannot_start_there_is_an_error() {
     assert_eq!(here::remote().get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
 }
 
-/// Connections of the cluster that say nothing any more take no places from those over which something is read.
+/// Connections of the cluster that say nothing any more take no places from those over which something is
+/// read.
 fn silent_connections_do_not_stop_transfers() {
     let cluster = cluster(vec![node(1.0), node(1.0)]);
     let secret = tharsis::process::secret(&tharsis::machine::default_secret_file()).unwrap();

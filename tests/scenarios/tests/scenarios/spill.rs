@@ -221,7 +221,8 @@ fn made_purely(ms: u64, runs: String) -> Blob {
     noise(8 * MIB, 7)
 }
 
-/// How often a call runs whose value is pushed out of memory, onto a disk that takes a second for it and another to read it back.
+/// How often a call runs whose value is pushed out of memory, onto a disk that takes a second for it and
+/// another to read it back.
 fn runs_when_pushed_out(mode: Mode, call: impl FnOnce(String) -> ObjectRef<Blob>) -> usize {
     let session = start_slow(mode, 16 << 20, 8 << 20);
     let _entered = session.enter();
@@ -240,8 +241,8 @@ fn runs_when_pushed_out(mode: Mode, call: impl FnOnce(String) -> ObjectRef<Blob>
     marks(&runs)
 }
 
-/// What a function has done is not done again for want of memory, however slow the disk is, unless it is declared pure; and what took
-/// a second is not done again then either.
+/// What a function has done is not done again for want of memory, however slow the disk is, unless it is
+/// declared pure; and what took a second is not done again then either.
 fn c11_only_what_is_pure_and_quick_runs_again_for_room(mode: Mode) {
     assert_eq!(runs_when_pushed_out(mode, |runs| made::remote(200, runs)), 1, "quick");
     assert_eq!(runs_when_pushed_out(mode, |runs| made::remote(3_000, runs)), 1, "slow");
