@@ -6,6 +6,7 @@ use crate::node::Node;
 use crate::owner::Ended;
 use crate::peer::{DoneOutcome, Message};
 use crate::pull::Purpose;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, TaskId};
 
@@ -117,19 +118,30 @@ impl Node {
         self.runs_of.get(&client).is_some_and(|runs| runs.iter().any(sent))
     }
 
-    /// Puts written outputs into the books of the arena.
+    /// Puts written outputs into the books of the arena. A value of an earlier run that is here stands: its
+    /// owner refers to what is inside of that one, and what this run wrote is free with its region.
     fn seal_outputs(&mut self, run: u32, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
         let (TaskOutcome::Returned(outputs), Some(task)) = (&mut outcome, self.runs.get(run).map(|r| r.task))
         else {
             return outcome;
         };
+        let mut sealed = SmallVec::<[ObjectId; 4]>::new();
         for (index, output) in outputs.iter_mut().enumerate() {
             let OutputValue::Written(extent) = &mut output.value else { continue };
             let object = ObjectId::output(task, index as u32);
+            if let Some(len) = self.store.spilled_len(object) {
+                extent.len = len;
+                continue;
+            }
             match self.store.seal(client, object, *extent) {
-                Ok(lies) => *extent = lies,
+                Ok(lies) => {
+                    if lies == *extent {
+                        sealed.push(object);
+                    }
+                    *extent = lies;
+                }
                 Err(failure) => {
-                    (0..index as u32).for_each(|i| self.store.free(ObjectId::output(task, i)));
+                    sealed.into_iter().for_each(|object| self.store.free(object));
                     return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
                 }
             }
