@@ -1,15 +1,39 @@
-//! A table of values named by small numbers, in pages.
+//! A table of values named by typed slots, in pages.
 //!
 //! A queue of a million tasks must cost what the tasks cost and nothing when they are gone; a `Vec` that
 //! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for
-//! whatever comes next until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
+//! later values until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
+//!
+//! A [`Slot`] names a value of one table type: the slot of a task cannot be given to the table of objects. There
+//! are two ways to use it:
+//! - `slab[slot]` where this crate's own relations say that the value is there. If it is not, they are broken:
+//!   the index panics, in release builds too, and names the type and the slot.
+//! - [`Slab::get`] where the value may be gone by rights: the number came from outside ([`Slot::from_number`]), or
+//!   the value may have been removed since.
+//!
+//! A slot is used again after its value is removed. Who keeps one longer than its value must compare more than
+//! the slot.
 
+use std::any::type_name;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 const PAGE: usize = 512;
 const NONE: u32 = u32::MAX;
+const _: () = assert!(size_of::<Option<Slot<u8>>>() == 4);
 
-/// Values by number. Numbers of removed values are used again, lowest pages first.
+/// The name of a value in a [`Slab`]: four bytes, also as an `Option`.
+pub struct Slot<T> {
+    /// The number of the value, plus one.
+    above: NonZeroU32,
+    of: PhantomData<fn() -> T>,
+}
+
+/// Values by slot. Slots of removed values are used again, lowest pages first.
 #[derive(Debug)]
 pub struct Slab<T> {
     pages: Vec<Option<Box<Page<T>>>>,
@@ -53,8 +77,8 @@ impl<T> Slab<T> {
         self.len == 0
     }
 
-    /// Adds a value and returns its number.
-    pub fn insert(&mut self, value: T) -> u32 {
+    /// Adds a value and returns its slot.
+    pub fn insert(&mut self, value: T) -> Slot<T> {
         let page_index = self.page_with_room();
         let spare = &mut self.spare;
         let page = self.pages[page_index]
@@ -64,20 +88,20 @@ impl<T> Slab<T> {
             self.roomy.pop();
         }
         self.len += 1;
-        (page_index * PAGE + cell as usize) as u32
+        Slot::new((page_index * PAGE + cell as usize) as u32)
     }
 
-    /// Removes the value of a number and gives the number back.
-    pub fn remove(&mut self, number: u32) -> Option<T> {
-        let (page_index, cell) = (number as usize / PAGE, number as usize % PAGE);
-        let slot = self.pages.get_mut(page_index)?;
-        let page = slot.as_mut()?;
+    /// Removes a value, after which its slot may name another one; `None` if there is none.
+    pub fn remove(&mut self, slot: Slot<T>) -> Option<T> {
+        let (page_index, cell) = slot.place();
+        let boxed = self.pages.get_mut(page_index)?;
+        let page = boxed.as_mut()?;
         let was_full = page.live as usize == PAGE;
         let value = page.remove(cell)?;
         self.len -= 1;
         if page.live == 0 {
             page.clear();
-            self.spare.extend(slot.take());
+            self.spare.extend(boxed.take());
         }
         if was_full {
             self.roomy.push(page_index as u32);
@@ -87,6 +111,18 @@ impl<T> Slab<T> {
             self.roomy.clear();
         }
         Some(value)
+    }
+
+    /// Removes the value of an own slot.
+    ///
+    /// # Panics
+    ///
+    /// If the slot has no value.
+    pub fn take(&mut self, slot: Slot<T>) -> T {
+        match self.remove(slot) {
+            Some(value) => value,
+            None => no_value(slot),
+        }
     }
 
     /// Gives up to `count` pages back that hold nothing; true if there were more.
@@ -105,29 +141,31 @@ impl<T> Slab<T> {
         !self.spare.is_empty()
     }
 
-    /// Reads the value of a number.
+    /// The value of a slot that may have none.
     #[must_use]
-    pub fn get(&self, number: u32) -> Option<&T> {
-        match self.pages.get(number as usize / PAGE)?.as_ref()?.cells.get(number as usize % PAGE)? {
+    pub fn get(&self, slot: Slot<T>) -> Option<&T> {
+        let (page, cell) = slot.place();
+        match self.pages.get(page)?.as_ref()?.cells.get(cell)? {
             Cell::Live(value) => Some(value),
             Cell::Free { .. } => None,
         }
     }
 
-    /// Gives the value of a number to change it.
-    pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        match self.pages.get_mut(number as usize / PAGE)?.as_mut()?.cells.get_mut(number as usize % PAGE)? {
+    /// The value of a slot that may have none, to change it.
+    pub fn get_mut(&mut self, slot: Slot<T>) -> Option<&mut T> {
+        let (page, cell) = slot.place();
+        match self.pages.get_mut(page)?.as_mut()?.cells.get_mut(cell)? {
             Cell::Live(value) => Some(value),
             Cell::Free { .. } => None,
         }
     }
 
-    /// All values with their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    /// All values with their slots, in the order of the slots.
+    pub fn iter(&self) -> impl Iterator<Item = (Slot<T>, &T)> {
         self.pages.iter().enumerate().filter_map(|(i, page)| Some((i, page.as_ref()?))).flat_map(
             |(i, page)| {
                 page.cells.iter().enumerate().filter_map(move |(k, cell)| match cell {
-                    Cell::Live(value) => Some(((i * PAGE + k) as u32, value)),
+                    Cell::Live(value) => Some((Slot::new((i * PAGE + k) as u32), value)),
                     Cell::Free { .. } => None,
                 })
             },
@@ -152,23 +190,102 @@ impl<T> Slab<T> {
     }
 }
 
-impl<T> Index<u32> for Slab<T> {
+impl<T> Index<Slot<T>> for Slab<T> {
     type Output = T;
 
-    /// The value of a number that the caller got from [`Slab::insert`] and has not removed.
-    #[allow(
-        clippy::expect_used,
-        reason = "a number without a value is a mistake of the caller, as an index beyond a slice is"
-    )]
-    fn index(&self, number: u32) -> &T {
-        self.get(number).expect("the number has a value")
+    fn index(&self, slot: Slot<T>) -> &T {
+        match self.get(slot) {
+            Some(value) => value,
+            None => no_value(slot),
+        }
     }
 }
 
-impl<T> IndexMut<u32> for Slab<T> {
-    #[allow(clippy::expect_used, reason = "as for `index`")]
-    fn index_mut(&mut self, number: u32) -> &mut T {
-        self.get_mut(number).expect("the number has a value")
+impl<T> IndexMut<Slot<T>> for Slab<T> {
+    fn index_mut(&mut self, slot: Slot<T>) -> &mut T {
+        match self.get_mut(slot) {
+            Some(value) => value,
+            None => no_value(slot),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+#[allow(
+    clippy::panic,
+    reason = "an own slot without a value is a defect here, as an index beyond a slice is"
+)]
+fn no_value<T>(slot: Slot<T>) -> ! {
+    panic!("{slot:?} has no value: an own slot was used after its value was removed")
+}
+
+impl<T> Slot<T> {
+    fn new(number: u32) -> Self {
+        Self { above: NonZeroU32::MIN.saturating_add(number), of: PhantomData }
+    }
+
+    /// The slot of a number that came from outside. There need not be a value, or it may be another one.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        Self::new(number)
+    }
+
+    /// The number of the slot, for outside.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.above.get() - 1
+    }
+
+    /// Page, and cell in it.
+    fn place(self) -> (usize, usize) {
+        let number = self.number() as usize;
+        (number / PAGE, number % PAGE)
+    }
+}
+
+// Derived, these would ask the same of `T`.
+
+impl<T> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slot<T> {}
+
+impl<T> PartialEq for Slot<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.above == other.above
+    }
+}
+
+impl<T> Eq for Slot<T> {}
+
+impl<T> PartialOrd for Slot<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Slot<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.above.cmp(&other.above)
+    }
+}
+
+impl<T> Hash for Slot<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number().hash(state);
+    }
+}
+
+impl<T> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = type_name::<T>();
+        let short = name.rsplit("::").next().unwrap_or(name);
+        write!(f, "{short} slot {}", self.number())
     }
 }
 
@@ -234,6 +351,28 @@ mod tests {
                 prop_assert_eq!(slab.len(), model.len());
             }
             prop_assert!(slab.iter().map(|(k, v)| (k, *v)).eq(model.into_iter()));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "u8 slot 1 has no value")]
+    fn an_index_without_a_value_panics() {
+        let mut slab: Slab<u8> = Slab::default();
+        let (_, gone) = (slab.insert(1), slab.insert(2));
+        assert_eq!(slab.take(gone), 2);
+        assert_eq!(slab.get(gone), None);
+        assert_eq!(slab.get_mut(gone), None);
+        assert_eq!(slab.remove(gone), None);
+        slab[gone] = 3;
+    }
+
+    #[test]
+    fn numbers_from_outside_name_nothing_or_the_value_that_is_there() {
+        let mut slab: Slab<u8> = Slab::default();
+        let slot = slab.insert(7);
+        assert_eq!(slab.get(Slot::from_number(slot.number())), Some(&7));
+        for number in [1, 511, 512, u32::MAX - 1, u32::MAX] {
+            assert_eq!(slab.get(Slot::from_number(number)), None);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::event::{Action, OutputValue, Remains, Value};
 use crate::lease;
 use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
+use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId, TaskClass};
 
@@ -104,7 +105,7 @@ impl Node {
     pub(super) fn pulled(&mut self, purpose: Purpose, out: &mut Vec<Action>) {
         match purpose {
             Purpose::Ahead(_) => {}
-            Purpose::Arguments(run) => self.arguments_ready(run, out),
+            Purpose::Arguments(run) => self.arguments_ready(Slot::from_number(run), out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);
                 let Some(object) = self.reads.remove(&(client, token)) else { return };
@@ -131,8 +132,10 @@ impl Node {
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
             Purpose::Ahead(_) => {}
-            Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
-            Purpose::Arguments(run) => self.arguments_lost(run, object, cause, out),
+            Purpose::Arguments(run) if is_awaited => {
+                self.argument_awaited(Slot::from_number(run), object, out)
+            }
+            Purpose::Arguments(run) => self.arguments_lost(Slot::from_number(run), object, cause, out),
             Purpose::Read(client, token) => {
                 let client = ClientId(client);
                 self.reads.remove(&(client, token));

@@ -36,7 +36,7 @@ use crate::peer::{Load, Message};
 use crate::place::View;
 use crate::pull::{self, Pulls};
 use crate::relay::Relay;
-use crate::slab::Slab;
+use crate::slab::{Slab, Slot};
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
 use peers::Stranger;
@@ -103,7 +103,7 @@ pub struct Node {
     runs: Slab<Run>,
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
     /// others.
-    runs_of: IdMap<ClientId, VecDeque<u32>>,
+    runs_of: IdMap<ClientId, VecDeque<Slot<Run>>>,
     drivers: IdMap<ClientId, JobId>,
     /// What each task that runs here has submitted.
     children: IdMap<TaskId, Vec<TaskId>>,
@@ -255,7 +255,7 @@ impl Node {
                 self.owner.submit(submission, &mut self.effects);
             }
             Event::Finished { client, run, run_ns, outcome } => {
-                self.finished(client, run, run_ns, outcome, out)
+                self.finished(client, Slot::from_number(run), run_ns, outcome, out)
             }
             Event::Released { client, token, reference } => self.released(client, token, reference, out),
             Event::Fetch { client, token, reference } => self.fetch(client, token, reference),

@@ -6,6 +6,7 @@ use crate::link::Link;
 use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
 use crate::relay::Wish;
+use crate::slab::Slot;
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
@@ -190,7 +191,7 @@ impl Node {
         if !self.store.is_spilled(object) {
             self.copy_arrived(object);
         }
-        for run in self.pulls.runs_that_need(object) {
+        for run in self.pulls.runs_that_need(object).into_iter().map(Slot::from_number) {
             self.pin_argument(run, object);
         }
         self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));

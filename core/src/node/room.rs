@@ -16,6 +16,7 @@ use super::Node;
 use crate::event::{Action, Extent};
 use crate::peer::Message;
 use crate::pull::{Pulls, Purpose};
+use crate::slab::Slot;
 use crate::{MS, Now, owner};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -436,7 +437,9 @@ impl Node {
         for purpose in self.pulls.refused(object) {
             match purpose {
                 Purpose::Ahead(_) => {}
-                Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
+                Purpose::Arguments(run) => {
+                    self.arguments_refused(Slot::from_number(run), failure.clone(), out)
+                }
                 Purpose::Read(client, token) => {
                     let client = ClientId(client);
                     self.reads.remove(&(client, token));

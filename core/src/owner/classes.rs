@@ -4,9 +4,10 @@
 //! again only after its job has ended and nothing of the job is left; workers run tasks of one job alone, so
 //! none of them can take a class for another one.
 
+use super::schedule::Shape;
 use super::{Owner, TRIM_AFTER};
 use crate::Now;
-use crate::slab::Slab;
+use crate::slab::{Slab, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
@@ -14,22 +15,22 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, TaskClass};
 
 /// What calls from one place with the same options have in common.
 #[derive(Debug)]
-pub(super) struct Class {
+pub struct Class {
     pub(super) definition: Arc<TaskClass>,
-    pub(super) shape: u32,
+    pub(super) shape: Slot<Shape>,
 }
 
 /// The classes of a node.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     entries: Slab<Class>,
-    by_definition: IdMap<Arc<TaskClass>, u32>,
+    by_definition: IdMap<Arc<TaskClass>, Slot<Class>>,
     /// The numbers that clients use; of a class that no call may use, the reason.
-    of_client: BTreeMap<(ClientId, u32), Result<u32, Arc<Failure>>>,
+    of_client: BTreeMap<(ClientId, u32), Result<Slot<Class>, Arc<Failure>>>,
 }
 
 impl Classes {
-    pub(super) fn get(&self, class: u32) -> Option<&Class> {
+    pub(super) fn get(&self, class: Slot<Class>) -> Option<&Class> {
         self.entries.get(class)
     }
 
@@ -54,7 +55,7 @@ impl Classes {
 
 impl Owner {
     /// The node-wide number of a class.
-    pub fn intern_class(&mut self, definition: &Arc<TaskClass>) -> u32 {
+    pub fn intern_class(&mut self, definition: &Arc<TaskClass>) -> Slot<Class> {
         if let Some(known) = self.classes.by_definition.get(definition) {
             return *known;
         }
@@ -88,7 +89,7 @@ impl Owner {
         client: ClientId,
         number: u32,
         returns: usize,
-    ) -> Result<u32, Arc<Failure>> {
+    ) -> Result<Slot<Class>, Arc<Failure>> {
         let unknown = |text: String| Arc::new(Failure::new(FailureKind::Internal, text));
         let Some(class) = self.classes.of_client.get(&(client, number)) else {
             return Err(unknown(format!("task class {number} was never named")));
@@ -108,8 +109,8 @@ impl Owner {
 
     /// The class a node-wide number stands for.
     #[must_use]
-    pub fn class(&self, number: u32) -> Option<&Arc<TaskClass>> {
-        self.classes.get(number).map(|class| &class.definition)
+    pub fn class(&self, slot: Slot<Class>) -> Option<&Arc<TaskClass>> {
+        self.classes.get(slot).map(|class| &class.definition)
     }
 
     pub(super) fn forget_classes_of_client(&mut self, client: ClientId) {

@@ -11,6 +11,7 @@
 
 use super::{Effect, Object, Owner, Task, TaskState, because};
 use crate::event::Value;
+use crate::slab::Slot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, ObjectId, failure};
@@ -19,7 +20,7 @@ use tharsis_types::{Failure, FailureKind, ObjectId, failure};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The kept task that made it.
-    recipe: Option<u32>,
+    recipe: Option<Slot<Task>>,
     /// Kept tasks that take it as argument.
     pub(super) needed_by: u32,
     /// Its bytes were dropped to make room, and not made again since.
@@ -42,7 +43,7 @@ pub(super) enum Unkept {
 
 impl Origin {
     /// The kept task that made the value.
-    pub(super) fn recipe(&self) -> Option<u32> {
+    pub(super) fn recipe(&self) -> Option<Slot<Task>> {
         self.recipe
     }
 }
@@ -51,7 +52,7 @@ impl Origin {
 #[derive(Debug)]
 pub(super) struct Lineage {
     /// By age.
-    kept: BTreeMap<u64, u32>,
+    kept: BTreeMap<u64, Slot<Task>>,
     clock: u64,
     bytes: usize,
     bytes_max: usize,
@@ -75,7 +76,7 @@ impl Lineage {
     }
 
     /// The places of all kept tasks.
-    pub(super) fn slots(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot<Task>> {
         self.kept.values().copied()
     }
 
@@ -93,19 +94,19 @@ impl Task {
         size_of::<Self>() + self.payload.len() + inputs
     }
 
-    fn input_slots(&self) -> Vec<u32> {
+    fn input_slots(&self) -> Vec<Slot<Object>> {
         let inputs = self.inputs.as_deref();
         inputs.map_or_else(Vec::new, |i| {
             i.dependencies.iter().map(|(_, slot)| *slot).chain(i.nested.iter().copied()).collect()
         })
     }
 
-    fn dependency_slots(&self) -> Vec<u32> {
+    fn dependency_slots(&self) -> Vec<Slot<Object>> {
         let inputs = self.inputs.as_deref();
         inputs.map_or_else(Vec::new, |i| i.dependencies.iter().map(|(_, slot)| *slot).collect())
     }
 
-    fn output_slots(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn output_slots(&self) -> impl Iterator<Item = Option<Slot<Object>>> {
         std::iter::once(self.first_output).chain(self.more_outputs.iter().flatten().copied())
     }
 }
@@ -141,7 +142,7 @@ impl Owner {
         let entry = self.objects.by_id(&object).filter(|o| !o.origin().was_dropped)?;
         let task = self.tasks.get(entry.origin().recipe?)?;
         let is_there =
-            |slot: &u32| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
+            |slot: &Slot<Object>| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
         let pure = self.classes.get(task.class).is_some_and(|class| class.definition.pure);
         (pure && self.is_kept(task) && task.input_slots().iter().all(is_there)).then_some(task.run_ns)
     }
@@ -155,13 +156,13 @@ impl Owner {
     }
 
     /// Keeps a task that has ended: its arguments stay for it.
-    pub(super) fn keep(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn keep(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
         self.lineage.clock += 1;
         let since = self.lineage.clock;
         let Some(task) = self.tasks.get_mut(slot) else { return };
         task.state = TaskState::Kept { since };
         self.lineage.bytes += task.kept_bytes();
-        let (inputs, outputs) = (task.input_slots(), task.output_slots().collect::<Vec<_>>());
+        let (inputs, outputs) = (task.input_slots(), task.output_slots().flatten().collect::<Vec<_>>());
         self.lineage.kept.insert(since, slot);
         for input in inputs {
             if let Some(object) = self.objects.get_mut(input) {
@@ -183,7 +184,7 @@ impl Owner {
 
     /// Lets go of the bytes of an object that nothing but lineage needs, if it can be made again; returns
     /// what stood inside it.
-    pub(super) fn release_bytes(&mut self, slot: u32, out: &mut Vec<Effect>) -> Vec<u32> {
+    pub(super) fn release_bytes(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Object>> {
         let Some(object) = self.objects.get_mut(slot).filter(|o| o.has_recipe()) else { return Vec::new() };
         if !matches!(object.value, Some(Value::Stored { .. })) {
             return Vec::new();
@@ -204,7 +205,7 @@ impl Owner {
     }
 
     /// Whether a task's outputs are worth remembering how to make.
-    pub(super) fn is_worth_keeping(&self, slot: u32) -> bool {
+    pub(super) fn is_worth_keeping(&self, slot: Slot<Task>) -> bool {
         let Some(task) = self.tasks.get(slot) else { return false };
         let retried = self.class_of(slot).is_some_and(|class| class.max_retries != 0);
         retried && !task.cancelled && !self.ended_jobs.contains(task.id.job())
@@ -222,19 +223,19 @@ impl Owner {
 
     /// A task that has ended is cancelled: what it made stays, and is not made again if it is lost. What was
     /// dropped to make room was not lost, so that such a task stays kept.
-    pub(super) fn cancel_kept(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn cancel_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot) else { return };
         let is_there =
-            |output: u32| self.objects.get(output).is_none_or(|o| o.value.is_some() && !o.is_gone());
-        if task.output_slots().all(is_there) {
+            |output: Slot<Object>| self.objects.get(output).is_none_or(|o| o.value.is_some() && !o.is_gone());
+        if task.output_slots().flatten().all(is_there) {
             self.forget_task(slot, Unkept::Cancelled, out);
         }
     }
 
     /// Forgets a kept task: what it made cannot be made again.
-    pub(super) fn forget_task(&mut self, slot: u32, why: Unkept, out: &mut Vec<Effect>) {
+    pub(super) fn forget_task(&mut self, slot: Slot<Task>, why: Unkept, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot).filter(|t| self.is_kept(t)) else { return };
-        for output in task.output_slots().collect::<Vec<_>>() {
+        for output in task.output_slots().flatten().collect::<Vec<_>>() {
             if let Some(object) = self.objects.get_mut(output).filter(|o| o.origin().recipe == Some(slot)) {
                 let origin = &mut object.links().origin;
                 (origin.recipe, origin.unkept) = (None, Some(why));
@@ -246,7 +247,7 @@ impl Owner {
     }
 
     /// A task that ran again ends without values: it is not kept.
-    pub(super) fn forget_recipe(&mut self, slot: u32, outputs: &[u32]) {
+    pub(super) fn forget_recipe(&mut self, slot: Slot<Task>, outputs: &[Slot<Object>]) {
         if self.lineage.clock == 0 {
             // No task was ever kept: most programs return nothing large.
             return;
@@ -259,23 +260,28 @@ impl Owner {
     }
 
     /// An entry with a recipe is gone: so is the recipe with its last output. Returns arguments to look at.
-    pub(super) fn output_gone(&mut self, object: ObjectId, place: u32, recipe: u32) -> Vec<u32> {
+    pub(super) fn output_gone(
+        &mut self,
+        object: ObjectId,
+        place: Slot<Object>,
+        recipe: Slot<Task>,
+    ) -> Vec<Slot<Object>> {
         let Some(task) = self.tasks.get_mut(recipe) else { return Vec::new() };
         if task.id != object.task {
             return Vec::new();
         }
-        if task.first_output == place {
-            task.first_output = GONE;
+        if task.first_output == Some(place) {
+            task.first_output = None;
         }
-        for output in task.more_outputs.iter_mut().flatten().filter(|output| **output == place) {
-            *output = GONE;
+        for output in task.more_outputs.iter_mut().flatten().filter(|output| **output == Some(place)) {
+            *output = None;
         }
-        let is_last = task.output_slots().all(|output| output == GONE);
+        let is_last = task.output_slots().all(|output| output.is_none());
         if is_last { self.take_kept(recipe) } else { Vec::new() }
     }
 
     /// Takes a kept task out of the ledger; returns its arguments, which it needs no more.
-    fn take_kept(&mut self, slot: u32) -> Vec<u32> {
+    fn take_kept(&mut self, slot: Slot<Task>) -> Vec<Slot<Object>> {
         if !self.tasks.get(slot).is_some_and(|t| self.is_kept(t)) {
             return Vec::new();
         }
@@ -285,7 +291,7 @@ impl Owner {
     }
 
     /// A kept task is kept no more; returns its arguments.
-    fn unkeep(&mut self, slot: u32) -> Vec<u32> {
+    fn unkeep(&mut self, slot: Slot<Task>) -> Vec<Slot<Object>> {
         let Some(task) = self.tasks.get(slot) else { return Vec::new() };
         let TaskState::Kept { since } = task.state else { return Vec::new() };
         self.lineage.kept.remove(&since);
@@ -305,7 +311,7 @@ impl Owner {
 
     /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made
     /// fails, with the cause for which the object was lost.
-    pub(super) fn remake(&mut self, slot: u32, cause: Option<&str>, out: &mut Vec<Effect>) {
+    pub(super) fn remake(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
             if self.objects.get(object).is_none_or(|o| o.producer.is_some()) {
@@ -322,7 +328,7 @@ impl Owner {
     }
 
     /// The task that makes an object again, its retry taken.
-    fn recipe_for(&mut self, slot: u32) -> Result<u32, Failure> {
+    fn recipe_for(&mut self, slot: Slot<Object>) -> Result<Slot<Task>, Failure> {
         let Some(object) = self.objects.get(slot) else {
             return Err(Failure::new(FailureKind::ObjectLost, "the object is gone"));
         };
@@ -366,7 +372,7 @@ impl Owner {
     }
 
     /// A kept task runs again; arguments whose bytes are gone are appended to `wanted`.
-    fn run_again(&mut self, slot: u32, wanted: &mut Vec<u32>, out: &mut Vec<Effect>) {
+    fn run_again(&mut self, slot: Slot<Task>, wanted: &mut Vec<Slot<Object>>, out: &mut Vec<Effect>) {
         let inputs = self.unkeep(slot);
         self.expect_outputs(slot);
         let mut missing = 0;
@@ -399,7 +405,7 @@ impl Owner {
         }
     }
 
-    fn failed_input(&self, slot: u32) -> Option<Arc<Failure>> {
+    fn failed_input(&self, slot: Slot<Task>) -> Option<Arc<Failure>> {
         let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
         let mut values = inputs.dependencies.iter().filter_map(|(_, s)| self.objects.get(*s)?.value.as_ref());
         values.find_map(|value| match value {
@@ -410,13 +416,13 @@ impl Owner {
 
     /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when
     /// it ends.
-    fn expect_outputs(&mut self, slot: u32) {
+    fn expect_outputs(&mut self, slot: Slot<Task>) {
         let Some(task) = self.tasks.get(slot) else { return };
         let (id, places) = (task.id, task.output_slots().collect::<Vec<_>>());
         let mut outputs = Vec::with_capacity(places.len());
         for (index, place) in places.into_iter().enumerate() {
             let output = ObjectId::output(id, index as u32);
-            let known = if place == GONE { self.objects.find(&output) } else { Some(place) };
+            let known = place.or_else(|| self.objects.find(&output));
             let place = known.unwrap_or_else(|| self.objects.insert(Object::new(output)));
             if let Some(object) = self.objects.get_mut(place) {
                 object.producer = Some(slot);
@@ -424,7 +430,7 @@ impl Owner {
                     object.value = None;
                 }
             }
-            outputs.push(place);
+            outputs.push(Some(place));
         }
         if let Some(task) = self.tasks.get_mut(slot)
             && let Some((first, more)) = outputs.split_first()
@@ -436,12 +442,12 @@ impl Owner {
 
     /// Asserts that kept tasks and what they need agree.
     pub(super) fn check_lineage(&self) {
-        let mut needed: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut needed: BTreeMap<Slot<Object>, u32> = BTreeMap::new();
         let mut bytes = 0;
         for (since, slot) in &self.lineage.kept {
             let task = self.tasks.get(*slot);
             let is_kept = task.is_some_and(|t| t.state == TaskState::Kept { since: *since });
-            assert!(is_kept, "place {slot} is not that of a kept task: {task:?}");
+            assert!(is_kept, "{slot:?} is not that of a kept task: {task:?}");
             let Some(task) = task else { continue };
             task.input_slots().into_iter().for_each(|input| *needed.entry(input).or_default() += 1);
             bytes += task.kept_bytes();
@@ -468,6 +474,3 @@ impl Owner {
         assert!(needed.is_empty(), "a freed object is needed by lineage");
     }
 }
-
-/// Place of an output whose entry is gone.
-const GONE: u32 = u32::MAX;

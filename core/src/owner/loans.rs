@@ -4,6 +4,7 @@ use super::objects::object_id;
 use super::{Effect, Object, Owner};
 use crate::event::Value;
 use crate::peer::Message;
+use crate::slab::Slot;
 use crate::{MS, Now};
 use tharsis_types::{NodeId, ObjectId, RefId};
 
@@ -78,7 +79,7 @@ impl Owner {
     }
 
     /// Finds an entry, or makes a proxy for a reference of another node.
-    pub(super) fn find_or_proxy(&mut self, reference: RefId, out: &mut Vec<Effect>) -> Option<u32> {
+    pub(super) fn find_or_proxy(&mut self, reference: RefId, out: &mut Vec<Effect>) -> Option<Slot<Object>> {
         if let Some(slot) = self.objects.find(&reference.object) {
             return Some(slot);
         }
@@ -96,7 +97,7 @@ impl Owner {
         nested: &[RefId],
         lender: Option<NodeId>,
         out: &mut Vec<Effect>,
-    ) -> Vec<u32> {
+    ) -> Vec<Slot<Object>> {
         nested.iter().filter_map(|reference| self.adopt(*reference, lender, out)).collect()
     }
 
@@ -106,7 +107,7 @@ impl Owner {
         reference: RefId,
         lender: Option<NodeId>,
         out: &mut Vec<Effect>,
-    ) -> Option<u32> {
+    ) -> Option<Slot<Object>> {
         let slot = match (self.objects.find(&reference.object), lender) {
             (Some(slot), None) => slot,
             (None, None) => self.find_or_proxy(reference, out)?,
@@ -140,7 +141,7 @@ impl Owner {
     }
 
     /// Registers a node as borrower of an entry that is shipped to it.
-    pub(super) fn lend(&mut self, slot: u32, to: NodeId) -> Option<RefId> {
+    pub(super) fn lend(&mut self, slot: Slot<Object>, to: NodeId) -> Option<RefId> {
         let reference = self.reference(slot)?;
         let object = self.objects.get_mut(slot)?;
         *object.links().borrowers.entry(to).or_default() += 1;
@@ -157,7 +158,7 @@ impl Owner {
     }
 
     /// Makes an entry this node's own: its task runs again here.
-    pub(super) fn take_over(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn take_over(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let Some(object) = self.objects.get_mut(slot) else { return };
         let id = object.id;
         if matches!(object.value, Some(Value::Failed(_))) {
@@ -193,13 +194,13 @@ impl Owner {
     }
 
     /// A proxy whose owner is gone, without a value.
-    pub(super) fn is_orphan(&self, slot: u32) -> bool {
+    pub(super) fn is_orphan(&self, slot: Slot<Object>) -> bool {
         let Some(object) = self.objects.get(slot) else { return false };
         let valued = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
         object.owner().is_some_and(|owner| self.gone.contains(&owner)) && !valued
     }
 
-    fn change_owner(&mut self, slot: u32, owner: NodeId, lender: NodeId) {
+    fn change_owner(&mut self, slot: Slot<Object>, owner: NodeId, lender: NodeId) {
         let Some(object) = self.objects.get_mut(slot) else { return };
         object.value = None;
         let links = object.links();
@@ -208,14 +209,14 @@ impl Owner {
         *links.lenders.entry(lender).or_default() += 1;
     }
 
-    fn insert_proxy(&mut self, reference: RefId) -> u32 {
+    fn insert_proxy(&mut self, reference: RefId) -> Slot<Object> {
         let mut object = Object::new(reference.object);
         object.links().owner = Some(reference.owner);
         self.objects.insert(object)
     }
 
     /// Registers with the owner itself, where no lender did it for us.
-    fn reborrow(&mut self, slot: u32, owner: NodeId, out: &mut Vec<Effect>) {
+    fn reborrow(&mut self, slot: Slot<Object>, owner: NodeId, out: &mut Vec<Effect>) {
         let Some(reference) = self.reference(slot) else { return };
         if let Some(object) = self.objects.get_mut(slot) {
             *object.links().lenders.entry(owner).or_default() += 1;

@@ -2,9 +2,10 @@
 //! no copy can be read.
 
 use super::objects::object_id;
-use super::{Effect, Owner};
+use super::{Effect, Object, Owner};
 use crate::event::Value;
 use crate::peer::{Message, RemoteState};
+use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 
@@ -131,7 +132,7 @@ impl Owner {
     }
 
     /// An object will have no value any more: everyone who waits for it hears why.
-    pub(super) fn lose(&mut self, slot: u32, failure: Failure, out: &mut Vec<Effect>) {
+    pub(super) fn lose(&mut self, slot: Slot<Object>, failure: Failure, out: &mut Vec<Effect>) {
         if let Some(entry) = self.objects.get_mut(slot) {
             entry.value = Some(Value::Failed(Arc::new(failure)));
             self.tell(slot, out);
@@ -149,7 +150,7 @@ impl Owner {
 
     /// Somebody wants the value of an entry without one: it is made again if nobody makes it, or its owner is
     /// asked.
-    pub(super) fn ask_for(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn ask_for(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let Some(object) = self.objects.get(slot) else { return };
         if object.owner().is_some() {
             self.ask_owner(Some(slot), out);
@@ -159,7 +160,7 @@ impl Owner {
     }
 
     /// What another node is told of an entry; references inside are lent to it.
-    pub(super) fn remote_state(&mut self, slot: u32, to: NodeId) -> (RemoteState, Vec<RefId>) {
+    pub(super) fn remote_state(&mut self, slot: Slot<Object>, to: NodeId) -> (RemoteState, Vec<RefId>) {
         let Some(object) = self.objects.get(slot) else { return (RemoteState::Freed, Vec::new()) };
         let links = object.links.as_deref();
         let state = match &object.value {
@@ -177,7 +178,7 @@ impl Owner {
     }
 
     /// A proxy that came after its owner had died, and whose value nobody can tell, is lost.
-    pub(super) fn lose_orphan(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn lose_orphan(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let valueless = self.objects.get(slot).is_some_and(|o| o.value.is_none());
         if valueless && self.is_orphan(slot) {
             self.lost(object_id(&self.objects, slot), None, out);
@@ -185,7 +186,7 @@ impl Owner {
     }
 
     /// Asks the owner of a proxy what it is, once.
-    pub(super) fn ask_owner(&mut self, slot: Option<u32>, out: &mut Vec<Effect>) {
+    pub(super) fn ask_owner(&mut self, slot: Option<Slot<Object>>, out: &mut Vec<Effect>) {
         let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else { return };
         let id = object.id;
         let Some(links) = object.links.as_mut() else { return };
@@ -195,7 +196,7 @@ impl Owner {
         }
     }
 
-    pub(super) fn answer(&mut self, slot: u32, to: NodeId, out: &mut Vec<Effect>) {
+    pub(super) fn answer(&mut self, slot: Slot<Object>, to: NodeId, out: &mut Vec<Effect>) {
         let object = object_id(&self.objects, slot);
         let (state, nested) = self.remote_state(slot, to);
         out.push(Effect::Send { to, message: Message::ObjectState { object, state, nested } });

@@ -40,9 +40,9 @@ pub(crate) use tasks::dependency_failure;
 use crate::event::{Tokens, Value};
 use crate::jobs::JobSet;
 use crate::peer::{Message, PushedDependency};
-use crate::slab::Slab;
+use crate::slab::{Slab, Slot};
 use crate::{MS, Now};
-use classes::Classes;
+use classes::{Class, Classes};
 use lineage::Lineage;
 use schedule::{LeaseUse, Refusals, Shape, ShapeKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -137,8 +137,8 @@ pub enum Effect {
         to: NodeId,
         /// The lease.
         lease: LeaseId,
-        /// The task's place in the ledger.
-        task: u32,
+        /// The task's slot in the ledger.
+        task: Slot<Task>,
     },
 }
 
@@ -158,13 +158,13 @@ pub struct Owner {
     classes: Classes,
     shapes: Slab<Shape>,
     refusals: Refusals,
-    shape_by_key: IdMap<ShapeKey, u32>,
+    shape_by_key: IdMap<ShapeKey, Slot<Shape>>,
     leases: IdMap<LeaseId, LeaseUse>,
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
-    dirty: BTreeSet<u32>,
+    dirty: BTreeSet<Slot<Shape>>,
     /// Waiting tasks, each with an argument that has its value now.
-    woken: VecDeque<(u32, u32)>,
+    woken: VecDeque<(Slot<Task>, Slot<Object>)>,
     /// Whether `woken` is being worked off: chains of any length then need no stack.
     waking: bool,
     /// Jobs whose driver is gone: nothing of theirs starts again.
@@ -183,7 +183,7 @@ pub struct Owner {
 
 /// One entry of the ledger: an owned object, or a proxy of another node's.
 #[derive(Debug)]
-struct Object {
+pub struct Object {
     id: ObjectId,
     /// The client that submitted its task or put it, while that client refers to it.
     maker: Option<ClientId>,
@@ -191,7 +191,7 @@ struct Object {
     /// Unfinished tasks and containing objects that need it.
     uses: u32,
     /// Its task while that is unfinished.
-    producer: Option<u32>,
+    producer: Option<Slot<Task>>,
     value: Option<Value>,
     links: Option<Box<Links>>,
 }
@@ -206,9 +206,9 @@ struct Links {
     /// References of clients that want the value as soon as there is one.
     fetchers: Vec<(ClientId, u64)>,
     /// Tasks that wait for it.
-    dependents: Vec<u32>,
+    dependents: Vec<Slot<Task>>,
     /// Objects whose references stand inside the value.
-    nested: Vec<u32>,
+    nested: Vec<Slot<Object>>,
     /// Nodes it was lent to: how often.
     borrowers: BTreeMap<NodeId, u32>,
     /// Nodes that lent it to us: how often (proxies).
@@ -227,10 +227,11 @@ struct Links {
     put_at: Option<Box<str>>,
 }
 
+/// One task of the ledger.
 #[derive(Debug)]
-struct Task {
+pub struct Task {
     id: TaskId,
-    class: u32,
+    class: Slot<Class>,
     state: TaskState,
     attempt: Attempt,
     retries_left: i32,
@@ -242,15 +243,16 @@ struct Task {
     depth: u16,
     payload: SmallBytes,
     inputs: Option<Box<Inputs>>,
-    first_output: u32,
-    more_outputs: Option<Box<[u32]>>,
+    /// `None` for an output whose entry is gone.
+    first_output: Option<Slot<Object>>,
+    more_outputs: Option<Box<[Option<Slot<Object>>]>>,
 }
 
 /// The references of a task; most tasks have none.
 #[derive(Clone, Debug, Default)]
 struct Inputs {
-    dependencies: Vec<(Dependency, u32)>,
-    nested: Vec<u32>,
+    dependencies: Vec<(Dependency, Slot<Object>)>,
+    nested: Vec<Slot<Object>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,7 +303,7 @@ pub struct StartView<'a> {
     /// Arguments by value.
     pub payload: &'a [u8],
     /// Arguments by reference.
-    pub dependencies: &'a [(Dependency, u32)],
+    pub dependencies: &'a [(Dependency, Slot<Object>)],
 }
 
 impl Owner {
@@ -355,20 +357,20 @@ impl Owner {
 
     /// How many tasks of this node a task is nested in.
     #[must_use]
-    pub fn depth(&self, task: u32) -> u16 {
+    pub fn depth(&self, task: Slot<Task>) -> u16 {
         self.tasks.get(task).map_or(0, |task| task.depth)
     }
 
     /// What is needed to start a task, if it is (still) sent under this lease.
     #[must_use]
-    pub fn start_view(&self, task: u32, lease: LeaseId) -> Option<StartView<'_>> {
+    pub fn start_view(&self, task: Slot<Task>, lease: LeaseId) -> Option<StartView<'_>> {
         let task = self.tasks.get(task).filter(|t| t.state == TaskState::Sent { lease })?;
         let class = self.classes.get(task.class)?;
         Some(StartView {
             id: task.id,
             attempt: task.attempt,
             class: &class.definition,
-            class_number: task.class,
+            class_number: task.class.number(),
             payload: &task.payload,
             dependencies: task.inputs.as_ref().map_or(&[], |i| &i.dependencies),
         })
@@ -376,13 +378,14 @@ impl Owner {
 
     /// A task as another node needs it; its references count as lent to that node. `None` if an argument is
     /// being made again.
-    pub fn push_view(&mut self, task: u32, to: NodeId) -> Option<crate::peer::PushedTask> {
+    pub fn push_view(&mut self, task: Slot<Task>, to: NodeId) -> Option<crate::peer::PushedTask> {
         let entry = self.tasks.get(task)?;
         let class = self.classes.get(entry.class)?.definition.clone();
         let (id, attempt, payload) = (entry.id, entry.attempt, entry.payload.clone());
         let inputs = entry.inputs.as_ref();
-        let is_made =
-            |(_, slot): &(Dependency, u32)| self.objects.get(*slot).is_some_and(|o| o.value.is_some());
+        let is_made = |(_, slot): &(Dependency, Slot<Object>)| {
+            self.objects.get(*slot).is_some_and(|o| o.value.is_some())
+        };
         if !inputs.is_none_or(|i| i.dependencies.iter().all(is_made)) {
             return None;
         }
@@ -451,9 +454,9 @@ impl Owner {
     }
 
     /// Asserts invariants 2 and 3; `lent` are the uses that runs of other nodes' tasks hold.
-    pub fn check(&self, lent: impl Iterator<Item = u32>) {
+    pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
         self.objects.check();
-        let mut uses: IdMap<u32, u32> = IdMap::default();
+        let mut uses: IdMap<Slot<Object>, u32> = IdMap::default();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
         let mut unfinished: IdMap<JobId, usize> = IdMap::default();
         for (_, task) in self.tasks.iter().filter(|(_, t)| t.is_unfinished()) {

@@ -3,6 +3,7 @@
 use super::{Effect, Links, Object, Owner};
 use crate::event::Value;
 use crate::peer::Message;
+use crate::slab::Slot;
 use tharsis_types::{ClientId, FailureKind, NodeId, ObjectId, RefId};
 
 impl Object {
@@ -72,7 +73,7 @@ impl Owner {
 
     /// Value of an entry by its place in the ledger.
     #[must_use]
-    pub fn entry(&self, slot: u32) -> Option<(ObjectId, Option<&Value>)> {
+    pub fn entry(&self, slot: Slot<Object>) -> Option<(ObjectId, Option<&Value>)> {
         self.objects.get(slot).map(|o| (o.id, o.value.as_ref()))
     }
 
@@ -90,7 +91,7 @@ impl Owner {
 
     /// The full name of an entry's reference.
     #[must_use]
-    pub fn reference(&self, slot: u32) -> Option<RefId> {
+    pub fn reference(&self, slot: Slot<Object>) -> Option<RefId> {
         let object = self.objects.get(slot)?;
         Some(RefId { object: object.id, owner: object.owner().unwrap_or(self.me) })
     }
@@ -200,7 +201,7 @@ impl Owner {
     }
 
     /// Counts down one use.
-    pub(crate) fn unuse(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(crate) fn unuse(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         if let Some(object) = self.objects.get_mut(slot) {
             object.uses -= 1;
         }
@@ -210,10 +211,10 @@ impl Owner {
     /// Sets the value of an entry and tells everyone who waits; frees it if nobody does.
     pub(super) fn fill(
         &mut self,
-        slot: u32,
+        slot: Slot<Object>,
         value: Value,
         copy: Option<NodeId>,
-        inside: Vec<u32>,
+        inside: Vec<Slot<Object>>,
         out: &mut Vec<Effect>,
     ) {
         let Some(object) = self.objects.get_mut(slot) else { return };
@@ -250,8 +251,8 @@ impl Owner {
     }
 
     /// Frees an entry nobody refers to, and what only it referred to.
-    pub(super) fn free_if_unused(&mut self, slot: u32, out: &mut Vec<Effect>) {
-        let mut doomed: smallvec::SmallVec<[u32; 4]> = smallvec::smallvec![slot];
+    pub(super) fn free_if_unused(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let mut doomed: smallvec::SmallVec<[Slot<Object>; 4]> = smallvec::smallvec![slot];
         while let Some(slot) = doomed.pop() {
             let Some(object) = self.objects.get(slot).filter(|o| !o.is_used()) else { continue };
             if object.origin().needed_by > 0 {
@@ -292,7 +293,7 @@ impl Owner {
     }
 
     /// Everyone who waits for a value hears that it is there.
-    pub(super) fn tell(&mut self, slot: u32, out: &mut Vec<Effect>) {
+    pub(super) fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let Some(object) = self.objects.get_mut(slot) else { return };
         let id = object.id;
         let stored = matches!(object.value, Some(Value::Stored { .. }));
@@ -323,7 +324,7 @@ impl Owner {
     }
 }
 
-pub(super) fn object_id(objects: &super::table::Objects, slot: u32) -> ObjectId {
+pub(super) fn object_id(objects: &super::table::Objects, slot: Slot<Object>) -> ObjectId {
     let none = ObjectId::from_bytes([0; ObjectId::LEN]);
     objects.get(slot).map_or(none, |o| o.id)
 }

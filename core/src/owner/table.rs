@@ -5,7 +5,7 @@
 //! nearly always, is answered from a list by its token, which it counts from zero.
 
 use super::Object;
-use crate::slab::Slab;
+use crate::slab::{Slab, Slot};
 use hashbrown::HashTable;
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, ObjectId, TaskId};
@@ -14,8 +14,6 @@ use tharsis_types::{ClientId, ObjectId, TaskId};
 const TOKEN_GAP_MAX: usize = 1024;
 /// Pages given back at a time: so few that nobody waits for it.
 pub(super) const TRIM_PAGES: usize = 64;
-/// A name that stands for no entry.
-const NOWHERE: u32 = u32::MAX;
 /// Below this an index keeps its memory.
 const INDEX_KEPT: usize = 4096;
 
@@ -23,24 +21,24 @@ const INDEX_KEPT: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     entries: Slab<Object>,
-    index: HashTable<u32>,
+    index: HashTable<Slot<Object>>,
     /// Places of what each client made, by the number in its token.
-    made: IdMap<ClientId, Vec<u32>>,
+    made: IdMap<ClientId, Vec<Option<Slot<Object>>>>,
     /// Places of what each client refers to and `made` does not name. Some may be of entries that are gone,
     /// or that the client has let go of; none that it refers to is missing.
-    others: IdMap<ClientId, IdSet<u32>>,
+    others: IdMap<ClientId, IdSet<Slot<Object>>>,
 }
 
 impl Objects {
-    pub(super) fn get(&self, place: u32) -> Option<&Object> {
+    pub(super) fn get(&self, place: Slot<Object>) -> Option<&Object> {
         self.entries.get(place)
     }
 
-    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Object> {
+    pub(super) fn get_mut(&mut self, place: Slot<Object>) -> Option<&mut Object> {
         self.entries.get_mut(place)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Object)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot<Object>, &Object)> {
         self.entries.iter()
     }
 
@@ -49,8 +47,8 @@ impl Objects {
     }
 
     /// Place of an object.
-    pub(super) fn find(&self, id: &ObjectId) -> Option<u32> {
-        let is_it = |place: &u32| self.entries.get(*place).is_some_and(|o| o.id == *id);
+    pub(super) fn find(&self, id: &ObjectId) -> Option<Slot<Object>> {
+        let is_it = |place: &Slot<Object>| self.entries.get(*place).is_some_and(|o| o.id == *id);
         self.index.find(hash(id), is_it).copied()
     }
 
@@ -65,14 +63,14 @@ impl Objects {
     }
 
     /// Place of an object that a client names by its token.
-    pub(super) fn find_named(&self, client: ClientId, token: u64, id: &ObjectId) -> Option<u32> {
-        let named = self.made.get(&client).and_then(|places| places.get(number(token)).copied());
-        let is_it = |place: &u32| self.entries.get(*place).is_some_and(|o| o.id == *id);
+    pub(super) fn find_named(&self, client: ClientId, token: u64, id: &ObjectId) -> Option<Slot<Object>> {
+        let named = self.made.get(&client).and_then(|places| *places.get(number(token))?);
+        let is_it = |place: &Slot<Object>| self.entries.get(*place).is_some_and(|o| o.id == *id);
         named.filter(is_it).or_else(|| self.find(id))
     }
 
     /// Adds an entry, whose id is new.
-    pub(super) fn insert(&mut self, object: Object) -> u32 {
+    pub(super) fn insert(&mut self, object: Object) -> Slot<Object> {
         let (id, maker, token) = (object.id, object.maker, object.token);
         let place = self.entries.insert(object);
         let entries = &self.entries;
@@ -81,16 +79,18 @@ impl Objects {
             let places = self.made.entry(client).or_default();
             let number = number(token);
             let unnamed = if number < places.len() {
-                std::mem::replace(&mut places[number], place)
+                places[number].replace(place)
             } else if number <= places.len() + TOKEN_GAP_MAX {
-                places.resize(number, NOWHERE);
-                places.push(place);
-                NOWHERE
+                places.resize(number, None);
+                places.push(Some(place));
+                None
             } else {
-                place
+                Some(place)
             };
             // A client that keeps to the protocol has let go of what had the number before.
-            if unnamed != NOWHERE && entries.get(unnamed).is_some_and(|o| o.maker == Some(client)) {
+            if let Some(unnamed) = unnamed
+                && entries.get(unnamed).is_some_and(|o| o.maker == Some(client))
+            {
                 self.others.entry(client).or_default().insert(unnamed);
             }
         }
@@ -98,20 +98,20 @@ impl Objects {
     }
 
     /// A client has let go of what it made.
-    pub(super) fn unname(&mut self, client: ClientId, token: u64, place: u32) {
+    pub(super) fn unname(&mut self, client: ClientId, token: u64, place: Slot<Object>) {
         let named = self.made.get_mut(&client).and_then(|places| places.get_mut(number(token)));
-        if let Some(named) = named.filter(|named| **named == place) {
-            *named = NOWHERE;
+        if let Some(named) = named.filter(|named| **named == Some(place)) {
+            *named = None;
         }
     }
 
     /// A client refers to an entry other than by the name it gave as its maker.
-    pub(super) fn refers(&mut self, client: ClientId, place: u32) {
+    pub(super) fn refers(&mut self, client: ClientId, place: Slot<Object>) {
         self.others.entry(client).or_default().insert(place);
     }
 
     /// A client may have let go of the last of its references to an entry.
-    pub(super) fn let_go(&mut self, client: ClientId, place: u32) {
+    pub(super) fn let_go(&mut self, client: ClientId, place: Slot<Object>) {
         let holds = self.entries.get(place).is_some_and(|o| o.is_held_by(client));
         if !holds && let Some(places) = self.others.get_mut(&client) {
             places.remove(&place);
@@ -122,10 +122,10 @@ impl Objects {
     }
 
     /// Everything that a client refers to, which is gone.
-    pub(super) fn take_held_by(&mut self, client: ClientId) -> Vec<u32> {
+    pub(super) fn take_held_by(&mut self, client: ClientId) -> Vec<Slot<Object>> {
         let made = self.made.remove(&client).unwrap_or_default();
         let others = self.others.remove(&client).unwrap_or_default();
-        let mut held: Vec<u32> = made.into_iter().chain(others).collect();
+        let mut held: Vec<Slot<Object>> = made.into_iter().flatten().chain(others).collect();
         held.retain(|place| self.entries.get(*place).is_some_and(|o| o.is_held_by(client)));
         // In the order of places, as if the whole ledger were walked; a place can be named twice.
         held.sort_unstable();
@@ -134,7 +134,7 @@ impl Objects {
     }
 
     /// Removes an entry.
-    pub(super) fn remove(&mut self, place: u32) -> Option<Object> {
+    pub(super) fn remove(&mut self, place: Slot<Object>) -> Option<Object> {
         let object = self.entries.remove(place)?;
         if let Ok(indexed) = self.index.find_entry(hash(&object.id), |p| *p == place) {
             indexed.remove();
@@ -177,11 +177,11 @@ impl Objects {
         }
     }
 
-    fn names(&self, client: ClientId, place: u32) -> bool {
+    fn names(&self, client: ClientId, place: Slot<Object>) -> bool {
         let is_other = self.others.get(&client).is_some_and(|places| places.contains(&place));
         let token = self.get(place).filter(|o| o.maker == Some(client)).map(|o| o.token);
         let named = token.and_then(|token| self.made.get(&client)?.get(number(token)));
-        is_other || named == Some(&place)
+        is_other || named == Some(&Some(place))
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Effect, Inputs, Object, Owner, Submission, Task, TaskState};
 use crate::Now;
 use crate::event::Value;
 use crate::peer::{DoneOutcome, DoneOutput, DoneOutputs, DoneValue};
+use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::failure::Origin;
 use tharsis_types::limits::LARGE_RECORD_BYTES_MAX;
@@ -33,7 +34,7 @@ const PUSH_BYTES_MAX: usize = 2 * LARGE_RECORD_BYTES_MAX;
 const REFERENCE_BYTES: usize = 40;
 
 /// Places of a task's outputs in the ledger.
-type Outputs = smallvec::SmallVec<[u32; 2]>;
+type Outputs = smallvec::SmallVec<[Slot<Object>; 2]>;
 
 impl Owner {
     /// A client calls a function.
@@ -58,7 +59,7 @@ impl Owner {
         let mut refused = None;
         let outputs = self.insert_outputs(client, id, &tokens, fresh, out);
         let Some((&first_output, more)) = outputs.split_first() else { return };
-        let more_outputs = (!more.is_empty()).then(|| more.into());
+        let more_outputs = (!more.is_empty()).then(|| more.iter().copied().map(Some).collect());
         let payload = args.payload;
         let state = TaskState::Waiting { missing: 0 };
         let cancelled = false;
@@ -73,7 +74,7 @@ impl Owner {
             depth,
             payload,
             inputs: None,
-            first_output,
+            first_output: Some(first_output),
             more_outputs,
         };
         let slot = self.tasks.insert(task);
@@ -102,7 +103,7 @@ impl Owner {
     pub fn ended_at(
         &mut self,
         now: Now,
-        place: Option<u32>,
+        place: Option<Slot<Task>>,
         ended: &Ended,
         outcome: DoneOutcome,
         out: &mut Vec<Effect>,
@@ -122,7 +123,7 @@ impl Owner {
     pub(super) fn ended_slot(
         &mut self,
         now: Now,
-        slot: u32,
+        slot: Slot<Task>,
         ended: &Ended,
         outcome: DoneOutcome,
         out: &mut Vec<Effect>,
@@ -163,7 +164,7 @@ impl Owner {
     }
 
     /// A task that was to be sent stays here: an argument is being made again.
-    pub fn not_sent(&mut self, lease: LeaseId, slot: u32, out: &mut Vec<Effect>) {
+    pub fn not_sent(&mut self, lease: LeaseId, slot: Slot<Task>, out: &mut Vec<Effect>) {
         if self.tasks.get(slot).is_some_and(|t| t.is_sent_under(lease)) {
             self.lease_unsent(lease, slot);
             self.restore(slot, false, out);
@@ -177,7 +178,7 @@ impl Owner {
         now: Now,
         to: NodeId,
         lease: LeaseId,
-        slot: u32,
+        slot: Slot<Task>,
         out: &mut Vec<Effect>,
     ) -> bool {
         let limit = if to == self.me { LARGE_RECORD_BYTES_MAX } else { PUSH_BYTES_MAX };
@@ -196,10 +197,10 @@ impl Owner {
     }
 
     /// Bytes of the message that starts a task, at most, beside what its class and its payload take.
-    fn start_bytes(&self, slot: u32, to: NodeId) -> usize {
+    fn start_bytes(&self, slot: Slot<Task>, to: NodeId) -> usize {
         let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return 0 };
         let is_pushed = to != self.me;
-        let bytes_of = |slot: &u32| {
+        let bytes_of = |slot: &Slot<Object>| {
             let object = self.objects.get(*slot);
             let inline = match object.and_then(|o| o.value.as_ref()) {
                 Some(Value::Inline(bytes)) => bytes.len(),
@@ -277,8 +278,8 @@ impl Owner {
     }
 
     /// Tasks of a job, unfinished or kept.
-    fn tasks_of(&self, job: JobId) -> Vec<u32> {
-        let is_its = |slot: &u32| self.tasks.get(*slot).is_some_and(|task| task.id.job() == job);
+    fn tasks_of(&self, job: JobId) -> Vec<Slot<Task>> {
+        let is_its = |slot: &Slot<Task>| self.tasks.get(*slot).is_some_and(|task| task.id.job() == job);
         if self.unfinished_of(job) == 0 {
             // All tasks of others need not be looked at, only those that are kept.
             return self.lineage.slots().filter(is_its).collect();
@@ -287,7 +288,7 @@ impl Owner {
     }
 
     /// An argument of a waiting task has its value.
-    pub(super) fn input_ready(&mut self, slot: u32, object: u32, out: &mut Vec<Effect>) {
+    pub(super) fn input_ready(&mut self, slot: Slot<Task>, object: Slot<Object>, out: &mut Vec<Effect>) {
         let failed = match self.objects.get(object).and_then(|o| o.value.as_ref()) {
             Some(Value::Failed(failure)) => Some(failure.clone()),
             _ => None,
@@ -306,14 +307,14 @@ impl Owner {
     }
 
     /// Whether an argument of a task lies in an arena.
-    fn takes_stored(&self, slot: u32) -> bool {
+    fn takes_stored(&self, slot: Slot<Task>) -> bool {
         let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return false };
         let is_stored = |object: &Object| matches!(object.value, Some(Value::Stored { .. }));
         inputs.dependencies.iter().any(|(_, slot)| self.objects.get(*slot).is_some_and(is_stored))
     }
 
     /// The failure of a task with its name, call site and attempt.
-    pub(super) fn located_failure(&self, slot: u32, failure: &Failure, node: NodeId) -> Arc<Failure> {
+    pub(super) fn located_failure(&self, slot: Slot<Task>, failure: &Failure, node: NodeId) -> Arc<Failure> {
         let mut located = failure.clone();
         if let (Some(task), Some(class)) = (self.tasks.get(slot), self.class_of(slot)) {
             let pid = located.origin.as_ref().and_then(|o| o.pid);
@@ -330,19 +331,19 @@ impl Owner {
     }
 
     /// Ends a task with a failure under all its outputs.
-    pub(super) fn fail(&mut self, slot: u32, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+    pub(super) fn fail(&mut self, slot: Slot<Task>, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
         let outputs = self.finish(slot, false, out);
         for output in outputs {
             self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
         }
     }
 
-    pub(super) fn class_of(&self, slot: u32) -> Option<&tharsis_types::TaskClass> {
+    pub(super) fn class_of(&self, slot: Slot<Task>) -> Option<&tharsis_types::TaskClass> {
         let class = self.tasks.get(slot)?.class;
         self.classes.get(class).map(|c| c.definition.as_ref())
     }
 
-    pub(super) fn take_retry(&mut self, slot: u32) -> bool {
+    pub(super) fn take_retry(&mut self, slot: Slot<Task>) -> bool {
         let Some(task) = self.tasks.get_mut(slot) else { return false };
         if task.retries_left == 0 || task.cancelled || self.ended_jobs.contains(task.id.job()) {
             return false;
@@ -354,7 +355,7 @@ impl Owner {
 
     /// A task that was sent goes back to the head of its queue, unless nobody wants it any more; as another
     /// attempt if it was started, or may have been.
-    pub(super) fn restore(&mut self, slot: u32, started: bool, out: &mut Vec<Effect>) {
+    pub(super) fn restore(&mut self, slot: Slot<Task>, started: bool, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get_mut(slot) else { return };
         task.attempt += u32::from(started);
         let failure = match (task.cancelled, self.ended_jobs.contains(task.id.job())) {
@@ -368,9 +369,9 @@ impl Owner {
     }
 
     /// Lets a task wait again if one of its arguments is being made again; true if so.
-    fn waits_again(&mut self, slot: u32) -> bool {
+    fn waits_again(&mut self, slot: Slot<Task>) -> bool {
         let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return false };
-        let unmade = |object: &u32| self.objects.get(*object).is_some_and(|o| o.value.is_none());
+        let unmade = |object: &Slot<Object>| self.objects.get(*object).is_some_and(|o| o.value.is_none());
         let objects: Vec<_> = inputs.dependencies.iter().map(|(_, object)| *object).filter(unmade).collect();
         if let Some(task) = self.tasks.get_mut(slot).filter(|_| !objects.is_empty()) {
             task.state = TaskState::Waiting { missing: objects.len() as u32 };
@@ -437,7 +438,7 @@ impl Owner {
 
     fn add_inputs(
         &mut self,
-        slot: u32,
+        slot: Slot<Task>,
         dependencies: &[tharsis_types::Dependency],
         nested: &[RefId],
         out: &mut Vec<Effect>,
@@ -470,7 +471,7 @@ impl Owner {
         failed.map_or(Ok(()), Err)
     }
 
-    fn unknown_reference(&self, slot: u32, reference: RefId) -> Failure {
+    fn unknown_reference(&self, slot: Slot<Task>, reference: RefId) -> Failure {
         let job = self.tasks.get(slot).map(|t| t.id.job());
         if job == Some(reference.object.task.job()) {
             Failure::new(FailureKind::ObjectFreed, format!("argument {} was freed", reference.object))
@@ -482,19 +483,19 @@ impl Owner {
         }
     }
 
-    fn queue_if_ready(&mut self, slot: u32) {
+    fn queue_if_ready(&mut self, slot: Slot<Task>) {
         if self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Waiting { missing: 0 }) {
             self.enqueue(slot);
         }
     }
 
-    pub(super) fn fail_dependent(&mut self, slot: u32, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
+    pub(super) fn fail_dependent(&mut self, slot: Slot<Task>, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
         let failure = dependency_failure(0, cause);
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
     }
 
-    fn succeed(&mut self, slot: u32, node: NodeId, returned: DoneOutputs, out: &mut Vec<Effect>) {
+    fn succeed(&mut self, slot: Slot<Task>, node: NodeId, returned: DoneOutputs, out: &mut Vec<Effect>) {
         let lender = (node != self.me).then_some(node);
         let expected = self.tasks.get(slot).map_or(0, |t| 1 + t.more_outputs.as_ref().map_or(0, |m| m.len()));
         if returned.len() != expected {
@@ -533,11 +534,12 @@ impl Owner {
     /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see:
     /// bytes in messages are compared, of those in an arena their number. A value with references inside says
     /// who owns them, which depends on the node that it was made on: it is not compared.
-    fn differing(&self, slot: u32, returned: &[DoneOutput]) -> Option<usize> {
+    fn differing(&self, slot: Slot<Task>, returned: &[DoneOutput]) -> Option<usize> {
         let task = self.tasks.get(slot)?;
         let places = std::iter::once(task.first_output).chain(task.more_outputs.iter().flatten().copied());
         places.zip(returned).position(|(place, output)| {
-            let Some(left) = self.objects.get(place).filter(|object| object.has_bytes()) else {
+            let left = place.and_then(|place| self.objects.get(place));
+            let Some(left) = left.filter(|object| object.has_bytes()) else {
                 return false;
             };
             let nested = left.links.as_ref().map_or(0, |links| links.nested.len());
@@ -554,12 +556,11 @@ impl Owner {
     }
 
     /// Takes a task out of the ledger or keeps it as lineage, drops its references and returns its outputs.
-    fn finish(&mut self, slot: u32, is_kept: bool, out: &mut Vec<Effect>) -> Outputs {
+    fn finish(&mut self, slot: Slot<Task>, is_kept: bool, out: &mut Vec<Effect>) -> Outputs {
         let Some(job) = self.tasks.get(slot).map(|task| task.id.job()) else { return Outputs::new() };
         self.note_finished(job);
         let task = &mut self.tasks[slot];
-        let mut outputs: Outputs = smallvec::smallvec![task.first_output];
-        outputs.extend(task.more_outputs.iter().flatten().copied());
+        let outputs: Outputs = task.output_slots().flatten().collect();
         let inputs = if is_kept { task.inputs.clone() } else { task.inputs.take() };
         if !is_kept {
             self.forget_recipe(slot, &outputs);
@@ -605,7 +606,7 @@ impl Owner {
         }
     }
 
-    fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<u32> {
+    fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<Slot<Task>> {
         let slot = self.objects.by_id(&ObjectId::output(id, 0))?.producer?;
         let task = self.tasks.get(slot)?;
         (task.is_sent_under(lease) && task.attempt == attempt).then_some(slot)
@@ -618,7 +619,13 @@ impl Owner {
         }
     }
 
-    fn drop_outputs(&mut self, slot: u32, node: NodeId, outputs: &[DoneOutput], out: &mut Vec<Effect>) {
+    fn drop_outputs(
+        &mut self,
+        slot: Slot<Task>,
+        node: NodeId,
+        outputs: &[DoneOutput],
+        out: &mut Vec<Effect>,
+    ) {
         if let Some(task) = self.tasks.get(slot).map(|t| t.id) {
             self.drop_returned(task, node, outputs, out);
         }

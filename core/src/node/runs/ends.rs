@@ -6,6 +6,7 @@ use crate::node::Node;
 use crate::owner::Ended;
 use crate::peer::{DoneOutcome, Message};
 use crate::pull::Purpose;
+use crate::slab::Slot;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, TaskId};
@@ -15,7 +16,7 @@ impl Node {
     pub(in crate::node) fn finished(
         &mut self,
         client: ClientId,
-        run: u32,
+        run: Slot<Run>,
         run_ns: u64,
         outcome: TaskOutcome,
         out: &mut Vec<Action>,
@@ -41,9 +42,9 @@ impl Node {
 
     /// Runs come back that a worker has not started.
     pub(in crate::node) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
-        for run in returned {
-            if self.runs.get(*run).is_some_and(|r| r.client == client) {
-                self.return_run(*run, out);
+        for run in returned.iter().copied().map(Slot::from_number) {
+            if self.runs.get(run).is_some_and(|r| r.client == client) {
+                self.return_run(run, out);
             }
         }
     }
@@ -85,7 +86,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let runs = self.runs_of.remove(&client).unwrap_or_default();
-        let sent = |n: &u32| self.runs.get(*n).is_some_and(|r| r.stage != Stage::Staging);
+        let sent = |n: &Slot<Run>| self.runs.get(*n).is_some_and(|r| r.stage != Stage::Staging);
         let first = runs.iter().copied().find(sent);
         for run in runs.iter().copied().filter(|run| Some(*run) != first) {
             self.return_run(run, out);
@@ -102,7 +103,7 @@ impl Node {
 
     /// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before
     /// has simply crashed for the next one.
-    fn failure_of(&self, run: u32, failure: &Arc<Failure>) -> Arc<Failure> {
+    fn failure_of(&self, run: Slot<Run>, failure: &Arc<Failure>) -> Arc<Failure> {
         let is_doomed = self.runs.get(run).is_some_and(|r| r.stage == Stage::Doomed);
         match failure.kind {
             FailureKind::Cancelled | FailureKind::TimedOut if !is_doomed => {
@@ -114,13 +115,13 @@ impl Node {
     }
 
     fn has_sent_runs(&self, client: ClientId) -> bool {
-        let sent = |run: &u32| self.runs.get(*run).is_some_and(|r| r.stage != Stage::Staging);
+        let sent = |run: &Slot<Run>| self.runs.get(*run).is_some_and(|r| r.stage != Stage::Staging);
         self.runs_of.get(&client).is_some_and(|runs| runs.iter().any(sent))
     }
 
     /// Puts written outputs into the books of the arena. A value of an earlier run that is here stands: its
     /// owner refers to what is inside of that one, and what this run wrote is free with its region.
-    fn seal_outputs(&mut self, run: u32, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
+    fn seal_outputs(&mut self, run: Slot<Run>, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
         let (TaskOutcome::Returned(outputs), Some(task)) = (&mut outcome, self.runs.get(run).map(|r| r.task))
         else {
             return outcome;
@@ -152,7 +153,7 @@ impl Node {
     /// Takes a run off the books and tells the owner of its task how it ended.
     pub(super) fn end_run(
         &mut self,
-        number: u32,
+        number: Slot<Run>,
         run_ns: u64,
         mut outcome: TaskOutcome,
         out: &mut Vec<Action>,
@@ -203,11 +204,11 @@ impl Node {
     }
 
     /// A run that was not started goes back to where its task came from.
-    pub(in crate::node) fn return_run(&mut self, number: u32, out: &mut Vec<Action>) {
+    pub(in crate::node) fn return_run(&mut self, number: Slot<Run>, out: &mut Vec<Action>) {
         self.send_back(number, false, out);
     }
 
-    fn send_back(&mut self, number: u32, started: bool, out: &mut Vec<Action>) {
+    fn send_back(&mut self, number: Slot<Run>, started: bool, out: &mut Vec<Action>) {
         let Some(run) = self.take_run(number, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {
@@ -222,7 +223,7 @@ impl Node {
         }
     }
 
-    fn take_run(&mut self, number: u32, out: &mut Vec<Action>) -> Option<Run> {
+    fn take_run(&mut self, number: Slot<Run>, out: &mut Vec<Action>) -> Option<Run> {
         let run = self.runs.remove(number)?;
         self.children.remove(&run.task);
         for object in &run.pins {
@@ -241,7 +242,7 @@ impl Node {
         }
         if run.stage == Stage::Staging {
             self.pull_change(out, |pulls, room, effects| {
-                pulls.forget(Purpose::Arguments(number), room, effects)
+                pulls.forget(Purpose::Arguments(number.number()), room, effects)
             });
         }
         self.mark_first(next);

@@ -17,8 +17,9 @@ use super::Node;
 use super::pressure::Running;
 use crate::event::{Action, Extent, TaskOutcome, Value};
 use crate::lease::LeaseKey;
-use crate::owner::Owner;
+use crate::owner::{Object, Owner, Task};
 use crate::peer::{Message, PushedTask};
+use crate::slab::Slot;
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::hash::IdSet;
@@ -47,7 +48,7 @@ pub(super) struct Run {
 #[derive(Debug)]
 enum Origin {
     /// Of this node's ledger: the task's place there.
-    Own(u32),
+    Own(Slot<Task>),
     /// Of another node's.
     Lent(Box<Lent>),
 }
@@ -58,9 +59,9 @@ struct Lent {
     class: Arc<TaskClass>,
     class_number: u32,
     payload: SmallBytes,
-    dependencies: Vec<(Dependency, u32)>,
+    dependencies: Vec<(Dependency, Slot<Object>)>,
     /// References that were lent with it, by place in this node's ledger.
-    references: Vec<u32>,
+    references: Vec<Slot<Object>>,
 }
 
 /// What to call, with what.
@@ -68,7 +69,7 @@ struct Call<'a> {
     class: &'a Arc<TaskClass>,
     class_number: u32,
     payload: &'a [u8],
-    dependencies: &'a [(Dependency, u32)],
+    dependencies: &'a [(Dependency, Slot<Object>)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +113,7 @@ impl Node {
     /// What a worker needs to start a run; `None` if the run was taken back meanwhile.
     #[must_use]
     pub fn run(&self, run: u32) -> Option<RunView<'_>> {
-        let entry = self.runs.get(run)?;
+        let entry = self.runs.get(Slot::from_number(run))?;
         let call = entry.origin.call(&self.owner, entry.lease.1)?;
         let arguments = call.dependencies.iter().map(|(dependency, slot)| {
             let (object, value) = self.owner.entry(*slot)?;
@@ -134,7 +135,7 @@ impl Node {
     }
 
     /// The ledger starts one of its tasks.
-    pub(super) fn start(&mut self, to: NodeId, lease: LeaseId, task: u32, out: &mut Vec<Action>) {
+    pub(super) fn start(&mut self, to: NodeId, lease: LeaseId, task: Slot<Task>, out: &mut Vec<Action>) {
         if self.owner.refuse_oversized(self.now, to, lease, task, &mut self.effects) {
             return;
         }
@@ -148,7 +149,7 @@ impl Node {
     }
 
     /// One of them starts under a lease of this node.
-    fn start_local(&mut self, lease: LeaseId, task: u32, out: &mut Vec<Action>) {
+    fn start_local(&mut self, lease: LeaseId, task: Slot<Task>, out: &mut Vec<Action>) {
         let key = (self.id, lease);
         let Some(view) = self.owner.start_view(task, lease) else { return };
         let Some(client) = self.leases.worker(key) else { return };
@@ -199,7 +200,7 @@ impl Node {
             self.send(from, Message::TaskGiveBack { lease, tasks, started: false });
             return;
         };
-        let class_number = self.owner.intern_class(&pushed.class);
+        let class_number = self.owner.intern_class(&pushed.class).number();
         let run = Run {
             client,
             lease: key,
@@ -245,7 +246,7 @@ impl Node {
     }
 
     /// Whether a run's task may run more than once.
-    fn has_retries(&self, number: u32) -> bool {
+    fn has_retries(&self, number: Slot<Run>) -> bool {
         let call = self.runs.get(number).and_then(|run| run.origin.call(&self.owner, run.lease.1));
         call.is_some_and(|call| call.class.max_retries != 0)
     }
@@ -281,7 +282,7 @@ impl Node {
             }
             out.push(Action::KillWorker { client, reason: failure });
         } else {
-            out.push(Action::CancelRun { client, run: number });
+            out.push(Action::CancelRun { client, run: number.number() });
         }
     }
 
@@ -304,7 +305,7 @@ impl Node {
     }
 
     /// References that runs of other nodes' tasks keep, by place in the ledger.
-    pub(super) fn lent_slots(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn lent_slots(&self) -> impl Iterator<Item = Slot<Object>> {
         self.runs
             .iter()
             .flat_map(|(_, run)| match &run.origin {
@@ -319,8 +320,8 @@ impl Node {
         assert_eq!(listed, self.runs.len(), "a run without a worker, or listed twice");
         for (number, run) in self.runs.iter() {
             let runs = &self.runs_of[&run.client];
-            assert!(runs.contains(&number), "run {number} is not with its worker");
-            let staging = |n: &u32| self.runs.get(*n).is_some_and(|r| r.stage == Stage::Staging);
+            assert!(runs.contains(&number), "{number:?} is not with its worker");
+            let staging = |n: &Slot<Run>| self.runs.get(*n).is_some_and(|r| r.stage == Stage::Staging);
             assert!(
                 runs.iter().is_sorted_by_key(staging),
                 "a run that is not sent stands before one that is"
@@ -350,7 +351,7 @@ impl Node {
 
     /// A run that is sent overtakes those of its worker that still wait for arguments: the worker has it
     /// first.
-    fn line_up(&mut self, client: ClientId, run: u32) {
+    fn line_up(&mut self, client: ClientId, run: Slot<Run>) {
         let Some(runs) = self.runs_of.get_mut(&client) else { return };
         let Some(mut at) = runs.iter().rposition(|n| *n == run) else { return };
         while 0 < at && self.runs.get(runs[at - 1]).is_some_and(|r| r.stage == Stage::Staging) {
@@ -362,7 +363,7 @@ impl Node {
     }
 
     /// Notes since when the first run of a worker can have run.
-    fn mark_first(&mut self, first: Option<u32>) {
+    fn mark_first(&mut self, first: Option<Slot<Run>>) {
         if let Some(run) = first.and_then(|n| self.runs.get_mut(n))
             && run.stage == (Stage::Sent { first_since: None })
         {

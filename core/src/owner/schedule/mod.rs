@@ -11,10 +11,11 @@ mod requests;
 
 pub(super) use refusals::Refusals;
 
-use super::{Effect, Owner, TaskState};
+use super::{Effect, Owner, Task, TaskState};
 use crate::event::Value;
 use crate::peer::DoneOutcome;
 use crate::place::View;
+use crate::slab::Slot;
 use crate::{MS, Now};
 use queue::Queue;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,13 +31,13 @@ const STEAL_AFTER: Now = 5 * MS;
 
 /// What tasks of one queue have in common.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub struct Shape {
     key: ShapeKey,
     /// Any class of the shape, for lease requests.
     sample: Arc<TaskClass>,
     queue: Queue,
     /// Tasks that would rather run on a certain node.
-    near: BTreeMap<NodeId, VecDeque<u32>>,
+    near: BTreeMap<NodeId, VecDeque<Slot<Task>>>,
     /// Tasks that ended while they stood in a queue, and still do.
     husks: usize,
     leases: Vec<LeaseId>,
@@ -59,13 +60,13 @@ pub(super) struct ShapeKey {
 #[derive(Debug)]
 pub(super) struct LeaseUse {
     pub(super) node: NodeId,
-    pub(super) shape: u32,
+    pub(super) shape: Slot<Shape>,
     granted: bool,
     recalled: bool,
     /// Its task waits for others; nothing is sent until that task ends.
     paused: bool,
     /// Tasks sent and not ended, oldest first: the first may have started.
-    in_flight: VecDeque<u32>,
+    in_flight: VecDeque<Slot<Task>>,
     /// When a task was last sent or ended.
     active_at: Now,
 }
@@ -265,7 +266,7 @@ impl Owner {
         self.shapes.iter().map(|(_, shape)| shape.len()).sum()
     }
 
-    pub(super) fn shape_of(&mut self, class: &Arc<TaskClass>) -> u32 {
+    pub(super) fn shape_of(&mut self, class: &Arc<TaskClass>) -> Slot<Shape> {
         let key = ShapeKey {
             job: class.job,
             resources: class.resources.clone(),
@@ -290,12 +291,12 @@ impl Owner {
         shape
     }
 
-    pub(super) fn job_of_shape(&self, shape: u32) -> Option<JobId> {
+    pub(super) fn job_of_shape(&self, shape: Slot<Shape>) -> Option<JobId> {
         self.shapes.get(shape).map(Shape::job)
     }
 
     /// Lets go of a shape that no task, class or lease has any more.
-    pub(super) fn forget_shape(&mut self, shape: u32) {
+    pub(super) fn forget_shape(&mut self, shape: Slot<Shape>) {
         self.dirty.remove(&shape);
         if let Some(gone) = self.shapes.remove(shape) {
             assert!(gone.len() == 0 && gone.leases.is_empty(), "a shape is forgotten that is in use");
@@ -303,20 +304,20 @@ impl Owner {
         }
     }
 
-    pub(super) fn enqueue(&mut self, slot: u32) {
+    pub(super) fn enqueue(&mut self, slot: Slot<Task>) {
         self.queue_with(slot, VecDeque::push_back, Queue::push_back);
     }
 
     /// Puts a task first that waited for large arguments: the sooner it runs, the sooner they can go.
-    pub(super) fn enqueue_soon(&mut self, slot: u32) {
+    pub(super) fn enqueue_soon(&mut self, slot: Slot<Task>) {
         self.queue_with(slot, VecDeque::push_front, Queue::push_front);
     }
 
     fn queue_with(
         &mut self,
-        slot: u32,
-        push_near: fn(&mut VecDeque<u32>, u32),
-        push: fn(&mut Queue, u16, u32),
+        slot: Slot<Task>,
+        push_near: fn(&mut VecDeque<Slot<Task>>, Slot<Task>),
+        push: fn(&mut Queue, u16, Slot<Task>),
     ) {
         let near = self.near(slot);
         let Some((shape, depth)) = self.set_queued(slot) else { return };
@@ -327,14 +328,14 @@ impl Owner {
         }
     }
 
-    pub(super) fn enqueue_first(&mut self, slot: u32) {
+    pub(super) fn enqueue_first(&mut self, slot: Slot<Task>) {
         if let Some((shape, depth)) = self.set_queued(slot) {
             self.shapes[shape].queue.push_front(depth, slot);
         }
     }
 
     /// Tasks that would rather have run on a node go to the common queue.
-    fn forget_near(&mut self, shape_index: u32, node: NodeId) {
+    fn forget_near(&mut self, shape_index: Slot<Shape>, node: NodeId) {
         let shape = &mut self.shapes[shape_index];
         for slot in shape.near.remove(&node).unwrap_or_default() {
             let depth = self.tasks.get(slot).map_or(0, |task| task.depth);
@@ -343,7 +344,7 @@ impl Owner {
     }
 
     /// An attempt ended: its lease has room again.
-    pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: u32, run_ns: u64) {
+    pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: Slot<Task>, run_ns: u64) {
         let Some(used) = self.leases.get_mut(&lease) else { return };
         let first = used.in_flight.front() == Some(&slot);
         if !used.take_out(slot) {
@@ -364,7 +365,7 @@ impl Owner {
     }
 
     /// A sent task is not with its lease any more.
-    pub(super) fn lease_unsent(&mut self, lease: LeaseId, slot: u32) {
+    pub(super) fn lease_unsent(&mut self, lease: LeaseId, slot: Slot<Task>) {
         if let Some(used) = self.leases.get_mut(&lease)
             && used.take_out(slot)
         {
@@ -380,13 +381,13 @@ impl Owner {
                 queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Cancelled));
             assert_eq!(husks.count(), shape.husks, "ended tasks in queues are miscounted");
             for slot in shape.queue.iter().chain(shape.near.values().flatten()) {
-                assert!(places.insert(*slot, TaskState::Queued).is_none(), "task {slot} is queued twice");
+                assert!(places.insert(*slot, TaskState::Queued).is_none(), "{slot:?} is queued twice");
             }
             for lease in &shape.leases {
                 let used = &self.leases[lease];
                 for slot in &used.in_flight {
                     let sent = TaskState::Sent { lease: *lease };
-                    assert!(places.insert(*slot, sent).is_none(), "task {slot} is in two places");
+                    assert!(places.insert(*slot, sent).is_none(), "{slot:?} is in two places");
                 }
             }
         }
@@ -407,7 +408,7 @@ impl Owner {
     }
 
     /// Marks a task as queued: its shape and depth.
-    fn set_queued(&mut self, slot: u32) -> Option<(u32, u16)> {
+    fn set_queued(&mut self, slot: Slot<Task>) -> Option<(Slot<Shape>, u16)> {
         let task = self.tasks.get_mut(slot)?;
         task.state = TaskState::Queued;
         let (class, depth) = (task.class, task.depth);
@@ -418,7 +419,7 @@ impl Owner {
 
     /// The node that has most of a task's arguments, if it is another one and worth going there. It is this
     /// one if leases elsewhere would otherwise take the task away from its arguments.
-    fn near(&self, slot: u32) -> Option<NodeId> {
+    fn near(&self, slot: Slot<Task>) -> Option<NodeId> {
         let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
         for (_, object) in &inputs.dependencies {
@@ -437,7 +438,7 @@ impl Owner {
     }
 
     /// Notes that a task ended in its queue.
-    pub(super) fn add_husk(&mut self, slot: u32) {
+    pub(super) fn add_husk(&mut self, slot: Slot<Task>) {
         let class = self.tasks.get(slot).and_then(|t| self.classes.get(t.class));
         if let Some(shape) = class.map(|c| c.shape) {
             self.shapes[shape].husks += 1;
@@ -446,7 +447,7 @@ impl Owner {
     }
 
     /// Forgets a task that ended in its queue, if this is one, as its turn comes.
-    fn is_husk(&mut self, shape_index: u32, slot: u32) -> bool {
+    fn is_husk(&mut self, shape_index: Slot<Shape>, slot: Slot<Task>) -> bool {
         let husk = self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Cancelled);
         if husk {
             self.tasks.remove(slot);
@@ -457,13 +458,13 @@ impl Owner {
 
     /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their
     /// behalf.
-    fn sweep(&mut self, shape_index: u32) {
+    fn sweep(&mut self, shape_index: Slot<Shape>) {
         let shape = &mut self.shapes[shape_index];
         if shape.husks == 0 || shape.husks * 2 < shape.len() {
             return;
         }
         let tasks = &mut self.tasks;
-        let mut lives = |slot: &u32| {
+        let mut lives = |slot: &Slot<Task>| {
             let husk = tasks.get(*slot).is_some_and(|t| t.state == TaskState::Cancelled);
             if husk {
                 tasks.remove(*slot);
@@ -477,7 +478,7 @@ impl Owner {
         shape.queue.shrink();
     }
 
-    fn send_tasks(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
+    fn send_tasks(&mut self, now: Now, shape_index: Slot<Shape>, out: &mut Vec<Effect>) {
         let shape = &mut self.shapes[shape_index];
         if shape.len() == 0 {
             return;
@@ -518,7 +519,7 @@ impl Owner {
 
     /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at
     /// once.
-    fn return_leases(&mut self, now: Now, shape_index: u32, out: &mut Vec<Effect>) {
+    fn return_leases(&mut self, now: Now, shape_index: Slot<Shape>, out: &mut Vec<Effect>) {
         let shape = &self.shapes[shape_index];
         let over = |l: &LeaseUse| {
             let idle = l.in_flight.is_empty();
@@ -535,7 +536,7 @@ impl Owner {
         }
     }
 
-    fn fail_queue(&mut self, shape_index: u32, failure: &Failure, out: &mut Vec<Effect>) {
+    fn fail_queue(&mut self, shape_index: Slot<Shape>, failure: &Failure, out: &mut Vec<Effect>) {
         for slot in self.shapes[shape_index].queue.take() {
             if self.is_husk(shape_index, slot) {
                 continue;
@@ -558,7 +559,7 @@ impl Owner {
 
 impl LeaseUse {
     /// Forgets a sent task; false if it is none.
-    fn take_out(&mut self, slot: u32) -> bool {
+    fn take_out(&mut self, slot: Slot<Task>) -> bool {
         let at = self.in_flight.iter().position(|s| *s == slot);
         at.and_then(|at| self.in_flight.remove(at)).is_some()
     }
@@ -599,7 +600,7 @@ impl Shape {
         !self.queue.is_empty() || self.near.contains_key(&node)
     }
 
-    fn next_for(&mut self, node: NodeId, now: Now) -> Option<u32> {
+    fn next_for(&mut self, node: NodeId, now: Now) -> Option<Slot<Task>> {
         if let Some(near) = self.near.get_mut(&node) {
             let next = near.pop_front();
             if near.is_empty() {

@@ -5,6 +5,8 @@
 //! tasks. So that a task that submits without end cannot hold up the others, the shallowest task has its turn
 //! every so often.
 
+use crate::owner::Task;
+use crate::slab::Slot;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,9 +17,9 @@ const SHALLOW_EVERY: Now = 100 * MS;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// What drivers submitted: most tasks.
-    base: VecDeque<u32>,
+    base: VecDeque<Slot<Task>>,
     /// What tasks submitted, by depth; none is empty.
-    nested: BTreeMap<u16, VecDeque<u32>>,
+    nested: BTreeMap<u16, VecDeque<Slot<Task>>>,
     /// When the shallowest task had its turn.
     shallow_at: Now,
 }
@@ -31,22 +33,22 @@ impl Queue {
         self.base.is_empty() && self.nested.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &u32> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<Task>> {
         self.base.iter().chain(self.nested.values().flatten())
     }
 
     /// Puts a task behind those of its depth.
-    pub(super) fn push_back(&mut self, depth: u16, slot: u32) {
+    pub(super) fn push_back(&mut self, depth: u16, slot: Slot<Task>) {
         self.level(depth).push_back(slot);
     }
 
     /// Puts a task before those of its depth.
-    pub(super) fn push_front(&mut self, depth: u16, slot: u32) {
+    pub(super) fn push_front(&mut self, depth: u16, slot: Slot<Task>) {
         self.level(depth).push_front(slot);
     }
 
     /// Takes the task whose turn it is.
-    pub(super) fn pop(&mut self, now: Now) -> Option<u32> {
+    pub(super) fn pop(&mut self, now: Now) -> Option<Slot<Task>> {
         if self.nested.is_empty() {
             self.shallow_at = now;
             return self.base.pop_front();
@@ -66,14 +68,14 @@ impl Queue {
         slot
     }
 
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&u32) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Slot<Task>) -> bool) {
         self.base.retain(&mut keep);
         self.nested.values_mut().for_each(|level| level.retain(&mut keep));
         self.nested.retain(|_, level| !level.is_empty());
     }
 
     /// Takes all tasks.
-    pub(super) fn take(&mut self) -> Vec<u32> {
+    pub(super) fn take(&mut self) -> Vec<Slot<Task>> {
         let all = self.iter().copied().collect();
         *self = Self::default();
         all
@@ -86,7 +88,7 @@ impl Queue {
         }
     }
 
-    fn level(&mut self, depth: u16) -> &mut VecDeque<u32> {
+    fn level(&mut self, depth: u16) -> &mut VecDeque<Slot<Task>> {
         match depth {
             0 => &mut self.base,
             _ => self.nested.entry(depth).or_default(),
@@ -101,14 +103,14 @@ mod tests {
     #[test]
     fn the_deepest_runs_first_and_the_shallowest_every_so_often() {
         let mut queue = Queue::default();
-        (0..3).for_each(|slot| queue.push_back(0, slot));
-        (10..14).for_each(|slot| queue.push_back(1, slot));
-        queue.push_back(2, 20);
-        queue.push_front(1, 9);
+        (0..3).for_each(|slot| queue.push_back(0, Slot::from_number(slot)));
+        (10..14).for_each(|slot| queue.push_back(1, Slot::from_number(slot)));
+        queue.push_back(2, Slot::from_number(20));
+        queue.push_front(1, Slot::from_number(9));
         let mut taken: Vec<_> = (0..3).filter_map(|_| queue.pop(1)).collect();
         taken.push(queue.pop(SHALLOW_EVERY).unwrap());
         taken.extend((0..6).filter_map(|_| queue.pop(SHALLOW_EVERY + 1)));
-        assert_eq!(taken, [20, 9, 10, 0, 11, 12, 13, 1, 2]);
+        assert_eq!(taken.into_iter().map(Slot::number).collect::<Vec<_>>(), [20, 9, 10, 0, 11, 12, 13, 1, 2]);
         assert!(queue.is_empty());
     }
 }

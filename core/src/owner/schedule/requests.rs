@@ -1,9 +1,10 @@
 //! Asking nodes for leases: how many, where, and which idle ones make way.
 
-use super::LeaseUse;
+use super::{LeaseUse, Shape};
 use crate::Now;
 use crate::owner::{Effect, Owner};
 use crate::place::{Choice, View};
+use crate::slab::Slot;
 use std::collections::VecDeque;
 use tharsis_types::{LeaseId, NodeId, Placement, Resources};
 
@@ -16,7 +17,7 @@ impl Owner {
     pub(super) fn request_leases(
         &mut self,
         now: Now,
-        shape_index: u32,
+        shape_index: Slot<Shape>,
         view: &mut View,
         out: &mut Vec<Effect>,
     ) {
@@ -49,7 +50,7 @@ impl Owner {
     fn request_near(
         &mut self,
         now: Now,
-        shape_index: u32,
+        shape_index: Slot<Shape>,
         node: NodeId,
         count: usize,
         view: &mut View,
@@ -107,7 +108,7 @@ impl Owner {
 
     /// Where to ask for a lease of a shape: where workers of its job have started, as long as there are such
     /// nodes.
-    fn choose(&self, now: Now, shape_index: u32, view: &View, near: Option<NodeId>) -> Choice {
+    fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);
         if !left_out.is_empty() {
@@ -122,7 +123,7 @@ impl Owner {
     /// Acts on a choice of node; false if no further request makes sense now.
     fn follow(
         &mut self,
-        shape_index: u32,
+        shape_index: Slot<Shape>,
         choice: Choice,
         now: Now,
         view: &mut View,
@@ -165,7 +166,7 @@ impl Owner {
         true
     }
 
-    fn requested(&self, shape_index: u32) -> impl Iterator<Item = &LeaseUse> {
+    fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {
         self.shapes[shape_index].leases.iter().filter_map(|id| self.leases.get(id)).filter(|l| !l.granted)
     }
 }
