@@ -124,7 +124,7 @@ impl Node {
         match message {
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
             Message::BorrowReleased { object, count } => {
-                self.owner.loans_returned(from, object, count, &mut self.effects)
+                self.owner.borrows_returned(from, object, count, &mut self.effects)
             }
             Message::CopiesUnreadable { object } => self.owner.ask_anew(object, &mut self.effects),
             Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),

@@ -305,7 +305,7 @@ impl Node {
         let can_spill = self.config.can_spill && self.disk.paused_until <= now;
         while !self.store.will_have_room(waiting) || low_water < self.store.settled_bytes() {
             let Some((object, len)) = self.store.victim() else { break };
-            if self.owner.remake_ns(object).is_some_and(|ns| self.disk.prefers_remake(ns, len)) {
+            if self.owner.recompute_ns(object).is_some_and(|ns| self.disk.prefers_remake(ns, len)) {
                 self.drop_copy(object);
             } else if can_spill {
                 let Some(extent) = self.store.begin_spill(object) else { break };

@@ -55,7 +55,7 @@ impl Owner {
         if let Some(site) = entry.links.as_ref().and_then(|links| links.put_at.as_deref()) {
             return Some(MadeBy { name: "put".to_owned(), call_site: site.to_owned(), run_ns: 0 });
         }
-        let slot = entry.origin().recipe().or(entry.producer)?;
+        let slot = entry.origin().lineage_task().or(entry.producer)?;
         let (task, class) = (self.tasks.get(slot)?, self.class_of(slot)?);
         Some(MadeBy { name: class.name.clone(), call_site: class.call_site.clone(), run_ns: task.run_ns })
     }

@@ -20,7 +20,7 @@ use tharsis_types::{Failure, FailureKind, ObjectId, failure};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The kept task that made it.
-    recipe: Option<Slot<Task>>,
+    lineage_task: Option<Slot<Task>>,
     /// Kept tasks that take it as argument.
     pub(super) needed_by: u32,
     /// Its bytes were dropped to make room, and not made again since.
@@ -43,8 +43,8 @@ pub(super) enum Unkept {
 
 impl Origin {
     /// The kept task that made the value.
-    pub(super) fn recipe(&self) -> Option<Slot<Task>> {
-        self.recipe
+    pub(super) fn lineage_task(&self) -> Option<Slot<Task>> {
+        self.lineage_task
     }
 }
 
@@ -113,8 +113,8 @@ impl Task {
 
 impl Object {
     /// Whether its value can be made again.
-    pub(super) fn has_recipe(&self) -> bool {
-        self.origin().recipe.is_some()
+    pub(super) fn has_lineage(&self) -> bool {
+        self.origin().lineage_task.is_some()
     }
 
     pub(super) fn origin(&self) -> Origin {
@@ -138,9 +138,9 @@ impl Owner {
     /// Time it took to make an object of this node's ledger, if its function is declared pure, and it can be
     /// made again from what is there and was never dropped before.
     #[must_use]
-    pub fn remake_ns(&self, object: ObjectId) -> Option<u64> {
+    pub fn recompute_ns(&self, object: ObjectId) -> Option<u64> {
         let entry = self.objects.by_id(&object).filter(|o| !o.origin().was_dropped)?;
-        let task = self.tasks.get(entry.origin().recipe?)?;
+        let task = self.tasks.get(entry.origin().lineage_task?)?;
         let is_there =
             |slot: &Slot<Object>| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
         let pure = self.classes.get(task.class).is_some_and(|class| class.definition.pure);
@@ -173,7 +173,7 @@ impl Owner {
             let Some(object) = self.objects.get_mut(output) else { continue };
             let id = object.id;
             let origin = &mut object.links().origin;
-            let old = origin.recipe.replace(slot).filter(|old| *old != slot);
+            let old = origin.lineage_task.replace(slot).filter(|old| *old != slot);
             (origin.dropped, origin.unkept) = (false, None);
             // Its task was submitted anew while the ledger still kept it.
             for input in old.map(|old| self.output_gone(id, output, old)).unwrap_or_default() {
@@ -185,7 +185,7 @@ impl Owner {
     /// Lets go of the bytes of an object that nothing but lineage needs, if it can be made again; returns
     /// what stood inside it.
     pub(super) fn release_bytes(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Object>> {
-        let Some(object) = self.objects.get_mut(slot).filter(|o| o.has_recipe()) else { return Vec::new() };
+        let Some(object) = self.objects.get_mut(slot).filter(|o| o.has_lineage()) else { return Vec::new() };
         if !matches!(object.value, Some(Value::Stored { .. })) {
             return Vec::new();
         }
@@ -236,9 +236,11 @@ impl Owner {
     pub(super) fn forget_task(&mut self, slot: Slot<Task>, why: Unkept, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot).filter(|t| self.is_kept(t)) else { return };
         for output in task.output_slots().flatten().collect::<Vec<_>>() {
-            if let Some(object) = self.objects.get_mut(output).filter(|o| o.origin().recipe == Some(slot)) {
+            if let Some(object) =
+                self.objects.get_mut(output).filter(|o| o.origin().lineage_task == Some(slot))
+            {
                 let origin = &mut object.links().origin;
-                (origin.recipe, origin.unkept) = (None, Some(why));
+                (origin.lineage_task, origin.unkept) = (None, Some(why));
             }
         }
         for input in self.take_kept(slot) {
@@ -247,26 +249,28 @@ impl Owner {
     }
 
     /// A task that ran again ends without values: it is not kept.
-    pub(super) fn forget_recipe(&mut self, slot: Slot<Task>, outputs: &[Slot<Object>]) {
+    pub(super) fn forget_lineage_of(&mut self, slot: Slot<Task>, outputs: &[Slot<Object>]) {
         if self.lineage.clock == 0 {
             // No task was ever kept: most programs return nothing large.
             return;
         }
         for output in outputs {
-            if let Some(object) = self.objects.get_mut(*output).filter(|o| o.origin().recipe == Some(slot)) {
-                object.links().origin.recipe = None;
+            if let Some(object) =
+                self.objects.get_mut(*output).filter(|o| o.origin().lineage_task == Some(slot))
+            {
+                object.links().origin.lineage_task = None;
             }
         }
     }
 
-    /// An entry with a recipe is gone: so is the recipe with its last output. Returns arguments to look at.
+    /// An entry with a lineage task is gone: so is that task with its last output. Returns arguments to look at.
     pub(super) fn output_gone(
         &mut self,
         object: ObjectId,
         place: Slot<Object>,
-        recipe: Slot<Task>,
+        lineage_task: Slot<Task>,
     ) -> Vec<Slot<Object>> {
-        let Some(task) = self.tasks.get_mut(recipe) else { return Vec::new() };
+        let Some(task) = self.tasks.get_mut(lineage_task) else { return Vec::new() };
         if task.id != object.task {
             return Vec::new();
         }
@@ -277,7 +281,7 @@ impl Owner {
             *output = None;
         }
         let is_last = task.output_slots().all(|output| output.is_none());
-        if is_last { self.take_kept(recipe) } else { Vec::new() }
+        if is_last { self.take_kept(lineage_task) } else { Vec::new() }
     }
 
     /// Takes a kept task out of the ledger; returns its arguments, which it needs no more.
@@ -311,13 +315,13 @@ impl Owner {
 
     /// Has an object whose bytes are gone made again, and before it what that needs. What cannot be made
     /// fails, with the cause for which the object was lost.
-    pub(super) fn remake(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
+    pub(super) fn recompute(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
             if self.objects.get(object).is_none_or(|o| o.producer.is_some()) {
                 continue;
             }
-            match self.recipe_for(object) {
+            match self.lineage_task_for(object) {
                 Ok(task) => self.run_again(task, &mut wanted, out),
                 Err(mut failure) => {
                     failure.message = because(failure.message, cause.filter(|_| object == slot));
@@ -328,13 +332,13 @@ impl Owner {
     }
 
     /// The task that makes an object again, its retry taken.
-    fn recipe_for(&mut self, slot: Slot<Object>) -> Result<Slot<Task>, Failure> {
+    fn lineage_task_for(&mut self, slot: Slot<Object>) -> Result<Slot<Task>, Failure> {
         let Some(object) = self.objects.get(slot) else {
             return Err(Failure::new(FailureKind::ObjectLost, "the object is gone"));
         };
         let (id, origin) = (object.id, object.origin());
-        let Some(recipe) = origin.recipe else { return Err(self.no_recipe(id, origin)) };
-        let Some(task) = self.tasks.get_mut(recipe) else { return Err(self.no_recipe(id, origin)) };
+        let Some(lineage_task) = origin.lineage_task else { return Err(self.no_lineage(id, origin)) };
+        let Some(task) = self.tasks.get_mut(lineage_task) else { return Err(self.no_lineage(id, origin)) };
         if self.ended_jobs.contains(task.id.job()) {
             return Err(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         }
@@ -342,15 +346,15 @@ impl Owner {
             if task.retries_left == 0 {
                 let text = format!("object {id} was lost, and its task has no retries left");
                 let failure = Failure::new(FailureKind::RetriesExhausted, text);
-                return Err(self.located_failure(recipe, &failure, self.me).as_ref().clone());
+                return Err(self.located_failure(lineage_task, &failure, self.me).as_ref().clone());
             }
             task.retries_left -= i32::from(task.retries_left > 0);
         }
         task.attempt += 1;
-        Ok(recipe)
+        Ok(lineage_task)
     }
 
-    fn no_recipe(&self, id: ObjectId, origin: Origin) -> Failure {
+    fn no_lineage(&self, id: ObjectId, origin: Origin) -> Failure {
         match origin.unkept {
             Some(Unkept::Cancelled) => {
                 let text = format!("object {id} was lost, and its task was cancelled: it does not run again");
@@ -463,10 +467,10 @@ impl Owner {
                 "{} lineage miscounted",
                 object.id
             );
-            if let Some(recipe) = origin.recipe {
+            if let Some(lineage_task) = origin.lineage_task {
                 assert!(
-                    self.tasks.get(recipe).is_some_and(|t| t.id == object.id.task),
-                    "{} has a wrong recipe",
+                    self.tasks.get(lineage_task).is_some_and(|t| t.id == object.id.task),
+                    "{} has a wrong lineage task",
                     object.id
                 );
             }

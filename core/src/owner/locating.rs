@@ -121,7 +121,7 @@ impl Owner {
         match owner {
             None => {
                 out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
-                self.remake(slot, cause, out);
+                self.recompute(slot, cause, out);
             }
             Some(_) if is_answered && links.losses <= LOSSES_MAX => self.ask_owner(Some(slot), out),
             Some(_) => {
@@ -155,7 +155,7 @@ impl Owner {
         if object.owner().is_some() {
             self.ask_owner(Some(slot), out);
         } else if object.producer.is_none() {
-            self.remake(slot, None, out);
+            self.recompute(slot, None, out);
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! An object lives as long as something refers to it: the client that made it, other clients, unfinished
 //! tasks that take it as argument, objects that contain it, nodes it was lent to. A reference of another
-//! node's object is a *proxy* entry: it counts the local references and gives its loans back to the lenders
-//! when the last one goes.
+//! node's object is a *proxy* entry: it counts the local references, and when the last one goes it gives back
+//! what it borrowed to the nodes that lent it.
 //!
 //! A task is *waiting* for arguments, *queued* for a lease, *sent* under one, or gone. Everything the owner
 //! wants done is an [`Effect`]; [`crate::Node`] passes them on.
@@ -12,7 +12,7 @@
 //! | file | concern |
 //! |---|---|
 //! | `objects.rs` | entries: values, references of clients, freeing |
-//! | `loans.rs` | references that travel between nodes |
+//! | `borrows.rs` | references that travel between nodes |
 //! | `locating.rs` | what an object is and where its copies lie, between nodes |
 //! | `holders.rs` | who refers to an object, for people |
 //! | `lineage.rs` | what ended tasks were, to make their outputs again |
@@ -20,10 +20,10 @@
 //! | `tasks.rs` | submission, arguments, ends and retries |
 //! | `schedule/` | queues by shape, leases, who gets the next task; asking for leases |
 
+mod borrows;
 mod classes;
 mod holders;
 mod lineage;
-mod loans;
 mod locating;
 mod objects;
 mod schedule;
@@ -212,7 +212,7 @@ struct Links {
     /// Nodes it was lent to: how often.
     borrowers: BTreeMap<NodeId, u32>,
     /// Nodes that lent it to us: how often (proxies).
-    lenders: BTreeMap<NodeId, u32>,
+    borrowed_from: BTreeMap<NodeId, u32>,
     /// Nodes that asked what it is.
     askers: BTreeSet<NodeId>,
     /// Nodes with a copy; the first made it.
@@ -268,8 +268,8 @@ enum TaskState {
     Kept {
         since: u64,
     },
-    /// Ended while it stood in a queue; forgotten when its turn comes.
-    Cancelled,
+    /// Ended while it stood in a queue: its entry is removed when its turn comes.
+    Tombstone,
 }
 
 /// A submission as the ledger needs it.

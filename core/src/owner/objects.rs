@@ -262,8 +262,8 @@ impl Owner {
             let Some(object) = self.objects.remove(slot) else { continue };
             let Some(links) = object.links else { continue };
             let id = object.id;
-            if let Some(recipe) = links.origin.recipe() {
-                doomed.extend(self.output_gone(id, slot, recipe));
+            if let Some(lineage_task) = links.origin.lineage_task() {
+                doomed.extend(self.output_gone(id, slot, lineage_task));
             }
             if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
                 out.push(Effect::DropCopy { holder: self.me, object: id });
@@ -273,7 +273,7 @@ impl Owner {
                     links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }),
                 );
             }
-            for (to, count) in links.lenders {
+            for (to, count) in links.borrowed_from {
                 out.push(Effect::Send { to, message: Message::BorrowReleased { object: id, count } });
             }
             for inner in links.nested {

@@ -235,8 +235,8 @@ impl Owner {
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
         let Some(entry) = self.objects.by_id(&object) else { return };
         let Some(slot) = entry.producer else {
-            if let Some(recipe) = entry.origin().recipe() {
-                self.cancel_kept(recipe, out);
+            if let Some(lineage_task) = entry.origin().lineage_task() {
+                self.cancel_kept(lineage_task, out);
             }
             return;
         };
@@ -271,7 +271,7 @@ impl Owner {
                     let to = self.leases.get(&lease).map_or(self.me, |l| l.node);
                     out.push(Effect::Cancel { to, task: task.id, force: true, recursive: false });
                 }
-                TaskState::Cancelled => {}
+                TaskState::Tombstone => {}
                 TaskState::Kept { .. } => self.forget_task(slot, Unkept::Forgotten, out),
             }
         }
@@ -563,15 +563,15 @@ impl Owner {
         let outputs: Outputs = task.output_slots().flatten().collect();
         let inputs = if is_kept { task.inputs.clone() } else { task.inputs.take() };
         if !is_kept {
-            self.forget_recipe(slot, &outputs);
+            self.forget_lineage_of(slot, &outputs);
         }
         let Some(task) = self.tasks.get_mut(slot) else { return outputs };
         if is_kept {
             self.keep(slot, out);
         } else if task.state == TaskState::Queued {
             task.more_outputs = None;
-            task.state = TaskState::Cancelled;
-            self.add_husk(slot);
+            task.state = TaskState::Tombstone;
+            self.add_tombstone(slot);
         } else {
             self.tasks.remove(slot);
         }
@@ -612,7 +612,7 @@ impl Owner {
         (task.is_sent_under(lease) && task.attempt == attempt).then_some(slot)
     }
 
-    /// The outputs of an attempt nobody waits for are dropped where they lie, and its loans go back.
+    /// The outputs of an attempt nobody waits for are dropped where they lie, and what it borrowed goes back.
     fn drop_stale(&mut self, ended: &Ended, outcome: &DoneOutcome, out: &mut Vec<Effect>) {
         if let DoneOutcome::Returned(outputs) = outcome {
             self.drop_returned(ended.task, ended.node, outputs, out);
@@ -650,7 +650,7 @@ impl Owner {
 impl Task {
     /// Whether its end is still to come.
     pub(super) fn is_unfinished(&self) -> bool {
-        !matches!(self.state, TaskState::Cancelled | TaskState::Kept { .. })
+        !matches!(self.state, TaskState::Tombstone | TaskState::Kept { .. })
     }
 
     fn is_sent_under(&self, lease: LeaseId) -> bool {

@@ -39,7 +39,7 @@ pub struct Shape {
     /// Tasks that would rather run on a certain node.
     near: BTreeMap<NodeId, VecDeque<Slot<Task>>>,
     /// Tasks that ended while they stood in a queue, and still do.
-    husks: usize,
+    tombstones: usize,
     leases: Vec<LeaseId>,
     /// Time a task takes, in nanoseconds; 0 while unknown.
     run_ns: u64,
@@ -142,7 +142,7 @@ impl Owner {
         let Some(failed) = self.remove_lease(lease) else { return };
         self.refusals.failed(now, self.shapes[failed.shape].key.job, failed.node, failure);
         let Some(slot) = self.shapes[failed.shape].next_for(failed.node, now) else { return };
-        if self.is_husk(failed.shape, slot) {
+        if self.drop_tombstone(failed.shape, slot) {
             return;
         }
         let Some(task) = self.tasks.get_mut(slot) else { return };
@@ -282,7 +282,7 @@ impl Owner {
             sample: class.clone(),
             queue: Queue::default(),
             near: BTreeMap::new(),
-            husks: 0,
+            tombstones: 0,
             leases: Vec::new(),
             run_ns: 0,
             stuck: None,
@@ -377,9 +377,9 @@ impl Owner {
         let mut places = std::collections::HashMap::new();
         for (_, shape) in self.shapes.iter() {
             let queued = shape.queue.iter().chain(shape.near.values().flatten());
-            let husks =
-                queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Cancelled));
-            assert_eq!(husks.count(), shape.husks, "ended tasks in queues are miscounted");
+            let tombstones =
+                queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Tombstone));
+            assert_eq!(tombstones.count(), shape.tombstones, "ended tasks in queues are miscounted");
             for slot in shape.queue.iter().chain(shape.near.values().flatten()) {
                 assert!(places.insert(*slot, TaskState::Queued).is_none(), "{slot:?} is queued twice");
             }
@@ -397,7 +397,7 @@ impl Owner {
                 TaskState::Waiting { missing } => {
                     assert!(place.is_none() && missing > 0, "task {} waits for nothing", task.id);
                 }
-                TaskState::Cancelled => assert_eq!(place, Some(TaskState::Queued)),
+                TaskState::Tombstone => assert_eq!(place, Some(TaskState::Queued)),
                 TaskState::Kept { .. } => {
                     assert!(place.is_none(), "task {} has ended and is queued", task.id)
                 }
@@ -438,43 +438,43 @@ impl Owner {
     }
 
     /// Notes that a task ended in its queue.
-    pub(super) fn add_husk(&mut self, slot: Slot<Task>) {
+    pub(super) fn add_tombstone(&mut self, slot: Slot<Task>) {
         let class = self.tasks.get(slot).and_then(|t| self.classes.get(t.class));
         if let Some(shape) = class.map(|c| c.shape) {
-            self.shapes[shape].husks += 1;
+            self.shapes[shape].tombstones += 1;
             self.dirty.insert(shape);
         }
     }
 
     /// Forgets a task that ended in its queue, if this is one, as its turn comes.
-    fn is_husk(&mut self, shape_index: Slot<Shape>, slot: Slot<Task>) -> bool {
-        let husk = self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Cancelled);
-        if husk {
+    fn drop_tombstone(&mut self, shape_index: Slot<Shape>, slot: Slot<Task>) -> bool {
+        let tombstone = self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Tombstone);
+        if tombstone {
             self.tasks.remove(slot);
-            self.shapes[shape_index].husks -= 1;
+            self.shapes[shape_index].tombstones -= 1;
         }
-        husk
+        tombstone
     }
 
     /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their
     /// behalf.
     fn sweep(&mut self, shape_index: Slot<Shape>) {
         let shape = &mut self.shapes[shape_index];
-        if shape.husks == 0 || shape.husks * 2 < shape.len() {
+        if shape.tombstones == 0 || shape.tombstones * 2 < shape.len() {
             return;
         }
         let tasks = &mut self.tasks;
         let mut lives = |slot: &Slot<Task>| {
-            let husk = tasks.get(*slot).is_some_and(|t| t.state == TaskState::Cancelled);
-            if husk {
+            let tombstone = tasks.get(*slot).is_some_and(|t| t.state == TaskState::Tombstone);
+            if tombstone {
                 tasks.remove(*slot);
             }
-            !husk
+            !tombstone
         };
         shape.queue.retain(&mut lives);
         shape.near.values_mut().for_each(|queue| queue.retain(&mut lives));
         shape.near.retain(|_, queue| !queue.is_empty());
-        shape.husks = 0;
+        shape.tombstones = 0;
         shape.queue.shrink();
     }
 
@@ -503,9 +503,9 @@ impl Owner {
                     shape.queue.push_front(task.depth, slot);
                     break;
                 }
-                if task.state == TaskState::Cancelled {
+                if task.state == TaskState::Tombstone {
                     self.tasks.remove(slot);
-                    shape.husks -= 1;
+                    shape.tombstones -= 1;
                     continue;
                 }
                 task.state = TaskState::Sent { lease };
@@ -538,7 +538,7 @@ impl Owner {
 
     fn fail_queue(&mut self, shape_index: Slot<Shape>, failure: &Failure, out: &mut Vec<Effect>) {
         for slot in self.shapes[shape_index].queue.take() {
-            if self.is_husk(shape_index, slot) {
+            if self.drop_tombstone(shape_index, slot) {
                 continue;
             }
             let Some(task) = self.tasks.get_mut(slot) else { continue };

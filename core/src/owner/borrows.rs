@@ -1,4 +1,4 @@
-//! References that travel between nodes: loans, proxies, owners that die or change.
+//! References that travel between nodes: borrows, proxies, owners that die or change.
 
 use super::objects::object_id;
 use super::{Effect, Object, Owner};
@@ -24,7 +24,7 @@ impl Owner {
     }
 
     /// Another node gives back references that were lent to it.
-    pub fn loans_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
+    pub fn borrows_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
         let Some(slot) = self.objects.find(&object) else { return };
         let Some(borrowers) = self.objects.get_mut(slot).map(|o| &mut o.links().borrowers) else { return };
         if let Some(lent) = borrowers.get_mut(&from) {
@@ -43,7 +43,7 @@ impl Owner {
         }
     }
 
-    /// A node is gone: its copies, its loans, what it owned and what it lent.
+    /// A node is gone: its copies, its borrows, what it owned and what it lent.
     pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
         self.gone.insert(node);
         let touched: Vec<_> =
@@ -60,12 +60,12 @@ impl Owner {
             links.askers.remove(&node);
             let had_copy = links.copies.contains(&node);
             links.copies.retain(|c| *c != node);
-            let lender_died = links.lenders.remove(&node).is_some();
+            let lender_died = links.borrowed_from.remove(&node).is_some();
             let (owner, copies_left) = (links.owner, links.copies.len());
             let is_only_here = had_copy && links.owner.is_none() && *links.copies == [self.me];
             // What can be made again is, when somebody wants it.
             let is_last = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
-            let lost = is_last && !object.has_recipe();
+            let lost = is_last && !object.has_lineage();
             if is_only_here {
                 out.push(Effect::CopyIsValue { object: id });
             }
@@ -129,7 +129,7 @@ impl Owner {
             (None, Some(lender)) => {
                 let slot = self.insert_proxy(reference);
                 if let Some(object) = self.objects.get_mut(slot) {
-                    object.links().lenders.insert(lender, 1);
+                    object.links().borrowed_from.insert(lender, 1);
                 }
                 slot
             }
@@ -175,21 +175,21 @@ impl Owner {
                 out.push(Effect::DropCopy { holder: self.me, object: id });
             }
             links.asked = false;
-            let lenders = std::mem::take(&mut links.lenders);
+            let borrowed_from = std::mem::take(&mut links.borrowed_from);
             let give_back =
                 |(to, count)| Effect::Send { to, message: Message::BorrowReleased { object: id, count } };
-            out.extend(lenders.into_iter().map(give_back));
+            out.extend(borrowed_from.into_iter().map(give_back));
             if !local && matches!(object.value, Some(Value::Stored { .. })) {
                 object.value = None;
             }
         }
     }
 
-    /// Ends loans to nodes whose lender died long enough ago.
+    /// Ends borrows of nodes whose lender died long enough ago.
     pub(super) fn end_grace(&mut self, now: Now, out: &mut Vec<Effect>) {
         while let Some((_, object)) = self.grace.front().copied().filter(|(until, _)| *until <= now) {
             self.grace.pop_front();
-            self.loans_returned(self.me, object, 1, out);
+            self.borrows_returned(self.me, object, 1, out);
         }
     }
 
@@ -206,7 +206,7 @@ impl Owner {
         let links = object.links();
         links.owner = Some(owner);
         links.asked = false;
-        *links.lenders.entry(lender).or_default() += 1;
+        *links.borrowed_from.entry(lender).or_default() += 1;
     }
 
     fn insert_proxy(&mut self, reference: RefId) -> Slot<Object> {
@@ -219,7 +219,7 @@ impl Owner {
     fn reborrow(&mut self, slot: Slot<Object>, owner: NodeId, out: &mut Vec<Effect>) {
         let Some(reference) = self.reference(slot) else { return };
         if let Some(object) = self.objects.get_mut(slot) {
-            *object.links().lenders.entry(owner).or_default() += 1;
+            *object.links().borrowed_from.entry(owner).or_default() += 1;
         }
         out.push(Effect::Send { to: owner, message: Message::BorrowAdded { reference } });
     }
