@@ -259,8 +259,8 @@ impl Node {
             }
             Event::Released { client, token, reference } => self.released(client, token, reference, out),
             Event::Fetch { client, token, reference } => self.fetch(client, token, reference),
-            Event::Held { client, token, reference } => {
-                self.owner.held(client, token, reference, &mut self.effects)
+            Event::Held { client, token: _, reference } => {
+                self.owner.held(client, reference, &mut self.effects)
             }
             Event::Kept { client, token, reference } => self.kept(client, token, reference),
             Event::Put { client, token, object, value, nested, site } => {

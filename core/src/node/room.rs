@@ -272,7 +272,7 @@ impl Node {
 
     /// A worker goes on looking at an argument: it has it pinned, even if nobody else refers to it any more.
     pub(super) fn kept(&mut self, client: ClientId, token: u64, reference: RefId) {
-        self.owner.held(client, token, reference, &mut self.effects);
+        self.owner.held(client, reference, &mut self.effects);
         if self.store.pin_again(client, reference.object) {
             *self.mapped.entry((client, token, reference.object)).or_default() += 1;
         }

@@ -9,44 +9,14 @@
 //! *lost* does. Kept tasks take memory: above the limit the oldest are forgotten, and what only they could
 //! make is lost for good if it is lost at all.
 
+use super::references::{Origin, Unkept};
 use super::{Effect, Object, Owner, Task, TaskState, because};
 use crate::event::Value;
 use crate::slab::Slot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, FailureKind, ObjectId, failure};
-
-/// What an entry keeps in mind of how its value came to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origin {
-    /// The kept task that made it.
-    lineage_task: Option<Slot<Task>>,
-    /// Kept tasks that take it as argument.
-    pub(super) needed_by: u32,
-    /// Its bytes were dropped to make room, and not made again since.
-    dropped: bool,
-    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop
-    /// each other's arguments for ever.
-    was_dropped: bool,
-    /// Its task was kept and is not any more.
-    unkept: Option<Unkept>,
-}
-
-/// Why a task that could make a value again is not kept any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unkept {
-    /// It was cancelled after it had ended.
-    Cancelled,
-    /// Kept tasks took more memory than they may.
-    Forgotten,
-}
-
-impl Origin {
-    /// The kept task that made the value.
-    pub(super) fn lineage_task(&self) -> Option<Slot<Task>> {
-        self.lineage_task
-    }
-}
 
 /// Kept tasks.
 #[derive(Debug)]
@@ -111,23 +81,6 @@ impl Task {
     }
 }
 
-impl Object {
-    /// Whether its value can be made again.
-    pub(super) fn has_lineage(&self) -> bool {
-        self.origin().lineage_task.is_some()
-    }
-
-    pub(super) fn origin(&self) -> Origin {
-        self.links.as_ref().map(|l| l.origin).unwrap_or_default()
-    }
-
-    /// Whether bytes of it are nowhere although it has a value.
-    pub(super) fn is_gone(&self) -> bool {
-        let copies = self.links.as_ref().map_or(0, |l| l.copies.len());
-        matches!(self.value, Some(Value::Stored { .. })) && copies == 0
-    }
-}
-
 impl Owner {
     /// How much is remembered of finished tasks.
     #[must_use]
@@ -139,20 +92,11 @@ impl Owner {
     /// made again from what is there and was never dropped before.
     #[must_use]
     pub fn recompute_ns(&self, object: ObjectId) -> Option<u64> {
-        let entry = self.objects.by_id(&object).filter(|o| !o.origin().was_dropped)?;
-        let task = self.tasks.get(entry.origin().lineage_task?)?;
-        let is_there =
-            |slot: &Slot<Object>| self.objects.get(*slot).is_some_and(|o| o.value.is_some() && !o.is_gone());
+        let entry = self.references.by_id(&object).filter(|o| !o.origin().was_dropped())?;
+        let task = self.tasks.get(entry.origin().lineage_task()?)?;
+        let is_there = |slot: &Slot<Object>| self.references[*slot].is_there();
         let pure = self.classes.get(task.class).is_some_and(|class| class.definition.pure);
         (pure && self.is_kept(task) && task.input_slots().iter().all(is_there)).then_some(task.run_ns)
-    }
-
-    /// The last bytes of an object were dropped to make room.
-    pub fn dropped(&mut self, object: ObjectId) {
-        if let Some(entry) = self.objects.by_id_mut(&object) {
-            let origin = &mut entry.links().origin;
-            (origin.dropped, origin.was_dropped) = (true, true);
-        }
     }
 
     /// Keeps a task that has ended: its arguments stay for it.
@@ -164,44 +108,15 @@ impl Owner {
         self.lineage.bytes += task.kept_bytes();
         let (inputs, outputs) = (task.input_slots(), task.output_slots().flatten().collect::<Vec<_>>());
         self.lineage.kept.insert(since, slot);
-        for input in inputs {
-            if let Some(object) = self.objects.get_mut(input) {
-                object.links().origin.needed_by += 1;
-            }
-        }
+        inputs.into_iter().for_each(|input| self.references.add_need(input));
         for output in outputs {
-            let Some(object) = self.objects.get_mut(output) else { continue };
-            let id = object.id;
-            let origin = &mut object.links().origin;
-            let old = origin.lineage_task.replace(slot).filter(|old| *old != slot);
-            (origin.dropped, origin.unkept) = (false, None);
+            let old = self.references.set_lineage_task(output, slot);
+            let id = self.references[output].id();
             // Its task was submitted anew while the ledger still kept it.
             for input in old.map(|old| self.output_gone(id, output, old)).unwrap_or_default() {
                 self.free_if_unused(input, out);
             }
         }
-    }
-
-    /// Lets go of the bytes of an object that nothing but lineage needs, if it can be made again; returns
-    /// what stood inside it.
-    pub(super) fn release_bytes(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Object>> {
-        let Some(object) = self.objects.get_mut(slot).filter(|o| o.has_lineage()) else { return Vec::new() };
-        if !matches!(object.value, Some(Value::Stored { .. })) {
-            return Vec::new();
-        }
-        let id = object.id;
-        object.value = None;
-        let links = object.links();
-        links.origin.dropped = true;
-        let copies = std::mem::take(&mut links.copies);
-        out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object: id }));
-        let nested = std::mem::take(&mut links.nested);
-        for inner in &nested {
-            if let Some(object) = self.objects.get_mut(*inner) {
-                object.uses -= 1;
-            }
-        }
-        nested
     }
 
     /// Whether a task's outputs are worth remembering how to make.
@@ -225,8 +140,7 @@ impl Owner {
     /// dropped to make room was not lost, so that such a task stays kept.
     pub(super) fn cancel_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot) else { return };
-        let is_there =
-            |output: Slot<Object>| self.objects.get(output).is_none_or(|o| o.value.is_some() && !o.is_gone());
+        let is_there = |output: Slot<Object>| self.references[output].is_there();
         if task.output_slots().flatten().all(is_there) {
             self.forget_task(slot, Unkept::Cancelled, out);
         }
@@ -236,12 +150,7 @@ impl Owner {
     pub(super) fn forget_task(&mut self, slot: Slot<Task>, why: Unkept, out: &mut Vec<Effect>) {
         let Some(task) = self.tasks.get(slot).filter(|t| self.is_kept(t)) else { return };
         for output in task.output_slots().flatten().collect::<Vec<_>>() {
-            if let Some(object) =
-                self.objects.get_mut(output).filter(|o| o.origin().lineage_task == Some(slot))
-            {
-                let origin = &mut object.links().origin;
-                (origin.lineage_task, origin.unkept) = (None, Some(why));
-            }
+            self.references.forget_lineage_task(output, slot, Some(why));
         }
         for input in self.take_kept(slot) {
             self.free_if_unused(input, out);
@@ -255,11 +164,7 @@ impl Owner {
             return;
         }
         for output in outputs {
-            if let Some(object) =
-                self.objects.get_mut(*output).filter(|o| o.origin().lineage_task == Some(slot))
-            {
-                object.links().origin.lineage_task = None;
-            }
+            self.references.forget_lineage_task(*output, slot, None);
         }
     }
 
@@ -301,11 +206,7 @@ impl Owner {
         self.lineage.kept.remove(&since);
         self.lineage.bytes -= task.kept_bytes();
         let inputs = task.input_slots();
-        for input in &inputs {
-            if let Some(object) = self.objects.get_mut(*input) {
-                object.links().origin.needed_by -= 1;
-            }
-        }
+        inputs.iter().for_each(|input| self.references.drop_need(*input));
         inputs
     }
 
@@ -318,7 +219,8 @@ impl Owner {
     pub(super) fn recompute(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
-            if self.objects.get(object).is_none_or(|o| o.producer.is_some()) {
+            // Another one that cannot be computed may have freed it with the tasks that it failed.
+            if self.references.get(object).is_none_or(|o| o.producer().is_some()) {
                 continue;
             }
             match self.lineage_task_for(object) {
@@ -333,16 +235,14 @@ impl Owner {
 
     /// The task that makes an object again, its retry taken.
     fn lineage_task_for(&mut self, slot: Slot<Object>) -> Result<Slot<Task>, Failure> {
-        let Some(object) = self.objects.get(slot) else {
-            return Err(Failure::new(FailureKind::ObjectLost, "the object is gone"));
-        };
-        let (id, origin) = (object.id, object.origin());
-        let Some(lineage_task) = origin.lineage_task else { return Err(self.no_lineage(id, origin)) };
+        let object = &self.references[slot];
+        let (id, origin) = (object.id(), object.origin());
+        let Some(lineage_task) = origin.lineage_task() else { return Err(self.no_lineage(id, origin)) };
         let Some(task) = self.tasks.get_mut(lineage_task) else { return Err(self.no_lineage(id, origin)) };
         if self.ended_jobs.contains(task.id.job()) {
             return Err(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         }
-        if !origin.dropped {
+        if !origin.is_dropped() {
             if task.retries_left == 0 {
                 let text = format!("object {id} was lost, and its task has no retries left");
                 let failure = Failure::new(FailureKind::RetriesExhausted, text);
@@ -355,7 +255,7 @@ impl Owner {
     }
 
     fn no_lineage(&self, id: ObjectId, origin: Origin) -> Failure {
-        match origin.unkept {
+        match origin.unkept() {
             Some(Unkept::Cancelled) => {
                 let text = format!("object {id} was lost, and its task was cancelled: it does not run again");
                 let task = failure::Origin { task: Some(id.task), ..failure::Origin::default() };
@@ -380,20 +280,13 @@ impl Owner {
         let inputs = self.unkeep(slot);
         self.expect_outputs(slot);
         let mut missing = 0;
-        for input in inputs {
-            if let Some(object) = self.objects.get_mut(input) {
-                object.uses += 1;
-            }
-        }
+        inputs.into_iter().for_each(|input| self.references.add_use(input));
         // References inside arguments are asked for by the task itself, if it wants them.
         for input in self.tasks.get(slot).map(Task::dependency_slots).unwrap_or_default() {
-            let Some(object) = self.objects.get_mut(input) else { continue };
-            if object.is_gone() {
-                object.value = None;
-            }
-            if object.value.is_none() {
+            self.references.clear_gone(input);
+            if self.references[input].value().is_none() {
                 missing += 1;
-                object.links().dependents.push(slot);
+                self.references.add_dependent(input, slot);
                 wanted.push(input);
             }
         }
@@ -411,7 +304,7 @@ impl Owner {
 
     fn failed_input(&self, slot: Slot<Task>) -> Option<Arc<Failure>> {
         let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
-        let mut values = inputs.dependencies.iter().filter_map(|(_, s)| self.objects.get(*s)?.value.as_ref());
+        let mut values = inputs.dependencies.iter().filter_map(|(_, s)| self.references[*s].value());
         values.find_map(|value| match value {
             Value::Failed(failure) => Some(failure.clone()),
             _ => None,
@@ -426,14 +319,10 @@ impl Owner {
         let mut outputs = Vec::with_capacity(places.len());
         for (index, place) in places.into_iter().enumerate() {
             let output = ObjectId::output(id, index as u32);
-            let known = place.or_else(|| self.objects.find(&output));
-            let place = known.unwrap_or_else(|| self.objects.insert(Object::new(output)));
-            if let Some(object) = self.objects.get_mut(place) {
-                object.producer = Some(slot);
-                if object.is_gone() {
-                    object.value = None;
-                }
-            }
+            let known = place.or_else(|| self.references.find(&output));
+            let place = known.unwrap_or_else(|| self.references.insert_output(output));
+            self.references.set_producer(place, slot);
+            self.references.clear_gone(place);
             outputs.push(Some(place));
         }
         if let Some(task) = self.tasks.get_mut(slot)
@@ -444,9 +333,9 @@ impl Owner {
         }
     }
 
-    /// Asserts that kept tasks and what they need agree.
-    pub(super) fn check_lineage(&self) {
-        let mut needed: BTreeMap<Slot<Object>, u32> = BTreeMap::new();
+    /// Asserts that kept tasks are those that say so; returns how many of them need each object.
+    pub(super) fn check_lineage(&self) -> IdMap<Slot<Object>, u32> {
+        let mut needed: IdMap<Slot<Object>, u32> = IdMap::default();
         let mut bytes = 0;
         for (since, slot) in &self.lineage.kept {
             let task = self.tasks.get(*slot);
@@ -459,22 +348,6 @@ impl Owner {
         assert_eq!(bytes, self.lineage.bytes, "bytes of kept tasks");
         let count = self.tasks.iter().filter(|(_, t)| self.is_kept(t)).count();
         assert_eq!(count, self.lineage.kept.len(), "kept tasks");
-        for (slot, object) in self.objects.iter() {
-            let origin = object.origin();
-            assert_eq!(
-                origin.needed_by,
-                needed.remove(&slot).unwrap_or(0),
-                "{} lineage miscounted",
-                object.id
-            );
-            if let Some(lineage_task) = origin.lineage_task {
-                assert!(
-                    self.tasks.get(lineage_task).is_some_and(|t| t.id == object.id.task),
-                    "{} has a wrong lineage task",
-                    object.id
-                );
-            }
-        }
-        assert!(needed.is_empty(), "a freed object is needed by lineage");
+        needed
     }
 }

@@ -11,46 +11,42 @@
 //!
 //! | file | concern |
 //! |---|---|
-//! | `objects.rs` | entries: values, references of clients, freeing |
-//! | `borrows.rs` | references that travel between nodes |
-//! | `locating.rs` | what an object is and where its copies lie, between nodes |
-//! | `holders.rs` | who refers to an object, for people |
-//! | `lineage.rs` | what ended tasks were, to make their outputs again |
-//! | `table.rs` | where an entry is, by id or by name |
+//! | `references/` | the machine of objects: entries, clients, borrows, locations |
+//! | `objects.rs` | what happens to objects, and what follows for tasks |
+//! | `lineage.rs` | what ended tasks were, to compute their outputs again |
 //! | `tasks.rs` | submission, arguments, ends and retries |
 //! | `schedule/` | queues by shape, leases, who gets the next task; asking for leases |
 
-mod borrows;
 mod classes;
-mod holders;
 mod lineage;
-mod locating;
 mod objects;
+mod references;
 mod schedule;
-mod table;
 mod tasks;
 
-pub use holders::{Holders, MadeBy};
 pub use lineage::LineageUsage;
-pub(crate) use locating::because;
+pub use objects::MadeBy;
+pub(crate) use objects::because;
+pub use references::{Holders, Object};
 pub use schedule::Pending;
 pub use tasks::Ended;
 pub(crate) use tasks::dependency_failure;
 
-use crate::event::{Tokens, Value};
+use crate::event::Tokens;
 use crate::jobs::JobSet;
 use crate::peer::{Message, PushedDependency};
 use crate::slab::{Slab, Slot};
 use crate::{MS, Now};
 use classes::{Class, Classes};
 use lineage::Lineage;
+use objects::Wakes;
+use references::{References, TRIM_PAGES};
 use schedule::{LeaseUse, Refusals, Shape, ShapeKey};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use table::{Objects, TRIM_PAGES};
-use tharsis_types::hash::{IdMap, IdSet};
+use tharsis_types::hash::IdMap;
 use tharsis_types::{
-    Attempt, ClientId, Dependency, JobId, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
+    Attempt, ClientId, Dependency, JobId, LeaseId, NodeId, ObjectId, SmallBytes, TaskClass, TaskId,
 };
 
 /// What the ledger wants done.
@@ -151,7 +147,7 @@ const TRIM_EVERY: Now = 5 * MS;
 #[derive(Debug)]
 pub struct Owner {
     me: NodeId,
-    objects: Objects,
+    references: References,
     tasks: Slab<Task>,
     /// Unfinished tasks of each job.
     unfinished: IdMap<JobId, usize>,
@@ -163,68 +159,15 @@ pub struct Owner {
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
-    /// Waiting tasks, each with an argument that has its value now.
-    woken: VecDeque<(Slot<Task>, Slot<Object>)>,
-    /// Whether `woken` is being worked off: chains of any length then need no stack.
-    waking: bool,
+    wakes: Wakes,
     /// Jobs whose driver is gone: nothing of theirs starts again.
     ended_jobs: JobSet,
     /// Those of them that may have classes left, and when to look at them.
     ending: BTreeSet<JobId>,
     forget_at: Now,
-    /// Nodes that are gone.
-    gone: IdSet<NodeId>,
-    /// Objects kept for a moment because a lender died: its borrowers register anew.
-    grace: VecDeque<(Now, ObjectId)>,
     /// When to give back the memory of what is gone.
     trim_at: Option<Now>,
     lineage: Lineage,
-}
-
-/// One entry of the ledger: an owned object, or a proxy of another node's.
-#[derive(Debug)]
-pub struct Object {
-    id: ObjectId,
-    /// The client that submitted its task or put it, while that client refers to it.
-    maker: Option<ClientId>,
-    token: u64,
-    /// Unfinished tasks and containing objects that need it.
-    uses: u32,
-    /// Its task while that is unfinished.
-    producer: Option<Slot<Task>>,
-    value: Option<Value>,
-    links: Option<Box<Links>>,
-}
-
-/// What few objects have.
-#[derive(Debug, Default)]
-struct Links {
-    /// Owner, for proxies.
-    owner: Option<NodeId>,
-    /// Other clients with references: how many.
-    holders: BTreeMap<ClientId, u32>,
-    /// References of clients that want the value as soon as there is one.
-    fetchers: Vec<(ClientId, u64)>,
-    /// Tasks that wait for it.
-    dependents: Vec<Slot<Task>>,
-    /// Objects whose references stand inside the value.
-    nested: Vec<Slot<Object>>,
-    /// Nodes it was lent to: how often.
-    borrowers: BTreeMap<NodeId, u32>,
-    /// Nodes that lent it to us: how often (proxies).
-    borrowed_from: BTreeMap<NodeId, u32>,
-    /// Nodes that asked what it is.
-    askers: BTreeSet<NodeId>,
-    /// Nodes with a copy; the first made it.
-    copies: Vec<NodeId>,
-    /// We asked its owner what it is.
-    asked: bool,
-    /// How often none of the copies that its owner named could be read (proxies).
-    losses: u8,
-    /// How the value came to be.
-    origin: lineage::Origin,
-    /// The call that put it, as `file:line`.
-    put_at: Option<Box<str>>,
 }
 
 /// One task of the ledger.
@@ -312,7 +255,7 @@ impl Owner {
     pub fn new(me: NodeId, lineage_bytes_max: usize) -> Self {
         Self {
             me,
-            objects: Objects::default(),
+            references: References::new(me),
             tasks: Slab::default(),
             unfinished: IdMap::default(),
             classes: Classes::default(),
@@ -322,13 +265,10 @@ impl Owner {
             leases: IdMap::default(),
             next_lease: 0,
             dirty: BTreeSet::new(),
-            woken: VecDeque::new(),
-            waking: false,
+            wakes: Wakes::default(),
             ended_jobs: JobSet::default(),
             ending: BTreeSet::new(),
             forget_at: 0,
-            gone: IdSet::default(),
-            grace: VecDeque::new(),
             trim_at: None,
             lineage: Lineage::new(lineage_bytes_max),
         }
@@ -340,7 +280,7 @@ impl Owner {
             return;
         }
         self.forget_ended_jobs(now);
-        let more = self.objects.trim() | self.tasks.trim(TRIM_PAGES);
+        let more = self.references.trim() | self.tasks.trim(TRIM_PAGES);
         self.trim_at = more.then_some(now + TRIM_EVERY);
         if !more {
             out.push(Effect::MemoryFreed);
@@ -349,7 +289,7 @@ impl Owner {
 
     /// Sets the time at which memory of what is gone is given back.
     fn plan_trim(&mut self, now: Now) {
-        let is_loose = self.objects.is_loose() || self.tasks.has_spare() || !self.ending.is_empty();
+        let is_loose = self.references.is_loose() || self.tasks.has_spare() || !self.ending.is_empty();
         if self.trim_at.is_none() && is_loose {
             self.trim_at = Some(now + TRIM_AFTER);
         }
@@ -383,21 +323,19 @@ impl Owner {
         let class = self.classes.get(entry.class)?.definition.clone();
         let (id, attempt, payload) = (entry.id, entry.attempt, entry.payload.clone());
         let inputs = entry.inputs.as_ref();
-        let is_made = |(_, slot): &(Dependency, Slot<Object>)| {
-            self.objects.get(*slot).is_some_and(|o| o.value.is_some())
-        };
+        let is_made = |(_, slot): &(Dependency, Slot<Object>)| self.references[*slot].value().is_some();
         if !inputs.is_none_or(|i| i.dependencies.iter().all(is_made)) {
             return None;
         }
         let needed: Vec<_> = inputs.map(|i| i.dependencies.clone()).unwrap_or_default();
         let inside: Vec<_> = inputs.map(|i| i.nested.clone()).unwrap_or_default();
-        let nested = inside.iter().filter_map(|slot| self.lend(*slot, to)).collect();
+        let nested = inside.iter().map(|slot| self.references.lend(*slot, to)).collect();
         let dependencies = needed
             .into_iter()
             .map(|(mut dependency, slot)| {
                 // The client's name for it may be out of date: what ran again elsewhere has another owner.
-                dependency.reference = self.lend(slot, to).unwrap_or(dependency.reference);
-                let (state, nested) = self.remote_state(slot, to);
+                dependency.reference = self.references.lend(slot, to);
+                let (state, nested) = self.references.remote_state(slot, to);
                 PushedDependency { dependency, state, nested }
             })
             .collect();
@@ -407,7 +345,7 @@ impl Owner {
     /// Objects in the ledger, tasks that are not finished.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.objects.len(), self.tasks.len() - self.lineage.usage().task_count)
+        (self.references.len(), self.tasks.len() - self.lineage.usage().task_count)
     }
 
     /// Tasks of a job that are not finished.
@@ -416,24 +354,17 @@ impl Owner {
         self.unfinished.get(&job).copied().unwrap_or(0)
     }
 
-    /// Every object in the ledger, with its owner.
-    pub fn references(&self) -> impl Iterator<Item = RefId> {
-        self.objects.iter().filter_map(|(slot, _)| self.reference(slot))
-    }
-
     /// What is in tables that are empty when nobody refers to anything.
-    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 8] {
-        let (objects, tasks) = self.counts();
-        [
-            ("objects", objects),
-            ("tasks", tasks),
+    pub(crate) fn leftovers(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let tasks = [
+            ("tasks", self.counts().1),
             ("queued tasks", self.queued_count()),
             ("leases held", self.leased_count()),
             ("kept tasks", self.lineage.usage().task_count),
-            ("tasks to wake", self.woken.len()),
-            ("objects in grace", self.grace.len()),
+            ("tasks to wake", self.wakes.len()),
             ("classes of ended jobs", self.classes_of_ended_jobs()),
-        ]
+        ];
+        self.references.leftovers().into_iter().chain(tasks)
     }
 
     /// Leases that were asked for or granted.
@@ -442,20 +373,8 @@ impl Owner {
         self.leases.len()
     }
 
-    /// A client is gone: its references go, its job's tasks if it was the driver.
-    pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        self.forget_classes_of_client(client);
-        for slot in self.objects.take_held_by(client) {
-            if let Some(object) = self.objects.get_mut(slot) {
-                object.forget_client(client);
-            }
-            self.free_if_unused(slot, out);
-        }
-    }
-
     /// Asserts invariants 2 and 3; `lent` are the uses that runs of other nodes' tasks hold.
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
-        self.objects.check();
         let mut uses: IdMap<Slot<Object>, u32> = IdMap::default();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
         let mut unfinished: IdMap<JobId, usize> = IdMap::default();
@@ -467,16 +386,29 @@ impl Owner {
             inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);
         }
         assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
-        for nested in self.objects.iter().filter_map(|(_, o)| o.links.as_ref()).flat_map(|l| &l.nested) {
-            *uses.entry(*nested).or_default() += 1;
-        }
-        for (slot, object) in self.objects.iter() {
-            assert_eq!(object.uses, uses.remove(&slot).unwrap_or(0), "{} uses miscounted", object.id);
-            let is_needed = object.is_used() || object.origin().needed_by > 0;
-            assert!(is_needed, "{} lives without a reference", object.id);
-        }
-        assert!(uses.is_empty(), "a freed object is needed");
-        self.check_lineage();
+        self.references.check(uses, self.check_lineage());
+        self.check_producers();
         self.check_schedule();
+    }
+
+    /// Asserts that objects and tasks agree about which task makes which object, and which waits for which.
+    fn check_producers(&self) {
+        for (slot, object) in self.references.iter() {
+            let id = object.id();
+            if let Some(producer) = object.producer() {
+                let task = &self.tasks[producer];
+                assert!(task.is_unfinished(), "{id} is made by {}, which has ended", task.id);
+                assert!(task.output_slots().any(|output| output == Some(slot)), "{id} is not of its task");
+            }
+            if let Some(kept) = object.origin().lineage_task() {
+                let task = &self.tasks[kept];
+                assert!(task.id == id.task, "{id} has a wrong lineage task");
+            }
+            for dependent in object.dependents() {
+                let task = &self.tasks[*dependent];
+                let is_waiting = matches!(task.state, TaskState::Waiting { .. });
+                assert!(is_waiting, "{} waits for {id} and is {:?}", task.id, task.state);
+            }
+        }
     }
 }

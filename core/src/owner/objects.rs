@@ -1,101 +1,113 @@
-//! Entries: their values, the references of clients, freeing.
+//! What happens to objects: clients put and drop them, other nodes ask and tell, values come and are lost.
+//!
+//! [`References`] owns the entries; here is what follows from a change of one for tasks and for other entries: a
+//! value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is computed again.
 
-use super::{Effect, Links, Object, Owner};
+use super::references::{Fate, Holders, Lost, Unused};
+use super::{Effect, Object, Owner, Task};
+use crate::Now;
 use crate::event::Value;
-use crate::peer::Message;
+use crate::peer::RemoteState;
 use crate::slab::Slot;
-use tharsis_types::{ClientId, FailureKind, NodeId, ObjectId, RefId};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
-impl Object {
-    pub(super) fn new(id: ObjectId) -> Self {
-        Self { id, maker: None, token: 0, uses: 0, producer: None, value: None, links: None }
-    }
+/// The task or the call that made an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MadeBy {
+    /// Name of the task; `put` for a call that put the value.
+    pub name: String,
+    /// `file:line` of the call.
+    pub call_site: String,
+    /// Time in the function when it last ended, in nanoseconds; 0 for a call that put the value.
+    pub run_ns: u64,
+}
 
-    pub(super) fn links(&mut self) -> &mut Links {
-        self.links.get_or_insert_default()
-    }
+/// Waiting tasks, each with an argument that has its value now.
+///
+/// They are woken one after the other, also those that become ready because one of them fails: chains of any
+/// length then need no stack.
+#[derive(Debug, Default)]
+pub(super) struct Wakes {
+    queue: VecDeque<(Slot<Task>, Slot<Object>)>,
+    is_running: bool,
+}
 
-    pub(super) fn is_used(&self) -> bool {
-        let linked = |l: &Links| !l.holders.is_empty() || !l.borrowers.is_empty();
-        self.maker.is_some()
-            || self.uses > 0
-            || self.producer.is_some()
-            || self.links.as_deref().is_some_and(linked)
-    }
-
-    /// Whether there is a value that can be read.
-    pub(super) fn has_bytes(&self) -> bool {
-        matches!(self.value, Some(Value::Inline(_) | Value::Stored { .. })) && !self.is_gone()
-    }
-
-    pub(super) fn is_held_by(&self, client: ClientId) -> bool {
-        let linked =
-            |l: &Links| l.holders.contains_key(&client) || l.fetchers.iter().any(|(c, _)| *c == client);
-        self.maker == Some(client) || self.links.as_deref().is_some_and(linked)
-    }
-
-    /// Clients that refer to it or wait for its value.
-    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
-        let links = self.links.as_deref();
-        let holders = links.into_iter().flat_map(|l| l.holders.keys().copied());
-        let fetchers = links.into_iter().flat_map(|l| l.fetchers.iter().map(|(client, _)| *client));
-        self.maker.into_iter().chain(holders).chain(fetchers)
-    }
-
-    pub(super) fn forget_client(&mut self, client: ClientId) {
-        if self.maker == Some(client) {
-            self.maker = None;
-        }
-        if let Some(links) = self.links.as_mut() {
-            links.holders.remove(&client);
-            links.fetchers.retain(|(c, _)| *c != client);
-        }
-    }
-
-    /// The node that has it, if that is another one.
-    pub(super) fn owner(&self) -> Option<NodeId> {
-        self.links.as_ref()?.owner
+impl Wakes {
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
     }
 }
 
+/// What the ledger knows.
 impl Owner {
     /// The value of an object, if there is one.
     #[must_use]
     pub fn value_ref(&self, object: ObjectId) -> Option<&Value> {
-        self.objects.by_id(&object)?.value.as_ref()
+        self.references.by_id(&object)?.value()
     }
 
     /// The same for a client that names it by its token.
     #[must_use]
     pub fn value_named(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
-        self.objects.get(self.objects.find_named(client, token, &object)?)?.value.as_ref()
+        self.references[self.references.find_named(client, token, &object)?].value()
     }
 
-    /// Value of an entry by its place in the ledger.
+    /// An entry that a task or a run uses: its object and value.
     #[must_use]
     pub fn entry(&self, slot: Slot<Object>) -> Option<(ObjectId, Option<&Value>)> {
-        self.objects.get(slot).map(|o| (o.id, o.value.as_ref()))
+        self.references.get(slot).map(|o| (o.id(), o.value()))
     }
 
     /// Whether an object is this node's own, finished or not.
     #[must_use]
     pub fn owns(&self, object: ObjectId) -> bool {
-        self.objects.by_id(&object).is_some_and(|o| o.owner().is_none())
+        self.references.by_id(&object).is_some_and(|o| o.owner().is_none())
     }
 
     /// The full name of an object's reference.
     #[must_use]
     pub fn reference_of(&self, object: ObjectId) -> Option<RefId> {
-        self.reference(self.objects.find(&object)?)
+        Some(self.references.reference(self.references.find(&object)?))
     }
 
-    /// The full name of an entry's reference.
+    /// Every object in the ledger, with its owner.
+    pub fn references(&self) -> impl Iterator<Item = RefId> {
+        self.references.iter().map(|(slot, _)| self.references.reference(slot))
+    }
+
+    /// Whether an object's value is still to come.
     #[must_use]
-    pub fn reference(&self, slot: Slot<Object>) -> Option<RefId> {
-        let object = self.objects.get(slot)?;
-        Some(RefId { object: object.id, owner: object.owner().unwrap_or(self.me) })
+    pub fn is_awaited(&self, object: ObjectId) -> bool {
+        self.references.by_id(&object).is_some_and(|o| o.value().is_none())
     }
 
+    /// Nodes with a copy of a stored object.
+    #[must_use]
+    pub fn copies(&self, object: ObjectId) -> &[NodeId] {
+        self.references.by_id(&object).map_or(&[], Object::copies)
+    }
+
+    /// Who keeps an object, for people who ask why it is still there; `None` if the ledger does not know it.
+    #[must_use]
+    pub fn holders(&self, object: ObjectId) -> Option<Holders> {
+        let entry = self.references.by_id(&object)?;
+        Some(Holders { made_by: self.made_by(entry), ..self.references.holders(entry) })
+    }
+
+    fn made_by(&self, entry: &Object) -> Option<MadeBy> {
+        if let Some(site) = entry.put_at() {
+            return Some(MadeBy { name: "put".to_owned(), call_site: site.to_owned(), run_ns: 0 });
+        }
+        let slot = entry.origin().lineage_task().or(entry.producer())?;
+        let (task, class) = (self.tasks.get(slot)?, self.class_of(slot)?);
+        Some(MadeBy { name: class.name.clone(), call_site: class.call_site.clone(), run_ns: task.run_ns })
+    }
+}
+
+/// What clients do.
+impl Owner {
     /// A client put a value. False if the object exists already (a task that runs again puts the same again).
     pub fn put(
         &mut self,
@@ -106,105 +118,169 @@ impl Owner {
         nested: &[RefId],
         out: &mut Vec<Effect>,
     ) -> bool {
-        if let Some(slot) = self.objects.find(&id) {
-            self.held(client, token, RefId { object: id, owner: self.me }, out);
-            if self.objects.get(slot).is_some_and(|o| o.owner().is_some())
-                && !matches!(value, Value::Failed(_))
-            {
+        if let Some(slot) = self.references.find(&id) {
+            self.held(client, RefId { object: id, owner: self.me }, out);
+            if self.references[slot].owner().is_some() && !matches!(value, Value::Failed(_)) {
                 // The task ran before on another node, which owns what it put there; this one is ours.
-                self.take_over(slot, out);
-                let inside = self.adopt_nested(nested, None, out);
+                self.references.take_over(slot, out);
+                let inside = self.references.adopt_nested(nested, None, out);
                 self.fill(slot, value, Some(self.me), inside, out);
             }
             return false;
         }
-        let mut object = Object::new(id);
-        object.maker = Some(client);
-        object.token = token;
-        let slot = self.objects.insert(object);
-        let inside = self.adopt_nested(nested, None, out);
+        let slot = self.references.insert_made(id, client, token);
+        let inside = self.references.adopt_nested(nested, None, out);
         self.fill(slot, value, Some(self.me), inside, out);
         true
     }
 
     /// Notes which call put a value.
     pub fn put_at(&mut self, object: ObjectId, site: Box<str>) {
-        if !site.is_empty()
-            && let Some(entry) = self.objects.by_id_mut(&object)
-        {
-            entry.links().put_at = Some(site);
-        }
+        self.references.put_at(object, site);
     }
 
     /// A client found a reference inside a value.
-    pub fn held(&mut self, client: ClientId, _token: u64, reference: RefId, out: &mut Vec<Effect>) {
-        if let Some(slot) = self.find_or_proxy(reference, out)
-            && let Some(object) = self.objects.get_mut(slot)
-        {
-            *object.links().holders.entry(client).or_default() += 1;
-            self.objects.refers(client, slot);
-        }
+    pub fn held(&mut self, client: ClientId, reference: RefId, out: &mut Vec<Effect>) {
+        self.references.held(client, reference, out);
     }
 
     /// A client dropped a reference.
     pub fn released(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Effect>) {
-        let Some(slot) = self.objects.find_named(client, token, &object) else { return };
-        let Some(entry) = self.objects.get_mut(slot) else { return };
-        let made = entry.maker == Some(client) && entry.token == token;
-        if made {
-            entry.maker = None;
+        if let Some(slot) = self.references.released(client, token, object) {
+            self.free_if_unused(slot, out);
         }
-        if let Some(links) = entry.links.as_mut() {
-            links.fetchers.retain(|waiting| *waiting != (client, token));
-            if let Some(count) = links.holders.get_mut(&client).filter(|_| !made) {
-                *count -= 1;
-                if *count == 0 {
-                    links.holders.remove(&client);
-                }
-            }
-        }
-        match made {
-            true => self.objects.unname(client, token, slot),
-            false => self.objects.let_go(client, slot),
-        }
-        self.free_if_unused(slot, out);
     }
 
-    /// A client wants a value sent as soon as there is one.
+    /// A client wants a value sent as soon as there is one. Of an object that was freed it is told so.
     pub fn fetch(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Effect>) {
-        let slot = self.objects.find_named(client, token, &reference.object);
+        let object = reference.object;
+        let slot = self.references.find_named(client, token, &object);
         slot.into_iter().for_each(|slot| self.lose_orphan(slot, out));
-        let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) else {
-            out.push(Effect::Deliver { client, token, object: reference.object });
+        // Tasks that failed with it may have been the last that referred to it, if the client does not.
+        let Some(slot) = slot.filter(|slot| self.references.get(*slot).is_some()) else {
+            out.push(Effect::Deliver { client, token, object });
             return;
         };
-        match &object.value {
-            Some(Value::Stored { .. }) => out.push(Effect::Serve { client, token, object: object.id }),
-            Some(_) => out.push(Effect::Deliver { client, token, object: object.id }),
-            None => {
-                let is_maker = object.maker == Some(client) && object.token == token;
-                object.links().fetchers.push((client, token));
-                slot.into_iter().for_each(|slot| {
-                    if !is_maker {
-                        self.objects.refers(client, slot);
-                    }
-                    self.ask_for(slot, out);
-                });
-            }
+        if self.references.fetch(client, token, slot, out) {
+            self.ask_for(slot, out);
         }
     }
 
-    /// Whether an object's value is still to come.
-    #[must_use]
-    pub fn is_awaited(&self, object: ObjectId) -> bool {
-        self.objects.by_id(&object).is_some_and(|o| o.value.is_none())
+    /// A client is gone: its references go, its job's tasks if it was the driver.
+    pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        self.forget_classes_of_client(client);
+        for slot in self.references.take_held_by(client) {
+            self.references.forget_client(slot, client);
+            self.free_if_unused(slot, out);
+        }
+    }
+}
+
+/// What other nodes and the store say.
+impl Owner {
+    /// Another node asks what an object is.
+    pub fn locate(&mut self, from: NodeId, object: ObjectId, out: &mut Vec<Effect>) {
+        if let Some(slot) = self.references.locate(from, object, out) {
+            self.ask_for(slot, out);
+        }
     }
 
+    /// The owner of a proxy told what it is.
+    pub fn located(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        state: RemoteState,
+        nested: &[RefId],
+        out: &mut Vec<Effect>,
+    ) {
+        let inside = self.references.adopt_nested(nested, Some(from), out);
+        match self.references.located(from, object, state) {
+            Some((slot, value)) => self.fill(slot, value, None, inside, out),
+            None => inside.into_iter().for_each(|slot| self.unuse(slot, out)),
+        }
+    }
+
+    /// A copy of an object exists on a node now, or does not any more.
+    pub fn copy_changed(&mut self, holder: NodeId, object: ObjectId, exists: bool, out: &mut Vec<Effect>) {
+        self.references.copy_changed(holder, object, exists, out);
+    }
+
+    /// The copies of another node's object that are known here cannot be read: its owner knows which can.
+    pub fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        self.references.ask_anew(object, out);
+    }
+
+    /// The last bytes of an object were dropped to make room.
+    pub fn dropped(&mut self, object: ObjectId) {
+        self.references.dropped(object);
+    }
+
+    /// Takes a reference that another node sent and counts a use of it; `None` if it is of this node and freed.
+    pub(crate) fn adopt(
+        &mut self,
+        reference: RefId,
+        lender: Option<NodeId>,
+        out: &mut Vec<Effect>,
+    ) -> Option<Slot<Object>> {
+        self.references.adopt(reference, lender, out)
+    }
+
+    /// Lends references that stand in outputs of a run for another node; returns them with the owners that the
+    /// ledger knows.
+    pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
+        self.references.lend_references(nested, to)
+    }
+
+    /// A node uses an object that nobody lent to it.
+    pub fn borrowed(&mut self, from: NodeId, reference: RefId) {
+        self.references.borrowed(from, reference);
+    }
+
+    /// Another node gives back references that it borrowed.
+    pub fn borrows_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
+        if let Some(slot) = self.references.borrows_returned(from, object, count) {
+            self.free_if_unused(slot, out);
+        }
+    }
+
+    /// Ends borrows of nodes whose lender died long enough ago.
+    pub(super) fn end_grace(&mut self, now: Now, out: &mut Vec<Effect>) {
+        while let Some(object) = self.references.next_grace_over(now) {
+            self.borrows_returned(self.me, object, 1, out);
+        }
+    }
+
+    /// A node is there after all, if it was given up because news of it were late.
+    pub fn node_joined(&mut self, node: NodeId) {
+        self.references.node_joined(node);
+    }
+
+    /// Whether a node has died.
+    #[must_use]
+    pub fn is_gone(&self, node: NodeId) -> bool {
+        self.references.is_gone_node(node)
+    }
+
+    /// A node is gone: its copies, its borrows, what it owned and what it lent.
+    pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
+        self.references.node_gone(node);
+        for slot in self.references.linked() {
+            // Losing one of them may have freed others, and their slots may be those of new outputs.
+            let Some(id) = self.references.get(slot).map(Object::id) else { continue };
+            if self.references.forget_node(slot, node, now, out) {
+                self.lost(id, None, out);
+            }
+            self.free_if_unused(slot, out);
+        }
+    }
+}
+
+/// Values that come, are lost and are freed.
+impl Owner {
     /// Counts down one use.
     pub(crate) fn unuse(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
-        if let Some(object) = self.objects.get_mut(slot) {
-            object.uses -= 1;
-        }
+        self.references.drop_use(slot);
         self.free_if_unused(slot, out);
     }
 
@@ -217,114 +293,95 @@ impl Owner {
         inside: Vec<Slot<Object>>,
         out: &mut Vec<Effect>,
     ) {
-        let Some(object) = self.objects.get_mut(slot) else { return };
         let stored = matches!(value, Value::Stored { .. });
-        object.producer = None;
-        let known = object.has_bytes();
-        if known {
-            // Another output of the task had to be made again; this one is there.
-            inside.into_iter().for_each(|s| self.unuse(s, out));
-        } else {
-            object.value = Some(value);
-            let is_linked = object.links.is_some() || !inside.is_empty();
-            // What an earlier value that is lost referred to, if this is not the first.
-            let outdated =
-                if is_linked { std::mem::replace(&mut object.links().nested, inside) } else { inside };
-            outdated.into_iter().for_each(|s| self.unuse(s, out));
+        let (counts, outdated) = self.references.set_value(slot, value, inside);
+        outdated.into_iter().for_each(|inner| self.unuse(inner, out));
+        // Values of a program that refer to each other in a circle may have freed it with the outdated ones.
+        if self.references.get(slot).is_none() {
+            return;
         }
-        let Some(object) = self.objects.get_mut(slot) else { return };
         if let Some(node) = copy.filter(|_| stored) {
-            let id = object.id;
-            let copies = &mut object.links().copies;
-            if !copies.contains(&node) {
-                match known {
-                    // Nobody has compared the bytes of this run with those that are there.
-                    true => out.push(Effect::DropCopy { holder: node, object: id }),
-                    false => copies.push(node),
-                }
-            }
+            self.references.copy_made(slot, node, counts, out);
         }
-        if object.is_used() {
+        if self.references[slot].is_used() {
             self.tell(slot, out);
         }
         self.free_if_unused(slot, out);
     }
 
-    /// Frees an entry nobody refers to, and what only it referred to.
+    /// Frees an entry if nobody refers to it, and what only it referred to. It may have been freed before.
     pub(super) fn free_if_unused(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
-        let mut doomed: smallvec::SmallVec<[Slot<Object>; 4]> = smallvec::smallvec![slot];
-        while let Some(slot) = doomed.pop() {
-            let Some(object) = self.objects.get(slot).filter(|o| !o.is_used()) else { continue };
-            if object.origin().needed_by > 0 {
-                doomed.extend(self.release_bytes(slot, out));
-                continue;
-            }
-            let Some(object) = self.objects.remove(slot) else { continue };
-            let Some(links) = object.links else { continue };
-            let id = object.id;
-            if let Some(lineage_task) = links.origin.lineage_task() {
-                doomed.extend(self.output_gone(id, slot, lineage_task));
-            }
-            if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
-                out.push(Effect::DropCopy { holder: self.me, object: id });
-            }
-            if links.owner.is_none() {
-                out.extend(
-                    links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }),
-                );
-            }
-            for (to, count) in links.borrowed_from {
-                out.push(Effect::Send { to, message: Message::BorrowReleased { object: id, count } });
-            }
-            for inner in links.nested {
-                if let Some(object) = self.objects.get_mut(inner) {
-                    object.uses -= 1;
-                    doomed.push(inner);
+        let mut unused: Unused = smallvec::smallvec![slot];
+        while let Some(slot) = unused.pop() {
+            match self.references.take_unused(slot) {
+                Fate::Stays => {}
+                Fate::OnlyLineage => unused.extend(self.references.release_bytes(slot, out)),
+                Fate::Freed(object) => {
+                    if let Some(task) = object.origin().lineage_task() {
+                        unused.extend(self.output_gone(object.id(), slot, task));
+                    }
+                    self.references.close(object, &mut unused, out);
                 }
             }
         }
     }
 
-    /// Whether an entry has a value or will get one.
-    pub(super) fn is_live(&self, object: &Object) -> bool {
-        let answered = object.owner().is_some_and(|owner| !self.gone.contains(&owner));
-        let lost = matches!(&object.value, Some(Value::Failed(f)) if f.kind == FailureKind::ObjectLost);
-        !lost && (object.value.is_some() || object.producer.is_some() || answered)
-    }
-
     /// Everyone who waits for a value hears that it is there.
-    pub(super) fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
-        let Some(object) = self.objects.get_mut(slot) else { return };
-        let id = object.id;
-        let stored = matches!(object.value, Some(Value::Stored { .. }));
-        // A maker that put the value has it; one that submitted the task is told without being asked.
-        let waits =
-            |client| object.links.as_ref().is_some_and(|l| l.fetchers.contains(&(client, object.token)));
-        if let Some(client) = object.maker.filter(|client| !id.is_put() && !waits(*client)) {
-            out.push(Effect::Deliver { client, token: object.token, object: id });
-        }
-        let Some(links) = object.links.as_mut() else { return };
-        for (client, token) in links.fetchers.drain(..) {
-            out.push(match stored {
-                true => Effect::Serve { client, token, object: id },
-                false => Effect::Deliver { client, token, object: id },
-            });
-        }
-        let askers = std::mem::take(&mut links.askers);
-        let dependents = std::mem::take(&mut links.dependents);
-        askers.into_iter().for_each(|node| self.answer(slot, node, out));
-        self.woken.extend(dependents.into_iter().map(|task| (task, slot)));
-        if !self.waking {
-            self.waking = true;
-            while let Some((task, object)) = self.woken.pop_front() {
+    fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let dependents = self.references.tell(slot, out);
+        self.wakes.queue.extend(dependents.into_iter().map(|task| (task, slot)));
+        if !self.wakes.is_running {
+            self.wakes.is_running = true;
+            while let Some((task, object)) = self.wakes.queue.pop_front() {
                 self.input_ready(task, object, out);
             }
-            self.waking = false;
+            self.wakes.is_running = false;
+        }
+    }
+
+    /// Somebody wants the value of an entry without one: it is computed again if nobody makes it, or its owner is
+    /// asked.
+    pub(super) fn ask_for(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let object = &self.references[slot];
+        if object.owner().is_some() {
+            self.references.ask_owner(slot, out);
+        } else if object.producer().is_none() {
+            self.recompute(slot, None, out);
+        }
+    }
+
+    /// No copy of an object can be read: it is computed again, or its owner asked, or its readers fail.
+    pub fn lost(&mut self, object: ObjectId, cause: Option<&str>, out: &mut Vec<Effect>) {
+        let Some(slot) = self.references.find(&object) else { return };
+        match self.references.lose_copies(slot, out) {
+            Lost::Own => self.recompute(slot, cause, out),
+            Lost::Asked => {}
+            Lost::ForGood => {
+                let text = because(format!("no copy of object {object} is left"), cause);
+                self.lose(slot, Failure::new(FailureKind::ObjectLost, text), out);
+            }
+        }
+    }
+
+    /// An object will have no value any more: everyone who waits for it hears why.
+    pub(super) fn lose(&mut self, slot: Slot<Object>, failure: Failure, out: &mut Vec<Effect>) {
+        self.references.set_failed(slot, Value::Failed(Arc::new(failure)));
+        self.tell(slot, out);
+    }
+
+    /// A proxy that came after its owner had died, and whose value nobody can tell, is lost.
+    pub(super) fn lose_orphan(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let object = &self.references[slot];
+        if object.value().is_none() && self.references.is_orphan(slot) {
+            self.lost(object.id(), None, out);
         }
     }
 }
 
-pub(super) fn object_id(objects: &super::table::Objects, slot: Slot<Object>) -> ObjectId {
-    let none = ObjectId::from_bytes([0; ObjectId::LEN]);
-    objects.get(slot).map_or(none, |o| o.id)
+/// What happened, and why if that is known.
+pub(crate) fn because(text: String, cause: Option<&str>) -> String {
+    match cause {
+        Some(cause) => format!("{text}: {cause}"),
+        None => text,
+    }
 }

@@ -1,6 +1,6 @@
 //! Submission, arguments, ends and retries.
 
-use super::lineage::Unkept;
+use super::references::Unkept;
 use super::{Effect, Inputs, Object, Owner, Submission, Task, TaskState};
 use crate::Now;
 use crate::event::Value;
@@ -40,8 +40,8 @@ impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
         let Submission { client, depth, class: number, task: id, tokens, args } = submission;
-        let fresh =
-            (0..tokens.len() as u32).all(|index| self.objects.find(&ObjectId::output(id, index)).is_none());
+        let fresh = (0..tokens.len() as u32)
+            .all(|index| self.references.find(&ObjectId::output(id, index)).is_none());
         if !fresh && self.is_known(id, tokens.len() as u32) {
             self.attach(client, id, &tokens, out);
             return;
@@ -79,11 +79,7 @@ impl Owner {
         };
         let slot = self.tasks.insert(task);
         *self.unfinished.entry(id.job()).or_default() += 1;
-        for output in &outputs {
-            if let Some(object) = self.objects.get_mut(*output) {
-                object.producer = Some(slot);
-            }
-        }
+        outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
         if refused.is_none() && !(args.dependencies.is_empty() && args.nested.is_empty()) {
             refused = self.add_inputs(slot, &args.dependencies, &args.nested, out).err().map(Arc::new);
         }
@@ -201,13 +197,12 @@ impl Owner {
         let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return 0 };
         let is_pushed = to != self.me;
         let bytes_of = |slot: &Slot<Object>| {
-            let object = self.objects.get(*slot);
-            let inline = match object.and_then(|o| o.value.as_ref()) {
+            let object = &self.references[*slot];
+            let inline = match object.value() {
                 Some(Value::Inline(bytes)) => bytes.len(),
                 _ => 0,
             };
-            let nested = object.and_then(|o| o.links.as_ref()).map_or(0, |l| l.nested.len());
-            REFERENCE_BYTES + inline + if is_pushed { nested * REFERENCE_BYTES } else { 0 }
+            REFERENCE_BYTES + inline + if is_pushed { object.nested().len() * REFERENCE_BYTES } else { 0 }
         };
         let given: usize = inputs.dependencies.iter().map(|(_, slot)| bytes_of(slot)).sum();
         given + if is_pushed { inputs.nested.len() * REFERENCE_BYTES } else { 0 }
@@ -233,8 +228,8 @@ impl Owner {
 
     /// Cancels the task behind a reference, and with `recursive` what it submitted where it runs.
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
-        let Some(entry) = self.objects.by_id(&object) else { return };
-        let Some(slot) = entry.producer else {
+        let Some(entry) = self.references.by_id(&object) else { return };
+        let Some(slot) = entry.producer() else {
             if let Some(lineage_task) = entry.origin().lineage_task() {
                 self.cancel_kept(lineage_task, out);
             }
@@ -289,14 +284,16 @@ impl Owner {
 
     /// An argument of a waiting task has its value.
     pub(super) fn input_ready(&mut self, slot: Slot<Task>, object: Slot<Object>, out: &mut Vec<Effect>) {
-        let failed = match self.objects.get(object).and_then(|o| o.value.as_ref()) {
+        // It may have ended with the failure of another argument that was told at the same time.
+        let Some(task) = self.tasks.get_mut(slot) else { return };
+        let TaskState::Waiting { missing } = &mut task.state else { return };
+        assert!(0 < *missing, "{} is told of an argument that it does not wait for", task.id);
+        *missing -= 1;
+        let is_ready = *missing == 0;
+        let failed = match self.references[object].value() {
             Some(Value::Failed(failure)) => Some(failure.clone()),
             _ => None,
         };
-        let Some(task) = self.tasks.get_mut(slot) else { return };
-        let TaskState::Waiting { missing } = &mut task.state else { return };
-        *missing = missing.saturating_sub(1);
-        let is_ready = *missing == 0;
         match failed {
             Some(cause) => self.fail_dependent(slot, &cause, out),
             // Looks at all arguments: once, not for each of them that becomes ready.
@@ -309,8 +306,8 @@ impl Owner {
     /// Whether an argument of a task lies in an arena.
     fn takes_stored(&self, slot: Slot<Task>) -> bool {
         let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return false };
-        let is_stored = |object: &Object| matches!(object.value, Some(Value::Stored { .. }));
-        inputs.dependencies.iter().any(|(_, slot)| self.objects.get(*slot).is_some_and(is_stored))
+        let is_stored = |object: &Object| matches!(object.value(), Some(Value::Stored { .. }));
+        inputs.dependencies.iter().any(|(_, slot)| is_stored(&self.references[*slot]))
     }
 
     /// The failure of a task with its name, call site and attempt.
@@ -371,23 +368,22 @@ impl Owner {
     /// Lets a task wait again if one of its arguments is being made again; true if so.
     fn waits_again(&mut self, slot: Slot<Task>) -> bool {
         let Some(inputs) = self.tasks.get(slot).and_then(|t| t.inputs.as_ref()) else { return false };
-        let unmade = |object: &Slot<Object>| self.objects.get(*object).is_some_and(|o| o.value.is_none());
+        let unmade = |object: &Slot<Object>| self.references[*object].value().is_none();
         let objects: Vec<_> = inputs.dependencies.iter().map(|(_, object)| *object).filter(unmade).collect();
         if let Some(task) = self.tasks.get_mut(slot).filter(|_| !objects.is_empty()) {
             task.state = TaskState::Waiting { missing: objects.len() as u32 };
         }
-        for object in &objects {
-            if let Some(object) = self.objects.get_mut(*object) {
-                object.links().dependents.push(slot);
-            }
-        }
+        objects.iter().for_each(|object| self.references.add_dependent(*object, slot));
         !objects.is_empty()
     }
 
     /// Whether all outputs of a task are here or will be, so that a call of it needs no run.
     fn is_known(&self, id: TaskId, count: u32) -> bool {
-        (0..count)
-            .all(|index| self.objects.by_id(&ObjectId::output(id, index)).is_some_and(|o| self.is_live(o)))
+        let is_live = |index| {
+            let output = self.references.by_id(&ObjectId::output(id, index));
+            output.is_some_and(|output| self.references.is_live(output))
+        };
+        (0..count).all(is_live)
     }
 
     /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used
@@ -402,18 +398,13 @@ impl Owner {
     ) -> Outputs {
         let insert = |(index, token): (usize, &u64)| {
             let object = ObjectId::output(id, index as u32);
-            if let Some(slot) = if fresh { None } else { self.objects.find(&object) } {
-                self.take_over(slot, out);
-                self.held(client, *token, RefId { object, owner: self.me }, out);
-                if let Some(object) = self.objects.get_mut(slot) {
-                    object.links().fetchers.push((client, *token));
-                }
+            if let Some(slot) = if fresh { None } else { self.references.find(&object) } {
+                self.references.take_over(slot, out);
+                self.held(client, RefId { object, owner: self.me }, out);
+                self.references.add_fetcher(slot, client, *token);
                 return slot;
             }
-            let mut object = Object::new(object);
-            object.maker = Some(client);
-            object.token = *token;
-            self.objects.insert(object)
+            self.references.insert_made(object, client, *token)
         };
         tokens.iter().enumerate().map(insert).collect()
     }
@@ -422,16 +413,13 @@ impl Owner {
     fn attach(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) {
         for (index, token) in tokens.iter().enumerate() {
             let reference = RefId { object: ObjectId::output(id, index as u32), owner: self.me };
-            self.held(client, *token, reference, out);
-            let slot = self.objects.find(&reference.object);
-            if let Some(object) = slot.and_then(|s| self.objects.get_mut(s)) {
-                match object.value {
-                    None => {
-                        object.links().fetchers.push((client, *token));
-                        slot.into_iter().for_each(|slot| self.ask_for(slot, out));
-                    }
-                    Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
+            let Some(slot) = self.references.held(client, reference, out) else { continue };
+            match self.references[slot].value() {
+                None => {
+                    self.references.add_fetcher(slot, client, *token);
+                    self.ask_for(slot, out);
                 }
+                Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
             }
         }
     }
@@ -446,24 +434,23 @@ impl Owner {
         let mut inputs = Inputs { dependencies: Vec::with_capacity(dependencies.len()), nested: Vec::new() };
         let (mut missing, mut failed) = (0, None);
         for dependency in dependencies {
-            let Some(object_slot) = self.adopt(dependency.reference, None, out) else {
+            let Some(object_slot) = self.references.adopt(dependency.reference, None, out) else {
                 failed = Some(self.unknown_reference(slot, dependency.reference));
                 continue;
             };
             inputs.dependencies.push((*dependency, object_slot));
             self.lose_orphan(object_slot, out);
-            let Some(object) = self.objects.get_mut(object_slot) else { continue };
-            match &object.value {
+            match self.references[object_slot].value() {
                 Some(Value::Failed(cause)) => failed = Some(dependency_failure(dependency.parameter, cause)),
                 Some(_) => {}
                 None => {
-                    object.links().dependents.push(slot);
+                    self.references.add_dependent(object_slot, slot);
                     missing += 1;
                     self.ask_for(object_slot, out);
                 }
             }
         }
-        inputs.nested = self.adopt_nested(nested, None, out);
+        inputs.nested = self.references.adopt_nested(nested, None, out);
         if let Some(task) = self.tasks.get_mut(slot) {
             task.state = TaskState::Waiting { missing };
             task.inputs = Some(Box::new(inputs));
@@ -517,7 +504,7 @@ impl Owner {
         }
         // Adopt what the values refer to before the task lets go of its own references to the same objects.
         let inside: smallvec::SmallVec<[_; 1]> =
-            returned.iter().map(|o| self.adopt_nested(&o.nested, lender, out)).collect();
+            returned.iter().map(|o| self.references.adopt_nested(&o.nested, lender, out)).collect();
         let stored = returned.iter().any(|o| matches!(o.value, DoneValue::Stored { .. }));
         let is_kept = stored && self.is_worth_keeping(slot);
         let outputs = self.finish(slot, is_kept, out);
@@ -538,15 +525,13 @@ impl Owner {
         let task = self.tasks.get(slot)?;
         let places = std::iter::once(task.first_output).chain(task.more_outputs.iter().flatten().copied());
         places.zip(returned).position(|(place, output)| {
-            let left = place.and_then(|place| self.objects.get(place));
-            let Some(left) = left.filter(|object| object.has_bytes()) else {
+            let Some(left) = place.map(|place| &self.references[place]).filter(|o| o.has_bytes()) else {
                 return false;
             };
-            let nested = left.links.as_ref().map_or(0, |links| links.nested.len());
-            if 0 < nested || !output.nested.is_empty() {
+            if !left.nested().is_empty() || !output.nested.is_empty() {
                 return false;
             }
-            match (&left.value, &output.value) {
+            match (left.value(), &output.value) {
                 (Some(Value::Inline(old)), DoneValue::Inline(new)) => old != new,
                 (Some(Value::Stored { len: old }), DoneValue::Stored { len: new }) => old != new,
                 // Which way a value comes is the choice of the client that runs the function.
@@ -576,22 +561,13 @@ impl Owner {
             self.tasks.remove(slot);
         }
         let Some(inputs) = inputs else { return outputs };
-        for output in &outputs {
-            if let Some(object) = self.objects.get_mut(*output) {
-                object.uses += 1;
-            }
-        }
+        // The outputs have no value yet, but their task is gone: an input that goes must not take them along.
+        outputs.iter().for_each(|output| self.references.add_use(*output));
         for input in inputs.dependencies.into_iter().map(|(_, s)| s).chain(inputs.nested) {
-            if let Some(links) = self.objects.get_mut(input).and_then(|o| o.links.as_mut()) {
-                links.dependents.retain(|t| *t != slot);
-            }
+            self.references.remove_dependent(input, slot);
             self.unuse(input, out);
         }
-        for output in &outputs {
-            if let Some(object) = self.objects.get_mut(*output) {
-                object.uses -= 1;
-            }
-        }
+        outputs.iter().for_each(|output| self.references.drop_use(*output));
         outputs
     }
 
@@ -607,7 +583,7 @@ impl Owner {
     }
 
     fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<Slot<Task>> {
-        let slot = self.objects.by_id(&ObjectId::output(id, 0))?.producer?;
+        let slot = self.references.by_id(&ObjectId::output(id, 0))?.producer()?;
         let task = self.tasks.get(slot)?;
         (task.is_sent_under(lease) && task.attempt == attempt).then_some(slot)
     }

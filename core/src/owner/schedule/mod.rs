@@ -210,7 +210,7 @@ impl Owner {
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let refusals = self.refusals.next_timeout(now);
-        let grace = self.grace.front().map(|(until, _)| *until);
+        let grace = self.references.next_timeout();
         self.leases
             .values()
             .filter_map(LeaseUse::next_timeout)
@@ -423,9 +423,9 @@ impl Owner {
         let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
         for (_, object) in &inputs.dependencies {
-            let Some(object) = self.objects.get(*object) else { continue };
-            if let (Some(Value::Stored { len }), Some(links)) = (&object.value, &object.links) {
-                links.copies.iter().for_each(|node| *bytes.entry(*node).or_default() += len);
+            let object = &self.references[*object];
+            if let Some(Value::Stored { len }) = object.value() {
+                object.copies().iter().for_each(|node| *bytes.entry(*node).or_default() += len);
             }
         }
         let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;

@@ -7,13 +7,14 @@
 use super::Object;
 use crate::slab::{Slab, Slot};
 use hashbrown::HashTable;
+use std::ops::{Index, IndexMut};
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, ObjectId, TaskId};
 
 /// Tokens that a client may leave out; a list never grows by more for one entry, whatever a client says.
 const TOKEN_GAP_MAX: usize = 1024;
 /// Pages given back at a time: so few that nobody waits for it.
-pub(super) const TRIM_PAGES: usize = 64;
+pub(in crate::owner) const TRIM_PAGES: usize = 64;
 /// Below this an index keeps its memory.
 const INDEX_KEPT: usize = 4096;
 
@@ -27,6 +28,20 @@ pub(super) struct Objects {
     /// Places of what each client refers to and `made` does not name. Some may be of entries that are gone,
     /// or that the client has let go of; none that it refers to is missing.
     others: IdMap<ClientId, IdSet<Slot<Object>>>,
+}
+
+impl Index<Slot<Object>> for Objects {
+    type Output = Object;
+
+    fn index(&self, place: Slot<Object>) -> &Object {
+        &self.entries[place]
+    }
+}
+
+impl IndexMut<Slot<Object>> for Objects {
+    fn index_mut(&mut self, place: Slot<Object>) -> &mut Object {
+        &mut self.entries[place]
+    }
 }
 
 impl Objects {
@@ -48,7 +63,7 @@ impl Objects {
 
     /// Place of an object.
     pub(super) fn find(&self, id: &ObjectId) -> Option<Slot<Object>> {
-        let is_it = |place: &Slot<Object>| self.entries.get(*place).is_some_and(|o| o.id == *id);
+        let is_it = |place: &Slot<Object>| self.entries[*place].id == *id;
         self.index.find(hash(id), is_it).copied()
     }
 
@@ -74,7 +89,7 @@ impl Objects {
         let (id, maker, token) = (object.id, object.maker, object.token);
         let place = self.entries.insert(object);
         let entries = &self.entries;
-        self.index.insert_unique(hash(&id), place, |p| entries.get(*p).map_or(0, |o| hash(&o.id)));
+        self.index.insert_unique(hash(&id), place, |p| hash(&entries[*p].id));
         if let Some(client) = maker {
             let places = self.made.entry(client).or_default();
             let number = number(token);
@@ -134,12 +149,14 @@ impl Objects {
     }
 
     /// Removes an entry.
-    pub(super) fn remove(&mut self, place: Slot<Object>) -> Option<Object> {
-        let object = self.entries.remove(place)?;
-        if let Ok(indexed) = self.index.find_entry(hash(&object.id), |p| *p == place) {
+    pub(super) fn take(&mut self, place: Slot<Object>) -> Object {
+        let object = self.entries.take(place);
+        let indexed = self.index.find_entry(hash(&object.id), |p| *p == place);
+        assert!(indexed.is_ok(), "{} is not in the index", object.id);
+        if let Ok(indexed) = indexed {
             indexed.remove();
         }
-        Some(object)
+        object
     }
 
     /// Gives back some of the memory of entries that are gone; true if there is more of it.
@@ -147,7 +164,7 @@ impl Objects {
         if self.is_index_loose() {
             let entries = &self.entries;
             let twice = self.index.len() * 2;
-            self.index.shrink_to(twice, |p| entries.get(*p).map_or(0, |o| hash(&o.id)));
+            self.index.shrink_to(twice, |p| hash(&entries[*p].id));
         }
         self.entries.trim(TRIM_PAGES)
     }
@@ -227,7 +244,7 @@ mod tests {
     }
 
     fn hold(owner: &mut Owner, client: ClientId, n: u32) {
-        owner.held(client, 0, RefId { object: object(n), owner: NodeId(1) }, &mut Vec::new());
+        owner.held(client, RefId { object: object(n), owner: NodeId(1) }, &mut Vec::new());
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! References that travel between nodes: borrows, proxies, owners that die or change.
+//!
+//! A node that sends a reference counts the receiver as a borrower first; the receiver gives the borrow back to
+//! the node that it came from. What other nodes say comes from outside: they may give back what was given back
+//! for them when they were thought dead, and name what is freed.
 
-use super::objects::object_id;
-use super::{Effect, Object, Owner};
+use super::{Object, References};
 use crate::event::Value;
+use crate::owner::Effect;
 use crate::peer::Message;
 use crate::slab::Slot;
 use crate::{MS, Now};
@@ -11,75 +15,99 @@ use tharsis_types::{NodeId, ObjectId, RefId};
 /// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.
 const REBORROW_GRACE: Now = 2_000 * MS;
 
-impl Owner {
+impl References {
     /// A node is there after all, if it was given up because news of it were late.
-    pub fn node_joined(&mut self, node: NodeId) {
+    pub(in crate::owner) fn node_joined(&mut self, node: NodeId) {
         self.gone.remove(&node);
     }
 
+    /// A node has died; what this means for each entry [`References::forget_node`] says.
+    pub(in crate::owner) fn node_gone(&mut self, node: NodeId) {
+        self.gone.insert(node);
+    }
+
     /// Whether a node has died.
-    #[must_use]
-    pub fn is_gone(&self, node: NodeId) -> bool {
+    pub(in crate::owner) fn is_gone_node(&self, node: NodeId) -> bool {
         self.gone.contains(&node)
     }
 
-    /// Another node gives back references that were lent to it.
-    pub fn borrows_returned(&mut self, from: NodeId, object: ObjectId, count: u32, out: &mut Vec<Effect>) {
-        let Some(slot) = self.objects.find(&object) else { return };
-        let Some(borrowers) = self.objects.get_mut(slot).map(|o| &mut o.links().borrowers) else { return };
+    /// Another node gives back what it borrowed; returns the entry if there is one.
+    pub(in crate::owner) fn borrows_returned(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        count: u32,
+    ) -> Option<Slot<Object>> {
+        let slot = self.objects.find(&object)?;
+        let borrowers = &mut self.objects[slot].links().borrowers;
         if let Some(lent) = borrowers.get_mut(&from) {
+            // A node that was thought dead gives back what no longer counts, beside what it borrowed since.
             *lent = lent.saturating_sub(count);
             if *lent == 0 {
                 borrowers.remove(&from);
             }
         }
-        self.free_if_unused(slot, out);
+        Some(slot)
     }
 
-    /// A node uses an object that nobody lent to it.
-    pub fn borrowed(&mut self, from: NodeId, reference: RefId) {
+    /// A node uses an object that no other node sent it on behalf of this one; it may have been freed.
+    pub(in crate::owner) fn borrowed(&mut self, from: NodeId, reference: RefId) {
         if let Some(object) = self.objects.by_id_mut(&reference.object) {
             *object.links().borrowers.entry(from).or_default() += 1;
         }
     }
 
-    /// A node is gone: its copies, its borrows, what it owned and what it lent.
-    pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
-        self.gone.insert(node);
-        let touched: Vec<_> =
-            self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect();
-        for slot in touched {
-            let Some(object) = self.objects.get_mut(slot) else { continue };
-            let id = object.id;
-            let Some(links) = object.links.as_mut() else { continue };
-            if links.borrowers.remove(&node).is_some() {
-                // Whoever it lent to in turn registers with the owner anew: give them time.
-                *links.borrowers.entry(self.me).or_default() += 1;
-                self.grace.push_back((now + REBORROW_GRACE, id));
-            }
-            links.askers.remove(&node);
-            let had_copy = links.copies.contains(&node);
-            links.copies.retain(|c| *c != node);
-            let lender_died = links.borrowed_from.remove(&node).is_some();
-            let (owner, copies_left) = (links.owner, links.copies.len());
-            let is_only_here = had_copy && links.owner.is_none() && *links.copies == [self.me];
-            // What can be made again is, when somebody wants it.
-            let is_last = had_copy && copies_left == 0 && matches!(object.value, Some(Value::Stored { .. }));
-            let lost = is_last && !object.has_lineage();
-            if is_only_here {
-                out.push(Effect::CopyIsValue { object: id });
-            }
-            if lost || (owner == Some(node) && object.value.is_none()) {
-                self.lost(object_id(&self.objects, slot), None, out);
-            } else if let Some(owner) = owner.filter(|o| lender_died && *o != node) {
-                self.reborrow(slot, owner, out);
-            }
-            self.free_if_unused(slot, out);
+    /// Entries that a node which died can have to do with.
+    pub(in crate::owner) fn linked(&self) -> Vec<Slot<Object>> {
+        self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect()
+    }
+
+    /// A node is gone: its copies of an object, what it borrowed, owned and lent. Returns whether the object is
+    /// lost.
+    pub(in crate::owner) fn forget_node(
+        &mut self,
+        slot: Slot<Object>,
+        node: NodeId,
+        now: Now,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let object = &mut self.objects[slot];
+        let (id, has_lineage) = (object.id, object.has_lineage());
+        let Some(links) = object.links.as_mut() else { return false };
+        if links.borrowers.remove(&node).is_some() {
+            // The nodes that it lent to in turn register with the owner anew: give them time.
+            *links.borrowers.entry(self.me).or_default() += 1;
+            self.grace.push_back((now + REBORROW_GRACE, id));
         }
+        links.askers.remove(&node);
+        let had_copy = links.copies.contains(&node);
+        links.copies.retain(|c| *c != node);
+        let lender_died = links.borrowed_from.remove(&node).is_some();
+        let owner = links.owner;
+        if had_copy && owner.is_none() && *links.copies == [self.me] {
+            out.push(Effect::CopyIsValue { object: id });
+        }
+        // What can be computed again is, when somebody wants it.
+        let is_last =
+            had_copy && links.copies.is_empty() && matches!(object.value, Some(Value::Stored { .. }));
+        let is_lost = (is_last && !has_lineage) || (owner == Some(node) && object.value.is_none());
+        if !is_lost && let Some(owner) = owner.filter(|o| lender_died && *o != node) {
+            self.reborrow(slot, owner, out);
+        }
+        is_lost
+    }
+
+    /// The next object whose time of grace is over: it counts as one borrow of this node.
+    pub(in crate::owner) fn next_grace_over(&mut self, now: Now) -> Option<ObjectId> {
+        self.grace.pop_front_if(|(until, _)| *until <= now).map(|(_, object)| object)
     }
 
     /// Finds an entry, or makes a proxy for a reference of another node.
-    pub(super) fn find_or_proxy(&mut self, reference: RefId, out: &mut Vec<Effect>) -> Option<Slot<Object>> {
+    pub(in crate::owner) fn find_or_proxy(
+        &mut self,
+        reference: RefId,
+        out: &mut Vec<Effect>,
+    ) -> Option<Slot<Object>> {
         if let Some(slot) = self.objects.find(&reference.object) {
             return Some(slot);
         }
@@ -92,7 +120,7 @@ impl Owner {
     }
 
     /// Takes references that stand inside a value; those that came from another node were lent by it.
-    pub(super) fn adopt_nested(
+    pub(in crate::owner) fn adopt_nested(
         &mut self,
         nested: &[RefId],
         lender: Option<NodeId>,
@@ -102,7 +130,7 @@ impl Owner {
     }
 
     /// Takes one reference and counts a use of it.
-    pub(crate) fn adopt(
+    pub(in crate::owner) fn adopt(
         &mut self,
         reference: RefId,
         lender: Option<NodeId>,
@@ -128,38 +156,32 @@ impl Owner {
             }
             (None, Some(lender)) => {
                 let slot = self.insert_proxy(reference);
-                if let Some(object) = self.objects.get_mut(slot) {
-                    object.links().borrowed_from.insert(lender, 1);
-                }
+                self.objects[slot].links().borrowed_from.insert(lender, 1);
                 slot
             }
         };
-        if let Some(object) = self.objects.get_mut(slot) {
-            object.uses += 1;
-        }
+        self.add_use(slot);
         Some(slot)
     }
 
-    /// Registers a node as borrower of an entry that is shipped to it.
-    pub(super) fn lend(&mut self, slot: Slot<Object>, to: NodeId) -> Option<RefId> {
-        let reference = self.reference(slot)?;
-        let object = self.objects.get_mut(slot)?;
-        *object.links().borrowers.entry(to).or_default() += 1;
-        Some(reference)
+    /// Counts a node as borrower of an entry whose reference is sent to it.
+    pub(in crate::owner) fn lend(&mut self, slot: Slot<Object>, to: NodeId) -> RefId {
+        let reference = self.reference(slot);
+        *self.objects[slot].links().borrowers.entry(to).or_default() += 1;
+        reference
     }
 
     /// Lends references that stand in outputs of a run for another node. They come back with the owners that
     /// the ledger knows: for the client, what it submitted is of this node, also where it ran before for
-    /// another.
-    pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
-        let lend =
-            |reference: &RefId| self.objects.find(&reference.object).and_then(|slot| self.lend(slot, to));
+    /// another. What the client does not hold may have been freed.
+    pub(in crate::owner) fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
+        let lend = |reference: &RefId| Some(self.lend(self.objects.find(&reference.object)?, to));
         nested.iter().filter_map(lend).collect()
     }
 
     /// Makes an entry this node's own: its task runs again here.
-    pub(super) fn take_over(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
-        let Some(object) = self.objects.get_mut(slot) else { return };
+    pub(in crate::owner) fn take_over(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let object = &mut self.objects[slot];
         let id = object.id;
         if matches!(object.value, Some(Value::Failed(_))) {
             object.value = None;
@@ -185,23 +207,15 @@ impl Owner {
         }
     }
 
-    /// Ends borrows of nodes whose lender died long enough ago.
-    pub(super) fn end_grace(&mut self, now: Now, out: &mut Vec<Effect>) {
-        while let Some((_, object)) = self.grace.front().copied().filter(|(until, _)| *until <= now) {
-            self.grace.pop_front();
-            self.borrows_returned(self.me, object, 1, out);
-        }
-    }
-
     /// A proxy whose owner is gone, without a value.
-    pub(super) fn is_orphan(&self, slot: Slot<Object>) -> bool {
-        let Some(object) = self.objects.get(slot) else { return false };
+    pub(in crate::owner) fn is_orphan(&self, slot: Slot<Object>) -> bool {
+        let object = &self.objects[slot];
         let valued = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
         object.owner().is_some_and(|owner| self.gone.contains(&owner)) && !valued
     }
 
     fn change_owner(&mut self, slot: Slot<Object>, owner: NodeId, lender: NodeId) {
-        let Some(object) = self.objects.get_mut(slot) else { return };
+        let object = &mut self.objects[slot];
         object.value = None;
         let links = object.links();
         links.owner = Some(owner);
@@ -217,10 +231,8 @@ impl Owner {
 
     /// Registers with the owner itself, where no lender did it for us.
     fn reborrow(&mut self, slot: Slot<Object>, owner: NodeId, out: &mut Vec<Effect>) {
-        let Some(reference) = self.reference(slot) else { return };
-        if let Some(object) = self.objects.get_mut(slot) {
-            *object.links().borrowed_from.entry(owner).or_default() += 1;
-        }
+        let reference = self.reference(slot);
+        *self.objects[slot].links().borrowed_from.entry(owner).or_default() += 1;
         out.push(Effect::Send { to: owner, message: Message::BorrowAdded { reference } });
     }
 }

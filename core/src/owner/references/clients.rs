@@ -1,0 +1,168 @@
+//! References of clients: who holds an object, and who waits for its value.
+//!
+//! Clients name what they hold by a token and an object id. Both come from outside: a client that names what it
+//! does not hold changes nothing.
+
+use super::{Object, References};
+use crate::event::Value;
+use crate::owner::{Effect, MadeBy};
+use crate::slab::Slot;
+use tharsis_types::{ClientId, NodeId, ObjectId, RefId};
+
+/// Who keeps an object, as far as the ledger of this node knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// The node that answers for it, if that is another one.
+    pub owner: Option<NodeId>,
+    /// Clients with references, and how many.
+    pub clients: Vec<(ClientId, u32)>,
+    /// Unfinished tasks that take it and values that contain its reference.
+    pub uses: u32,
+    /// Finished tasks whose results could be computed again with it.
+    pub lineage: u32,
+    /// Nodes that borrowed it, and how often.
+    pub borrowers: Vec<(NodeId, u32)>,
+    /// What made it, if that is remembered.
+    pub made_by: Option<MadeBy>,
+}
+
+impl References {
+    /// The entry of an object that a client names by its token.
+    pub(in crate::owner) fn find_named(
+        &self,
+        client: ClientId,
+        token: u64,
+        object: &ObjectId,
+    ) -> Option<Slot<Object>> {
+        self.objects.find_named(client, token, object)
+    }
+
+    /// Adds an entry for what a client puts, or for an output of a task that it submits.
+    pub(in crate::owner) fn insert_made(
+        &mut self,
+        id: ObjectId,
+        maker: ClientId,
+        token: u64,
+    ) -> Slot<Object> {
+        let mut object = Object::new(id);
+        object.maker = Some(maker);
+        object.token = token;
+        self.objects.insert(object)
+    }
+
+    /// Notes which call put a value.
+    pub(in crate::owner) fn put_at(&mut self, object: ObjectId, site: Box<str>) {
+        if !site.is_empty()
+            && let Some(entry) = self.objects.by_id_mut(&object)
+        {
+            entry.links().put_at = Some(site);
+        }
+    }
+
+    /// A client found a reference inside a value; one of this node's own objects may have been freed.
+    pub(in crate::owner) fn held(
+        &mut self,
+        client: ClientId,
+        reference: RefId,
+        out: &mut Vec<Effect>,
+    ) -> Option<Slot<Object>> {
+        let slot = self.find_or_proxy(reference, out)?;
+        *self.objects[slot].links().holders.entry(client).or_default() += 1;
+        self.objects.refers(client, slot);
+        Some(slot)
+    }
+
+    /// A client dropped a reference; returns the entry if it was one.
+    pub(in crate::owner) fn released(
+        &mut self,
+        client: ClientId,
+        token: u64,
+        object: ObjectId,
+    ) -> Option<Slot<Object>> {
+        let slot = self.objects.find_named(client, token, &object)?;
+        let entry = &mut self.objects[slot];
+        let made = entry.maker == Some(client) && entry.token == token;
+        if made {
+            entry.maker = None;
+        }
+        if let Some(links) = entry.links.as_mut() {
+            links.fetchers.retain(|waiting| *waiting != (client, token));
+            // A client that drops what it does not hold has no count.
+            if let Some(count) = links.holders.get_mut(&client).filter(|_| !made) {
+                *count -= 1;
+                if *count == 0 {
+                    links.holders.remove(&client);
+                }
+            }
+        }
+        match made {
+            true => self.objects.unname(client, token, slot),
+            false => self.objects.let_go(client, slot),
+        }
+        Some(slot)
+    }
+
+    /// A client wants a value sent when there is one. Returns whether it has to be asked for: nothing is said
+    /// now because there is none.
+    pub(in crate::owner) fn fetch(
+        &mut self,
+        client: ClientId,
+        token: u64,
+        slot: Slot<Object>,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let entry = &self.objects[slot];
+        let object = entry.id;
+        match &entry.value {
+            Some(Value::Stored { .. }) => out.push(Effect::Serve { client, token, object }),
+            Some(_) => out.push(Effect::Deliver { client, token, object }),
+            None => {
+                let is_maker = entry.maker == Some(client) && entry.token == token;
+                self.add_fetcher(slot, client, token);
+                if !is_maker {
+                    self.objects.refers(client, slot);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A reference of a client waits for the value.
+    pub(in crate::owner) fn add_fetcher(&mut self, slot: Slot<Object>, client: ClientId, token: u64) {
+        self.objects[slot].links().fetchers.push((client, token));
+    }
+
+    /// Everything that a client refers to, which is gone.
+    pub(in crate::owner) fn take_held_by(&mut self, client: ClientId) -> Vec<Slot<Object>> {
+        self.objects.take_held_by(client)
+    }
+
+    /// A client that is gone refers to an entry no more.
+    pub(in crate::owner) fn forget_client(&mut self, slot: Slot<Object>, client: ClientId) {
+        let object = &mut self.objects[slot];
+        if object.maker == Some(client) {
+            object.maker = None;
+        }
+        if let Some(links) = object.links.as_mut() {
+            links.holders.remove(&client);
+            links.fetchers.retain(|(c, _)| *c != client);
+        }
+    }
+
+    /// Who keeps an object; `made_by` is for the caller to add.
+    pub(in crate::owner) fn holders(&self, object: &Object) -> Holders {
+        let mut holders = Holders {
+            clients: object.maker.map(|maker| (maker, 1)).into_iter().collect(),
+            uses: object.uses,
+            ..Holders::default()
+        };
+        if let Some(links) = &object.links {
+            holders.owner = links.owner;
+            holders.clients.extend(links.holders.iter().map(|(client, count)| (*client, *count)));
+            holders.borrowers.extend(links.borrowers.iter().map(|(node, count)| (*node, *count)));
+            holders.lineage = links.origin.needed_by;
+        }
+        holders
+    }
+}

@@ -1,0 +1,209 @@
+//! What an object is and where its copies lie, between nodes: questions, answers, and copies that cannot be read.
+//!
+//! Objects are named by id here, as other nodes and the store name them: an entry may have been freed while the
+//! message was under way.
+
+use super::{Object, References};
+use crate::event::Value;
+use crate::owner::Effect;
+use crate::peer::{Message, RemoteState};
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
+
+/// Answers of an object's owner that may name only copies that cannot be read: news of those that went may be
+/// on their way.
+const LOSSES_MAX: u8 = 8;
+
+/// What becomes of an object whose known copies cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::owner) enum Lost {
+    /// It is this node's own: it is computed again, or its readers fail.
+    Own,
+    /// Its owner was asked where to read it.
+    Asked,
+    /// Nobody can tell where to read it.
+    ForGood,
+}
+
+impl References {
+    /// Another node asks what an object is. It is answered now, or when there is a value; then the entry is
+    /// returned for which somebody has to ask.
+    pub(in crate::owner) fn locate(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        out: &mut Vec<Effect>,
+    ) -> Option<Slot<Object>> {
+        let Some(slot) = self.objects.find(&object) else {
+            let message = Message::ObjectState { object, state: RemoteState::Freed, nested: Vec::new() };
+            out.push(Effect::Send { to: from, message });
+            return None;
+        };
+        self.clear_gone(slot);
+        let entry = &mut self.objects[slot];
+        if entry.value.is_some() {
+            self.answer(slot, from, out);
+            return None;
+        }
+        entry.links().askers.insert(from);
+        Some(slot)
+    }
+
+    /// A node told what an object is. Returns the value to set if it is a proxy here that has none.
+    pub(in crate::owner) fn located(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        state: RemoteState,
+    ) -> Option<(Slot<Object>, Value)> {
+        let slot = self.objects.find(&object)?;
+        let entry = &mut self.objects[slot];
+        entry.owner()?;
+        let (value, copies) = match state {
+            RemoteState::Failed(failure) => (Value::Failed(failure), Vec::new()),
+            RemoteState::Inline(bytes) => (Value::Inline(bytes), Vec::new()),
+            RemoteState::Stored { len, holders } => (Value::Stored { len }, holders),
+            RemoteState::Freed => {
+                let text = format!("object {object} was freed by its owner, node {from}");
+                (Value::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text))), Vec::new())
+            }
+        };
+        let links = entry.links();
+        // Only the owner knows of all copies; a node that lends a reference on may have heard of others long ago.
+        let is_owner = links.owner == Some(from);
+        links.asked &= !is_owner;
+        if is_owner || links.copies.is_empty() {
+            links.copies = copies;
+        }
+        if is_owner && entry.is_gone() && !matches!(value, Value::Stored { .. }) {
+            // It was computed again, and is not in a store this time.
+            entry.value = None;
+        }
+        entry.value.is_none().then_some((slot, value))
+    }
+
+    /// A copy of an object exists on a node now, or does not any more.
+    pub(in crate::owner) fn copy_changed(
+        &mut self,
+        holder: NodeId,
+        object: ObjectId,
+        exists: bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(entry) = self.objects.by_id_mut(&object) else {
+            if exists {
+                out.push(Effect::DropCopy { holder, object });
+            }
+            return;
+        };
+        let owner = entry.owner();
+        let links = entry.links();
+        links.copies.retain(|c| *c != holder);
+        if exists {
+            links.copies.push(holder);
+            links.losses = 0;
+        }
+        if let Some(owner) = owner.filter(|_| holder == self.me) {
+            let message =
+                if exists { Message::HolderAdded { object } } else { Message::HolderRemoved { object } };
+            out.push(Effect::Send { to: owner, message });
+        }
+    }
+
+    /// No copy of an object can be read: its value goes, and its owner is asked if that is another node.
+    pub(in crate::owner) fn lose_copies(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Lost {
+        let entry = &mut self.objects[slot];
+        let (object, owner) = (entry.id, entry.owner());
+        entry.value = None;
+        let links = entry.links();
+        let copies = std::mem::take(&mut links.copies);
+        // What others than the owner said of it does not count while its answer is on its way.
+        links.losses = links.losses.saturating_add(u8::from(!links.asked));
+        let may_ask = links.losses <= LOSSES_MAX;
+        match owner {
+            None => {
+                out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
+                Lost::Own
+            }
+            Some(owner) if may_ask && !self.gone.contains(&owner) => {
+                self.ask_owner(slot, out);
+                Lost::Asked
+            }
+            Some(_) => Lost::ForGood,
+        }
+    }
+
+    /// The copies of another node's object that are known here cannot be read: its owner knows which can.
+    pub(in crate::owner) fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        let Some(slot) = self.objects.find(&object) else { return };
+        if let Some(links) = self.objects[slot].links.as_mut() {
+            links.asked = false;
+        }
+        self.ask_owner(slot, out);
+    }
+
+    /// Asks the owner of a proxy what it is, once.
+    pub(in crate::owner) fn ask_owner(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let object = &mut self.objects[slot];
+        let id = object.id;
+        let Some(links) = object.links.as_mut() else { return };
+        if let Some(to) = links.owner.filter(|_| !links.asked) {
+            links.asked = true;
+            out.push(Effect::Send { to, message: Message::ObjectLocate { object: id } });
+        }
+    }
+
+    /// What another node is told of an entry; references inside are lent to it.
+    pub(in crate::owner) fn remote_state(
+        &mut self,
+        slot: Slot<Object>,
+        to: NodeId,
+    ) -> (RemoteState, Vec<RefId>) {
+        let object = &self.objects[slot];
+        let state = match &object.value {
+            Some(Value::Failed(failure)) => RemoteState::Failed(failure.clone()),
+            Some(Value::Inline(bytes)) => RemoteState::Inline(bytes.clone()),
+            Some(Value::Stored { len }) => {
+                RemoteState::Stored { len: *len, holders: object.copies().to_vec() }
+            }
+            None => RemoteState::Freed,
+        };
+        let inside = object.nested().to_vec();
+        let nested = inside.into_iter().map(|s| self.lend(s, to)).collect();
+        (state, nested)
+    }
+
+    pub(super) fn answer(&mut self, slot: Slot<Object>, to: NodeId, out: &mut Vec<Effect>) {
+        let object = self.objects[slot].id;
+        let (state, nested) = self.remote_state(slot, to);
+        out.push(Effect::Send { to, message: Message::ObjectState { object, state, nested } });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::event::Value;
+    use crate::owner::Owner;
+    use crate::peer::RemoteState;
+    use tharsis_types::{JobId, NodeId, ObjectId, RefId, TaskId};
+
+    #[test]
+    fn what_is_made_again_need_not_be_stored_again() {
+        let (me, owner, lender) = (NodeId(1), NodeId(2), NodeId(3));
+        let object = ObjectId::output(TaskId::root(JobId(1)), 0);
+        let mut ledger = Owner::new(me, 0);
+        let mut out = Vec::new();
+        ledger.adopt(RefId { object, owner }, Some(lender), &mut out);
+        let stored = |holders| RemoteState::Stored { len: 8, holders };
+        let inline = || RemoteState::Inline([7].as_slice().into());
+        ledger.located(lender, object, stored(vec![lender]), &[], &mut out);
+        ledger.located(lender, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Stored { len: 8 }), "only the owner knows");
+        ledger.ask_anew(object, &mut out);
+        ledger.located(owner, object, inline(), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())));
+        ledger.located(owner, object, stored(vec![owner]), &[], &mut out);
+        assert_eq!(ledger.value_ref(object), Some(&Value::Inline([7].as_slice().into())), "it is here");
+    }
+}

@@ -1,0 +1,374 @@
+//! References: which objects there are, who refers to them, what they are and where their copies lie.
+//!
+//! This machine owns the entries. It knows tasks by their slots alone: the one that makes an object, those that
+//! wait for it, the kept one that could compute it again. What follows for a task is the caller's to do: methods
+//! that give a task something to do return its slot, and those that may leave an entry without a reference
+//! return the entry's slot, for [`super::Owner::free_if_unused`].
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | entries: uses, values, freeing, what lineage keeps in mind of them |
+//! | `object.rs` | one entry: its fields and who fills them |
+//! | `clients.rs` | references of clients |
+//! | `borrows.rs` | references that travel between nodes, nodes that die |
+//! | `locations.rs` | what an object is and where its copies lie, between nodes |
+//! | `table.rs` | where an entry is, by id or by name |
+
+mod borrows;
+mod clients;
+mod locations;
+mod object;
+mod table;
+
+pub use clients::Holders;
+pub(super) use locations::Lost;
+pub use object::Object;
+pub(super) use object::{Origin, Unkept};
+pub(super) use table::TRIM_PAGES;
+
+use super::{Effect, Task};
+use crate::Now;
+use crate::event::Value;
+use crate::peer::Message;
+use crate::slab::Slot;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::ops::Index;
+use table::Objects;
+use tharsis_types::hash::{IdMap, IdSet};
+use tharsis_types::{FailureKind, NodeId, ObjectId, RefId};
+
+/// Entries that may have lost their last reference.
+pub(super) type Unused = SmallVec<[Slot<Object>; 4]>;
+
+/// Objects and who refers to them.
+#[derive(Debug)]
+pub(super) struct References {
+    me: NodeId,
+    objects: Objects,
+    /// Nodes that are gone.
+    gone: IdSet<NodeId>,
+    /// Objects kept for a moment because a node that lent them on died: its borrowers register anew.
+    grace: VecDeque<(Now, ObjectId)>,
+}
+
+/// What became of an entry that may have lost its last reference.
+#[derive(Debug)]
+pub(super) enum Fate {
+    /// Something refers to it, or it was freed before.
+    Stays,
+    /// Only lineage needs it: its bytes may go.
+    OnlyLineage,
+    /// It was taken out of the table.
+    Freed(Object),
+}
+
+impl Index<Slot<Object>> for References {
+    type Output = Object;
+
+    fn index(&self, slot: Slot<Object>) -> &Object {
+        &self.objects[slot]
+    }
+}
+
+impl References {
+    pub(super) fn new(me: NodeId) -> Self {
+        Self { me, objects: Objects::default(), gone: IdSet::default(), grace: VecDeque::new() }
+    }
+
+    /// An entry that may have been freed.
+    pub(super) fn get(&self, slot: Slot<Object>) -> Option<&Object> {
+        self.objects.get(slot)
+    }
+
+    pub(super) fn find(&self, id: &ObjectId) -> Option<Slot<Object>> {
+        self.objects.find(id)
+    }
+
+    pub(super) fn by_id(&self, id: &ObjectId) -> Option<&Object> {
+        self.objects.by_id(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot<Object>, &Object)> {
+        self.objects.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// The full name of an entry's reference.
+    pub(super) fn reference(&self, slot: Slot<Object>) -> RefId {
+        let object = &self.objects[slot];
+        RefId { object: object.id, owner: object.owner().unwrap_or(self.me) }
+    }
+
+    /// Whether an entry has a value or will get one.
+    pub(super) fn is_live(&self, object: &Object) -> bool {
+        let answered = object.owner().is_some_and(|owner| !self.gone.contains(&owner));
+        let lost = matches!(&object.value, Some(Value::Failed(f)) if f.kind == FailureKind::ObjectLost);
+        !lost && (object.value.is_some() || object.producer.is_some() || answered)
+    }
+
+    /// Adds an entry for an output that only its task refers to.
+    pub(super) fn insert_output(&mut self, id: ObjectId) -> Slot<Object> {
+        self.objects.insert(Object::new(id))
+    }
+
+    /// A task that has begun will make this object.
+    pub(super) fn set_producer(&mut self, slot: Slot<Object>, task: Slot<Task>) {
+        let object = &mut self.objects[slot];
+        assert_eq!(object.producer, None, "{} is made by two tasks", object.id);
+        object.producer = Some(task);
+    }
+
+    /// Counts one use.
+    pub(super) fn add_use(&mut self, slot: Slot<Object>) {
+        self.objects[slot].uses += 1;
+    }
+
+    /// Counts down one use.
+    pub(super) fn drop_use(&mut self, slot: Slot<Object>) {
+        let object = &mut self.objects[slot];
+        assert!(0 < object.uses, "{} is used less often than never", object.id);
+        object.uses -= 1;
+    }
+
+    /// A task waits for a value: once for each argument.
+    pub(super) fn add_dependent(&mut self, slot: Slot<Object>, task: Slot<Task>) {
+        let object = &mut self.objects[slot];
+        assert!(object.value.is_none(), "a task waits for {}, which has a value", object.id);
+        object.links().dependents.push(task);
+    }
+
+    /// A task waits for a value no longer.
+    pub(super) fn remove_dependent(&mut self, slot: Slot<Object>, task: Slot<Task>) {
+        if let Some(links) = self.objects[slot].links.as_mut() {
+            links.dependents.retain(|t| *t != task);
+        }
+    }
+
+    /// Drops a value whose bytes are on no node, so that somebody can wait for the next one.
+    pub(super) fn clear_gone(&mut self, slot: Slot<Object>) {
+        let object = &mut self.objects[slot];
+        if object.is_gone() {
+            object.value = None;
+        }
+    }
+
+    /// Sets the value of an entry whose task has ended, unless it has one that can be read: another output of
+    /// the task had to be computed again. Returns whether it did, and the entries that are used once less: what
+    /// stands inside the value that does not count.
+    pub(super) fn set_value(
+        &mut self,
+        slot: Slot<Object>,
+        value: Value,
+        inside: Vec<Slot<Object>>,
+    ) -> (bool, Vec<Slot<Object>>) {
+        let object = &mut self.objects[slot];
+        object.producer = None;
+        if object.has_bytes() {
+            return (false, inside);
+        }
+        object.value = Some(value);
+        if object.links.is_none() && inside.is_empty() {
+            return (true, inside);
+        }
+        (true, std::mem::replace(&mut object.links().nested, inside))
+    }
+
+    /// A run left a copy on a node; `counts` if its value is the one that counts.
+    pub(super) fn copy_made(
+        &mut self,
+        slot: Slot<Object>,
+        node: NodeId,
+        counts: bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let object = &mut self.objects[slot];
+        let id = object.id;
+        let copies = &mut object.links().copies;
+        if !copies.contains(&node) {
+            match counts {
+                true => copies.push(node),
+                // Nobody has compared the bytes of this run with those that are there.
+                false => out.push(Effect::DropCopy { holder: node, object: id }),
+            }
+        }
+    }
+
+    /// The entry will have no value any more.
+    pub(super) fn set_failed(&mut self, slot: Slot<Object>, value: Value) {
+        self.objects[slot].value = Some(value);
+    }
+
+    /// Everyone who waits for a value hears that it is there; returns the tasks that waited.
+    pub(super) fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Task>> {
+        let object = &mut self.objects[slot];
+        let id = object.id;
+        assert!(object.value.is_some(), "{id} is announced without a value");
+        let stored = matches!(object.value, Some(Value::Stored { .. }));
+        // A maker that put the value has it; one that submitted the task is told without being asked.
+        let waits =
+            |client| object.links.as_ref().is_some_and(|l| l.fetchers.contains(&(client, object.token)));
+        if let Some(client) = object.maker.filter(|client| !id.is_put() && !waits(*client)) {
+            out.push(Effect::Deliver { client, token: object.token, object: id });
+        }
+        let Some(links) = object.links.as_mut() else { return Vec::new() };
+        for (client, token) in links.fetchers.drain(..) {
+            out.push(match stored {
+                true => Effect::Serve { client, token, object: id },
+                false => Effect::Deliver { client, token, object: id },
+            });
+        }
+        let askers = std::mem::take(&mut links.askers);
+        let dependents = std::mem::take(&mut links.dependents);
+        askers.into_iter().for_each(|node| self.answer(slot, node, out));
+        dependents
+    }
+
+    /// Takes an entry out of the table if nothing refers to it. It may have been freed before.
+    pub(super) fn take_unused(&mut self, slot: Slot<Object>) -> Fate {
+        match self.objects.get(slot) {
+            None => Fate::Stays,
+            Some(object) if object.is_used() => Fate::Stays,
+            Some(object) if object.origin().needed_by > 0 => Fate::OnlyLineage,
+            Some(_) => Fate::Freed(self.objects.take(slot)),
+        }
+    }
+
+    /// Drops the copies of a freed object, gives back what was borrowed, and counts down the uses of what stood
+    /// inside, which is appended to `unused`.
+    pub(super) fn close(&mut self, object: Object, unused: &mut Unused, out: &mut Vec<Effect>) {
+        let (id, Some(links)) = (object.id, object.links) else { return };
+        assert!(links.dependents.is_empty(), "{id} is freed while tasks wait for it");
+        if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
+            out.push(Effect::DropCopy { holder: self.me, object: id });
+        }
+        if links.owner.is_none() {
+            out.extend(links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }));
+        }
+        for (to, count) in links.borrowed_from {
+            out.push(Effect::Send { to, message: Message::BorrowReleased { object: id, count } });
+        }
+        for inner in links.nested {
+            self.drop_use(inner);
+            unused.push(inner);
+        }
+    }
+
+    /// Lets go of the bytes of an object that nothing but lineage needs, if it can be computed again; returns
+    /// what stood inside it.
+    pub(super) fn release_bytes(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Object>> {
+        let object = &mut self.objects[slot];
+        if !object.has_lineage() || !matches!(object.value, Some(Value::Stored { .. })) {
+            return Vec::new();
+        }
+        let id = object.id;
+        object.value = None;
+        let links = object.links();
+        links.origin.dropped = true;
+        let copies = std::mem::take(&mut links.copies);
+        out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object: id }));
+        let nested = std::mem::take(&mut links.nested);
+        nested.iter().for_each(|inner| self.drop_use(*inner));
+        nested
+    }
+
+    /// The last bytes of an object were dropped to make room.
+    pub(super) fn dropped(&mut self, object: ObjectId) {
+        if let Some(entry) = self.objects.by_id_mut(&object) {
+            let origin = &mut entry.links().origin;
+            (origin.dropped, origin.was_dropped) = (true, true);
+        }
+    }
+
+    /// One more kept task takes this object as argument.
+    pub(super) fn add_need(&mut self, slot: Slot<Object>) {
+        self.objects[slot].links().origin.needed_by += 1;
+    }
+
+    /// A task that takes this object as argument is kept no more.
+    pub(super) fn drop_need(&mut self, slot: Slot<Object>) {
+        let object = &mut self.objects[slot];
+        let id = object.id;
+        let origin = &mut object.links().origin;
+        assert!(0 < origin.needed_by, "{id} is needed less often than never");
+        origin.needed_by -= 1;
+    }
+
+    /// The task of an output is kept; returns another one that was kept for it before.
+    pub(super) fn set_lineage_task(&mut self, slot: Slot<Object>, task: Slot<Task>) -> Option<Slot<Task>> {
+        let origin = &mut self.objects[slot].links().origin;
+        let old = origin.lineage_task.replace(task);
+        (origin.dropped, origin.unkept) = (false, None);
+        old.filter(|old| *old != task)
+    }
+
+    /// The task of an output is not kept any more, if it was; and why, if that is to be told.
+    pub(super) fn forget_lineage_task(&mut self, slot: Slot<Object>, task: Slot<Task>, why: Option<Unkept>) {
+        let object = &mut self.objects[slot];
+        if object.origin().lineage_task == Some(task) {
+            let origin = &mut object.links().origin;
+            origin.lineage_task = None;
+            origin.unkept = why.or(origin.unkept);
+        }
+    }
+
+    /// When [`References::next_grace_over`] has something to say.
+    pub(super) fn next_timeout(&self) -> Option<Now> {
+        self.grace.front().map(|(until, _)| *until)
+    }
+
+    /// Gives back some memory of what is gone; true if there is more.
+    pub(super) fn trim(&mut self) -> bool {
+        self.objects.trim()
+    }
+
+    /// Whether [`References::trim`] would give anything back.
+    pub(super) fn is_loose(&self) -> bool {
+        self.objects.is_loose()
+    }
+
+    /// What is in tables that are empty when nobody refers to anything.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [("objects", self.len()), ("objects in grace", self.grace.len())]
+    }
+
+    /// Asserts that every entry is found, that its counts are those of who uses and needs it, and that nothing
+    /// lives without a reference. `uses` are those of unfinished tasks and of runs for other nodes, `needs` those
+    /// of kept tasks.
+    pub(super) fn check(&self, mut uses: IdMap<Slot<Object>, u32>, mut needs: IdMap<Slot<Object>, u32>) {
+        self.objects.check();
+        for nested in self.objects.iter().flat_map(|(_, object)| object.nested()) {
+            *uses.entry(*nested).or_default() += 1;
+        }
+        for (slot, object) in self.objects.iter() {
+            let (id, origin) = (object.id, object.origin());
+            assert_eq!(object.uses, uses.remove(&slot).unwrap_or(0), "{id} uses miscounted");
+            assert_eq!(origin.needed_by, needs.remove(&slot).unwrap_or(0), "{id} lineage miscounted");
+            assert!(object.is_used() || origin.needed_by > 0, "{id} lives without a reference");
+            if let Some(links) = object.links.as_deref() {
+                object.check_links(links);
+            }
+        }
+        assert!(uses.is_empty(), "a freed object is needed");
+        assert!(needs.is_empty(), "a freed object is needed by lineage");
+    }
+}
+
+impl Object {
+    fn check_links(&self, links: &object::Links) {
+        let id = self.id;
+        assert!(links.holders.values().all(|count| 0 < *count), "{id} is held no times");
+        assert!(links.borrowers.values().all(|count| 0 < *count), "{id} is borrowed no times");
+        assert!(links.borrowed_from.values().all(|count| 0 < *count), "{id} was borrowed no times");
+        assert!(self.value.is_none() || links.dependents.is_empty(), "tasks wait for {id}, which is there");
+        if links.owner.is_none() {
+            assert!(links.borrowed_from.is_empty(), "{id} is this node's own and borrowed");
+            assert!(!links.asked, "the owner of {id} was asked, which is this node");
+        } else {
+            assert!(self.producer.is_none(), "{id} is made here and another node's");
+        }
+    }
+}
