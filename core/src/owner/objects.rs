@@ -38,6 +38,18 @@ impl Wakes {
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
+
+    /// Lets nobody be woken until [`Owner::wake`] is called with what this returns.
+    pub(super) fn hold(&mut self) -> Held {
+        Held { was_running: std::mem::replace(&mut self.is_running, true) }
+    }
+}
+
+/// Wakes are held back, by this caller or by one further out.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Held {
+    was_running: bool,
 }
 
 /// What the ledger knows.
@@ -330,13 +342,19 @@ impl Owner {
     fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let dependents = self.references.tell(slot, out);
         self.wakes.queue.extend(dependents.into_iter().map(|task| (task, slot)));
-        if !self.wakes.is_running {
-            self.wakes.is_running = true;
-            while let Some((task, object)) = self.wakes.queue.pop_front() {
-                self.input_ready(task, object, out);
-            }
-            self.wakes.is_running = false;
+        let held = self.wakes.hold();
+        self.wake(held, out);
+    }
+
+    /// Wakes tasks whose arguments have their values, unless a caller further out does.
+    pub(super) fn wake(&mut self, held: Held, out: &mut Vec<Effect>) {
+        if held.was_running {
+            return;
         }
+        while let Some((task, object)) = self.wakes.queue.pop_front() {
+            self.input_ready(task, object, out);
+        }
+        self.wakes.is_running = false;
     }
 
     /// Somebody wants the value of an entry without one: it is computed again if nobody makes it, or its owner is

@@ -80,6 +80,8 @@ impl Owner {
         let slot = self.tasks.insert(task);
         *self.unfinished.entry(id.job()).or_default() += 1;
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
+        // Asking for an argument may fail it at once: the task hears of that when all of it is entered.
+        let held = self.wakes.hold();
         if refused.is_none() && !(args.dependencies.is_empty() && args.nested.is_empty()) {
             refused = self.add_inputs(slot, &args.dependencies, &args.nested, out).err().map(Arc::new);
         }
@@ -87,6 +89,7 @@ impl Owner {
             Some(failure) => self.fail(slot, &failure, out),
             None => self.queue_if_ready(slot),
         }
+        self.wake(held, out);
     }
 
     /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be
