@@ -4,15 +4,15 @@
 //! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for
 //! later values until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
 //!
-//! A [`Slot`] names a value of one table type: the slot of a task cannot be given to the table of objects. There
-//! are two ways to use it:
-//! - `slab[slot]` where this crate's own relations say that the value is there. If it is not, they are broken:
-//!   the index panics, in release builds too, and names the type and the slot.
-//! - [`Slab::get`] where the value may be gone by rights: the number came from outside ([`Slot::from_number`]), or
-//!   the value may have been removed since.
+//! A [`Slot`] names a value of one table type: the slot of a task cannot be given to the table of objects.
+//! There are two ways to use it:
+//! - `slab[slot]` where this crate's own relations say that the value is there. If it is not, they are
+//!   broken: the index panics, in release builds too, and names the type and the slot.
+//! - [`Slab::get`] where the value may be gone by rights: the number came from outside
+//!   ([`Slot::from_number`]), or the value may have been removed since.
 //!
-//! A slot is used again after its value is removed. Who keeps one longer than its value must compare more than
-//! the slot.
+//! A slot is used again after its value is removed. Who keeps one longer than its value must compare more
+//! than the slot.
 
 use std::any::type_name;
 use std::cmp::Ordering;

@@ -1,53 +1,103 @@
 //! The ledger of one node: what its objects are, who refers to them, which task makes them, when a task may
 //! start.
 //!
-//! An object lives as long as something refers to it: the client that made it, other clients, unfinished
-//! tasks that take it as argument, objects that contain it, nodes it was lent to. A reference of another
-//! node's object is a *proxy* entry: it counts the local references, and when the last one goes it gives back
-//! what it borrowed to the nodes that lent it.
+//! [`Owner`] is made of machines that own their state. None reaches into another: what crosses goes through
+//! [`Owner`], in the files beside them, or is handed in as an argument. A machine names what another one owns
+//! by [`Slot`]. Each has a `check` of its own relations and its part of `leftovers`; [`Owner::check`] adds
+//! the relations between them. Everything the owner wants done is an [`Effect`]; [`crate::Node`] passes them
+//! on.
 //!
-//! A task is *waiting* for arguments, *queued* for a lease, *sent* under one, or gone. Everything the owner
-//! wants done is an [`Effect`]; [`crate::Node`] passes them on.
+//! | machine | owns | file |
+//! |---|---|---|
+//! | `References` | objects, references of clients, borrows, copies | `references/` |
+//! | `Tasks` | tasks and their states, kept tasks | `tasks/` |
+//! | `Schedule` | shapes, queues, leases | `schedule/` |
+//! | `Classes` | task classes by number | `classes.rs` |
+//! | `EndedJobs` | jobs of which nothing starts again | `jobs.rs` |
 //!
-//! | file | concern |
+//! Actors, placement groups and streams become further machines beside these.
+//!
+//! | file between them | concern |
 //! |---|---|
-//! | `references/` | the machine of objects: entries, clients, borrows, locations |
-//! | `objects.rs` | what happens to objects, and what follows for tasks |
-//! | `lineage.rs` | what ended tasks were, to compute their outputs again |
-//! | `tasks.rs` | submission, arguments, ends and retries |
-//! | `schedule/` | queues by shape, leases, who gets the next task; asking for leases |
+//! | `submit.rs` | a call: its task and outputs are entered, its arguments counted and awaited |
+//! | `scheduling.rs` | queues and leases: where a task is put, what comes back, what never runs |
+//! | `starts.rs` | what starting a task needs; tasks that come back unstarted |
+//! | `ends.rs` | ends: returned, failed, tried again, cancelled |
+//! | `objects.rs` | values that come and are lost, references that come and go, what is freed |
+//! | `recompute.rs` | lineage: kept tasks, and lost objects that are computed again |
+//!
+//! # Where a task is
+//!
+//! A task is in one state; its slot stands in the collection that goes with it, and nowhere else.
+//! `tasks/state.rs` has the transitions, each of which asserts the state that it comes from.
+//!
+//! | state | collection | enters by | leaves by |
+//! |---|---|---|---|
+//! | waiting | `dependents` of arguments | `submit`, `waits_again`, `run_again` | `input_ready`, `fail` |
+//! | queued | a queue of its shape | `enqueue`, `requeue` | `Schedule::round`, `lease_failed`, `fail_queue` |
+//! | sent | `in_flight` of its lease | `Schedule::round` | `ended_slot`, `given_back`, `take_back` |
+//! | kept | kept tasks by age | `finish_kept` | `run_again`, `forget_task`, `output_gone` |
+//! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `lease_failed`, `fail_queue` |
+//!
+//! # Where an object is
+//!
+//! An entry lives as long as something refers to it, and is freed by `Owner::free_if_unused` in the same step
+//! in which the last of these goes.
+//!
+//! | what refers to it | counted in | comes by | goes by |
+//! |---|---|---|---|
+//! | the client that made it | `maker` | `submit`, `put` | `released`, `client_gone` |
+//! | other clients | `holders` | `held` | `released`, `client_gone` |
+//! | unfinished tasks, runs for other nodes | `uses` | `adopt`, `run_again` | `finish`, `unuse` |
+//! | values with its reference inside | `uses` | `adopt_nested` | `fill`, `free_if_unused` |
+//! | its own unfinished task | `producer` | `submit`, `run_again` | `fill` |
+//! | other nodes | `borrowers` | `lend`, `borrowed` | `borrows_returned`, `node_gone` |
+//! | kept tasks that take it | `origin.needed_by` | `keep` | `forget_task`, `output_gone`, `run_again` |
+//!
+//! A reference of another node's object is a *proxy* entry: it counts the local references, and when the last
+//! one goes it gives back what it borrowed to the nodes that lent it (`borrowed_from`).
+//!
+//! # What may be missing
+//!
+//! A slot of a machine of this crate names a value that is there: it is indexed, and a defect here stops the
+//! node at once instead of going on with wrong counts. Looked up, and silently passed over if it is gone, is
+//! what comes from outside (ids, tokens and leases that clients and other nodes name) and what an earlier
+//! effect of the same call may have ended: the places say so.
 
 mod classes;
-mod lineage;
+mod ends;
+mod jobs;
 mod objects;
+mod recompute;
 mod references;
 mod schedule;
+mod scheduling;
+mod starts;
+mod submit;
 mod tasks;
 
-pub use lineage::LineageUsage;
+pub use classes::Class;
+pub use ends::Ended;
+pub(crate) use ends::dependency_failure;
 pub use objects::MadeBy;
 pub(crate) use objects::because;
 pub use references::{Holders, Object};
 pub use schedule::Pending;
-pub use tasks::Ended;
-pub(crate) use tasks::dependency_failure;
+pub use starts::StartView;
+pub use submit::Submission;
+pub use tasks::{LineageUsage, Task};
 
-use crate::event::Tokens;
-use crate::jobs::JobSet;
-use crate::peer::{Message, PushedDependency};
-use crate::slab::{Slab, Slot};
+use crate::peer::Message;
+use crate::slab::Slot;
 use crate::{MS, Now};
-use classes::{Class, Classes};
-use lineage::Lineage;
+use classes::Classes;
+use jobs::EndedJobs;
 use objects::Wakes;
-use references::{References, TRIM_PAGES};
-use schedule::{LeaseUse, Refusals, Shape, ShapeKey};
-use std::collections::BTreeSet;
+use references::References;
+use schedule::{Schedule, Shape};
 use std::sync::Arc;
-use tharsis_types::hash::IdMap;
-use tharsis_types::{
-    Attempt, ClientId, Dependency, JobId, LeaseId, NodeId, ObjectId, SmallBytes, TaskClass, TaskId,
-};
+use tasks::{TaskState, Tasks};
+use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
 
 /// What the ledger wants done.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +188,8 @@ pub enum Effect {
     },
 }
 
+/// Pages of tables given back at a time: so few that nobody waits for it.
+const TRIM_PAGES: usize = 64;
 /// Memory of tasks that are gone is kept for this long: another wave of them may come.
 const TRIM_AFTER: Now = 1_000 * MS;
 /// Then it is given back in portions, this far apart.
@@ -148,105 +200,13 @@ const TRIM_EVERY: Now = 5 * MS;
 pub struct Owner {
     me: NodeId,
     references: References,
-    tasks: Slab<Task>,
-    /// Unfinished tasks of each job.
-    unfinished: IdMap<JobId, usize>,
+    tasks: Tasks,
     classes: Classes,
-    shapes: Slab<Shape>,
-    refusals: Refusals,
-    shape_by_key: IdMap<ShapeKey, Slot<Shape>>,
-    leases: IdMap<LeaseId, LeaseUse>,
-    next_lease: u64,
-    /// Shapes whose queues or leases changed since the last look.
-    dirty: BTreeSet<Slot<Shape>>,
+    schedule: Schedule,
     wakes: Wakes,
-    /// Jobs whose driver is gone: nothing of theirs starts again.
-    ended_jobs: JobSet,
-    /// Those of them that may have classes left, and when to look at them.
-    ending: BTreeSet<JobId>,
-    forget_at: Now,
+    jobs: EndedJobs,
     /// When to give back the memory of what is gone.
     trim_at: Option<Now>,
-    lineage: Lineage,
-}
-
-/// One task of the ledger.
-#[derive(Debug)]
-pub struct Task {
-    id: TaskId,
-    class: Slot<Class>,
-    state: TaskState,
-    attempt: Attempt,
-    retries_left: i32,
-    /// Time in the function when it last ended, in nanoseconds.
-    run_ns: u64,
-    /// Someone wants it stopped: it is not started again.
-    cancelled: bool,
-    /// How many tasks of this node it is nested in.
-    depth: u16,
-    payload: SmallBytes,
-    inputs: Option<Box<Inputs>>,
-    /// `None` for an output whose entry is gone.
-    first_output: Option<Slot<Object>>,
-    more_outputs: Option<Box<[Option<Slot<Object>>]>>,
-}
-
-/// The references of a task; most tasks have none.
-#[derive(Clone, Debug, Default)]
-struct Inputs {
-    dependencies: Vec<(Dependency, Slot<Object>)>,
-    nested: Vec<Slot<Object>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TaskState {
-    Waiting {
-        missing: u32,
-    },
-    Queued,
-    Sent {
-        lease: LeaseId,
-    },
-    /// Ended, and kept so that its outputs can be made again.
-    Kept {
-        since: u64,
-    },
-    /// Ended while it stood in a queue: its entry is removed when its turn comes.
-    Tombstone,
-}
-
-/// A submission as the ledger needs it.
-#[derive(Debug)]
-pub struct Submission {
-    /// Who submits.
-    pub client: ClientId,
-    /// How many tasks of this node it is nested in, as far as the node knows.
-    pub depth: u16,
-    /// Its number of the class.
-    pub class: u32,
-    /// Id of the task.
-    pub task: TaskId,
-    /// Names of the outputs in the client.
-    pub tokens: Tokens,
-    /// The arguments.
-    pub args: tharsis_types::TaskArgs,
-}
-
-/// What starting a task needs, read from the ledger.
-#[derive(Debug)]
-pub struct StartView<'a> {
-    /// Id of the task.
-    pub id: TaskId,
-    /// Which attempt.
-    pub attempt: Attempt,
-    /// Its class.
-    pub class: &'a Arc<TaskClass>,
-    /// Number of the class in this node.
-    pub class_number: u32,
-    /// Arguments by value.
-    pub payload: &'a [u8],
-    /// Arguments by reference.
-    pub dependencies: &'a [(Dependency, Slot<Object>)],
 }
 
 impl Owner {
@@ -256,21 +216,12 @@ impl Owner {
         Self {
             me,
             references: References::new(me),
-            tasks: Slab::default(),
-            unfinished: IdMap::default(),
+            tasks: Tasks::new(lineage_bytes_max),
             classes: Classes::default(),
-            shapes: Slab::default(),
-            refusals: Refusals::default(),
-            shape_by_key: IdMap::default(),
-            leases: IdMap::default(),
-            next_lease: 0,
-            dirty: BTreeSet::new(),
+            schedule: Schedule::new(me),
             wakes: Wakes::default(),
-            ended_jobs: JobSet::default(),
-            ending: BTreeSet::new(),
-            forget_at: 0,
+            jobs: EndedJobs::default(),
             trim_at: None,
-            lineage: Lineage::new(lineage_bytes_max),
         }
     }
 
@@ -280,7 +231,7 @@ impl Owner {
             return;
         }
         self.forget_ended_jobs(now);
-        let more = self.references.trim() | self.tasks.trim(TRIM_PAGES);
+        let more = self.references.trim() | self.tasks.trim();
         self.trim_at = more.then_some(now + TRIM_EVERY);
         if !more {
             out.push(Effect::MemoryFreed);
@@ -289,106 +240,61 @@ impl Owner {
 
     /// Sets the time at which memory of what is gone is given back.
     fn plan_trim(&mut self, now: Now) {
-        let is_loose = self.references.is_loose() || self.tasks.has_spare() || !self.ending.is_empty();
+        let is_loose = self.references.is_loose() || self.tasks.is_loose() || self.jobs.has_ending();
         if self.trim_at.is_none() && is_loose {
             self.trim_at = Some(now + TRIM_AFTER);
         }
     }
 
-    /// How many tasks of this node a task is nested in.
-    #[must_use]
-    pub fn depth(&self, task: Slot<Task>) -> u16 {
-        self.tasks.get(task).map_or(0, |task| task.depth)
-    }
-
-    /// What is needed to start a task, if it is (still) sent under this lease.
-    #[must_use]
-    pub fn start_view(&self, task: Slot<Task>, lease: LeaseId) -> Option<StartView<'_>> {
-        let task = self.tasks.get(task).filter(|t| t.state == TaskState::Sent { lease })?;
-        let class = self.classes.get(task.class)?;
-        Some(StartView {
-            id: task.id,
-            attempt: task.attempt,
-            class: &class.definition,
-            class_number: task.class.number(),
-            payload: &task.payload,
-            dependencies: task.inputs.as_ref().map_or(&[], |i| &i.dependencies),
-        })
-    }
-
-    /// A task as another node needs it; its references count as lent to that node. `None` if an argument is
-    /// being made again.
-    pub fn push_view(&mut self, task: Slot<Task>, to: NodeId) -> Option<crate::peer::PushedTask> {
-        let entry = self.tasks.get(task)?;
-        let class = self.classes.get(entry.class)?.definition.clone();
-        let (id, attempt, payload) = (entry.id, entry.attempt, entry.payload.clone());
-        let inputs = entry.inputs.as_ref();
-        let is_made = |(_, slot): &(Dependency, Slot<Object>)| self.references[*slot].value().is_some();
-        if !inputs.is_none_or(|i| i.dependencies.iter().all(is_made)) {
-            return None;
-        }
-        let needed: Vec<_> = inputs.map(|i| i.dependencies.clone()).unwrap_or_default();
-        let inside: Vec<_> = inputs.map(|i| i.nested.clone()).unwrap_or_default();
-        let nested = inside.iter().map(|slot| self.references.lend(*slot, to)).collect();
-        let dependencies = needed
-            .into_iter()
-            .map(|(mut dependency, slot)| {
-                // The client's name for it may be out of date: what ran again elsewhere has another owner.
-                dependency.reference = self.references.lend(slot, to);
-                let (state, nested) = self.references.remote_state(slot, to);
-                PushedDependency { dependency, state, nested }
-            })
-            .collect();
-        Some(crate::peer::PushedTask { task: id, attempt, class, payload, dependencies, nested })
-    }
-
     /// Objects in the ledger, tasks that are not finished.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.references.len(), self.tasks.len() - self.lineage.usage().task_count)
+        (self.references.len(), self.tasks.count())
     }
 
     /// Tasks of a job that are not finished.
     #[must_use]
     pub fn unfinished_of(&self, job: JobId) -> usize {
-        self.unfinished.get(&job).copied().unwrap_or(0)
+        self.tasks.unfinished_of(job)
     }
 
     /// What is in tables that are empty when nobody refers to anything.
     pub(crate) fn leftovers(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let tasks = [
-            ("tasks", self.counts().1),
-            ("queued tasks", self.queued_count()),
-            ("leases held", self.leased_count()),
-            ("kept tasks", self.lineage.usage().task_count),
+        let others = [
             ("tasks to wake", self.wakes.len()),
-            ("classes of ended jobs", self.classes_of_ended_jobs()),
+            ("classes of ended jobs", self.classes.of_ended_jobs(&self.jobs)),
         ];
-        self.references.leftovers().into_iter().chain(tasks)
+        self.references
+            .leftovers()
+            .into_iter()
+            .chain(self.tasks.leftovers())
+            .chain(self.schedule.leftovers())
+            .chain(others)
     }
 
-    /// Leases that were asked for or granted.
+    /// When [`Owner::expire`] has something to do.
     #[must_use]
-    pub fn leased_count(&self) -> usize {
-        self.leases.len()
+    pub fn next_timeout(&self, now: Now) -> Option<Now> {
+        let times = [self.schedule.next_timeout(now), self.references.next_timeout(), self.trim_at];
+        times.into_iter().flatten().min()
+    }
+
+    /// Does what time has come for: ends grace, gives back memory and idle leases, takes tasks back that wait
+    /// behind a long one.
+    pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
+        self.end_grace(now, out);
+        self.trim(now, out);
+        self.schedule.expire(now, out);
     }
 
     /// Asserts invariants 2 and 3; `lent` are the uses that runs of other nodes' tasks hold.
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
-        let mut uses: IdMap<Slot<Object>, u32> = IdMap::default();
+        let mut uses = self.tasks.uses();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
-        let mut unfinished: IdMap<JobId, usize> = IdMap::default();
-        for (_, task) in self.tasks.iter().filter(|(_, t)| t.is_unfinished()) {
-            assert!(self.classes.get(task.class).is_some(), "{} has no class", task.id);
-            *unfinished.entry(task.id.job()).or_default() += 1;
-            let inputs =
-                task.inputs.iter().flat_map(|i| i.dependencies.iter().map(|(_, s)| s).chain(&i.nested));
-            inputs.for_each(|slot| *uses.entry(*slot).or_default() += 1);
-        }
-        assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
-        self.references.check(uses, self.check_lineage());
+        self.references.check(uses, self.tasks.needs());
+        self.tasks.check();
         self.check_producers();
-        self.check_schedule();
+        self.schedule.check(&self.tasks);
     }
 
     /// Asserts that objects and tasks agree about which task makes which object, and which waits for which.
@@ -397,18 +303,22 @@ impl Owner {
             let id = object.id();
             if let Some(producer) = object.producer() {
                 let task = &self.tasks[producer];
-                assert!(task.is_unfinished(), "{id} is made by {}, which has ended", task.id);
+                assert!(task.is_unfinished(), "{id} is made by {}, which has ended", task.id());
                 assert!(task.output_slots().any(|output| output == Some(slot)), "{id} is not of its task");
             }
             if let Some(kept) = object.origin().lineage_task() {
                 let task = &self.tasks[kept];
-                assert!(task.id == id.task, "{id} has a wrong lineage task");
+                assert!(task.id() == id.task, "{id} has a wrong lineage task");
+                assert!(task.output_slots().any(|output| output == Some(slot)), "{id} is not of its lineage");
             }
             for dependent in object.dependents() {
                 let task = &self.tasks[*dependent];
-                let is_waiting = matches!(task.state, TaskState::Waiting { .. });
-                assert!(is_waiting, "{} waits for {id} and is {:?}", task.id, task.state);
+                let is_waiting = matches!(task.state(), TaskState::Waiting { .. });
+                assert!(is_waiting, "{} waits for {id} and is {:?}", task.id(), task.state());
             }
+        }
+        for (_, task) in self.tasks.iter().filter(|(_, task)| task.is_unfinished()) {
+            assert!(self.classes.get(task.class()).is_some(), "{} has no class", task.id());
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What happens to objects: clients put and drop them, other nodes ask and tell, values come and are lost.
 //!
-//! [`References`] owns the entries; here is what follows from a change of one for tasks and for other entries: a
-//! value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is computed again.
+//! [`super::references`] owns the entries; here is what follows from a change of one for tasks and for other
+//! entries: a value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is
+//! computed again.
 
 use super::references::{Fate, Holders, Lost, Unused};
 use super::{Effect, Object, Owner, Task};
@@ -113,8 +114,8 @@ impl Owner {
             return Some(MadeBy { name: "put".to_owned(), call_site: site.to_owned(), run_ns: 0 });
         }
         let slot = entry.origin().lineage_task().or(entry.producer())?;
-        let (task, class) = (self.tasks.get(slot)?, self.class_of(slot)?);
-        Some(MadeBy { name: class.name.clone(), call_site: class.call_site.clone(), run_ns: task.run_ns })
+        let (task, class) = (&self.tasks[slot], self.class_of(slot));
+        Some(MadeBy { name: class.name.clone(), call_site: class.call_site.clone(), run_ns: task.run_ns() })
     }
 }
 
@@ -180,7 +181,7 @@ impl Owner {
 
     /// A client is gone: its references go, its job's tasks if it was the driver.
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        self.forget_classes_of_client(client);
+        self.classes.forget_client(client);
         for slot in self.references.take_held_by(client) {
             self.references.forget_client(slot, client);
             self.free_if_unused(slot, out);
@@ -228,7 +229,8 @@ impl Owner {
         self.references.dropped(object);
     }
 
-    /// Takes a reference that another node sent and counts a use of it; `None` if it is of this node and freed.
+    /// Takes a reference that another node sent and counts a use of it; `None` if it is of this node and
+    /// freed.
     pub(crate) fn adopt(
         &mut self,
         reference: RefId,
@@ -238,8 +240,8 @@ impl Owner {
         self.references.adopt(reference, lender, out)
     }
 
-    /// Lends references that stand in outputs of a run for another node; returns them with the owners that the
-    /// ledger knows.
+    /// Lends references that stand in outputs of a run for another node; returns them with the owners that
+    /// the ledger knows.
     pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
         self.references.lend_references(nested, to)
     }
@@ -330,7 +332,7 @@ impl Owner {
                 Fate::OnlyLineage => unused.extend(self.references.release_bytes(slot, out)),
                 Fate::Freed(object) => {
                     if let Some(task) = object.origin().lineage_task() {
-                        unused.extend(self.output_gone(object.id(), slot, task));
+                        unused.extend(self.output_gone(slot, task));
                     }
                     self.references.close(object, &mut unused, out);
                 }
@@ -357,8 +359,8 @@ impl Owner {
         self.wakes.is_running = false;
     }
 
-    /// Somebody wants the value of an entry without one: it is computed again if nobody makes it, or its owner is
-    /// asked.
+    /// Somebody wants the value of an entry without one: it is computed again if nobody makes it, or its
+    /// owner is asked.
     pub(super) fn ask_for(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &self.references[slot];
         if object.owner().is_some() {

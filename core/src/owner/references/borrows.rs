@@ -1,8 +1,8 @@
 //! References that travel between nodes: borrows, proxies, owners that die or change.
 //!
-//! A node that sends a reference counts the receiver as a borrower first; the receiver gives the borrow back to
-//! the node that it came from. What other nodes say comes from outside: they may give back what was given back
-//! for them when they were thought dead, and name what is freed.
+//! A node that sends a reference counts the receiver as a borrower first; the receiver gives the borrow back
+//! to the node that it came from. What other nodes say comes from outside: they may give back what was given
+//! back for them when they were thought dead, and name what is freed.
 
 use super::{Object, References};
 use crate::event::Value;
@@ -62,8 +62,8 @@ impl References {
         self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect()
     }
 
-    /// A node is gone: its copies of an object, what it borrowed, owned and lent. Returns whether the object is
-    /// lost.
+    /// A node is gone: its copies of an object, what it borrowed, owned and lent. Returns whether the object
+    /// is lost.
     pub(in crate::owner) fn forget_node(
         &mut self,
         slot: Slot<Object>,

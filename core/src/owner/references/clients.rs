@@ -1,7 +1,7 @@
 //! References of clients: who holds an object, and who waits for its value.
 //!
-//! Clients name what they hold by a token and an object id. Both come from outside: a client that names what it
-//! does not hold changes nothing.
+//! Clients name what they hold by a token and an object id. Both come from outside: a client that names what
+//! it does not hold changes nothing.
 
 use super::{Object, References};
 use crate::event::Value;

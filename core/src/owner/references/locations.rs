@@ -1,7 +1,8 @@
-//! What an object is and where its copies lie, between nodes: questions, answers, and copies that cannot be read.
+//! What an object is and where its copies lie, between nodes: questions, answers, and copies that cannot be
+//! read.
 //!
-//! Objects are named by id here, as other nodes and the store name them: an entry may have been freed while the
-//! message was under way.
+//! Objects are named by id here, as other nodes and the store name them: an entry may have been freed while
+//! the message was under way.
 
 use super::{Object, References};
 use crate::event::Value;
@@ -70,7 +71,8 @@ impl References {
             }
         };
         let links = entry.links();
-        // Only the owner knows of all copies; a node that lends a reference on may have heard of others long ago.
+        // Only the owner knows of all copies; a node that lends a reference on may have heard of others long
+        // ago.
         let is_owner = links.owner == Some(from);
         links.asked &= !is_owner;
         if is_owner || links.copies.is_empty() {

@@ -1,9 +1,9 @@
 //! References: which objects there are, who refers to them, what they are and where their copies lie.
 //!
-//! This machine owns the entries. It knows tasks by their slots alone: the one that makes an object, those that
-//! wait for it, the kept one that could compute it again. What follows for a task is the caller's to do: methods
-//! that give a task something to do return its slot, and those that may leave an entry without a reference
-//! return the entry's slot, for [`super::Owner::free_if_unused`].
+//! This machine owns the entries. It knows tasks by their slots alone: the one that makes an object, those
+//! that wait for it, the kept one that could compute it again. What follows for a task is the caller's to do:
+//! methods that give a task something to do return its slot, and those that may leave an entry without a
+//! reference return the entry's slot, for [`super::Owner::free_if_unused`].
 //!
 //! | file | concern |
 //! |---|---|
@@ -24,7 +24,6 @@ pub use clients::Holders;
 pub(super) use locations::Lost;
 pub use object::Object;
 pub(super) use object::{Origin, Unkept};
-pub(super) use table::TRIM_PAGES;
 
 use super::{Effect, Task};
 use crate::Now;
@@ -157,8 +156,8 @@ impl References {
     }
 
     /// Sets the value of an entry whose task has ended, unless it has one that can be read: another output of
-    /// the task had to be computed again. Returns whether it did, and the entries that are used once less: what
-    /// stands inside the value that does not count.
+    /// the task had to be computed again. Returns whether it did, and the entries that are used once less:
+    /// what stands inside the value that does not count.
     pub(super) fn set_value(
         &mut self,
         slot: Slot<Object>,
@@ -237,8 +236,8 @@ impl References {
         }
     }
 
-    /// Drops the copies of a freed object, gives back what was borrowed, and counts down the uses of what stood
-    /// inside, which is appended to `unused`.
+    /// Drops the copies of a freed object, gives back what was borrowed, and counts down the uses of what
+    /// stood inside, which is appended to `unused`.
     pub(super) fn close(&mut self, object: Object, unused: &mut Unused, out: &mut Vec<Effect>) {
         let (id, Some(links)) = (object.id, object.links) else { return };
         assert!(links.dependents.is_empty(), "{id} is freed while tasks wait for it");
@@ -335,9 +334,9 @@ impl References {
         [("objects", self.len()), ("objects in grace", self.grace.len())]
     }
 
-    /// Asserts that every entry is found, that its counts are those of who uses and needs it, and that nothing
-    /// lives without a reference. `uses` are those of unfinished tasks and of runs for other nodes, `needs` those
-    /// of kept tasks.
+    /// Asserts that every entry is found, that its counts are those of who uses and needs it, and that
+    /// nothing lives without a reference. `uses` are those of unfinished tasks and of runs for other nodes,
+    /// `needs` those of kept tasks.
     pub(super) fn check(&self, mut uses: IdMap<Slot<Object>, u32>, mut needs: IdMap<Slot<Object>, u32>) {
         self.objects.check();
         for nested in self.objects.iter().flat_map(|(_, object)| object.nested()) {

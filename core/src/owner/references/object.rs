@@ -26,8 +26,8 @@ pub struct Object {
 pub(super) struct Links {
     /// For a proxy, the owner. `None` for an own object.
     pub(super) owner: Option<NodeId>,
-    /// References of clients other than as the maker. A client adds to its count when it finds a reference in a
-    /// value, and takes from it when it drops one; a count of zero is removed.
+    /// References of clients other than as the maker. A client adds to its count when it finds a reference in
+    /// a value, and takes from it when it drops one; a count of zero is removed.
     pub(super) holders: BTreeMap<ClientId, u32>,
     /// References of clients that wait for the value. Emptied when the value is there.
     pub(super) fetchers: Vec<(ClientId, u64)>,
@@ -35,8 +35,8 @@ pub(super) struct Links {
     pub(super) dependents: Vec<Slot<Task>>,
     /// Objects whose references stand inside the value. Each counts as one use of that object.
     pub(super) nested: Vec<Slot<Object>>,
-    /// Nodes that refer to it because this node sent them the reference, and how often it did. They give as many
-    /// back.
+    /// Nodes that refer to it because this node sent them the reference, and how often it did. They give as
+    /// many back.
     pub(super) borrowers: BTreeMap<NodeId, u32>,
     /// For a proxy, nodes that this node borrowed it from, and how often. They are given back with the entry.
     pub(super) borrowed_from: BTreeMap<NodeId, u32>,
@@ -63,8 +63,8 @@ pub(in crate::owner) struct Origin {
     pub(super) needed_by: u32,
     /// Its bytes were dropped to make room, and not computed again since.
     pub(super) dropped: bool,
-    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop each
-    /// other's arguments for ever.
+    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop
+    /// each other's arguments for ever.
     pub(super) was_dropped: bool,
     /// Its task was kept and is not any more.
     pub(super) unkept: Option<Unkept>,

@@ -13,8 +13,6 @@ use tharsis_types::{ClientId, ObjectId, TaskId};
 
 /// Tokens that a client may leave out; a list never grows by more for one entry, whatever a client says.
 const TOKEN_GAP_MAX: usize = 1024;
-/// Pages given back at a time: so few that nobody waits for it.
-pub(in crate::owner) const TRIM_PAGES: usize = 64;
 /// Below this an index keeps its memory.
 const INDEX_KEPT: usize = 4096;
 
@@ -166,7 +164,7 @@ impl Objects {
             let twice = self.index.len() * 2;
             self.index.shrink_to(twice, |p| hash(&entries[*p].id));
         }
-        self.entries.trim(TRIM_PAGES)
+        self.entries.trim(crate::owner::TRIM_PAGES)
     }
 
     /// Whether [`Objects::trim`] would give anything back.

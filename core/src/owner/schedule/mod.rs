@@ -1,74 +1,59 @@
-//! Queues by shape, leases, who gets the next task.
+//! Schedule: queues by shape, leases, who gets the next task.
 //!
 //! Tasks that need the same resources in the same way (a *shape*) share a queue and leases. A lease holds one
 //! worker; as many tasks are sent ahead to it as keep it busy for a moment, judged by how long tasks of the
 //! shape have taken. Tasks whose arguments lie on another node stand in a queue of that node and move to the
 //! common queue if there is no room there.
+//!
+//! This machine owns shapes, queues and leases. Tasks are named by their slots; what it must know of one (its
+//! depth, whether it has ended in its queue) it reads from [`Tasks`], which is handed in, and it makes the
+//! transitions that go with the queues: `queued_to_sent` and `tombstone_to_gone`.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | shapes, and the round of one: tasks to leases |
+//! | `shape.rs` | one shape: its queues and how long its tasks take |
+//! | `queue.rs` | one queue, the most deeply nested first |
+//! | `leases.rs` | leases, and the tasks that were sent under them |
+//! | `requests.rs` | asking nodes for leases |
+//! | `refusals.rs` | nodes on which workers of a job do not start |
 
+mod leases;
 mod queue;
 mod refusals;
 mod requests;
+mod shape;
 
-pub(super) use refusals::Refusals;
+pub(super) use shape::End;
+pub use shape::Shape;
 
-use super::{Effect, Owner, Task, TaskState};
-use crate::event::Value;
-use crate::peer::DoneOutcome;
+use super::tasks::{TaskState, Tasks};
+use super::{Effect, Task};
 use crate::place::View;
-use crate::slab::Slot;
+use crate::slab::{Slab, Slot};
 use crate::{MS, Now};
-use queue::Queue;
-use std::collections::{BTreeMap, VecDeque};
+use leases::LeaseUse;
+use refusals::Refusals;
+use shape::ShapeKey;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
-use tharsis_types::{Failure, FailureKind, JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
-
-/// Arguments elsewhere that are worth going there for, in bytes.
-const NEAR_BYTES_MIN: u64 = 64 << 10;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass};
 
 /// Tasks that stand this long behind one that does not end are taken back.
 const STEAL_AFTER: Now = 5 * MS;
 
-/// What tasks of one queue have in common.
+/// Queues and leases of one node's ledger.
 #[derive(Debug)]
-pub struct Shape {
-    key: ShapeKey,
-    /// Any class of the shape, for lease requests.
-    sample: Arc<TaskClass>,
-    queue: Queue,
-    /// Tasks that would rather run on a certain node.
-    near: BTreeMap<NodeId, VecDeque<Slot<Task>>>,
-    /// Tasks that ended while they stood in a queue, and still do.
-    tombstones: usize,
-    leases: Vec<LeaseId>,
-    /// Time a task takes, in nanoseconds; 0 while unknown.
-    run_ns: u64,
-    /// Why nothing can be done, for people.
-    stuck: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ShapeKey {
-    job: JobId,
-    resources: Resources,
-    priority: i32,
-    placement: Placement,
-    max_calls: u32,
-}
-
-/// A lease as its owner uses it.
-#[derive(Debug)]
-pub(super) struct LeaseUse {
-    pub(super) node: NodeId,
-    pub(super) shape: Slot<Shape>,
-    granted: bool,
-    recalled: bool,
-    /// Its task waits for others; nothing is sent until that task ends.
-    paused: bool,
-    /// Tasks sent and not ended, oldest first: the first may have started.
-    in_flight: VecDeque<Slot<Task>>,
-    /// When a task was last sent or ended.
-    active_at: Now,
+pub(super) struct Schedule {
+    me: NodeId,
+    shapes: Slab<Shape>,
+    shape_by_key: IdMap<ShapeKey, Slot<Shape>>,
+    leases: IdMap<LeaseId, LeaseUse>,
+    next_lease: u64,
+    /// Shapes whose queues or leases changed since the last look.
+    dirty: BTreeSet<Slot<Shape>>,
+    refusals: Refusals,
 }
 
 /// Work that waits, and why.
@@ -84,161 +69,62 @@ pub struct Pending {
     pub reason: String,
 }
 
-impl Owner {
-    /// A lease was granted.
-    pub fn lease_granted(&mut self, now: Now, lease: LeaseId, from: NodeId, out: &mut Vec<Effect>) {
-        let Some(granted) = self.leases.get_mut(&lease) else {
-            out.push(Effect::ReturnLease { to: from, lease });
-            return;
-        };
-        granted.granted = true;
-        granted.active_at = now;
-        let shape = granted.shape;
-        self.dirty.insert(shape);
-        self.refusals.started(self.shapes[shape].key.job, from);
-    }
-
-    /// Whether a lease was asked of another node than this one.
-    pub fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
-        self.leases.get(&lease).is_some_and(|asked| asked.node != node)
-    }
-
-    /// A lease was denied.
-    pub fn lease_denied(&mut self, lease: LeaseId) {
-        if self.leases.get(&lease).is_some_and(|l| !l.granted) {
-            self.remove_lease(lease);
+/// Shapes.
+impl Schedule {
+    pub(super) fn new(me: NodeId) -> Self {
+        Self {
+            me,
+            shapes: Slab::default(),
+            shape_by_key: IdMap::default(),
+            leases: IdMap::default(),
+            next_lease: 0,
+            dirty: BTreeSet::new(),
+            refusals: Refusals::default(),
         }
     }
 
-    /// The node wants a lease back soon.
-    pub fn lease_recalled(&mut self, lease: LeaseId) {
-        if let Some(recalled) = self.leases.get_mut(&lease) {
-            recalled.recalled = true;
-            self.dirty.insert(recalled.shape);
+    /// The shape of a class.
+    pub(super) fn shape_of(&mut self, class: &Arc<TaskClass>) -> Slot<Shape> {
+        let key = ShapeKey::of(class);
+        if let Some(known) = self.shape_by_key.get(&key) {
+            return *known;
+        }
+        let shape = self.shapes.insert(Shape::new(key.clone(), class.clone()));
+        self.shape_by_key.insert(key, shape);
+        shape
+    }
+
+    /// Jobs that have leases.
+    pub(super) fn leased_jobs(&self) -> impl Iterator<Item = JobId> {
+        self.leases.values().map(|used| self.shapes[used.shape].key.job)
+    }
+
+    /// Lets go of the shapes of jobs that have no task, class or lease any more.
+    pub(super) fn forget_jobs(&mut self, is_over: impl Fn(JobId) -> bool) {
+        let shapes = self.shapes.iter().filter(|(_, shape)| is_over(shape.key.job));
+        for slot in shapes.map(|(slot, _)| slot).collect::<Vec<_>>() {
+            self.dirty.remove(&slot);
+            let gone = self.shapes.take(slot);
+            assert!(gone.len() == 0 && gone.leases.is_empty(), "a shape is forgotten that is in use");
+            self.shape_by_key.remove(&gone.key);
         }
     }
 
-    /// A lease is gone; whatever was not reported before was never started.
-    pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
-        self.take_back(lease, false, out);
+    /// A job has ended.
+    pub(super) fn job_ended(&mut self, job: JobId) {
+        self.refusals.job_ended(job);
     }
 
-    fn take_back(&mut self, lease: LeaseId, may_have_started: bool, out: &mut Vec<Effect>) {
-        let Some(gone) = self.remove_lease(lease) else { return };
-        for slot in gone.in_flight.into_iter().rev() {
-            self.restore(slot, may_have_started, out);
+    /// A node is gone: tasks that would rather have run there go to the common queues.
+    pub(super) fn node_gone(&mut self, node: NodeId, tasks: &Tasks) {
+        for slot in self.shapes.iter().map(|(slot, _)| slot).collect::<Vec<_>>() {
+            self.shapes[slot].forget_near(node, tasks);
         }
-    }
-
-    /// The worker's task is blocked: nothing more is sent until it ends.
-    pub fn lease_paused(&mut self, lease: LeaseId) {
-        if let Some(used) = self.leases.get_mut(&lease) {
-            used.paused = !used.in_flight.is_empty();
-        }
-    }
-
-    /// No worker could be started for the lease: the next task of its shape has failed an attempt.
-    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
-        let Some(failed) = self.remove_lease(lease) else { return };
-        self.refusals.failed(now, self.shapes[failed.shape].key.job, failed.node, failure);
-        let Some(slot) = self.shapes[failed.shape].next_for(failed.node, now) else { return };
-        if self.drop_tombstone(failed.shape, slot) {
-            return;
-        }
-        let Some(task) = self.tasks.get_mut(slot) else { return };
-        task.state = TaskState::Waiting { missing: 0 };
-        if self.take_retry(slot) {
-            self.enqueue(slot);
-        } else {
-            let failure = self.located_failure(slot, failure, failed.node);
-            self.fail(slot, &failure, out);
-        }
-    }
-
-    /// A node is gone: the first task of each of its leases may have run, the others have not.
-    pub fn node_gone(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
-        let leases: Vec<_> = self.leases.iter().filter(|(_, l)| l.node == node).map(|(id, _)| *id).collect();
-        for lease in leases {
-            let started = self.leases.get(&lease).and_then(|l| l.in_flight.front().copied());
-            if let Some(slot) = started
-                && let Some(task) = self.tasks.get(slot)
-            {
-                let ended = super::Ended { lease, task: task.id, attempt: task.attempt, run_ns: 0, node };
-                let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
-                self.ended_slot(
-                    now,
-                    slot,
-                    &ended,
-                    DoneOutcome::Failed { error_type: String::new(), failure },
-                    out,
-                );
-            }
-            // Of the others, reports may be lost.
-            self.take_back(lease, true, out);
-        }
-        let shapes: Vec<_> = self.shapes.iter().map(|(number, _)| number).collect();
-        shapes.into_iter().for_each(|shape| self.forget_near(shape, node));
         self.refusals.node_gone(node);
-        self.objects_of_dead_node(now, node, out);
-        self.dirty_all();
-    }
-
-    /// Something about the cluster changed: look at every shape again.
-    pub fn dirty_all(&mut self) {
-        let busy = self.shapes.iter().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
-        self.dirty.extend(busy.map(|(number, _)| number));
-    }
-
-    /// Sends tasks to leases and asks for more leases where queues are left.
-    pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
-        while let Some(shape) = self.dirty.pop_first() {
-            self.sweep(shape);
-            self.send_tasks(now, shape, out);
-            self.return_leases(now, shape, out);
-            self.request_leases(now, shape, view, out);
-        }
-        self.plan_trim(now);
-    }
-
-    /// Whether there is something for [`Owner::schedule`] to look at.
-    #[must_use]
-    pub fn has_changed_shapes(&self) -> bool {
-        !self.dirty.is_empty()
-    }
-
-    /// When [`Owner::expire`] has something to do.
-    #[must_use]
-    pub fn next_timeout(&self, now: Now) -> Option<Now> {
-        let refusals = self.refusals.next_timeout(now);
-        let grace = self.references.next_timeout();
-        self.leases
-            .values()
-            .filter_map(LeaseUse::next_timeout)
-            .chain(grace)
-            .chain(self.trim_at)
-            .chain(refusals)
-            .min()
-    }
-
-    /// Gives back leases that have been idle for long, and takes tasks back that wait behind a long one.
-    pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
-        self.end_grace(now, out);
-        self.trim(now, out);
-        for (lease, used) in &mut self.leases {
-            if used.next_timeout().is_none_or(|at| at > now) {
-                continue;
-            }
-            self.dirty.insert(used.shape);
-            if used.in_flight.len() > 1 {
-                used.paused = true;
-                out.push(Effect::StealBack { to: used.node, lease: *lease });
-            }
-        }
     }
 
     /// Work that waits for leases, and why.
-    #[must_use]
-    pub fn pending(&self) -> Vec<Pending> {
+    pub(super) fn pending(&self) -> Vec<Pending> {
         let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
         waiting
             .map(|s| Pending {
@@ -261,254 +147,105 @@ impl Owner {
     }
 
     /// How many tasks are in queues.
-    #[must_use]
-    pub fn queued_count(&self) -> usize {
+    pub(super) fn queued_count(&self) -> usize {
         self.shapes.iter().map(|(_, shape)| shape.len()).sum()
     }
+}
 
-    pub(super) fn shape_of(&mut self, class: &Arc<TaskClass>) -> Slot<Shape> {
-        let key = ShapeKey {
-            job: class.job,
-            resources: class.resources.clone(),
-            priority: class.priority,
-            placement: class.placement.clone(),
-            max_calls: class.max_calls,
-        };
-        if let Some(known) = self.shape_by_key.get(&key) {
-            return *known;
-        }
-        let shape = self.shapes.insert(Shape {
-            key: key.clone(),
-            sample: class.clone(),
-            queue: Queue::default(),
-            near: BTreeMap::new(),
-            tombstones: 0,
-            leases: Vec::new(),
-            run_ns: 0,
-            stuck: None,
-        });
-        self.shape_by_key.insert(key, shape);
-        shape
-    }
-
-    pub(super) fn job_of_shape(&self, shape: Slot<Shape>) -> Option<JobId> {
-        self.shapes.get(shape).map(Shape::job)
-    }
-
-    /// Lets go of a shape that no task, class or lease has any more.
-    pub(super) fn forget_shape(&mut self, shape: Slot<Shape>) {
-        self.dirty.remove(&shape);
-        if let Some(gone) = self.shapes.remove(shape) {
-            assert!(gone.len() == 0 && gone.leases.is_empty(), "a shape is forgotten that is in use");
-            self.shape_by_key.remove(&gone.key);
-        }
-    }
-
-    pub(super) fn enqueue(&mut self, slot: Slot<Task>) {
-        self.queue_with(slot, VecDeque::push_back, Queue::push_back);
-    }
-
-    /// Puts a task first that waited for large arguments: the sooner it runs, the sooner they can go.
-    pub(super) fn enqueue_soon(&mut self, slot: Slot<Task>) {
-        self.queue_with(slot, VecDeque::push_front, Queue::push_front);
-    }
-
-    fn queue_with(
+/// Queues.
+impl Schedule {
+    /// Puts a queued task into the queue of a node, or into the common one.
+    pub(super) fn push(
         &mut self,
+        shape: Slot<Shape>,
+        near: Option<NodeId>,
+        depth: u16,
         slot: Slot<Task>,
-        push_near: fn(&mut VecDeque<Slot<Task>>, Slot<Task>),
-        push: fn(&mut Queue, u16, Slot<Task>),
+        end: End,
     ) {
-        let near = self.near(slot);
-        let Some((shape, depth)) = self.set_queued(slot) else { return };
-        let queues = &mut self.shapes[shape];
-        match near {
-            Some(node) => push_near(queues.near.entry(node).or_default(), slot),
-            None => push(&mut queues.queue, depth, slot),
-        }
-    }
-
-    pub(super) fn enqueue_first(&mut self, slot: Slot<Task>) {
-        if let Some((shape, depth)) = self.set_queued(slot) {
-            self.shapes[shape].queue.push_front(depth, slot);
-        }
-    }
-
-    /// Tasks that would rather have run on a node go to the common queue.
-    fn forget_near(&mut self, shape_index: Slot<Shape>, node: NodeId) {
-        let shape = &mut self.shapes[shape_index];
-        for slot in shape.near.remove(&node).unwrap_or_default() {
-            let depth = self.tasks.get(slot).map_or(0, |task| task.depth);
-            shape.queue.push_back(depth, slot);
-        }
-    }
-
-    /// An attempt ended: its lease has room again.
-    pub(super) fn lease_done(&mut self, now: Now, lease: LeaseId, slot: Slot<Task>, run_ns: u64) {
-        let Some(used) = self.leases.get_mut(&lease) else { return };
-        let first = used.in_flight.front() == Some(&slot);
-        if !used.take_out(slot) {
-            return;
-        }
-        // One that was cancelled behind a blocked task says nothing of that.
-        used.paused &= !first;
-        used.active_at = now;
-        self.dirty.insert(used.shape);
-        let shape = &mut self.shapes[used.shape];
-        let run_ns = run_ns.max(1);
-        // Quick to believe that tasks are long, slow to believe that they are short.
-        shape.run_ns = if run_ns > shape.run_ns {
-            run_ns.midpoint(shape.run_ns)
-        } else {
-            (shape.run_ns * 7 + run_ns) / 8
-        };
-    }
-
-    /// A sent task is not with its lease any more.
-    pub(super) fn lease_unsent(&mut self, lease: LeaseId, slot: Slot<Task>) {
-        if let Some(used) = self.leases.get_mut(&lease)
-            && used.take_out(slot)
-        {
-            self.dirty.insert(used.shape);
-        }
-    }
-
-    pub(super) fn check_schedule(&self) {
-        let mut places = std::collections::HashMap::new();
-        for (_, shape) in self.shapes.iter() {
-            let queued = shape.queue.iter().chain(shape.near.values().flatten());
-            let tombstones =
-                queued.filter(|slot| self.tasks.get(**slot).is_some_and(|t| t.state == TaskState::Tombstone));
-            assert_eq!(tombstones.count(), shape.tombstones, "ended tasks in queues are miscounted");
-            for slot in shape.queue.iter().chain(shape.near.values().flatten()) {
-                assert!(places.insert(*slot, TaskState::Queued).is_none(), "{slot:?} is queued twice");
-            }
-            for lease in &shape.leases {
-                let used = &self.leases[lease];
-                for slot in &used.in_flight {
-                    let sent = TaskState::Sent { lease: *lease };
-                    assert!(places.insert(*slot, sent).is_none(), "{slot:?} is in two places");
-                }
-            }
-        }
-        for (slot, task) in self.tasks.iter() {
-            let place = places.remove(&slot);
-            match task.state {
-                TaskState::Waiting { missing } => {
-                    assert!(place.is_none() && missing > 0, "task {} waits for nothing", task.id);
-                }
-                TaskState::Tombstone => assert_eq!(place, Some(TaskState::Queued)),
-                TaskState::Kept { .. } => {
-                    assert!(place.is_none(), "task {} has ended and is queued", task.id)
-                }
-                state => assert_eq!(place, Some(state), "task {} is not where it says", task.id),
-            }
-        }
-        assert!(places.is_empty(), "finished tasks stand in queues");
-    }
-
-    /// Marks a task as queued: its shape and depth.
-    fn set_queued(&mut self, slot: Slot<Task>) -> Option<(Slot<Shape>, u16)> {
-        let task = self.tasks.get_mut(slot)?;
-        task.state = TaskState::Queued;
-        let (class, depth) = (task.class, task.depth);
-        let shape = self.classes.get(class)?.shape;
         self.dirty.insert(shape);
-        Some((shape, depth))
+        self.shapes[shape].push(near, depth, slot, end);
     }
 
-    /// The node that has most of a task's arguments, if it is another one and worth going there. It is this
-    /// one if leases elsewhere would otherwise take the task away from its arguments.
-    fn near(&self, slot: Slot<Task>) -> Option<NodeId> {
-        let inputs = self.tasks.get(slot)?.inputs.as_ref()?;
-        let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
-        for (_, object) in &inputs.dependencies {
-            let object = &self.references[*object];
-            if let Some(Value::Stored { len }) = object.value() {
-                object.copies().iter().for_each(|node| *bytes.entry(*node).or_default() += len);
+    /// A task ended in its queue.
+    pub(super) fn add_tombstone(&mut self, shape: Slot<Shape>) {
+        self.shapes[shape].tombstones += 1;
+        self.dirty.insert(shape);
+    }
+
+    /// Takes all tasks that are not tombstones out of the common queue of a shape.
+    pub(super) fn take_queue(&mut self, shape: Slot<Shape>, tasks: &mut Tasks) -> Vec<Slot<Task>> {
+        let shape = &mut self.shapes[shape];
+        let mut taken = shape.queue.take();
+        taken.retain(|slot| {
+            let is_tombstone = tasks.tombstone_to_gone(*slot);
+            if is_tombstone {
+                shape.tombstone_left();
             }
-        }
-        let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;
-        let is_mine = node == self.me;
-        let rival = bytes.iter().filter(|(n, _)| if is_mine { **n != node } else { **n == self.me });
-        let rival = rival.map(|(_, n)| *n).max().unwrap_or(0);
-        let is_worth_it = most >= rival + NEAR_BYTES_MIN;
-        let may_leave = || self.leases.values().any(|lease| lease.node != self.me);
-        (is_worth_it && (!is_mine || may_leave())).then_some(node)
+            !is_tombstone
+        });
+        taken
     }
 
-    /// Notes that a task ended in its queue.
-    pub(super) fn add_tombstone(&mut self, slot: Slot<Task>) {
-        let class = self.tasks.get(slot).and_then(|t| self.classes.get(t.class));
-        if let Some(shape) = class.map(|c| c.shape) {
-            self.shapes[shape].tombstones += 1;
-            self.dirty.insert(shape);
-        }
+    /// Something about the cluster changed: look at every shape again.
+    pub(super) fn dirty_all(&mut self) {
+        let busy = self.shapes.iter().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
+        self.dirty.extend(busy.map(|(number, _)| number));
     }
 
-    /// Forgets a task that ended in its queue, if this is one, as its turn comes.
-    fn drop_tombstone(&mut self, shape_index: Slot<Shape>, slot: Slot<Task>) -> bool {
-        let tombstone = self.tasks.get(slot).is_some_and(|t| t.state == TaskState::Tombstone);
-        if tombstone {
-            self.tasks.remove(slot);
-            self.shapes[shape_index].tombstones -= 1;
-        }
-        tombstone
+    /// Whether there is a shape to look at.
+    pub(super) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
     }
 
-    /// Takes ended tasks out of queues once they are half of them, so that nothing is asked for on their
-    /// behalf.
-    fn sweep(&mut self, shape_index: Slot<Shape>) {
-        let shape = &mut self.shapes[shape_index];
-        if shape.tombstones == 0 || shape.tombstones * 2 < shape.len() {
-            return;
-        }
-        let tasks = &mut self.tasks;
-        let mut lives = |slot: &Slot<Task>| {
-            let tombstone = tasks.get(*slot).is_some_and(|t| t.state == TaskState::Tombstone);
-            if tombstone {
-                tasks.remove(*slot);
-            }
-            !tombstone
-        };
-        shape.queue.retain(&mut lives);
-        shape.near.values_mut().for_each(|queue| queue.retain(&mut lives));
-        shape.near.retain(|_, queue| !queue.is_empty());
-        shape.tombstones = 0;
-        shape.queue.shrink();
+    /// The next shape to look at.
+    pub(super) fn next_dirty(&mut self) -> Option<Slot<Shape>> {
+        self.dirty.pop_first()
     }
 
-    fn send_tasks(&mut self, now: Now, shape_index: Slot<Shape>, out: &mut Vec<Effect>) {
-        let shape = &mut self.shapes[shape_index];
+    /// Sends tasks of a shape to its leases and asks for more leases if tasks are left. Returns why they
+    /// never can run, if so.
+    pub(super) fn round(
+        &mut self,
+        now: Now,
+        shape: Slot<Shape>,
+        tasks: &mut Tasks,
+        view: &mut View,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Box<Failure>> {
+        self.shapes[shape].sweep(tasks);
+        self.send_tasks(now, shape, tasks, out);
+        self.return_leases(now, shape, out);
+        self.request_leases(now, shape, tasks, view, out)
+    }
+
+    fn send_tasks(&mut self, now: Now, shape: Slot<Shape>, tasks: &mut Tasks, out: &mut Vec<Effect>) {
+        let shape = &mut self.shapes[shape];
         if shape.len() == 0 {
             return;
         }
-        let usable = |l: &LeaseUse| l.granted && !l.recalled && !l.paused;
-        let ready: Vec<_> =
-            shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(usable)).collect();
+        let ready: Vec<_> = shape.leases.iter().copied().filter(|id| self.leases[id].is_usable()).collect();
         if ready.is_empty() {
             return;
         }
-        let in_flight: usize =
-            ready.iter().filter_map(|id| self.leases.get(id)).map(|l| l.in_flight.len()).sum();
+        let in_flight: usize = ready.iter().map(|id| self.leases[id].in_flight.len()).sum();
         let share = (shape.len() + in_flight).div_ceil(ready.len());
         let depth = shape.depth().min(share);
         for lease in ready {
             let Some(used) = self.leases.get_mut(&lease) else { continue };
             while used.in_flight.len() < depth {
                 let Some(slot) = shape.next_for(used.node, now) else { break };
-                let Some(task) = self.tasks.get_mut(slot) else { continue };
-                if task.retries_left == 0 && used.node != self.me && !used.in_flight.is_empty() {
-                    // Were that node to die, nobody could tell whether this task had started.
-                    shape.queue.push_front(task.depth, slot);
+                let task = &tasks[slot];
+                if !task.has_retries() && used.node != self.me && !used.in_flight.is_empty() {
+                    // If that node died, nobody could tell whether this task had started.
+                    shape.queue.push_front(task.depth(), slot);
                     break;
                 }
-                if task.state == TaskState::Tombstone {
-                    self.tasks.remove(slot);
-                    shape.tombstones -= 1;
+                if tasks.tombstone_to_gone(slot) {
+                    shape.tombstone_left();
                     continue;
                 }
-                task.state = TaskState::Sent { lease };
+                tasks.queued_to_sent(slot, lease);
                 used.in_flight.push_back(slot);
                 used.active_at = now;
                 out.push(Effect::Start { to: used.node, lease, task: slot });
@@ -517,99 +254,48 @@ impl Owner {
         shape.queue.shrink();
     }
 
-    /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at
-    /// once.
-    fn return_leases(&mut self, now: Now, shape_index: Slot<Shape>, out: &mut Vec<Effect>) {
-        let shape = &self.shapes[shape_index];
-        let over = |l: &LeaseUse| {
-            let idle = l.in_flight.is_empty();
-            let unneeded = !shape.has_for(l.node);
-            let expired = unneeded && l.active_at + LEASE_IDLE_MS * MS <= now;
-            idle && if l.granted { l.recalled || expired } else { unneeded }
-        };
-        let ended: Vec<_> =
-            shape.leases.iter().copied().filter(|id| self.leases.get(id).is_some_and(over)).collect();
-        for lease in ended {
-            if let Some(used) = self.remove_lease(lease) {
-                out.push(Effect::ReturnLease { to: used.node, lease });
+    /// What is in tables that are empty when nobody refers to anything.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [("queued tasks", self.queued_count()), ("leases held", self.leased_count())]
+    }
+
+    /// Asserts that each task stands where its state says and nowhere else, and that leases and shapes agree.
+    pub(super) fn check(&self, tasks: &Tasks) {
+        let mut places = HashMap::new();
+        let mut leases = 0;
+        for (slot, shape) in self.shapes.iter() {
+            assert_eq!(self.shape_by_key.get(&shape.key), Some(&slot), "a shape is filed wrongly");
+            assert!(shape.near.values().all(|queue| !queue.is_empty()), "an empty queue is kept");
+            let is_tombstone = |slot: &Slot<Task>| tasks[*slot].state() == TaskState::Tombstone;
+            let tombstones = shape.queued().filter(is_tombstone).count();
+            assert_eq!(tombstones, shape.tombstones, "ended tasks in queues are miscounted");
+            for slot in shape.queued() {
+                assert!(places.insert(slot, TaskState::Queued).is_none(), "{slot:?} is queued twice");
+            }
+            for lease in &shape.leases {
+                let used = &self.leases[lease];
+                assert_eq!(used.shape, slot, "a lease is with two shapes");
+                assert!(used.granted || used.in_flight.is_empty(), "a task is sent under a request");
+                leases += 1;
+                for slot in &used.in_flight {
+                    let sent = TaskState::Sent { lease: *lease };
+                    assert!(places.insert(*slot, sent).is_none(), "{slot:?} is in two places");
+                }
             }
         }
-    }
-
-    fn fail_queue(&mut self, shape_index: Slot<Shape>, failure: &Failure, out: &mut Vec<Effect>) {
-        for slot in self.shapes[shape_index].queue.take() {
-            if self.drop_tombstone(shape_index, slot) {
-                continue;
-            }
-            let Some(task) = self.tasks.get_mut(slot) else { continue };
-            task.state = TaskState::Waiting { missing: 0 };
-            let failure = self.located_failure(slot, failure, self.me);
-            self.fail(slot, &failure, out);
-        }
-    }
-
-    fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
-        let used = self.leases.remove(&lease)?;
-        let shape = &mut self.shapes[used.shape];
-        shape.leases.retain(|l| *l != lease);
-        self.dirty.insert(used.shape);
-        Some(used)
-    }
-}
-
-impl LeaseUse {
-    /// Forgets a sent task; false if it is none.
-    fn take_out(&mut self, slot: Slot<Task>) -> bool {
-        let at = self.in_flight.iter().position(|s| *s == slot);
-        at.and_then(|at| self.in_flight.remove(at)).is_some()
-    }
-
-    fn next_timeout(&self) -> Option<Now> {
-        match self.in_flight.len() {
-            0 if self.granted => Some(self.active_at + LEASE_IDLE_MS * MS),
-            0 | 1 => None,
-            _ if self.paused => None,
-            _ => Some(self.active_at + STEAL_AFTER),
-        }
-    }
-}
-
-impl Shape {
-    pub(super) fn job(&self) -> JobId {
-        self.key.job
-    }
-
-    fn len(&self) -> usize {
-        self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
-    }
-
-    /// Tasks one lease may have at a time: as many as keep its worker busy until more can come. Where
-    /// processors are busy with other tasks that may be a while, so a second one is sent unless it could
-    /// stand there until it is taken back.
-    fn depth(&self) -> usize {
-        let ahead = PIPELINE_AHEAD_NS.checked_div(self.run_ns).map_or(1, |n| n as usize + 1);
-        let is_brief = 0 < self.run_ns && self.run_ns < STEAL_AFTER / 2;
-        let depth = ahead.max(1 + usize::from(is_brief)).min(PIPELINE_DEPTH_MAX);
-        match self.key.max_calls {
-            0 => depth,
-            _ => 1,
-        }
-    }
-
-    fn has_for(&self, node: NodeId) -> bool {
-        !self.queue.is_empty() || self.near.contains_key(&node)
-    }
-
-    fn next_for(&mut self, node: NodeId, now: Now) -> Option<Slot<Task>> {
-        if let Some(near) = self.near.get_mut(&node) {
-            let next = near.pop_front();
-            if near.is_empty() {
-                self.near.remove(&node);
-            }
-            if next.is_some() {
-                return next;
+        assert_eq!(leases, self.leases.len(), "a lease without a shape");
+        assert_eq!(self.shape_by_key.len(), self.shapes.len(), "a key without a shape");
+        for (slot, task) in tasks.iter() {
+            let (id, place) = (task.id(), places.remove(&slot));
+            match task.state() {
+                TaskState::Waiting { missing } => {
+                    assert!(place.is_none() && missing > 0, "task {id} waits for nothing");
+                }
+                TaskState::Tombstone => assert_eq!(place, Some(TaskState::Queued), "{id} stands nowhere"),
+                TaskState::Kept { .. } => assert!(place.is_none(), "task {id} has ended and is queued"),
+                state => assert_eq!(place, Some(state), "task {id} is not where it says"),
             }
         }
-        self.queue.pop(now)
+        assert!(places.is_empty(), "finished tasks stand in queues");
     }
 }

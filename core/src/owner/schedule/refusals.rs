@@ -12,7 +12,7 @@ const LEFT_OUT_FOR: Now = 10_000 * MS;
 
 /// Where workers did not start, and why.
 #[derive(Debug, Default)]
-pub(in crate::owner) struct Refusals {
+pub(super) struct Refusals {
     nodes: BTreeMap<(JobId, NodeId), Refusal>,
 }
 
@@ -40,7 +40,7 @@ impl Refusals {
         self.nodes.remove(&(job, node));
     }
 
-    pub(in crate::owner) fn job_ended(&mut self, job: JobId) {
+    pub(super) fn job_ended(&mut self, job: JobId) {
         self.nodes.retain(|(of, _), _| *of != job);
     }
 

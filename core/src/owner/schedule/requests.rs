@@ -1,36 +1,40 @@
 //! Asking nodes for leases: how many, where, and which idle ones make way.
 
-use super::{LeaseUse, Shape};
+use super::{LeaseUse, Schedule, Shape};
 use crate::Now;
-use crate::owner::{Effect, Owner};
+use crate::owner::Effect;
+use crate::owner::tasks::Tasks;
 use crate::place::{Choice, View};
 use crate::slab::Slot;
-use std::collections::VecDeque;
-use tharsis_types::{LeaseId, NodeId, Placement, Resources};
+use tharsis_types::{Failure, LeaseId, NodeId, Placement, Resources};
 
 /// Requests for leases of one shape under way at a time.
 const REQUESTS_MAX: usize = 16;
 /// Leases of one shape that needs nothing countable.
 const FREE_LEASES_MAX: usize = 64;
 
-impl Owner {
+impl Schedule {
+    /// Asks for as many leases as a shape needs. Returns why none can ever be had, if so.
     pub(super) fn request_leases(
         &mut self,
         now: Now,
         shape_index: Slot<Shape>,
+        tasks: &Tasks,
         view: &mut View,
         out: &mut Vec<Effect>,
-    ) {
+    ) -> Result<(), Box<Failure>> {
         let near: Vec<_> = self.shapes[shape_index].near.iter().map(|(n, q)| (*n, q.len())).collect();
         for (node, count) in near {
-            self.request_near(now, shape_index, node, count, view, out);
+            if !self.request_near(now, shape_index, node, count, view, out) {
+                self.shapes[shape_index].forget_near(node, tasks);
+            }
         }
         loop {
             let shape = &self.shapes[shape_index];
             let requested = self.requested(shape_index).count();
             let free = shape.key.resources == Resources::default() && shape.leases.len() >= FREE_LEASES_MAX;
             if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
-                return;
+                return Ok(());
             }
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
             let mut choice = self.choose(now, shape_index, view, None);
@@ -39,14 +43,14 @@ impl Owner {
             {
                 choice = self.choose(now, shape_index, view, None);
             }
-            if !self.follow(shape_index, choice, now, view, out) {
-                return;
+            if !self.follow(shape_index, choice, now, view, out)? {
+                return Ok(());
             }
         }
     }
 
-    /// Leases on the node that has the arguments; without room there, the tasks go to the common queue. Idle
-    /// leases of this owner's other tasks are room.
+    /// Asks for leases on the node that has the arguments; false without any there, so that the tasks go to
+    /// the common queue. Idle leases of this owner's other tasks are room.
     fn request_near(
         &mut self,
         now: Now,
@@ -55,9 +59,9 @@ impl Owner {
         count: usize,
         view: &mut View,
         out: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         let at_node =
-            |id: &LeaseId| self.leases.get(id).filter(|l| l.node == node && !l.recalled && !l.paused);
+            |id: &LeaseId| Some(&self.leases[id]).filter(|l| l.node == node && !l.recalled && !l.paused);
         let shape = &self.shapes[shape_index];
         let there = shape.leases.iter().filter_map(at_node);
         let is_there = there.clone().next().is_some();
@@ -70,14 +74,13 @@ impl Owner {
             if choice != Choice::Now(node) && self.return_idle(Some(node), &demand, view, out) {
                 choice = self.choose(now, shape_index, view, Some(node));
             }
-            if choice != Choice::Now(node) || !self.follow(shape_index, choice, now, view, out) {
+            if choice != Choice::Now(node) {
                 break;
             }
+            self.request(shape_index, node, node == self.me, now, view, out);
             have += 1;
         }
-        if have == 0 && !is_there {
-            self.forget_near(shape_index, node);
-        }
+        have > 0 || is_there
     }
 
     /// Gives back a lease that has nothing to do, and that no queue needs, if there is room for `demand`
@@ -100,9 +103,9 @@ impl Owner {
         let Some(lease) = self.leases.iter().find_map(|(id, used)| is_idle(used).then_some(*id)) else {
             return false;
         };
-        let Some(used) = self.remove_lease(lease) else { return false };
+        let used = &self.leases[&lease];
         view.gave_back(used.node, &self.shapes[used.shape].key.resources);
-        out.push(Effect::ReturnLease { to: used.node, lease });
+        self.give_back(lease, out);
         true
     }
 
@@ -120,7 +123,7 @@ impl Owner {
         view.choose(now, &key.resources, &key.placement, near)
     }
 
-    /// Acts on a choice of node; false if no further request makes sense now.
+    /// Acts on a choice of node; false if no further request makes sense now, an error if none ever does.
     fn follow(
         &mut self,
         shape_index: Slot<Shape>,
@@ -128,45 +131,47 @@ impl Owner {
         now: Now,
         view: &mut View,
         out: &mut Vec<Effect>,
-    ) -> bool {
+    ) -> Result<bool, Box<Failure>> {
         let (node, wait) = match choice {
             Choice::Now(node) => (node, node == self.me),
             Choice::Wait(node) => {
                 if self.requested(shape_index).any(|l| l.node == node) {
-                    return false;
+                    return Ok(false);
                 }
                 (node, true)
             }
             Choice::Nowhere(reason) => {
                 self.shapes[shape_index].stuck = Some(reason);
-                return false;
+                return Ok(false);
             }
-            Choice::Never(failure) => {
-                self.fail_queue(shape_index, &failure, out);
-                return false;
-            }
+            Choice::Never(failure) => return Err(failure),
         };
+        self.request(shape_index, node, wait, now, view, out);
+        Ok(true)
+    }
+
+    /// Asks a node for a lease.
+    fn request(
+        &mut self,
+        shape_index: Slot<Shape>,
+        node: NodeId,
+        wait: bool,
+        now: Now,
+        view: &mut View,
+        out: &mut Vec<Effect>,
+    ) {
         let shape = &mut self.shapes[shape_index];
         shape.stuck = None;
         self.next_lease += 1;
         let lease = LeaseId(self.next_lease);
         view.asked(node, &shape.key.resources);
         shape.leases.push(lease);
-        let used = LeaseUse {
-            node,
-            shape: shape_index,
-            granted: false,
-            recalled: false,
-            paused: false,
-            in_flight: VecDeque::new(),
-            active_at: now,
-        };
-        self.leases.insert(lease, used);
+        let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, now));
+        assert!(old.is_none(), "two leases have one name");
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
-        true
     }
 
     fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {
-        self.shapes[shape_index].leases.iter().filter_map(|id| self.leases.get(id)).filter(|l| !l.granted)
+        self.shapes[shape_index].leases.iter().map(|id| &self.leases[id]).filter(|l| !l.granted)
     }
 }

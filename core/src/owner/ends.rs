@@ -1,0 +1,330 @@
+//! Ends of tasks: returned, failed, tried again, cancelled.
+
+use super::references::Unkept;
+use super::tasks::{Outputs, TaskState};
+use super::{Effect, Object, Owner, Task};
+use crate::Now;
+use crate::event::Value;
+use crate::peer::{DoneOutcome, DoneOutput, DoneOutputs, DoneValue, Message};
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::failure::Origin;
+use tharsis_types::{Attempt, Failure, FailureKind, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
+
+/// An attempt that ended, wherever it ran.
+#[derive(Debug)]
+pub struct Ended {
+    /// The lease it ran under.
+    pub lease: LeaseId,
+    /// The task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Time in the function, in nanoseconds.
+    pub run_ns: u64,
+    /// The node it ran on.
+    pub node: NodeId,
+}
+
+/// Attempts that end.
+impl Owner {
+    /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be
+    /// dropped).
+    pub fn ended(&mut self, now: Now, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) -> bool {
+        self.ended_at(now, None, ended, outcome, out)
+    }
+
+    /// As [`Owner::ended`], for a task whose slot is known if it is still there.
+    pub fn ended_at(
+        &mut self,
+        now: Now,
+        place: Option<Slot<Task>>,
+        ended: &Ended,
+        outcome: DoneOutcome,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let (id, lease, attempt) = (ended.task, ended.lease, ended.attempt);
+        let known = place.filter(|slot| self.tasks.is_sent(*slot, id, lease, attempt));
+        let Some(slot) = known.or_else(|| self.sent_task(id, lease, attempt)) else {
+            if let DoneOutcome::Returned(outputs) = outcome {
+                self.drop_returned(id, ended.node, &outputs, out);
+            }
+            return false;
+        };
+        self.ended_slot(now, slot, ended, outcome, out);
+        true
+    }
+
+    /// As [`Owner::ended_at`], for a task that is still sent under the lease.
+    pub(super) fn ended_slot(
+        &mut self,
+        now: Now,
+        slot: Slot<Task>,
+        ended: &Ended,
+        outcome: DoneOutcome,
+        out: &mut Vec<Effect>,
+    ) {
+        self.schedule.sent_ended(now, ended.lease, slot, ended.run_ns);
+        self.tasks.set_run_ns(slot, ended.run_ns);
+        match outcome {
+            DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
+            DoneOutcome::Failed { failure, .. } if self.tasks[slot].is_cancelled() => {
+                // However it ended: with its worker, or because a child that was cancelled along failed it
+                // first.
+                let failure = match failure.kind {
+                    FailureKind::Cancelled => failure,
+                    _ => Arc::new(
+                        Failure::new(FailureKind::Cancelled, "cancelled").because((*failure).clone()),
+                    ),
+                };
+                let failure = self.located_failure(slot, &failure, ended.node);
+                self.fail(slot, &failure, out);
+            }
+            DoneOutcome::Failed { error_type, failure } => {
+                let may_retry = match failure.kind {
+                    FailureKind::UserError => self.class_of(slot).retry_on.includes(&error_type),
+                    kind => kind.is_crash(),
+                };
+                if may_retry && self.take_retry(slot) {
+                    self.requeue(slot);
+                } else {
+                    let failure = self.located_failure(slot, &failure, ended.node);
+                    self.fail(slot, &failure, out);
+                }
+            }
+        }
+    }
+
+    /// Takes a retry of a task that is still wanted.
+    pub(super) fn take_retry(&mut self, slot: Slot<Task>) -> bool {
+        let task = &self.tasks[slot];
+        let is_wanted = !task.is_cancelled() && !self.jobs.contains(task.id().job());
+        is_wanted && self.tasks.take_retry(slot)
+    }
+
+    /// An argument of a waiting task has its value.
+    pub(super) fn input_ready(&mut self, slot: Slot<Task>, object: Slot<Object>, out: &mut Vec<Effect>) {
+        let Some(is_ready) = self.tasks.input_arrived(slot) else { return };
+        match self.references[object].value() {
+            Some(Value::Failed(cause)) => {
+                let cause = cause.clone();
+                self.fail_dependent(slot, &cause, out);
+            }
+            // Looks at all arguments: once, not for each of them that becomes ready.
+            _ if is_ready && self.takes_stored(slot) => self.enqueue_soon(slot),
+            _ if is_ready => self.enqueue(slot),
+            _ => {}
+        }
+    }
+
+    /// Whether an argument of a task lies in an arena.
+    fn takes_stored(&self, slot: Slot<Task>) -> bool {
+        let is_stored = |object: &Object| matches!(object.value(), Some(Value::Stored { .. }));
+        self.tasks[slot].dependencies().iter().any(|(_, input)| is_stored(&self.references[*input]))
+    }
+}
+
+/// Tasks that nobody wants any more.
+impl Owner {
+    /// Cancels the task behind a reference, and with `recursive` what it submitted where it runs.
+    pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
+        // The object may have been freed, or have been put.
+        let Some(entry) = self.references.by_id(&object) else { return };
+        let Some(slot) = entry.producer() else {
+            if let Some(kept) = entry.origin().lineage_task() {
+                self.cancel_kept(kept, out);
+            }
+            return;
+        };
+        if let Some(to) = self.node_of(slot) {
+            self.tasks.set_cancelled(slot);
+            out.push(Effect::Cancel { to, task: self.tasks[slot].id(), force, recursive });
+            return;
+        }
+        let failure = Failure::new(FailureKind::Cancelled, "cancelled before it started");
+        let failure = self.located_failure(slot, &failure, self.me);
+        self.fail(slot, &failure, out);
+    }
+
+    /// Fails every unfinished task of a job, or has it stopped; none starts again.
+    pub fn drop_job(&mut self, job: JobId, out: &mut Vec<Effect>) {
+        self.jobs.add(job);
+        self.schedule.job_ended(job);
+        let failure = super::jobs::job_ended();
+        for slot in self.tasks.of_job(job) {
+            // The failure of one of them may have ended this one.
+            let Some(task) = self.tasks.get(slot) else { continue };
+            match task.state() {
+                TaskState::Waiting { .. } | TaskState::Queued => self.fail(slot, &failure, out),
+                TaskState::Sent { .. } => {
+                    let (task, to) = (task.id(), self.node_of(slot).unwrap_or(self.me));
+                    out.push(Effect::Cancel { to, task, force: true, recursive: false });
+                }
+                TaskState::Tombstone => {}
+                TaskState::Kept { .. } => self.forget_task(slot, Unkept::Forgotten, out),
+            }
+        }
+    }
+}
+
+/// What becomes of the outputs.
+impl Owner {
+    /// Ends a task with a failure under all its outputs.
+    pub(super) fn fail(&mut self, slot: Slot<Task>, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+        for output in self.finish(slot, out) {
+            self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
+        }
+    }
+
+    pub(super) fn fail_dependent(&mut self, slot: Slot<Task>, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
+        let failure = dependency_failure(0, cause);
+        let failure = self.located_failure(slot, &failure, self.me);
+        self.fail(slot, &failure, out);
+    }
+
+    fn succeed(&mut self, slot: Slot<Task>, node: NodeId, returned: DoneOutputs, out: &mut Vec<Effect>) {
+        if let Some(failure) = self.unfit(slot, &returned) {
+            self.drop_returned(self.tasks[slot].id(), node, &returned, out);
+            let failure = self.located_failure(slot, &failure, node);
+            self.fail(slot, &failure, out);
+            return;
+        }
+        // Adopt what the values refer to before the task lets go of its own references to the same objects.
+        let lender = (node != self.me).then_some(node);
+        let inside: smallvec::SmallVec<[_; 1]> =
+            returned.iter().map(|o| self.references.adopt_nested(&o.nested, lender, out)).collect();
+        let stored = returned.iter().any(|o| matches!(o.value, DoneValue::Stored { .. }));
+        let outputs = match stored && self.is_worth_keeping(slot) {
+            true => self.finish_kept(slot, out),
+            false => self.finish(slot, out),
+        };
+        for ((output, returned), inside) in outputs.into_iter().zip(returned).zip(inside) {
+            let value = match returned.value {
+                DoneValue::Inline(bytes) => Value::Inline(bytes),
+                DoneValue::Stored { len } => Value::Stored { len },
+            };
+            self.fill(output, value, Some(node), inside, out);
+        }
+        self.bound_lineage(out);
+    }
+
+    /// Why what a run returned cannot be the outputs of its task, if so.
+    fn unfit(&self, slot: Slot<Task>, returned: &[DoneOutput]) -> Option<Failure> {
+        let expected = self.tasks[slot].output_count();
+        if returned.len() != expected {
+            let text = format!("the function returned {} values, {expected} were asked for", returned.len());
+            return Some(Failure::new(FailureKind::ReturnsMismatch, text));
+        }
+        let index = self.differing(slot, returned)?;
+        let text = format!(
+            "the task ran again for a value of it that was lost, and value {index}, which is still there, \
+             came out differently: what it returns is not of one run"
+        );
+        Some(Failure::new(FailureKind::ObjectLost, text))
+    }
+
+    /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see:
+    /// bytes in messages are compared, of those in an arena their number. A value with references inside says
+    /// who owns them, which depends on the node that it was made on: it is not compared.
+    fn differing(&self, slot: Slot<Task>, returned: &[DoneOutput]) -> Option<usize> {
+        let outputs = self.tasks[slot].output_slots().flatten();
+        outputs.zip(returned).position(|(output, returned)| {
+            let left = &self.references[output];
+            if !left.has_bytes() || !left.nested().is_empty() || !returned.nested.is_empty() {
+                return false;
+            }
+            match (left.value(), &returned.value) {
+                (Some(Value::Inline(old)), DoneValue::Inline(new)) => old != new,
+                (Some(Value::Stored { len: old }), DoneValue::Stored { len: new }) => old != new,
+                // Which way a value comes is the choice of the client that runs the function.
+                _ => false,
+            }
+        })
+    }
+
+    /// Takes a task out of the ledger, drops its references and returns its outputs.
+    fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> Outputs {
+        let task = &self.tasks[slot];
+        let (is_queued, class) = (task.state() == TaskState::Queued, task.class());
+        let (outputs, inputs) = self.tasks.end(slot);
+        self.forget_lineage_of(slot, &outputs);
+        if is_queued {
+            self.schedule.add_tombstone(self.classes[class].shape);
+        }
+        if let Some(inputs) = inputs {
+            self.drop_inputs(slot, &outputs, inputs.slots(), out);
+        }
+        outputs
+    }
+
+    /// Keeps a task as lineage, which needs its references from now on, and returns its outputs.
+    fn finish_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> Outputs {
+        let outputs = self.keep(slot, out);
+        let inputs: Vec<_> = self.tasks[slot].input_slots().collect();
+        self.drop_inputs(slot, &outputs, inputs.into_iter(), out);
+        outputs
+    }
+
+    /// A task that has ended uses its references no longer.
+    fn drop_inputs(
+        &mut self,
+        slot: Slot<Task>,
+        outputs: &[Slot<Object>],
+        inputs: impl Iterator<Item = Slot<Object>>,
+        out: &mut Vec<Effect>,
+    ) {
+        // The outputs have no value yet, but their task is gone: an input that goes must not take them along.
+        outputs.iter().for_each(|output| self.references.add_use(*output));
+        for input in inputs {
+            self.references.remove_dependent(input, slot);
+            self.unuse(input, out);
+        }
+        outputs.iter().for_each(|output| self.references.drop_use(*output));
+    }
+
+    /// What an attempt that does not count returned is dropped where it lies, and what it borrowed goes back.
+    fn drop_returned(&mut self, task: TaskId, node: NodeId, outputs: &[DoneOutput], out: &mut Vec<Effect>) {
+        for (index, output) in outputs.iter().enumerate() {
+            let object = ObjectId::output(task, index as u32);
+            // An earlier attempt may have left the very copy that counts.
+            let counts = self.copies(object).contains(&node);
+            if matches!(output.value, DoneValue::Stored { .. }) && !counts {
+                out.push(Effect::DropCopy { holder: node, object });
+            }
+            for reference in output.nested.iter().filter(|_| node != self.me) {
+                let message = Message::BorrowReleased { object: reference.object, count: 1 };
+                out.push(Effect::Send { to: node, message });
+            }
+        }
+    }
+
+    /// The failure of a task with its name, call site and attempt.
+    pub(super) fn located_failure(&self, slot: Slot<Task>, failure: &Failure, node: NodeId) -> Arc<Failure> {
+        let (task, class) = (&self.tasks[slot], self.class_of(slot));
+        let mut located = failure.clone();
+        let pid = located.origin.as_ref().and_then(|o| o.pid);
+        located.origin = Some(Box::new(Origin {
+            task_name: class.name.clone(),
+            task: Some(task.id()),
+            call_site: class.call_site.clone(),
+            node: Some(node),
+            pid,
+            attempt: task.attempt(),
+        }));
+        Arc::new(located)
+    }
+
+    /// The class of a task.
+    pub(super) fn class_of(&self, slot: Slot<Task>) -> &TaskClass {
+        &self.classes[self.tasks[slot].class()].definition
+    }
+}
+
+/// What a task gets whose argument failed: the same root, so that the first error keeps its type.
+pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
+    if cause.kind == FailureKind::DependencyFailed {
+        return cause.clone();
+    }
+    let text = format!("argument {parameter} failed, so the task never ran");
+    Failure::new(FailureKind::DependencyFailed, text).because(cause.clone())
+}

@@ -1,0 +1,66 @@
+//! Jobs that have ended: nothing of theirs starts again, and what is left of them goes when nothing needs it.
+
+use super::TRIM_AFTER;
+use crate::Now;
+use crate::jobs::JobSet;
+use std::collections::BTreeSet;
+use tharsis_types::{Failure, FailureKind, JobId};
+
+/// Jobs whose driver is gone.
+#[derive(Debug, Default)]
+pub(super) struct EndedJobs {
+    all: JobSet,
+    /// Those of them that may have classes left.
+    ending: BTreeSet<JobId>,
+    /// When to look at these again.
+    look_at: Now,
+}
+
+impl EndedJobs {
+    pub(super) fn contains(&self, job: JobId) -> bool {
+        self.all.contains(job)
+    }
+
+    /// A job has ended.
+    pub(super) fn add(&mut self, job: JobId) {
+        self.all.insert(job);
+        self.ending.insert(job);
+    }
+
+    /// A class of a job was entered, perhaps late.
+    pub(super) fn class_entered(&mut self, job: JobId) {
+        if self.all.contains(job) {
+            self.ending.insert(job);
+        }
+    }
+
+    /// Whether some jobs may have classes left.
+    pub(super) fn has_ending(&self) -> bool {
+        !self.ending.is_empty()
+    }
+
+    /// Whether a job may have classes left.
+    pub(super) fn is_ending(&self, job: JobId) -> bool {
+        self.ending.contains(&job)
+    }
+
+    /// Whether it is time to look at what is left; the next time comes [`TRIM_AFTER`] later.
+    pub(super) fn is_time(&mut self, now: Now) -> bool {
+        let is_time = self.has_ending() && self.look_at <= now;
+        if is_time {
+            self.look_at = now + TRIM_AFTER;
+        }
+        is_time
+    }
+
+    /// Nothing is left of the jobs but of these.
+    pub(super) fn keep(&mut self, busy: BTreeSet<JobId>) {
+        assert!(busy.is_subset(&self.ending), "a job is busy that was not about to end");
+        self.ending = busy;
+    }
+}
+
+/// What tasks of a job that has ended fail with.
+pub(super) fn job_ended() -> std::sync::Arc<Failure> {
+    std::sync::Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"))
+}

@@ -1,0 +1,225 @@
+//! Lineage: how stored objects were made, for as long as somebody may want them computed again.
+//!
+//! The task of a stored output is *kept* when it has ended. Its arguments stay in the ledger for it, though
+//! not always in memory: an argument that can itself be computed again, and that only lineage needs, lets go
+//! of its bytes; one that was put keeps them. An object whose bytes are gone is computed again when somebody
+//! wants it, once however many do, and before it what it was made of, as far as that is gone too.
+//!
+//! What was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry. What was
+//! *lost* does. Kept tasks take memory: above the limit the oldest are forgotten, and what only they could
+//! make is lost for good if it is lost at all.
+//!
+//! [`super::tasks`] owns the kept tasks, [`super::references`] what each object keeps in mind of them.
+
+use super::references::{Origin, Unkept};
+use super::tasks::Outputs;
+use super::{Effect, LineageUsage, Object, Owner, Task, because};
+use crate::event::Value;
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, ObjectId, failure};
+
+/// Tasks that are kept, and forgotten.
+impl Owner {
+    /// How much is remembered of finished tasks.
+    #[must_use]
+    pub fn lineage_usage(&self) -> LineageUsage {
+        self.tasks.lineage_usage()
+    }
+
+    /// Time it took to make an object of this node's ledger, if its function is declared pure, and it can be
+    /// computed again from what is there and was never dropped before.
+    #[must_use]
+    pub fn recompute_ns(&self, object: ObjectId) -> Option<u64> {
+        let entry = self.references.by_id(&object).filter(|o| !o.origin().was_dropped())?;
+        let slot = entry.origin().lineage_task()?;
+        let task = &self.tasks[slot];
+        let may = task.is_kept() && self.class_of(slot).pure;
+        (may && task.input_slots().all(|input| self.references[input].is_there())).then_some(task.run_ns())
+    }
+
+    /// Whether a task's outputs are worth remembering how to make.
+    pub(super) fn is_worth_keeping(&self, slot: Slot<Task>) -> bool {
+        let task = &self.tasks[slot];
+        self.class_of(slot).max_retries != 0 && !task.is_cancelled() && !self.jobs.contains(task.id().job())
+    }
+
+    /// Keeps a task that has ended: its arguments stay for it.
+    pub(super) fn keep(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> Outputs {
+        self.tasks.sent_to_kept(slot);
+        let outputs: Outputs = self.tasks[slot].output_slots().flatten().collect();
+        self.tasks[slot].input_slots().for_each(|input| self.references.add_need(input));
+        for output in &outputs {
+            // Its task was submitted anew while the ledger still kept it.
+            if let Some(old) = self.references.set_lineage_task(*output, slot) {
+                for input in self.output_gone(*output, old) {
+                    self.free_if_unused(input, out);
+                }
+            }
+        }
+        outputs
+    }
+
+    /// Forgets the oldest kept tasks until the others take no more than they may.
+    pub(super) fn bound_lineage(&mut self, out: &mut Vec<Effect>) {
+        while let Some(slot) = self.tasks.next_to_forget() {
+            self.forget_task(slot, Unkept::Forgotten, out);
+        }
+    }
+
+    /// A task that has ended is cancelled: what it made stays, and is not computed again if it is lost. What
+    /// was dropped to make room was not lost, so that such a task stays kept.
+    pub(super) fn cancel_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
+        let is_there = |output: Slot<Object>| self.references[output].is_there();
+        if self.tasks[slot].output_slots().flatten().all(is_there) {
+            self.forget_task(slot, Unkept::Cancelled, out);
+        }
+    }
+
+    /// Forgets a kept task: what it made cannot be computed again.
+    pub(super) fn forget_task(&mut self, slot: Slot<Task>, why: Unkept, out: &mut Vec<Effect>) {
+        for output in self.tasks[slot].output_slots().flatten() {
+            self.references.forget_lineage_task(output, slot, Some(why));
+        }
+        for input in self.drop_kept(slot) {
+            self.free_if_unused(input, out);
+        }
+    }
+
+    /// A task that ran again ends without values: it is not kept.
+    pub(super) fn forget_lineage_of(&mut self, slot: Slot<Task>, outputs: &[Slot<Object>]) {
+        if self.tasks.has_kept_any() {
+            for output in outputs {
+                self.references.forget_lineage_task(*output, slot, None);
+            }
+        }
+    }
+
+    /// The entry of an output is gone: so is the task that is kept for it with the last of them. Returns
+    /// arguments to look at.
+    pub(super) fn output_gone(&mut self, output: Slot<Object>, kept: Slot<Task>) -> Vec<Slot<Object>> {
+        match self.tasks.output_gone(kept, output) {
+            true => self.drop_kept(kept),
+            false => Vec::new(),
+        }
+    }
+
+    /// Takes a kept task out of the ledger; returns its arguments, which it needs no more.
+    fn drop_kept(&mut self, slot: Slot<Task>) -> Vec<Slot<Object>> {
+        let inputs = self.tasks.kept_to_gone(slot);
+        let inputs: Vec<_> = inputs.iter().flat_map(|inputs| inputs.slots()).collect();
+        inputs.iter().for_each(|input| self.references.drop_need(*input));
+        inputs
+    }
+}
+
+/// Objects that are computed again.
+impl Owner {
+    /// Has an object whose bytes are gone computed again, and before it what that needs. What cannot be
+    /// computed fails, with the cause for which the object was lost.
+    pub(super) fn recompute(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
+        let mut wanted = vec![slot];
+        while let Some(object) = wanted.pop() {
+            // Another one that cannot be computed may have freed it with the tasks that it failed.
+            if self.references.get(object).is_none_or(|o| o.producer().is_some()) {
+                continue;
+            }
+            match self.lineage_task_for(object) {
+                Ok(task) => self.run_again(task, &mut wanted, out),
+                Err(mut failure) => {
+                    failure.message = because(failure.message, cause.filter(|_| object == slot));
+                    self.lose(object, failure, out);
+                }
+            }
+        }
+    }
+
+    /// The task that computes an object again, its retry taken.
+    fn lineage_task_for(&mut self, slot: Slot<Object>) -> Result<Slot<Task>, Failure> {
+        let object = &self.references[slot];
+        let (id, origin) = (object.id(), object.origin());
+        let Some(kept) = origin.lineage_task() else { return Err(self.no_lineage(id, origin)) };
+        if self.jobs.contains(id.task.job()) {
+            return Err(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
+        }
+        if origin.is_dropped() {
+            self.tasks.next_attempt(kept);
+        } else if !self.tasks.take_retry(kept) {
+            let text = format!("object {id} was lost, and its task has no retries left");
+            let failure = Failure::new(FailureKind::RetriesExhausted, text);
+            return Err(self.located_failure(kept, &failure, self.me).as_ref().clone());
+        }
+        Ok(kept)
+    }
+
+    fn no_lineage(&self, id: ObjectId, origin: Origin) -> Failure {
+        match origin.unkept() {
+            Some(Unkept::Cancelled) => {
+                let text = format!("object {id} was lost, and its task was cancelled: it does not run again");
+                let task = failure::Origin { task: Some(id.task), ..failure::Origin::default() };
+                return Failure::new(FailureKind::Cancelled, text).at(task);
+            }
+            Some(Unkept::Forgotten) => {
+                let limit = match self.tasks.lineage_bytes_max() {
+                    0 => "lineage is off".to_owned(),
+                    bytes => format!("lineage is limited to {bytes} bytes"),
+                };
+                let text = format!("object {id} was lost, and how to make it was forgotten: {limit}");
+                return Failure::new(FailureKind::LineageEvicted, text);
+            }
+            None => {}
+        }
+        let how = if id.is_put() { ", and it was put, not computed" } else { "" };
+        Failure::new(FailureKind::ObjectLost, format!("no copy of object {id} is left{how}"))
+    }
+
+    /// A kept task runs again; arguments whose bytes are gone are appended to `wanted`.
+    fn run_again(&mut self, slot: Slot<Task>, wanted: &mut Vec<Slot<Object>>, out: &mut Vec<Effect>) {
+        let outputs = self.expect_outputs(slot);
+        let task = &self.tasks[slot];
+        for input in task.input_slots() {
+            self.references.drop_need(input);
+            self.references.add_use(input);
+        }
+        let mut missing = 0;
+        // References inside arguments are asked for by the task itself, if it wants them.
+        for (_, input) in task.dependencies() {
+            self.references.clear_gone(*input);
+            if self.references[*input].value().is_none() {
+                missing += 1;
+                self.references.add_dependent(*input, slot);
+                wanted.push(*input);
+            }
+        }
+        self.tasks.kept_to_waiting(slot, &outputs, missing);
+        match self.failed_input(slot) {
+            Some(cause) => self.fail_dependent(slot, &cause, out),
+            None if missing == 0 => self.enqueue_first(slot),
+            None => {}
+        }
+    }
+
+    fn failed_input(&self, slot: Slot<Task>) -> Option<Arc<Failure>> {
+        let inputs = self.tasks[slot].dependencies().iter();
+        inputs.map(|(_, input)| &self.references[*input]).find_map(|object| match object.value() {
+            Some(Value::Failed(failure)) => Some(failure.clone()),
+            _ => None,
+        })
+    }
+
+    /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when
+    /// it ends.
+    fn expect_outputs(&mut self, slot: Slot<Task>) -> Outputs {
+        let task = &self.tasks[slot];
+        let id = task.id();
+        let expect = |(index, known): (usize, Option<Slot<Object>>)| {
+            let output = ObjectId::output(id, index as u32);
+            let known = known.or_else(|| self.references.find(&output));
+            let entry = known.unwrap_or_else(|| self.references.insert_output(output));
+            self.references.set_producer(entry, slot);
+            self.references.clear_gone(entry);
+            entry
+        };
+        task.output_slots().enumerate().map(expect).collect()
+    }
+}

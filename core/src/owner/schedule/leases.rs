@@ -1,0 +1,233 @@
+//! Leases as their owner uses them: granted, recalled, given back, and the tasks that were sent under them.
+//!
+//! Other nodes name leases by id: one that is gone, or was asked of somebody else, changes nothing.
+
+use super::{STEAL_AFTER, Schedule, Shape};
+use crate::owner::tasks::Tasks;
+use crate::owner::{Effect, Task};
+use crate::slab::Slot;
+use crate::{MS, Now};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tharsis_types::limits::LEASE_IDLE_MS;
+use tharsis_types::{Failure, LeaseId, NodeId};
+
+/// A lease as its owner uses it.
+#[derive(Debug)]
+pub(in crate::owner) struct LeaseUse {
+    pub(super) node: NodeId,
+    pub(super) shape: Slot<Shape>,
+    pub(super) granted: bool,
+    pub(super) recalled: bool,
+    /// Its task waits for others; nothing is sent until that task ends.
+    pub(super) paused: bool,
+    /// Tasks sent and not ended, oldest first: the first may have started.
+    pub(super) in_flight: VecDeque<Slot<Task>>,
+    /// When a task was last sent or ended.
+    pub(super) active_at: Now,
+}
+
+impl LeaseUse {
+    /// Asked for, and not granted.
+    pub(super) fn new(node: NodeId, shape: Slot<Shape>, now: Now) -> Self {
+        let in_flight = VecDeque::new();
+        Self { node, shape, granted: false, recalled: false, paused: false, in_flight, active_at: now }
+    }
+
+    /// Whether tasks may be sent under it.
+    pub(super) fn is_usable(&self) -> bool {
+        self.granted && !self.recalled && !self.paused
+    }
+
+    /// Forgets a sent task; returns whether it was the first.
+    fn take_out(&mut self, slot: Slot<Task>) -> bool {
+        let at = self.in_flight.iter().position(|s| *s == slot);
+        assert!(at.is_some(), "{slot:?} is not with the lease that it was sent under");
+        at.and_then(|at| self.in_flight.remove(at));
+        at == Some(0)
+    }
+
+    /// When it has been idle for too long, or tasks stand behind one that does not end.
+    fn next_timeout(&self) -> Option<Now> {
+        match self.in_flight.len() {
+            0 if self.granted => Some(self.active_at + LEASE_IDLE_MS * MS),
+            0 | 1 => None,
+            _ if self.paused => None,
+            _ => Some(self.active_at + STEAL_AFTER),
+        }
+    }
+}
+
+/// What nodes say.
+impl Schedule {
+    /// A lease was granted; false if it is not wanted any more.
+    pub(in crate::owner) fn granted(&mut self, now: Now, lease: LeaseId, from: NodeId) -> bool {
+        let Some(granted) = self.leases.get_mut(&lease) else { return false };
+        granted.granted = true;
+        granted.active_at = now;
+        let shape = granted.shape;
+        self.dirty.insert(shape);
+        self.refusals.started(self.shapes[shape].key.job, from);
+        true
+    }
+
+    /// A lease was denied.
+    pub(in crate::owner) fn denied(&mut self, lease: LeaseId) {
+        if self.leases.get(&lease).is_some_and(|l| !l.granted) {
+            self.remove_lease(lease);
+        }
+    }
+
+    /// The node wants a lease back soon.
+    pub(in crate::owner) fn recalled(&mut self, lease: LeaseId) {
+        if let Some(recalled) = self.leases.get_mut(&lease) {
+            recalled.recalled = true;
+            self.dirty.insert(recalled.shape);
+        }
+    }
+
+    /// The worker's task is blocked: nothing more is sent until it ends.
+    pub(in crate::owner) fn paused(&mut self, lease: LeaseId) {
+        if let Some(used) = self.leases.get_mut(&lease) {
+            used.paused = !used.in_flight.is_empty();
+        }
+    }
+
+    /// No worker could be started for a lease. Returns where, and the task of its shape that would have been
+    /// next: it has failed an attempt.
+    pub(in crate::owner) fn failed(
+        &mut self,
+        now: Now,
+        lease: LeaseId,
+        failure: &Arc<Failure>,
+        tasks: &mut Tasks,
+    ) -> Option<(NodeId, Slot<Task>)> {
+        let failed = self.remove_lease(lease)?;
+        let shape = &mut self.shapes[failed.shape];
+        self.refusals.failed(now, shape.key.job, failed.node, failure);
+        let slot = shape.next_for(failed.node, now)?;
+        if tasks.tombstone_to_gone(slot) {
+            shape.tombstone_left();
+            return None;
+        }
+        Some((failed.node, slot))
+    }
+
+    /// A lease is gone: the tasks that were sent under it, oldest first.
+    pub(in crate::owner) fn revoked(&mut self, lease: LeaseId) -> VecDeque<Slot<Task>> {
+        self.remove_lease(lease).map(|gone| gone.in_flight).unwrap_or_default()
+    }
+
+    /// Leases of a node.
+    pub(in crate::owner) fn leases_on(&self, node: NodeId) -> Vec<LeaseId> {
+        self.leases.iter().filter(|(_, used)| used.node == node).map(|(lease, _)| *lease).collect()
+    }
+
+    /// Whether a lease was asked of another node than this one.
+    pub(in crate::owner) fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
+        self.leases.get(&lease).is_some_and(|asked| asked.node != node)
+    }
+
+    /// Whether any lease is on another node than this one.
+    pub(in crate::owner) fn has_lease_abroad(&self) -> bool {
+        self.leases.values().any(|lease| lease.node != self.me)
+    }
+
+    /// Leases that were asked for or granted.
+    pub(in crate::owner) fn leased_count(&self) -> usize {
+        self.leases.len()
+    }
+}
+
+/// Tasks that were sent.
+impl Schedule {
+    /// The node of the lease that a task was sent under.
+    pub(in crate::owner) fn node_of(&self, lease: LeaseId) -> NodeId {
+        self.leases[&lease].node
+    }
+
+    /// The task that may have started under a lease.
+    pub(in crate::owner) fn first_sent(&self, lease: LeaseId) -> Option<Slot<Task>> {
+        self.leases[&lease].in_flight.front().copied()
+    }
+
+    /// An attempt ended: its lease has room again.
+    pub(in crate::owner) fn sent_ended(&mut self, now: Now, lease: LeaseId, slot: Slot<Task>, run_ns: u64) {
+        let used = self.used_mut(lease);
+        let was_first = used.take_out(slot);
+        // One that was cancelled behind a blocked task says nothing of that.
+        used.paused &= !was_first;
+        used.active_at = now;
+        let shape = used.shape;
+        self.dirty.insert(shape);
+        self.shapes[shape].note_run(run_ns);
+    }
+
+    /// A sent task is not with its lease any more.
+    pub(in crate::owner) fn sent_left(&mut self, lease: LeaseId, slot: Slot<Task>) {
+        let used = self.used_mut(lease);
+        used.take_out(slot);
+        let shape = used.shape;
+        self.dirty.insert(shape);
+    }
+
+    /// When [`Schedule::expire`] has something to do.
+    pub(in crate::owner) fn next_timeout(&self, now: Now) -> Option<Now> {
+        let leases = self.leases.values().filter_map(LeaseUse::next_timeout).min();
+        leases.into_iter().chain(self.refusals.next_timeout(now)).min()
+    }
+
+    /// Has idle leases looked at that have been so for long, and takes tasks back that wait behind a long
+    /// one.
+    pub(in crate::owner) fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
+        for (lease, used) in &mut self.leases {
+            if used.next_timeout().is_none_or(|at| at > now) {
+                continue;
+            }
+            self.dirty.insert(used.shape);
+            if used.in_flight.len() > 1 {
+                used.paused = true;
+                out.push(Effect::StealBack { to: used.node, lease: *lease });
+            }
+        }
+    }
+
+    /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at
+    /// once.
+    pub(super) fn return_leases(&mut self, now: Now, shape: Slot<Shape>, out: &mut Vec<Effect>) {
+        let shape = &self.shapes[shape];
+        let is_over = |used: &LeaseUse| {
+            let is_unneeded = !shape.has_for(used.node);
+            let is_expired = is_unneeded && used.active_at + LEASE_IDLE_MS * MS <= now;
+            used.in_flight.is_empty() && if used.granted { used.recalled || is_expired } else { is_unneeded }
+        };
+        let over: Vec<_> = shape.leases.iter().copied().filter(|id| is_over(&self.leases[id])).collect();
+        for lease in over {
+            self.give_back(lease, out);
+        }
+    }
+
+    /// Gives a lease back, or the request for it.
+    pub(super) fn give_back(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        if let Some(used) = self.remove_lease(lease) {
+            assert!(used.in_flight.is_empty(), "a lease goes back while tasks are sent under it");
+            out.push(Effect::ReturnLease { to: used.node, lease });
+        }
+    }
+
+    /// Forgets a lease; one that other nodes name may be gone.
+    fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
+        let used = self.leases.remove(&lease)?;
+        let leases = &mut self.shapes[used.shape].leases;
+        let before = leases.len();
+        leases.retain(|l| *l != lease);
+        assert_eq!(leases.len() + 1, before, "a lease is not with its shape");
+        self.dirty.insert(used.shape);
+        Some(used)
+    }
+
+    #[allow(clippy::expect_used, reason = "a task that was sent under a lease that is gone is a defect here")]
+    fn used_mut(&mut self, lease: LeaseId) -> &mut LeaseUse {
+        self.leases.get_mut(&lease).expect("a task was sent under a lease that is gone")
+    }
+}

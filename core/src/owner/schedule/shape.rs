@@ -1,0 +1,165 @@
+//! What tasks of one queue have in common, and the queue.
+
+use super::queue::Queue;
+use crate::Now;
+use crate::owner::Task;
+use crate::owner::tasks::Tasks;
+use crate::slab::Slot;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tharsis_types::limits::{PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
+use tharsis_types::{JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
+
+/// Tasks that need the same resources in the same way: they share a queue and leases.
+#[derive(Debug)]
+pub struct Shape {
+    pub(super) key: ShapeKey,
+    /// Any class of the shape, for lease requests.
+    pub(super) sample: Arc<TaskClass>,
+    pub(super) queue: Queue,
+    /// Tasks that would rather run on a certain node; none of the queues is empty.
+    pub(super) near: BTreeMap<NodeId, VecDeque<Slot<Task>>>,
+    /// Tasks that ended while they stood in a queue, and still do.
+    pub(super) tombstones: usize,
+    /// Leases that were asked for or granted.
+    pub(super) leases: Vec<LeaseId>,
+    /// Time a task takes, in nanoseconds; 0 while unknown.
+    run_ns: u64,
+    /// Why nothing can be done, for people.
+    pub(super) stuck: Option<String>,
+}
+
+/// What makes two classes one shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ShapeKey {
+    pub(super) job: JobId,
+    pub(super) resources: Resources,
+    priority: i32,
+    pub(super) placement: Placement,
+    max_calls: u32,
+}
+
+/// Where in its queue a task is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::owner) enum End {
+    /// Before the others.
+    Front,
+    /// Behind the others.
+    Back,
+}
+
+impl ShapeKey {
+    pub(super) fn of(class: &TaskClass) -> Self {
+        Self {
+            job: class.job,
+            resources: class.resources.clone(),
+            priority: class.priority,
+            placement: class.placement.clone(),
+            max_calls: class.max_calls,
+        }
+    }
+}
+
+impl Shape {
+    pub(super) fn new(key: ShapeKey, sample: Arc<TaskClass>) -> Self {
+        Self {
+            key,
+            sample,
+            queue: Queue::default(),
+            near: BTreeMap::new(),
+            tombstones: 0,
+            leases: Vec::new(),
+            run_ns: 0,
+            stuck: None,
+        }
+    }
+
+    /// Tasks in its queues, tombstones among them.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// The tasks in its queues, tombstones among them.
+    pub(super) fn queued(&self) -> impl Iterator<Item = Slot<Task>> {
+        self.queue.iter().chain(self.near.values().flatten()).copied()
+    }
+
+    /// Whether a lease on a node could have a task.
+    pub(super) fn has_for(&self, node: NodeId) -> bool {
+        !self.queue.is_empty() || self.near.contains_key(&node)
+    }
+
+    /// Puts a task into the queue of a node, or into the common one.
+    pub(super) fn push(&mut self, near: Option<NodeId>, depth: u16, slot: Slot<Task>, end: End) {
+        match (near, end) {
+            (Some(node), End::Front) => self.near.entry(node).or_default().push_front(slot),
+            (Some(node), End::Back) => self.near.entry(node).or_default().push_back(slot),
+            (None, End::Front) => self.queue.push_front(depth, slot),
+            (None, End::Back) => self.queue.push_back(depth, slot),
+        }
+    }
+
+    /// Takes the next task for a lease on a node; it may be a tombstone.
+    pub(super) fn next_for(&mut self, node: NodeId, now: Now) -> Option<Slot<Task>> {
+        if let Some(near) = self.near.get_mut(&node) {
+            let next = near.pop_front();
+            if near.is_empty() {
+                self.near.remove(&node);
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
+        self.queue.pop(now)
+    }
+
+    /// Tasks that would rather have run on a node go to the common queue.
+    pub(super) fn forget_near(&mut self, node: NodeId, tasks: &Tasks) {
+        for slot in self.near.remove(&node).unwrap_or_default() {
+            self.queue.push_back(tasks[slot].depth(), slot);
+        }
+    }
+
+    /// A tombstone has left its queue.
+    pub(super) fn tombstone_left(&mut self) {
+        assert!(0 < self.tombstones, "more tombstones leave a queue than there are");
+        self.tombstones -= 1;
+    }
+
+    /// Takes tombstones out of the queues once they are half of them, so that nothing is asked for on their
+    /// behalf.
+    pub(super) fn sweep(&mut self, tasks: &mut Tasks) {
+        if self.tombstones == 0 || self.tombstones * 2 < self.len() {
+            return;
+        }
+        let before = self.len();
+        let mut lives = |slot: &Slot<Task>| !tasks.tombstone_to_gone(*slot);
+        self.queue.retain(&mut lives);
+        self.near.values_mut().for_each(|queue| queue.retain(&mut lives));
+        self.near.retain(|_, queue| !queue.is_empty());
+        assert_eq!(before - self.len(), self.tombstones, "ended tasks in queues are miscounted");
+        self.tombstones = 0;
+        self.queue.shrink();
+    }
+
+    /// A task has run for so long.
+    pub(super) fn note_run(&mut self, run_ns: u64) {
+        let run_ns = run_ns.max(1);
+        // Quick to believe that tasks are long, slow to believe that they are short.
+        self.run_ns =
+            if run_ns > self.run_ns { run_ns.midpoint(self.run_ns) } else { (self.run_ns * 7 + run_ns) / 8 };
+    }
+
+    /// Tasks one lease may have at a time: as many as keep its worker busy until more can come. Where
+    /// processors are busy with other tasks that may be a while, so a second one is sent unless it could
+    /// stand there until it is taken back.
+    pub(super) fn depth(&self) -> usize {
+        let ahead = PIPELINE_AHEAD_NS.checked_div(self.run_ns).map_or(1, |n| n as usize + 1);
+        let is_brief = 0 < self.run_ns && self.run_ns < super::STEAL_AFTER / 2;
+        let depth = ahead.max(1 + usize::from(is_brief)).min(PIPELINE_DEPTH_MAX);
+        match self.key.max_calls {
+            0 => depth,
+            _ => 1,
+        }
+    }
+}

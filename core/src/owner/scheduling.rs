@@ -1,0 +1,198 @@
+//! Scheduling: what leases and queues mean for tasks.
+//!
+//! [`super::schedule`] owns queues and leases; here is what follows for the tasks in them: where a task would
+//! rather run, what comes back from a lease that is gone, and what fails without ever having one.
+
+use super::schedule::{End, Pending};
+use super::{Effect, Ended, Owner, Shape, Task};
+use crate::Now;
+use crate::event::Value;
+use crate::peer::DoneOutcome;
+use crate::place::View;
+use crate::slab::Slot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, LeaseId, NodeId};
+
+/// Arguments elsewhere that are worth going there for, in bytes.
+const NEAR_BYTES_MIN: u64 = 64 << 10;
+
+/// What nodes say of leases.
+impl Owner {
+    /// A lease was granted.
+    pub fn lease_granted(&mut self, now: Now, lease: LeaseId, from: NodeId, out: &mut Vec<Effect>) {
+        if !self.schedule.granted(now, lease, from) {
+            out.push(Effect::ReturnLease { to: from, lease });
+        }
+    }
+
+    /// A lease was denied.
+    pub fn lease_denied(&mut self, lease: LeaseId) {
+        self.schedule.denied(lease);
+    }
+
+    /// The node wants a lease back soon.
+    pub fn lease_recalled(&mut self, lease: LeaseId) {
+        self.schedule.recalled(lease);
+    }
+
+    /// A lease is gone; a task of it whose end was not reported before was never started.
+    pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        self.take_back(lease, false, out);
+    }
+
+    fn take_back(&mut self, lease: LeaseId, may_have_started: bool, out: &mut Vec<Effect>) {
+        for slot in self.schedule.revoked(lease).into_iter().rev() {
+            self.restore(slot, may_have_started, out);
+        }
+    }
+
+    /// The worker's task is blocked: nothing more is sent until it ends.
+    pub fn lease_paused(&mut self, lease: LeaseId) {
+        self.schedule.paused(lease);
+    }
+
+    /// No worker could be started for the lease: the next task of its shape has failed an attempt.
+    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+        let failed = self.schedule.failed(now, lease, failure, &mut self.tasks);
+        let Some((node, slot)) = failed else { return };
+        self.tasks.queued_to_waiting(slot);
+        if self.take_retry(slot) {
+            self.enqueue(slot);
+        } else {
+            let failure = self.located_failure(slot, failure, node);
+            self.fail(slot, &failure, out);
+        }
+    }
+
+    /// A node is gone: the first task of each of its leases may have run, the others have not.
+    pub fn node_gone(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
+        for lease in self.schedule.leases_on(node) {
+            if let Some(slot) = self.schedule.first_sent(lease) {
+                let (task, attempt) = (self.tasks[slot].id(), self.tasks[slot].attempt());
+                let ended = Ended { lease, task, attempt, run_ns: 0, node };
+                let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
+                let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
+                self.ended_slot(now, slot, &ended, outcome, out);
+            }
+            // Of the others, reports may be lost.
+            self.take_back(lease, true, out);
+        }
+        self.schedule.node_gone(node, &self.tasks);
+        self.objects_of_dead_node(now, node, out);
+        self.schedule.dirty_all();
+    }
+
+    /// Whether a lease was asked of another node than this one.
+    pub fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
+        self.schedule.is_leased_elsewhere(lease, node)
+    }
+
+    /// Leases that were asked for or granted.
+    #[must_use]
+    pub fn leased_count(&self) -> usize {
+        self.schedule.leased_count()
+    }
+}
+
+/// Rounds of scheduling.
+impl Owner {
+    /// Something about the cluster changed: look at every shape again.
+    pub fn dirty_all(&mut self) {
+        self.schedule.dirty_all();
+    }
+
+    /// Sends tasks to leases and asks for more leases where queues are left.
+    pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
+        while let Some(shape) = self.schedule.next_dirty() {
+            if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, view, out) {
+                self.fail_queue(shape, &failure, out);
+            }
+        }
+        self.plan_trim(now);
+    }
+
+    /// No node will ever run the tasks of a queue.
+    fn fail_queue(&mut self, shape: Slot<Shape>, failure: &Failure, out: &mut Vec<Effect>) {
+        for slot in self.schedule.take_queue(shape, &mut self.tasks) {
+            self.tasks.queued_to_waiting(slot);
+            let failure = self.located_failure(slot, failure, self.me);
+            self.fail(slot, &failure, out);
+        }
+    }
+
+    /// Whether there is something for [`Owner::schedule`] to look at.
+    #[must_use]
+    pub fn has_changed_shapes(&self) -> bool {
+        self.schedule.is_dirty()
+    }
+
+    /// Work that waits for leases, and why.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Pending> {
+        self.schedule.pending()
+    }
+
+    /// How many tasks are in queues.
+    #[must_use]
+    pub fn queued_count(&self) -> usize {
+        self.schedule.queued_count()
+    }
+}
+
+/// Where in which queue a task is put.
+impl Owner {
+    /// Queues a task whose arguments are there.
+    pub(super) fn enqueue(&mut self, slot: Slot<Task>) {
+        self.tasks.waiting_to_queued(slot);
+        self.push(slot, self.near(slot), End::Back);
+    }
+
+    /// Queues a task that waited for large arguments, as the next: the sooner it runs, the sooner they can
+    /// go.
+    pub(super) fn enqueue_soon(&mut self, slot: Slot<Task>) {
+        self.tasks.waiting_to_queued(slot);
+        self.push(slot, self.near(slot), End::Front);
+    }
+
+    /// Queues a task that computes lost objects again, as the next of the common queue.
+    pub(super) fn enqueue_first(&mut self, slot: Slot<Task>) {
+        self.tasks.waiting_to_queued(slot);
+        self.push(slot, None, End::Front);
+    }
+
+    /// Queues a task whose attempt failed.
+    pub(super) fn requeue(&mut self, slot: Slot<Task>) {
+        self.tasks.sent_to_queued(slot);
+        self.push(slot, self.near(slot), End::Back);
+    }
+
+    /// Queues a task that was taken back, as the next of the common queue.
+    pub(super) fn requeue_first(&mut self, slot: Slot<Task>) {
+        self.tasks.sent_to_queued(slot);
+        self.push(slot, None, End::Front);
+    }
+
+    fn push(&mut self, slot: Slot<Task>, near: Option<NodeId>, end: End) {
+        let task = &self.tasks[slot];
+        self.schedule.push(self.classes[task.class()].shape, near, task.depth(), slot, end);
+    }
+
+    /// The node that has most of a task's arguments, if it is another one and worth going there. It is this
+    /// one if leases elsewhere would otherwise take the task away from its arguments.
+    fn near(&self, slot: Slot<Task>) -> Option<NodeId> {
+        let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for (_, object) in self.tasks[slot].dependencies() {
+            let object = &self.references[*object];
+            if let Some(Value::Stored { len }) = object.value() {
+                object.copies().iter().for_each(|node| *bytes.entry(*node).or_default() += len);
+            }
+        }
+        let (most, node) = bytes.iter().map(|(node, n)| (*n, *node)).max()?;
+        let is_mine = node == self.me;
+        let rival = bytes.iter().filter(|(n, _)| if is_mine { **n != node } else { **n == self.me });
+        let rival = rival.map(|(_, n)| *n).max().unwrap_or(0);
+        let is_worth_it = most >= rival + NEAR_BYTES_MIN;
+        (is_worth_it && (!is_mine || self.schedule.has_lease_abroad())).then_some(node)
+    }
+}

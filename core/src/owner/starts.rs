@@ -1,0 +1,190 @@
+//! Tasks on their way to a worker: what starting one needs, and tasks that come back unstarted.
+
+use super::tasks::TaskState;
+use super::{Effect, Ended, Object, Owner, Task};
+use crate::Now;
+use crate::event::Value;
+use crate::peer::{DoneOutcome, PushedDependency, PushedTask};
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::limits::LARGE_RECORD_BYTES_MAX;
+use tharsis_types::{
+    Attempt, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
+};
+
+/// Bytes of a message to another node that starts a task.
+const PUSH_BYTES_MAX: usize = 2 * LARGE_RECORD_BYTES_MAX;
+/// Bytes that a reference takes in a message, with its frame.
+const REFERENCE_BYTES: usize = 40;
+
+/// What starting a task needs, read from the ledger.
+#[derive(Debug)]
+pub struct StartView<'a> {
+    /// Id of the task.
+    pub id: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Its class.
+    pub class: &'a Arc<TaskClass>,
+    /// Number of the class in this node.
+    pub class_number: u32,
+    /// Arguments by value.
+    pub payload: &'a [u8],
+    /// Arguments by reference.
+    pub dependencies: &'a [(Dependency, Slot<Object>)],
+}
+
+impl Owner {
+    /// How many tasks of this node a task is nested in; the task of a run may have ended.
+    #[must_use]
+    pub fn depth(&self, task: Slot<Task>) -> u16 {
+        self.tasks.get(task).map_or(0, Task::depth)
+    }
+
+    /// What is needed to start a task, if it is (still) sent under this lease.
+    #[must_use]
+    pub fn start_view(&self, task: Slot<Task>, lease: LeaseId) -> Option<StartView<'_>> {
+        let task = self.tasks.get(task).filter(|t| t.is_sent_under(lease))?;
+        Some(StartView {
+            id: task.id(),
+            attempt: task.attempt(),
+            class: &self.classes[task.class()].definition,
+            class_number: task.class().number(),
+            payload: task.payload(),
+            dependencies: task.dependencies(),
+        })
+    }
+
+    /// A task as another node needs it; its references count as lent to that node. `None` if an argument is
+    /// being computed again, or the task has ended since it was to be sent.
+    pub fn push_view(&mut self, task: Slot<Task>, to: NodeId) -> Option<PushedTask> {
+        let entry = self.tasks.get(task)?;
+        let class = self.classes[entry.class()].definition.clone();
+        let (task, attempt, payload) = (entry.id(), entry.attempt(), entry.payload().clone());
+        if entry.dependencies().iter().any(|(_, slot)| self.references[*slot].value().is_none()) {
+            return None;
+        }
+        let nested = entry.nested().iter().map(|slot| self.references.lend(*slot, to)).collect();
+        let push = |(dependency, slot): &(Dependency, Slot<Object>)| {
+            // The client's name for it may be out of date: what ran again elsewhere has another owner.
+            let dependency = Dependency { reference: self.references.lend(*slot, to), ..*dependency };
+            let (state, nested) = self.references.remote_state(*slot, to);
+            PushedDependency { dependency, state, nested }
+        };
+        let dependencies = entry.dependencies().iter().map(push).collect();
+        Some(PushedTask { task, attempt, class, payload, dependencies, nested })
+    }
+
+    /// A task that was to be sent stays here: an argument is being computed again.
+    pub fn not_sent(&mut self, lease: LeaseId, slot: Slot<Task>, out: &mut Vec<Effect>) {
+        // It may have been failed since.
+        if self.tasks.get(slot).is_some_and(|t| t.is_sent_under(lease)) {
+            self.schedule.sent_left(lease, slot);
+            self.restore(slot, false, out);
+        }
+    }
+
+    /// Fails a task whose arguments do not fit into the message that starts it: nobody could be told to run
+    /// it.
+    pub fn refuse_oversized(
+        &mut self,
+        now: Now,
+        to: NodeId,
+        lease: LeaseId,
+        slot: Slot<Task>,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(task) = self.tasks.get(slot).filter(|t| t.is_sent_under(lease)) else { return false };
+        let limit = if to == self.me { LARGE_RECORD_BYTES_MAX } else { PUSH_BYTES_MAX };
+        let bytes = self.start_bytes(task, to);
+        if bytes <= limit {
+            return false;
+        }
+        let text = format!(
+            "its arguments take {bytes} bytes of messages, the limit is {limit}: pass fewer references, or a \
+             value that contains them"
+        );
+        let failure = Arc::new(Failure::new(FailureKind::InvalidArgument, text));
+        let ended = Ended { lease, task: task.id(), attempt: task.attempt(), run_ns: 0, node: self.me };
+        let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
+        self.ended_slot(now, slot, &ended, outcome, out);
+        true
+    }
+
+    /// Bytes of the message that starts a task, at most, beside what its class and its payload take.
+    fn start_bytes(&self, task: &Task, to: NodeId) -> usize {
+        let is_pushed = to != self.me;
+        let bytes_of = |slot: &Slot<Object>| {
+            let object = &self.references[*slot];
+            let inline = match object.value() {
+                Some(Value::Inline(bytes)) => bytes.len(),
+                _ => 0,
+            };
+            REFERENCE_BYTES + inline + if is_pushed { object.nested().len() * REFERENCE_BYTES } else { 0 }
+        };
+        let given: usize = task.dependencies().iter().map(|(_, slot)| bytes_of(slot)).sum();
+        given + if is_pushed { task.nested().len() * REFERENCE_BYTES } else { 0 }
+    }
+
+    /// Tasks that were sent come back, and keep neither place nor, if they were `started`, the number of
+    /// their attempt. What a node gives back that is not sent under the lease any more changes nothing.
+    pub fn given_back(
+        &mut self,
+        lease: LeaseId,
+        tasks: &[(TaskId, Attempt)],
+        started: bool,
+        out: &mut Vec<Effect>,
+    ) {
+        for (task, attempt) in tasks.iter().rev() {
+            if let Some(slot) = self.sent_task(*task, lease, *attempt) {
+                self.schedule.sent_left(lease, slot);
+                self.restore(slot, started, out);
+            }
+        }
+        self.lease_paused(lease);
+    }
+
+    /// The task that another node or a worker names, if it is still this attempt, sent under this lease.
+    pub(super) fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<Slot<Task>> {
+        let slot = self.references.by_id(&ObjectId::output(id, 0))?.producer()?;
+        self.tasks.is_sent(slot, id, lease, attempt).then_some(slot)
+    }
+
+    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more; as another
+    /// attempt if it was started, or may have been.
+    pub(super) fn restore(&mut self, slot: Slot<Task>, started: bool, out: &mut Vec<Effect>) {
+        if started {
+            self.tasks.next_attempt(slot);
+        }
+        let task = &self.tasks[slot];
+        let failure = match (task.is_cancelled(), self.jobs.contains(task.id().job())) {
+            (_, true) => super::jobs::job_ended(),
+            (true, false) => Arc::new(Failure::new(FailureKind::Cancelled, "cancelled before it started")),
+            (false, false) if self.waits_again(slot) => return,
+            (false, false) => return self.requeue_first(slot),
+        };
+        let failure = self.located_failure(slot, &failure, self.me);
+        self.fail(slot, &failure, out);
+    }
+
+    /// Lets a task wait again if some of its arguments are being computed again; true if so.
+    fn waits_again(&mut self, slot: Slot<Task>) -> bool {
+        let mut missing = 0;
+        for (_, object) in self.tasks[slot].dependencies() {
+            if self.references[*object].value().is_none() {
+                self.references.add_dependent(*object, slot);
+                missing += 1;
+            }
+        }
+        if 0 < missing {
+            self.tasks.sent_to_waiting(slot, missing);
+        }
+        0 < missing
+    }
+
+    /// Where a task that is sent is, for who wants it stopped.
+    pub(super) fn node_of(&self, slot: Slot<Task>) -> Option<NodeId> {
+        let TaskState::Sent { lease } = self.tasks[slot].state() else { return None };
+        Some(self.schedule.node_of(lease))
+    }
+}

@@ -1,0 +1,164 @@
+//! Calls of clients: a task and its outputs are entered, and it waits for its arguments.
+
+use super::tasks::{Inputs, NewTask, Outputs};
+use super::{Effect, Object, Owner, Task, dependency_failure};
+use crate::event::{Tokens, Value};
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, TaskId};
+
+/// A submission as the ledger needs it.
+#[derive(Debug)]
+pub struct Submission {
+    /// Who submits.
+    pub client: ClientId,
+    /// How many tasks of this node it is nested in, as far as the node knows.
+    pub depth: u16,
+    /// Its number of the class.
+    pub class: u32,
+    /// Id of the task.
+    pub task: TaskId,
+    /// Names of the outputs in the client.
+    pub tokens: Tokens,
+    /// The arguments.
+    pub args: tharsis_types::TaskArgs,
+}
+
+impl Owner {
+    /// A client calls a function.
+    pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
+        let Submission { client, depth, class: number, task: id, tokens, args } = submission;
+        let count = tokens.len() as u32;
+        let is_fresh = (0..count).all(|index| self.references.find(&ObjectId::output(id, index)).is_none());
+        if !is_fresh && self.is_known(id, count) {
+            self.share_outputs(client, id, &tokens, out);
+            return;
+        }
+        let class = self.classes.callable(client, number, tokens.len(), &self.jobs);
+        let outputs = self.insert_outputs(client, id, &tokens, is_fresh, out);
+        let class = match class {
+            Ok(class) => class,
+            Err(failure) => {
+                for output in outputs {
+                    self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
+                }
+                return;
+            }
+        };
+        if outputs.is_empty() {
+            return;
+        }
+        let retries = self.classes[class].definition.max_retries;
+        let payload = args.payload;
+        let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
+        outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
+        // Asking for an argument may fail it at once: the task hears of that when all of it is entered.
+        let held = self.wakes.hold();
+        match self.add_inputs(slot, &args.dependencies, &args.nested, out) {
+            Err(failure) => self.fail(slot, &Arc::new(failure), out),
+            Ok(0) => self.enqueue(slot),
+            Ok(_) => {}
+        }
+        self.wake(held, out);
+    }
+
+    /// Whether all outputs of a task are here or will be, so that a call of it needs no run.
+    fn is_known(&self, id: TaskId, count: u32) -> bool {
+        let is_live = |index| {
+            let output = self.references.by_id(&ObjectId::output(id, index));
+            output.is_some_and(|output| self.references.is_live(output))
+        };
+        (0..count).all(is_live)
+    }
+
+    /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used
+    /// again.
+    fn insert_outputs(
+        &mut self,
+        client: ClientId,
+        id: TaskId,
+        tokens: &[u64],
+        is_fresh: bool,
+        out: &mut Vec<Effect>,
+    ) -> Outputs {
+        let insert = |(index, token): (usize, &u64)| {
+            let object = ObjectId::output(id, index as u32);
+            if let Some(slot) = if is_fresh { None } else { self.references.find(&object) } {
+                self.references.take_over(slot, out);
+                self.references.held(client, RefId { object, owner: self.me }, out);
+                self.references.add_fetcher(slot, client, *token);
+                return slot;
+            }
+            self.references.insert_made(object, client, *token)
+        };
+        tokens.iter().enumerate().map(insert).collect()
+    }
+
+    /// A task that is known already is submitted again (its parent runs again): the client shares its
+    /// outputs.
+    fn share_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) {
+        for (index, token) in tokens.iter().enumerate() {
+            let reference = RefId { object: ObjectId::output(id, index as u32), owner: self.me };
+            // Asking for the value of one may fail it, and free the next if nobody refers to it.
+            let Some(slot) = self.references.held(client, reference, out) else { continue };
+            match self.references[slot].value() {
+                None => {
+                    self.references.add_fetcher(slot, client, *token);
+                    self.ask_for(slot, out);
+                }
+                Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
+            }
+        }
+    }
+
+    /// Notes the references of a call; returns for how many of its arguments it has to wait, or why it fails.
+    fn add_inputs(
+        &mut self,
+        slot: Slot<Task>,
+        dependencies: &[Dependency],
+        nested: &[RefId],
+        out: &mut Vec<Effect>,
+    ) -> Result<u32, Failure> {
+        if dependencies.is_empty() && nested.is_empty() {
+            return Ok(0);
+        }
+        let mut inputs = Inputs { dependencies: Vec::with_capacity(dependencies.len()), nested: Vec::new() };
+        let (mut missing, mut failed) = (0, None);
+        for dependency in dependencies {
+            let Some(object) = self.references.adopt(dependency.reference, None, out) else {
+                failed = Some(self.unknown_reference(slot, dependency.reference));
+                continue;
+            };
+            inputs.dependencies.push((*dependency, object));
+            self.lose_orphan(object, out);
+            match self.references[object].value() {
+                Some(Value::Failed(cause)) => failed = Some(dependency_failure(dependency.parameter, cause)),
+                Some(_) => {}
+                None => {
+                    missing += 1;
+                    self.await_input(slot, object, out);
+                }
+            }
+        }
+        inputs.nested = self.references.adopt_nested(nested, None, out);
+        self.tasks.set_inputs(slot, inputs, missing);
+        failed.map_or(Ok(missing), Err)
+    }
+
+    /// A task waits for an argument, and asks for it.
+    fn await_input(&mut self, slot: Slot<Task>, object: Slot<Object>, out: &mut Vec<Effect>) {
+        self.references.add_dependent(object, slot);
+        self.ask_for(object, out);
+    }
+
+    fn unknown_reference(&self, slot: Slot<Task>, reference: RefId) -> Failure {
+        if self.tasks[slot].id().job() == reference.object.task.job() {
+            Failure::new(FailureKind::ObjectFreed, format!("argument {} was freed", reference.object))
+        } else {
+            Failure::new(
+                FailureKind::InvalidReference,
+                format!("argument {} belongs to another session", reference.object),
+            )
+        }
+    }
+}

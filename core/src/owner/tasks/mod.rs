@@ -1,0 +1,289 @@
+//! Tasks: what was submitted, what each one takes and makes, and in which state it is.
+//!
+//! This machine owns the tasks. It knows objects by their slots alone. `state.rs` has every way from one
+//! state to another; a method that ends a task returns its references, which are the caller's to let go of.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | entries: submission, attempts, retries |
+//! | `state.rs` | states, and the transitions between them |
+//! | `lineage.rs` | tasks that have ended and are kept, to compute their outputs again |
+
+mod lineage;
+mod state;
+
+pub use lineage::LineageUsage;
+pub(super) use state::TaskState;
+
+use super::{Class, Object};
+use crate::slab::{Slab, Slot};
+use lineage::Lineage;
+use std::ops::Index;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{Attempt, Dependency, JobId, LeaseId, SmallBytes, TaskId};
+
+/// Slots of a task's outputs.
+pub(super) type Outputs = smallvec::SmallVec<[Slot<Object>; 2]>;
+
+/// The tasks of one node's ledger.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    entries: Slab<Task>,
+    /// Unfinished tasks of each job.
+    unfinished: IdMap<JobId, usize>,
+    lineage: Lineage,
+}
+
+/// One task of the ledger.
+#[derive(Debug)]
+pub struct Task {
+    id: TaskId,
+    class: Slot<Class>,
+    state: TaskState,
+    attempt: Attempt,
+    /// Negative for a task that may run again any number of times.
+    retries_left: i32,
+    /// Time in the function when it last ended, in nanoseconds.
+    run_ns: u64,
+    /// A client wants it stopped: it is not started again.
+    cancelled: bool,
+    /// How many tasks of this node it is nested in.
+    depth: u16,
+    payload: SmallBytes,
+    inputs: Option<Box<Inputs>>,
+    /// `None` for an output whose entry is gone, which only a kept task has.
+    first_output: Option<Slot<Object>>,
+    more_outputs: Option<Box<[Option<Slot<Object>>]>>,
+}
+
+/// The references of a task; most tasks have none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inputs {
+    pub(super) dependencies: Vec<(Dependency, Slot<Object>)>,
+    pub(super) nested: Vec<Slot<Object>>,
+}
+
+/// A task as it is entered.
+#[derive(Debug)]
+pub(super) struct NewTask<'a> {
+    pub(super) id: TaskId,
+    pub(super) class: Slot<Class>,
+    pub(super) retries: i32,
+    pub(super) depth: u16,
+    pub(super) payload: SmallBytes,
+    pub(super) outputs: &'a [Slot<Object>],
+}
+
+impl Inputs {
+    /// The entries that it refers to, with those that it takes as arguments first.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot<Object>> {
+        self.dependencies.iter().map(|(_, slot)| *slot).chain(self.nested.iter().copied())
+    }
+}
+
+impl Index<Slot<Task>> for Tasks {
+    type Output = Task;
+
+    fn index(&self, slot: Slot<Task>) -> &Task {
+        &self.entries[slot]
+    }
+}
+
+impl Tasks {
+    pub(super) fn new(lineage_bytes_max: usize) -> Self {
+        let lineage = Lineage::new(lineage_bytes_max);
+        Self { entries: Slab::default(), unfinished: IdMap::default(), lineage }
+    }
+
+    /// A task that may have ended, and whose slot another one may have.
+    pub(super) fn get(&self, slot: Slot<Task>) -> Option<&Task> {
+        self.entries.get(slot)
+    }
+
+    /// The task of a slot if it is still this attempt, sent under this lease.
+    pub(super) fn is_sent(&self, slot: Slot<Task>, id: TaskId, lease: LeaseId, attempt: Attempt) -> bool {
+        self.get(slot).is_some_and(|t| t.id == id && t.attempt == attempt && t.is_sent_under(lease))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot<Task>, &Task)> {
+        self.entries.iter()
+    }
+
+    /// Tasks that are not kept: unfinished ones, and those that ended in a queue and still stand there.
+    pub(super) fn count(&self) -> usize {
+        self.entries.len() - self.lineage.len()
+    }
+
+    /// Tasks of a job that are not finished.
+    pub(super) fn unfinished_of(&self, job: JobId) -> usize {
+        self.unfinished.get(&job).copied().unwrap_or(0)
+    }
+
+    /// Tasks of a job, unfinished or kept.
+    pub(super) fn of_job(&self, job: JobId) -> Vec<Slot<Task>> {
+        let is_its = |slot: &Slot<Task>| self.entries[*slot].id.job() == job;
+        if self.unfinished_of(job) == 0 {
+            // All tasks of others need not be looked at, only those that are kept.
+            return self.lineage.slots().filter(is_its).collect();
+        }
+        self.entries.iter().map(|(slot, _)| slot).filter(is_its).collect()
+    }
+
+    /// Notes the references of a task that was entered without any.
+    pub(super) fn set_inputs(&mut self, slot: Slot<Task>, inputs: Inputs, missing: u32) {
+        let task = &mut self.entries[slot];
+        assert!(task.inputs.is_none(), "{} has its references already", task.id);
+        assert!(missing as usize <= inputs.dependencies.len(), "{} waits for more than it takes", task.id);
+        task.state = TaskState::Waiting { missing };
+        task.inputs = Some(Box::new(inputs));
+    }
+
+    /// Notes how long the function ran.
+    pub(super) fn set_run_ns(&mut self, slot: Slot<Task>, run_ns: u64) {
+        self.entries[slot].run_ns = run_ns;
+    }
+
+    /// A client wants a task stopped that was sent.
+    pub(super) fn set_cancelled(&mut self, slot: Slot<Task>) {
+        self.entries[slot].cancelled = true;
+    }
+
+    /// The next run of a task is another attempt: this one may have been started.
+    pub(super) fn next_attempt(&mut self, slot: Slot<Task>) {
+        self.entries[slot].attempt += 1;
+    }
+
+    /// Takes one of a task's retries and begins its next attempt; false if there is none left.
+    pub(super) fn take_retry(&mut self, slot: Slot<Task>) -> bool {
+        let task = &mut self.entries[slot];
+        if task.retries_left == 0 {
+            return false;
+        }
+        task.retries_left -= i32::from(task.retries_left > 0);
+        task.attempt += 1;
+        true
+    }
+
+    /// Gives back some memory of what is gone; true if there is more.
+    pub(super) fn trim(&mut self) -> bool {
+        self.entries.trim(super::TRIM_PAGES)
+    }
+
+    /// Whether [`Tasks::trim`] would give anything back.
+    pub(super) fn is_loose(&self) -> bool {
+        self.entries.has_spare()
+    }
+
+    /// What is in tables that are empty when nobody refers to anything.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [("tasks", self.count()), ("kept tasks", self.lineage.len())]
+    }
+
+    /// How often unfinished tasks use each object.
+    pub(super) fn uses(&self) -> IdMap<Slot<Object>, u32> {
+        let unfinished = self.entries.iter().map(|(_, task)| task).filter(|task| task.is_unfinished());
+        count(unfinished.flat_map(Task::input_slots))
+    }
+
+    /// How often kept tasks need each object.
+    pub(super) fn needs(&self) -> IdMap<Slot<Object>, u32> {
+        count(self.lineage.slots().flat_map(|slot| self.entries[slot].input_slots()))
+    }
+
+    /// Asserts that counts are those of the tasks, and that each task is in one state and has what that
+    /// needs.
+    pub(super) fn check(&self) {
+        let mut unfinished: IdMap<JobId, usize> = IdMap::default();
+        for (_, task) in self.entries.iter() {
+            if task.is_unfinished() {
+                *unfinished.entry(task.id.job()).or_default() += 1;
+                assert!(task.output_slots().all(|output| output.is_some()), "{} lacks an output", task.id);
+            }
+            if task.state == TaskState::Tombstone {
+                assert!(task.inputs.is_none(), "{} has ended and refers to something", task.id);
+            }
+        }
+        assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
+        self.check_lineage();
+    }
+}
+
+fn count(slots: impl Iterator<Item = Slot<Object>>) -> IdMap<Slot<Object>, u32> {
+    let mut counts: IdMap<Slot<Object>, u32> = IdMap::default();
+    slots.for_each(|slot| *counts.entry(slot).or_default() += 1);
+    counts
+}
+
+impl Task {
+    pub(super) fn id(&self) -> TaskId {
+        self.id
+    }
+
+    pub(super) fn class(&self) -> Slot<Class> {
+        self.class
+    }
+
+    pub(super) fn state(&self) -> TaskState {
+        self.state
+    }
+
+    pub(super) fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Whether a further run of it is allowed if one may have started.
+    pub(super) fn has_retries(&self) -> bool {
+        self.retries_left != 0
+    }
+
+    /// Time in the function when it last ended, in nanoseconds.
+    pub(super) fn run_ns(&self) -> u64 {
+        self.run_ns
+    }
+
+    /// Whether a client wants it stopped.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// How many tasks of this node it is nested in.
+    pub(super) fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    pub(super) fn payload(&self) -> &SmallBytes {
+        &self.payload
+    }
+
+    /// The references that it takes as arguments.
+    pub(super) fn dependencies(&self) -> &[(Dependency, Slot<Object>)] {
+        self.inputs.as_ref().map_or(&[], |inputs| &inputs.dependencies)
+    }
+
+    /// The references that stand inside its arguments.
+    pub(super) fn nested(&self) -> &[Slot<Object>] {
+        self.inputs.as_ref().map_or(&[], |inputs| &inputs.nested)
+    }
+
+    /// All entries that it refers to.
+    pub(super) fn input_slots(&self) -> impl Iterator<Item = Slot<Object>> {
+        self.inputs.iter().flat_map(|inputs| inputs.slots())
+    }
+
+    /// Its outputs in their order; `None` for one whose entry is gone, which only a kept task has.
+    pub(super) fn output_slots(&self) -> impl Iterator<Item = Option<Slot<Object>>> {
+        std::iter::once(self.first_output).chain(self.more_outputs.iter().flatten().copied())
+    }
+
+    /// How many outputs it has.
+    pub(super) fn output_count(&self) -> usize {
+        1 + self.more_outputs.as_ref().map_or(0, |more| more.len())
+    }
+
+    fn set_outputs(&mut self, outputs: &[Slot<Object>]) {
+        let (first, more) = (outputs.first().copied(), outputs.get(1..).unwrap_or_default());
+        assert!(first.is_some(), "{} has no output", self.id);
+        self.first_output = first;
+        self.more_outputs = (!more.is_empty()).then(|| more.iter().copied().map(Some).collect());
+    }
+}

@@ -1,0 +1,226 @@
+//! States of a task, and every way from one to another.
+//!
+//! ```text
+//!                 ┌──────────────────────── sent_to_waiting ◀──┐
+//!                 ▼                                            │
+//!  insert ──▶ Waiting ──────────▶ Queued ──────────────────▶ Sent ──▶ Kept ──▶ gone
+//!                 │ ◀── taken ────┘ │  ◀── sent_to_queued ───┘ │      │
+//!                 │                 ▼                          │      └──▶ Waiting
+//!                 └──▶ gone     Tombstone ──▶ gone             └──▶ gone
+//! ```
+//!
+//! A slot stands in one place, which goes with the state:
+//!
+//! | state | place | moved there by |
+//! |---|---|---|
+//! | `Waiting` | `dependents` of arguments | `insert`, `sent_to_`, `kept_to_` and `queued_to_waiting` |
+//! | `Queued` | one queue of its shape | `waiting_to_queued`, `sent_to_queued` |
+//! | `Sent` | `in_flight` of its lease | `queued_to_sent` |
+//! | `Kept` | the kept tasks, by age | `sent_to_kept` |
+//! | `Tombstone` | the queue in which it ended | `queued_to_tombstone` |
+//!
+//! The place itself is the caller's to change, in the same step; [`super::super::Owner::check`] compares
+//! them. Every function here asserts the state that it comes from.
+
+use super::{Inputs, NewTask, Outputs, Task, Tasks};
+use crate::slab::Slot;
+use tharsis_types::{LeaseId, TaskId};
+
+/// Where a task is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::owner) enum TaskState {
+    /// Some of its arguments have no value.
+    Waiting {
+        /// How many.
+        missing: u32,
+    },
+    /// It waits for a lease.
+    Queued,
+    /// It was sent to a worker.
+    Sent {
+        /// Under which lease.
+        lease: LeaseId,
+    },
+    /// It has ended, and is kept so that its outputs can be computed again.
+    Kept {
+        /// Its place in the order of age.
+        since: u64,
+    },
+    /// It ended while it stood in a queue: its entry is removed when its turn comes.
+    Tombstone,
+}
+
+impl Task {
+    /// Whether its end is still to come.
+    pub(in crate::owner) fn is_unfinished(&self) -> bool {
+        !matches!(self.state, TaskState::Tombstone | TaskState::Kept { .. })
+    }
+
+    pub(in crate::owner) fn is_sent_under(&self, lease: LeaseId) -> bool {
+        self.state == TaskState::Sent { lease }
+    }
+
+    pub(in crate::owner) fn is_kept(&self) -> bool {
+        matches!(self.state, TaskState::Kept { .. })
+    }
+
+    /// Asserts that it is sent.
+    fn assert_sent(&self) {
+        assert!(matches!(self.state, TaskState::Sent { .. }), "{} is {:?}, not sent", self.id, self.state);
+    }
+
+    /// Asserts that it is queued.
+    fn assert_queued(&self) {
+        assert!(self.state == TaskState::Queued, "{} is {:?}, not queued", self.id, self.state);
+    }
+}
+
+impl Tasks {
+    /// Enters a task that waits for nothing yet.
+    pub(in crate::owner) fn insert(&mut self, new: NewTask<'_>) -> Slot<Task> {
+        let mut task = Task {
+            id: new.id,
+            class: new.class,
+            state: TaskState::Waiting { missing: 0 },
+            attempt: 0,
+            retries_left: new.retries,
+            run_ns: 0,
+            cancelled: false,
+            depth: new.depth,
+            payload: new.payload,
+            inputs: None,
+            first_output: None,
+            more_outputs: None,
+        };
+        task.set_outputs(new.outputs);
+        self.begun(new.id);
+        self.entries.insert(task)
+    }
+
+    /// One more argument of a waiting task has its value. Returns whether it was the last; `None` if the task
+    /// has ended with the failure of another argument that was told at the same time.
+    pub(in crate::owner) fn input_arrived(&mut self, slot: Slot<Task>) -> Option<bool> {
+        let task = self.entries.get_mut(slot)?;
+        let TaskState::Waiting { missing } = &mut task.state else { return None };
+        assert!(0 < *missing, "{} is told of an argument that it does not wait for", task.id);
+        *missing -= 1;
+        Some(*missing == 0)
+    }
+
+    /// All arguments have their values.
+    pub(in crate::owner) fn waiting_to_queued(&mut self, slot: Slot<Task>) {
+        let task = &mut self.entries[slot];
+        let is_ready = task.state == TaskState::Waiting { missing: 0 };
+        assert!(is_ready, "{} is {:?}, not ready to be queued", task.id, task.state);
+        task.state = TaskState::Queued;
+    }
+
+    /// Its turn in the queue has come, for a lease.
+    pub(in crate::owner) fn queued_to_sent(&mut self, slot: Slot<Task>, lease: LeaseId) {
+        let task = &mut self.entries[slot];
+        task.assert_queued();
+        task.state = TaskState::Sent { lease };
+    }
+
+    /// It was taken out of its queue to fail, or to be queued anew.
+    pub(in crate::owner) fn queued_to_waiting(&mut self, slot: Slot<Task>) {
+        let task = &mut self.entries[slot];
+        task.assert_queued();
+        task.state = TaskState::Waiting { missing: 0 };
+    }
+
+    /// It was taken back, or runs again.
+    pub(in crate::owner) fn sent_to_queued(&mut self, slot: Slot<Task>) {
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        task.state = TaskState::Queued;
+    }
+
+    /// It was taken back, and some of its arguments are being computed again.
+    pub(in crate::owner) fn sent_to_waiting(&mut self, slot: Slot<Task>, missing: u32) {
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        assert!(0 < missing, "{} waits for nothing", task.id);
+        task.state = TaskState::Waiting { missing };
+    }
+
+    /// It has ended, and its outputs are worth computing again.
+    pub(in crate::owner) fn sent_to_kept(&mut self, slot: Slot<Task>) {
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        let (id, since) = (task.id, self.lineage.add(slot, task.kept_bytes()));
+        task.state = TaskState::Kept { since };
+        self.ended(id);
+    }
+
+    /// It runs again, as another attempt, for new entries of its outputs; `missing` of its arguments have no
+    /// value.
+    pub(in crate::owner) fn kept_to_waiting(
+        &mut self,
+        slot: Slot<Task>,
+        outputs: &[Slot<super::Object>],
+        missing: u32,
+    ) {
+        self.forget_kept(slot);
+        let task = &mut self.entries[slot];
+        assert_eq!(task.output_count(), outputs.len(), "{} has lost an output", task.id);
+        task.set_outputs(outputs);
+        task.state = TaskState::Waiting { missing };
+        let id = task.id;
+        self.begun(id);
+    }
+
+    /// It is kept no more: nobody can want its outputs, or it took too much memory.
+    pub(in crate::owner) fn kept_to_gone(&mut self, slot: Slot<Task>) -> Option<Box<Inputs>> {
+        self.forget_kept(slot);
+        self.entries.take(slot).inputs
+    }
+
+    /// It ended in its queue.
+    fn queued_to_tombstone(&mut self, slot: Slot<Task>) -> Option<Box<Inputs>> {
+        let task = &mut self.entries[slot];
+        task.assert_queued();
+        task.state = TaskState::Tombstone;
+        task.more_outputs = None;
+        task.inputs.take()
+    }
+
+    /// The turn of a tombstone has come; false if the task is none.
+    pub(in crate::owner) fn tombstone_to_gone(&mut self, slot: Slot<Task>) -> bool {
+        let is_tombstone = self.entries[slot].state == TaskState::Tombstone;
+        if is_tombstone {
+            self.entries.take(slot);
+        }
+        is_tombstone
+    }
+
+    /// Ends an unfinished task for good: it leaves the table, or a tombstone in its queue. Returns its
+    /// outputs and its references.
+    pub(in crate::owner) fn end(&mut self, slot: Slot<Task>) -> (Outputs, Option<Box<Inputs>>) {
+        let task = &self.entries[slot];
+        assert!(task.is_unfinished(), "{} ends twice", task.id);
+        let outputs: Outputs = task.output_slots().flatten().collect();
+        assert_eq!(outputs.len(), task.output_count(), "{} lacks an output", task.id);
+        self.ended(task.id);
+        match self.entries[slot].state {
+            TaskState::Queued => (outputs, self.queued_to_tombstone(slot)),
+            _ => (outputs, self.entries.take(slot).inputs),
+        }
+    }
+
+    fn begun(&mut self, id: TaskId) {
+        *self.unfinished.entry(id.job()).or_default() += 1;
+    }
+
+    fn ended(&mut self, id: TaskId) {
+        let job = id.job();
+        let count = self.unfinished.get_mut(&job).filter(|count| 0 < **count);
+        assert!(count.is_some(), "more tasks of {job} end than there are");
+        if let Some(count) = count {
+            *count -= 1;
+            if *count == 0 {
+                self.unfinished.remove(&job);
+            }
+        }
+    }
+}
