@@ -8,13 +8,12 @@
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 use tharsis_object_store::Arena;
-use tharsis_object_store::transfer::{FileRange, ObjectKey, Receiver, Source, SourceRange, serve};
+use tharsis_object_store::transfer::{ObjectKey, Receiver, Source, SourceRange, serve};
 
 const BYTES: usize = 1 << 30;
 const CHUNK: usize = 1 << 20;
@@ -22,14 +21,12 @@ const ROUNDS: usize = 4;
 
 struct OneObject {
     arena: Arena,
-    fd: Arc<OwnedFd>,
 }
 
 impl Source for OneObject {
     fn open(&self, _key: &ObjectKey) -> Option<SourceRange> {
         let slice = self.arena.map().slice(0, BYTES as u64).ok()?;
-        let file = FileRange { fd: Arc::clone(&self.fd), offset: 0 };
-        Some(SourceRange::Memory { bytes: Box::new(slice), file: Some(file) })
+        Some(SourceRange::Memory(Box::new(slice)))
     }
 }
 
@@ -39,8 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     arena.map().write(0, BYTES as u64)?.fill(7);
     let mut target = arena.map().write(BYTES as u64, BYTES as u64)?;
     target.fill(1);
-    let fd = Arc::new(arena.fd().try_clone_to_owned()?);
-    let object = Arc::new(OneObject { arena, fd });
+    let object = Arc::new(OneObject { arena });
     let (client, server) = sockets()?;
     let sender = {
         let object = Arc::clone(&object);

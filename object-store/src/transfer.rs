@@ -20,9 +20,13 @@
 //! *Resuming.* A failed fetch says how many bytes from the start of the range are verified; the caller asks
 //! another holder for the rest.
 //!
-//! *Pins.* The sender hands pages of the arena to the kernel without copying them (`sendfile`); they are read
-//! when they go out, which may be after the call. So the [`SourceRange`], and the pin inside it, is held
-//! until the receiver says done or the connection is over.
+//! *Copies.* The sender hashes a chunk and then copies it into the socket, from the second-level cache. To
+//! hand the pages of the arena to the kernel instead (`sendfile`) was measured at half of that between two
+//! processes of one machine: the kernel splits them into single pages, and the receiver reads them from
+//! memory again.
+//!
+//! *Pins.* The [`SourceRange`], and the pin inside it, is held until the receiver says done or the connection
+//! is over: it asks for bad chunks again.
 //!
 //! *Deadlines.* A socket that stalls for [`STALL_MAX`] ends the transfer on either side; the receiver also
 //! has a deadline for the whole fetch. A thread per connection is the price; there is one connection per pair
@@ -32,16 +36,14 @@ use crate::transfer_frame::{
     CHUNK_HEADER_BYTES, ChunkHeader, HELLO_BYTES, REQUEST_BYTES, Request, RequestKind, Status, decode_hello,
     encode_hello,
 };
-use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
+use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
 
 pub use crate::transfer_frame::{MAGIC, ObjectKey, VERSION};
 
@@ -152,13 +154,8 @@ pub trait Source: Send + Sync {
 
 /// Sealed bytes to be sent.
 pub enum SourceRange {
-    /// They are in memory.
-    Memory {
-        /// The bytes, with whatever keeps them where they are.
-        bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
-        /// The same bytes in a file, to be sent without a copy.
-        file: Option<FileRange>,
-    },
+    /// They are in memory, with whatever keeps them where they are.
+    Memory(Box<dyn AsRef<[u8]> + Send + Sync>),
     /// They are read a chunk at a time.
     Stored(Box<dyn ReadAt>),
 }
@@ -178,19 +175,10 @@ pub trait ReadAt: Send {
 impl SourceRange {
     fn total_bytes(&self) -> u64 {
         match self {
-            SourceRange::Memory { bytes, .. } => (**bytes).as_ref().len() as u64,
+            SourceRange::Memory(bytes) => (**bytes).as_ref().len() as u64,
             SourceRange::Stored(stored) => stored.total_bytes(),
         }
     }
-}
-
-/// Where bytes lie in a file.
-#[derive(Clone, Debug)]
-pub struct FileRange {
-    /// The file; the arena's memfd.
-    pub fd: Arc<OwnedFd>,
-    /// Position of the first byte.
-    pub offset: u64,
 }
 
 /// The receiving end of a connection.
@@ -312,12 +300,12 @@ impl Receiver {
 
     /// Reads bytes to where they stay and hashes them on the way.
     fn land(&mut self, target: &mut [u8], pass: &Pass) -> Result<u64, TransferError> {
-        let mut hasher = Xxh3::new();
+        let mut hasher = XxHash3_64::new();
         for piece in target.chunks_mut(LAND_BYTES) {
             self.read_full(piece, pass)?;
-            hasher.update(piece);
+            hasher.write(piece);
         }
-        Ok(hasher.digest())
+        Ok(hasher.finish())
     }
 
     fn read_chunk_header(&mut self, pass: &Pass) -> Result<ChunkHeader, TransferError> {
@@ -474,13 +462,10 @@ fn answer(
             offset: at as u64,
             len: len as u64,
             total_len,
-            checksum: xxh3_64(chunk),
+            checksum: XxHash3_64::oneshot(chunk),
         };
         send_all(stream, &header.encode(), 0 < len)?;
-        match range {
-            SourceRange::Memory { file: Some(file), .. } => send_from_file(stream, file, at as u64, chunk)?,
-            _ => send_all(stream, chunk, false)?,
-        }
+        send_all(stream, chunk, false)?;
         source.sent(&request.key, len as u64);
         at += len;
         if at == end as usize {
@@ -497,7 +482,7 @@ fn chunk_of<'a>(
     buffer: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], TransferError> {
     match range {
-        SourceRange::Memory { bytes, .. } => Ok(&(**bytes).as_ref()[at..at + len]),
+        SourceRange::Memory(bytes) => Ok(&(**bytes).as_ref()[at..at + len]),
         SourceRange::Stored(stored) => {
             buffer.resize(len, 0);
             stored.read_at(at as u64, buffer).map_err(|cause| failed("read a chunk", cause))?;
@@ -515,30 +500,6 @@ fn refuse(
     let Request { request, offset, .. } = *request;
     let header = ChunkHeader { status, request, offset, len: 0, total_len, checksum: 0 };
     send_all(stream, &header.encode(), false)
-}
-
-/// Sends bytes of the arena without copying them; falls back to a copy where the file cannot do that.
-fn send_from_file(
-    stream: &mut TcpStream,
-    file: &FileRange,
-    offset: u64,
-    chunk: &[u8],
-) -> Result<(), TransferError> {
-    let mut position = file.offset + offset;
-    let end = position + chunk.len() as u64;
-    let mut progress = Instant::now();
-    while position < end {
-        let rest = (end - position) as usize;
-        match sendfile(&*stream, &*file.fd, Some(&mut position), rest) {
-            Ok(0) => return Err(TransferError::BadPeer { what: "our own file ends before the object" }),
-            Ok(_) => progress = Instant::now(),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if progress.elapsed() < STALL_MAX => {}
-            Err(Errno::INVAL | Errno::NOSYS) => return send_all(stream, &chunk[chunk.len() - rest..], false),
-            Err(cause) => return Err(failed("send a chunk", cause.into())),
-        }
-    }
-    Ok(())
 }
 
 fn send_all(stream: &TcpStream, bytes: &[u8], more: bool) -> Result<(), TransferError> {

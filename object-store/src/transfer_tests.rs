@@ -4,8 +4,8 @@ use super::*;
 use crate::arena::Arena;
 use proptest::prelude::*;
 use std::net::{Shutdown, TcpListener};
-use std::sync::LazyLock;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, LazyLock};
 use std::thread;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -13,9 +13,7 @@ const OBJECT_BYTES: usize = 3 * CHUNK_BYTES + 1234;
 
 struct Store {
     arena: Arena,
-    fd: Arc<OwnedFd>,
     pins: Arc<AtomicU32>,
-    from_file: bool,
 }
 
 struct Pinned(crate::ArenaSlice, Arc<AtomicU32>);
@@ -39,8 +37,7 @@ impl Source for Store {
         }
         self.pins.fetch_add(1, Ordering::SeqCst);
         let slice = self.arena.map().slice(4096, OBJECT_BYTES as u64).unwrap();
-        let file = self.from_file.then(|| FileRange { fd: Arc::clone(&self.fd), offset: 4096 });
-        Some(SourceRange::Memory { bytes: Box::new(Pinned(slice, Arc::clone(&self.pins))), file })
+        Some(SourceRange::Memory(Box::new(Pinned(slice, Arc::clone(&self.pins)))))
     }
 }
 
@@ -48,11 +45,10 @@ fn object() -> Vec<u8> {
     (0..OBJECT_BYTES as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-fn store(from_file: bool) -> Arc<Store> {
+fn store() -> Arc<Store> {
     let arena = Arena::create(8 << 20).unwrap();
     arena.map().write(4096, OBJECT_BYTES as u64).unwrap().copy_from_slice(&object());
-    let fd = Arc::new(arena.fd().try_clone_to_owned().unwrap());
-    Arc::new(Store { arena, fd, pins: Arc::default(), from_file })
+    Arc::new(Store { arena, pins: Arc::default() })
 }
 
 fn sockets() -> (TcpStream, TcpStream) {
@@ -65,43 +61,41 @@ const HAVE: ObjectKey = [1; 20];
 
 #[test]
 fn ranges_arrive_and_pins_go() {
-    for from_file in [false, true] {
-        let store = store(from_file);
-        let (client, server) = sockets();
-        let stop = Arc::new(AtomicBool::new(false));
-        let sender = {
-            let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
-            thread::spawn(move || serve(server, &*store, &stop))
-        };
-        let mut receiver = Receiver::new(client).unwrap();
-        let object = object();
-        for (offset, len) in
-            [(0, OBJECT_BYTES), (5, 0), (CHUNK_BYTES - 1, 2), (OBJECT_BYTES, 0), (7, 2 * CHUNK_BYTES)]
-        {
-            let mut target = vec![0; len];
-            receiver.fetch(&HAVE, offset as u64, &mut target, LIMIT).unwrap();
-            assert!(target == object[offset..offset + len], "{offset}+{len}");
-        }
-        let error = receiver.fetch(&[2; 20], 0, &mut [0], LIMIT).unwrap_err();
-        assert!(matches!(error, FetchError { done_bytes: 0, cause: TransferError::NotFound }));
-        for offset in [OBJECT_BYTES as u64, u64::MAX] {
-            let error = receiver.fetch(&HAVE, offset, &mut [0], LIMIT).unwrap_err();
-            assert!(matches!(error.cause, TransferError::OutOfRange { .. }), "{error}");
-        }
-        receiver.fetch(&HAVE, 0, &mut [0], LIMIT).unwrap();
-        stop.store(true, Ordering::Relaxed);
-        sender.join().unwrap().unwrap();
-        assert_eq!(store.pins.load(Ordering::SeqCst), 0);
-        let error = receiver.fetch(&HAVE, 0, &mut [0], LIMIT).unwrap_err();
-        assert!(matches!(error.cause, TransferError::Closed), "{error}");
+    let store = store();
+    let (client, server) = sockets();
+    let stop = Arc::new(AtomicBool::new(false));
+    let sender = {
+        let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
+        thread::spawn(move || serve(server, &*store, &stop))
+    };
+    let mut receiver = Receiver::new(client).unwrap();
+    let object = object();
+    for (offset, len) in
+        [(0, OBJECT_BYTES), (5, 0), (CHUNK_BYTES - 1, 2), (OBJECT_BYTES, 0), (7, 2 * CHUNK_BYTES)]
+    {
+        let mut target = vec![0; len];
+        receiver.fetch(&HAVE, offset as u64, &mut target, LIMIT).unwrap();
+        assert!(target == object[offset..offset + len], "{offset}+{len}");
     }
+    let error = receiver.fetch(&[2; 20], 0, &mut [0], LIMIT).unwrap_err();
+    assert!(matches!(error, FetchError { done_bytes: 0, cause: TransferError::NotFound }));
+    for offset in [OBJECT_BYTES as u64, u64::MAX] {
+        let error = receiver.fetch(&HAVE, offset, &mut [0], LIMIT).unwrap_err();
+        assert!(matches!(error.cause, TransferError::OutOfRange { .. }), "{error}");
+    }
+    receiver.fetch(&HAVE, 0, &mut [0], LIMIT).unwrap();
+    stop.store(true, Ordering::Relaxed);
+    sender.join().unwrap().unwrap();
+    assert_eq!(store.pins.load(Ordering::SeqCst), 0);
+    let error = receiver.fetch(&HAVE, 0, &mut [0], LIMIT).unwrap_err();
+    assert!(matches!(error.cause, TransferError::Closed), "{error}");
 }
 
 /// Passes bytes on between receiver and sender, turning over one bit at each of the given positions.
 fn relay(flips: Vec<usize>, cut_at: usize) -> TcpStream {
     let (client, near) = sockets();
     let (far, server) = sockets();
-    thread::spawn(move || serve(server, &*store(true), &AtomicBool::new(false)));
+    thread::spawn(move || serve(server, &*store(), &AtomicBool::new(false)));
     let (mut up_in, mut up_out) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     thread::spawn(move || io::copy(&mut up_in, &mut up_out));
     thread::spawn(move || {
@@ -204,7 +198,7 @@ fn noise_with_headers() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }
 
-static STORE: LazyLock<Arc<Store>> = LazyLock::new(|| store(false));
+static STORE: LazyLock<Arc<Store>> = LazyLock::new(store);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]

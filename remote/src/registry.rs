@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use tharsis_protos::handshake::FunctionEntry;
 use tharsis_types::{Failure, FailureKind, FunctionId};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// What `#[remote]` says about a function.
 pub struct Definition {
@@ -156,8 +156,8 @@ fn function(definition: &'static Definition, copy: u32) -> Function {
     if copy > 0 {
         path = format!("{path}#{copy}");
     }
-    let signature = xxh3_64(definition.signature.as_bytes());
-    Function { id: FunctionId(xxh3_64(path.as_bytes())), signature, definition }
+    let signature = XxHash3_64::oneshot(definition.signature.as_bytes());
+    Function { id: FunctionId(XxHash3_64::oneshot(path.as_bytes())), signature, definition }
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
         let (first, second) =
             (registry.by_definition[&FIRST.address()], registry.by_definition[&SECOND.address()]);
         assert_ne!(first.id, second.id);
-        assert_eq!(first.id, FunctionId(xxh3_64(b"demo::twice")));
+        assert_eq!(first.id, FunctionId(XxHash3_64::oneshot(b"demo::twice")));
     }
 
     #[test]

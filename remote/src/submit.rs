@@ -26,7 +26,7 @@ use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 /// Task classes that a client has defined.
 #[derive(Default)]
@@ -251,7 +251,7 @@ fn content_of_call(
         frame.extend_from_slice(&dependency.reference.object.to_bytes());
     }
     frame.extend_from_slice(&(payload_len as u64).to_le_bytes());
-    let content = xxh3_128(frame);
+    let content = XxHash3_128::oneshot(frame);
     frame.truncate(payload_len);
     content
 }
@@ -263,8 +263,9 @@ fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
         return None;
     }
     let parts = std::iter::once(&encoded.in_band[..]).chain(encoded.buffers.iter().map(|b| &b[..]));
-    let hashes: SmallVec<[u8; 64]> = parts.flat_map(|part| xxh3_128(part).to_le_bytes()).collect();
-    Some(xxh3_128(&hashes))
+    let hashes: SmallVec<[u8; 64]> =
+        parts.flat_map(|part| XxHash3_128::oneshot(part).to_le_bytes()).collect();
+    Some(XxHash3_128::oneshot(&hashes))
 }
 
 /// Writes an encoded value to the store, or sends it along if it is small.

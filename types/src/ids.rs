@@ -82,7 +82,7 @@ impl TaskId {
         input[16..24].copy_from_slice(&index.to_le_bytes());
         input[24..].copy_from_slice(&content.to_le_bytes());
         let mut call = self.child(index);
-        call.0[4..12].copy_from_slice(&xxhash_rust::xxh3::xxh3_64(&input).to_le_bytes());
+        call.0[4..12].copy_from_slice(&twox_hash::XxHash3_64::oneshot(&input).to_le_bytes());
         call
     }
 
@@ -138,7 +138,7 @@ impl TaskId {
         let mut input = [0; 24];
         input[..16].copy_from_slice(parent);
         input[16..].copy_from_slice(&index.to_le_bytes());
-        let mut id = xxhash_rust::xxh3::xxh3_128(&input).to_le_bytes();
+        let mut id = twox_hash::XxHash3_128::oneshot(&input).to_le_bytes();
         id[..4].copy_from_slice(&job.0.to_le_bytes());
         Self(id)
     }

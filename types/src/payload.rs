@@ -348,7 +348,7 @@ pub fn seal_checksum(frame: &mut [u8]) {
 
 /// Never 0, which means that there is none.
 fn checksum(bytes: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(bytes).max(1)
+    twox_hash::XxHash3_64::oneshot(bytes).max(1)
 }
 
 fn check_table(table: &[u8], in_band_end: u64, total: u64) -> Result<(), BadFrame> {

@@ -24,7 +24,8 @@
 
 use super::error::HeaderError;
 use crate::transfer::ObjectKey;
-use xxhash_rust::xxh3::xxh3_64;
+use std::hash::Hasher;
+use twox_hash::XxHash3_64;
 
 /// What a direct read or write is a multiple of, in memory and on disk.
 pub(crate) const ALIGN: usize = 4096;
@@ -117,7 +118,7 @@ impl Header {
             place[..8].copy_from_slice(&block.checksum.to_le_bytes());
             place[8..12].copy_from_slice(&block.stored_len.to_le_bytes());
         }
-        let checksum = xxh3_64(target);
+        let checksum = XxHash3_64::oneshot(target);
         target[CHECKSUM_AT..FIXED_BYTES].copy_from_slice(&checksum.to_le_bytes());
         Some(stored_bytes)
     }
@@ -131,7 +132,7 @@ impl Header {
         let end = count.and_then(|count| usize::try_from(header_bytes(count.into())).ok());
         if let Some(whole) = end.and_then(|end| bytes.get_mut(..end)) {
             whole[CHECKSUM_AT..FIXED_BYTES].fill(0);
-            let checksum = xxh3_64(whole);
+            let checksum = XxHash3_64::oneshot(whole);
             whole[CHECKSUM_AT..FIXED_BYTES].copy_from_slice(&checksum.to_le_bytes());
         }
     }
@@ -206,12 +207,12 @@ pub(crate) fn extent_bytes_max(len: u64) -> u64 {
 }
 
 fn check_sum(whole: &[u8], fixed: &[u8; FIXED_BYTES]) -> Result<(), HeaderError> {
-    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-    hasher.update(&whole[..CHECKSUM_AT]);
-    hasher.update(&[0; FIXED_BYTES - CHECKSUM_AT]);
-    hasher.update(&whole[FIXED_BYTES..]);
+    let mut hasher = XxHash3_64::new();
+    hasher.write(&whole[..CHECKSUM_AT]);
+    hasher.write(&[0; FIXED_BYTES - CHECKSUM_AT]);
+    hasher.write(&whole[FIXED_BYTES..]);
     let mut stored = Reader { rest: &fixed[CHECKSUM_AT..] };
-    if hasher.digest() == stored.u64() { Ok(()) } else { Err(HeaderError::Checksum) }
+    if hasher.finish() == stored.u64() { Ok(()) } else { Err(HeaderError::Checksum) }
 }
 
 /// Takes numbers off the front of a slice that is known to be long enough; zeros beyond its end.
@@ -293,7 +294,7 @@ mod tests {
                 if sum {
                     noise[36..40].copy_from_slice(&3_u32.to_le_bytes());
                     noise[CHECKSUM_AT..FIXED_BYTES].fill(0);
-                    let checksum = xxh3_64(&noise[..noise.len().min(ALIGN)]);
+                    let checksum = XxHash3_64::oneshot(&noise[..noise.len().min(ALIGN)]);
                     noise[CHECKSUM_AT..FIXED_BYTES].copy_from_slice(&checksum.to_le_bytes());
                 }
             }

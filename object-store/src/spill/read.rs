@@ -10,9 +10,10 @@ use super::file::SegmentFile;
 use super::header::{Codec, Header, align_up};
 use super::write::PIECE_BYTES;
 use crate::copy::copy_away;
+use std::hash::Hasher;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
 
 /// Blocks in buffers ahead of their verification.
 const AHEAD_COUNT: usize = 1;
@@ -105,7 +106,7 @@ impl Extent<'_> {
         let stored_bytes = self.stored_bytes(index);
         let target = buffer.get_mut(..stored_bytes).ok_or_else(|| self.corrupt_block(index))?;
         self.read_exact(&mut [target], self.header.block_offset(index))?;
-        if xxh3_64(target) != self.checksum(index) {
+        if XxHash3_64::oneshot(target) != self.checksum(index) {
             return Err(self.corrupt_block(index));
         }
         Ok(stored_bytes)
@@ -154,7 +155,11 @@ impl Extent<'_> {
         let Landed { index, target, skip, buffer } = landed;
         let index = *index;
         let check = |stored: &[u8]| {
-            if xxh3_64(stored) == self.checksum(index) { Ok(()) } else { Err(self.corrupt_block(index)) }
+            if XxHash3_64::oneshot(stored) == self.checksum(index) {
+                Ok(())
+            } else {
+                Err(self.corrupt_block(index))
+            }
         };
         let Some(buffer) = buffer else { return check(target) };
         let undecodable = || self.corrupt(CorruptPart::Compression { index: index as u32 }, index);
@@ -165,9 +170,9 @@ impl Extent<'_> {
         let wanted = *skip..*skip + target.len();
         if stored_len == raw_len {
             // Copied and hashed in turn, while the bytes are in the cache.
-            let mut hasher = Xxh3::new();
+            let mut hasher = XxHash3_64::new();
             for (at, piece) in (0..).step_by(PIECE_BYTES).zip(padded.chunks(PIECE_BYTES)) {
-                hasher.update(piece);
+                hasher.write(piece);
                 let (from, to) = (wanted.start.max(at), wanted.end.min(at + piece.len()));
                 if from < to {
                     copy_away(
@@ -176,7 +181,7 @@ impl Extent<'_> {
                     );
                 }
             }
-            let is_sound = hasher.digest() == self.checksum(index) && wanted.end <= raw_len;
+            let is_sound = hasher.finish() == self.checksum(index) && wanted.end <= raw_len;
             return if is_sound { Ok(()) } else { Err(self.corrupt_block(index)) };
         }
         check(padded)?;

@@ -7,11 +7,12 @@ use super::buffer::{BufferPool, PooledBuffer};
 use super::codec::{self, CompressedSample, SAMPLE_PIECE_BYTES};
 use super::file::SegmentFile;
 use super::header::{ALIGN, BLOCK_BYTES, BlockRecord, Codec, Header};
+use std::hash::Hasher;
 use std::io;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
 
 /// Blocks copied or compressed ahead of the disk.
 const AHEAD_COUNT: usize = 1;
@@ -205,20 +206,20 @@ fn prepare<'a>(
     let stored_len = packed_len.unwrap_or(len);
     let padded_len = stored_len.next_multiple_of(ALIGN);
     buffer[stored_len..padded_len].fill(0);
-    let mut hasher = Xxh3::new();
+    let mut hasher = XxHash3_64::new();
     // Copied and hashed in turn, while the bytes are in the cache.
     for at in (0..padded_len).step_by(PIECE_BYTES) {
         let end = padded_len.min(at + PIECE_BYTES);
         if packed_len.is_none() {
             object.gather(start + at as u64, &mut buffer[at..end.min(len)]);
         }
-        hasher.update(&buffer[at..end]);
+        hasher.write(&buffer[at..end]);
     }
     let stored_len = u32::try_from(stored_len).map_err(io::Error::other)?;
-    Ok((Ready::Copied(buffer, padded_len), BlockRecord { checksum: hasher.digest(), stored_len }))
+    Ok((Ready::Copied(buffer, padded_len), BlockRecord { checksum: hasher.finish(), stored_len }))
 }
 
 fn record_of(bytes: &[u8]) -> BlockRecord {
     // No block is longer than a block.
-    BlockRecord { checksum: xxh3_64(bytes), stored_len: bytes.len() as u32 }
+    BlockRecord { checksum: XxHash3_64::oneshot(bytes), stored_len: bytes.len() as u32 }
 }

@@ -9,14 +9,13 @@ use crate::spill::Spill;
 use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_core::node::Place;
-use tharsis_object_store::transfer::{self, FileRange, ObjectKey, ReadAt, Source, SourceRange};
+use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
 use tharsis_protos::port::Reception;
 use tharsis_protos::proof::{Caller, ProofError, Purpose};
@@ -96,10 +95,8 @@ impl Senders {
         spill: Option<Arc<Spill>>,
     ) -> io::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
-        let file = Arc::new(arena.fd().try_clone_to_owned()?);
         let source = NodeSource {
             arena: Arc::clone(arena),
-            file,
             inbox,
             code,
             spill,
@@ -206,7 +203,6 @@ impl Source for Seated {
 /// Objects of the arena, pinned while they are sent, those on disk, and programs.
 struct NodeSource {
     arena: Arc<Arena>,
-    file: Arc<OwnedFd>,
     inbox: Arc<Inbox>,
     code: Arc<Code>,
     spill: Option<Arc<Spill>>,
@@ -241,9 +237,7 @@ impl Source for NodeSource {
             self.inbox.put(Input::CloseTransfer { object });
             return None;
         };
-        let bytes = Box::new(Pinned { bytes, object, inbox });
-        let file = Some(FileRange { fd: Arc::clone(&self.file), offset: extent.offset });
-        Some(SourceRange::Memory { bytes, file })
+        Some(SourceRange::Memory(Box::new(Pinned { bytes, object, inbox })))
     }
 
     fn sent(&self, key: &ObjectKey, bytes: u64) {
