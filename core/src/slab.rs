@@ -24,6 +24,8 @@ use std::ops::{Index, IndexMut};
 
 const PAGE: usize = 512;
 const NONE: u32 = u32::MAX;
+/// Pages whose slots have a number.
+const PAGES_MAX: usize = u32::MAX as usize / PAGE;
 const _: () = assert!(size_of::<Option<Slot<u8>>>() == 4);
 
 /// The name of a value in a [`Slab`]: four bytes, also as an `Option`.
@@ -182,6 +184,7 @@ impl<T> Slab<T> {
         }
         let reuse = self.pages.iter().position(Option::is_none);
         let page = reuse.unwrap_or_else(|| {
+            assert!(self.pages.len() < PAGES_MAX, "a table has more values than slots can name");
             self.pages.push(None);
             self.pages.len() - 1
         });

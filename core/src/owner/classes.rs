@@ -5,7 +5,7 @@
 //! none of them can take a class for another one.
 
 use super::jobs::{EndedJobs, job_ended};
-use super::{Owner, Shape};
+use super::{Owner, Schedule, Shape};
 use crate::Now;
 use crate::slab::{Slab, Slot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +66,16 @@ impl Classes {
             }
             // Its job has ended, and this client is about to.
             None => Err(job_ended()),
+        }
+    }
+
+    /// Asserts that every class is found by what it is and has a shape.
+    pub(super) fn check(&self, schedule: &Schedule) {
+        assert_eq!(self.by_definition.len(), self.entries.len(), "a class is found twice, or not at all");
+        for (slot, class) in self.entries.iter() {
+            let name = &class.definition.name;
+            assert_eq!(self.by_definition.get(&class.definition), Some(&slot), "class {name} is misfiled");
+            assert!(schedule.has_shape(class.shape), "class {name} has no shape");
         }
     }
 

@@ -58,6 +58,11 @@ impl EndedJobs {
         assert!(busy.is_subset(&self.ending), "a job is busy that was not about to end");
         self.ending = busy;
     }
+
+    /// Asserts that only jobs that have ended are about to go.
+    pub(super) fn check(&self) {
+        assert!(self.ending.iter().all(|job| self.all.contains(*job)), "a job goes that has not ended");
+    }
 }
 
 /// What tasks of a job that has ended fail with.

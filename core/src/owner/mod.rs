@@ -293,6 +293,9 @@ impl Owner {
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
         self.references.check(uses, self.tasks.needs());
         self.tasks.check();
+        self.classes.check(&self.schedule);
+        self.jobs.check();
+        self.wakes.check();
         self.check_producers();
         self.schedule.check(&self.tasks);
     }

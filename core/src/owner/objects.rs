@@ -40,6 +40,12 @@ impl Wakes {
         self.queue.len()
     }
 
+    /// Asserts that nobody is left asleep between two events.
+    pub(super) fn check(&self) {
+        assert!(self.queue.is_empty(), "tasks have their arguments and sleep");
+        assert!(!self.is_running, "nobody wakes tasks any more");
+    }
+
     /// Lets nobody be woken until [`Owner::wake`] is called with what this returns.
     pub(super) fn hold(&mut self) -> Held {
         Held { was_running: std::mem::replace(&mut self.is_running, true) }

@@ -166,6 +166,7 @@ impl References {
 
     /// Counts a node as borrower of an entry whose reference is sent to it.
     pub(in crate::owner) fn lend(&mut self, slot: Slot<Object>, to: NodeId) -> RefId {
+        assert_ne!(to, self.me, "this node lends to itself");
         let reference = self.reference(slot);
         *self.objects[slot].links().borrowers.entry(to).or_default() += 1;
         reference
@@ -216,6 +217,7 @@ impl References {
 
     fn change_owner(&mut self, slot: Slot<Object>, owner: NodeId, lender: NodeId) {
         let object = &mut self.objects[slot];
+        assert!(object.producer.is_none(), "{} is made here and follows another owner", object.id);
         object.value = None;
         let links = object.links();
         links.owner = Some(owner);
@@ -224,6 +226,7 @@ impl References {
     }
 
     fn insert_proxy(&mut self, reference: RefId) -> Slot<Object> {
+        assert_ne!(reference.owner, self.me, "a proxy stands for this node's own object");
         let mut object = Object::new(reference.object);
         object.links().owner = Some(reference.owner);
         self.objects.insert(object)

@@ -198,7 +198,9 @@ impl References {
 
     /// The entry will have no value any more.
     pub(super) fn set_failed(&mut self, slot: Slot<Object>, value: Value) {
-        self.objects[slot].value = Some(value);
+        let object = &mut self.objects[slot];
+        assert!(object.producer.is_none(), "{} is given up while its task is under way", object.id);
+        object.value = Some(value);
     }
 
     /// Everyone who waits for a value hears that it is there; returns the tasks that waited.
@@ -260,6 +262,7 @@ impl References {
     /// what stood inside it.
     pub(super) fn release_bytes(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Object>> {
         let object = &mut self.objects[slot];
+        assert!(!object.is_used(), "{} is used and its bytes are to go", object.id);
         if !object.has_lineage() || !matches!(object.value, Some(Value::Stored { .. })) {
             return Vec::new();
         }
@@ -351,6 +354,8 @@ impl References {
                 object.check_links(links);
             }
         }
+        assert!(self.grace.iter().map(|(until, _)| until).is_sorted(), "a later grace ends earlier");
+        assert!(!self.gone.contains(&self.me), "this node believes that it is gone itself");
         assert!(uses.is_empty(), "a freed object is needed");
         assert!(needs.is_empty(), "a freed object is needed by lineage");
     }

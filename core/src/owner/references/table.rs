@@ -85,6 +85,7 @@ impl Objects {
     /// Adds an entry, whose id is new.
     pub(super) fn insert(&mut self, object: Object) -> Slot<Object> {
         let (id, maker, token) = (object.id, object.maker, object.token);
+        debug_assert!(self.find(&id).is_none(), "{id} is entered twice");
         let place = self.entries.insert(object);
         let entries = &self.entries;
         self.index.insert_unique(hash(&id), place, |p| hash(&entries[*p].id));

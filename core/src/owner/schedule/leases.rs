@@ -9,7 +9,8 @@ use crate::slab::Slot;
 use crate::{MS, Now};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tharsis_types::limits::LEASE_IDLE_MS;
+use tharsis_types::hash::IdMap;
+use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_DEPTH_MAX};
 use tharsis_types::{Failure, LeaseId, NodeId};
 
 /// A lease as its owner uses it.
@@ -45,6 +46,12 @@ impl LeaseUse {
         assert!(at.is_some(), "{slot:?} is not with the lease that it was sent under");
         at.and_then(|at| self.in_flight.remove(at));
         at == Some(0)
+    }
+
+    /// Asserts that tasks are sent under granted leases only, and no more than one worker is to have.
+    pub(super) fn check(&self) {
+        assert!(self.granted || self.in_flight.is_empty(), "a task is sent under a request");
+        assert!(self.in_flight.len() <= PIPELINE_DEPTH_MAX, "too many tasks are sent under a lease");
     }
 
     /// When it has been idle for too long, or tasks stand behind one that does not end.
@@ -153,7 +160,7 @@ impl Schedule {
 
     /// An attempt ended: its lease has room again.
     pub(in crate::owner) fn sent_ended(&mut self, now: Now, lease: LeaseId, slot: Slot<Task>, run_ns: u64) {
-        let used = self.used_mut(lease);
+        let used = used_mut(&mut self.leases, lease);
         let was_first = used.take_out(slot);
         // One that was cancelled behind a blocked task says nothing of that.
         used.paused &= !was_first;
@@ -165,7 +172,7 @@ impl Schedule {
 
     /// A sent task is not with its lease any more.
     pub(in crate::owner) fn sent_left(&mut self, lease: LeaseId, slot: Slot<Task>) {
-        let used = self.used_mut(lease);
+        let used = used_mut(&mut self.leases, lease);
         used.take_out(slot);
         let shape = used.shape;
         self.dirty.insert(shape);
@@ -225,9 +232,10 @@ impl Schedule {
         self.dirty.insert(used.shape);
         Some(used)
     }
+}
 
-    #[allow(clippy::expect_used, reason = "a task that was sent under a lease that is gone is a defect here")]
-    fn used_mut(&mut self, lease: LeaseId) -> &mut LeaseUse {
-        self.leases.get_mut(&lease).expect("a task was sent under a lease that is gone")
-    }
+/// A lease that a shape or a sent task names: it is there.
+#[allow(clippy::expect_used, reason = "a name of our own for a lease that is gone is a defect here")]
+pub(super) fn used_mut(leases: &mut IdMap<LeaseId, LeaseUse>, lease: LeaseId) -> &mut LeaseUse {
+    leases.get_mut(&lease).expect("a shape or a task names a lease that is gone")
 }

@@ -232,7 +232,7 @@ impl Schedule {
         let share = (shape.len() + in_flight).div_ceil(ready.len());
         let depth = shape.depth().min(share);
         for lease in ready {
-            let Some(used) = self.leases.get_mut(&lease) else { continue };
+            let used = leases::used_mut(&mut self.leases, lease);
             while used.in_flight.len() < depth {
                 let Some(slot) = shape.next_for(used.node, now) else { break };
                 let task = &tasks[slot];
@@ -259,13 +259,18 @@ impl Schedule {
         [("queued tasks", self.queued_count()), ("leases held", self.leased_count())]
     }
 
+    /// Whether there is such a shape.
+    pub(super) fn has_shape(&self, shape: Slot<Shape>) -> bool {
+        self.shapes.get(shape).is_some()
+    }
+
     /// Asserts that each task stands where its state says and nowhere else, and that leases and shapes agree.
     pub(super) fn check(&self, tasks: &Tasks) {
         let mut places = HashMap::new();
         let mut leases = 0;
         for (slot, shape) in self.shapes.iter() {
             assert_eq!(self.shape_by_key.get(&shape.key), Some(&slot), "a shape is filed wrongly");
-            assert!(shape.near.values().all(|queue| !queue.is_empty()), "an empty queue is kept");
+            shape.check();
             let is_tombstone = |slot: &Slot<Task>| tasks[*slot].state() == TaskState::Tombstone;
             let tombstones = shape.queued().filter(is_tombstone).count();
             assert_eq!(tombstones, shape.tombstones, "ended tasks in queues are miscounted");
@@ -275,7 +280,7 @@ impl Schedule {
             for lease in &shape.leases {
                 let used = &self.leases[lease];
                 assert_eq!(used.shape, slot, "a lease is with two shapes");
-                assert!(used.granted || used.in_flight.is_empty(), "a task is sent under a request");
+                used.check();
                 leases += 1;
                 for slot in &used.in_flight {
                     let sent = TaskState::Sent { lease: *lease };

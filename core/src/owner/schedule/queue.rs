@@ -62,6 +62,7 @@ impl Queue {
         }
         let mut level = if is_shallow { self.nested.first_entry() } else { self.nested.last_entry() }?;
         let slot = level.get_mut().pop_front();
+        assert!(slot.is_some(), "an empty level is kept");
         if level.get().is_empty() {
             level.remove();
         }
@@ -86,6 +87,12 @@ impl Queue {
         if self.base.is_empty() && self.base.capacity() > 1024 {
             self.base = VecDeque::new();
         }
+    }
+
+    /// Asserts that every level has tasks, so that the first and the last one have the next.
+    pub(super) fn check(&self) {
+        assert!(!self.nested.contains_key(&0), "tasks of drivers stand beside those of tasks");
+        assert!(self.nested.values().all(|level| !level.is_empty()), "an empty level is kept");
     }
 
     fn level(&mut self, depth: u16) -> &mut VecDeque<Slot<Task>> {

@@ -103,12 +103,11 @@ impl Shape {
     pub(super) fn next_for(&mut self, node: NodeId, now: Now) -> Option<Slot<Task>> {
         if let Some(near) = self.near.get_mut(&node) {
             let next = near.pop_front();
+            assert!(next.is_some(), "an empty queue is kept for node {node}");
             if near.is_empty() {
                 self.near.remove(&node);
             }
-            if next.is_some() {
-                return next;
-            }
+            return next;
         }
         self.queue.pop(now)
     }
@@ -140,6 +139,13 @@ impl Shape {
         assert_eq!(before - self.len(), self.tombstones, "ended tasks in queues are miscounted");
         self.tombstones = 0;
         self.queue.shrink();
+    }
+
+    /// Asserts that what chooses the next task finds one.
+    pub(super) fn check(&self) {
+        self.queue.check();
+        assert!(self.near.values().all(|queue| !queue.is_empty()), "an empty queue is kept for a node");
+        assert!(self.tombstones <= self.len(), "more ended tasks in queues than tasks");
     }
 
     /// A task has run for so long.

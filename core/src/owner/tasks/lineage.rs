@@ -123,6 +123,8 @@ impl Tasks {
             bytes += task.kept_bytes();
         }
         assert_eq!(bytes, self.lineage.bytes, "bytes of kept tasks");
+        let youngest = self.lineage.kept.last_key_value().map_or(0, |(since, _)| *since);
+        assert!(youngest <= self.lineage.clock, "a task is kept that is younger than the clock");
         let count = self.entries.iter().filter(|(_, task)| task.is_kept()).count();
         assert_eq!(count, self.lineage.len(), "kept tasks");
     }

@@ -140,12 +140,16 @@ impl Tasks {
 
     /// Notes how long the function ran.
     pub(super) fn set_run_ns(&mut self, slot: Slot<Task>, run_ns: u64) {
-        self.entries[slot].run_ns = run_ns;
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        task.run_ns = run_ns;
     }
 
     /// A client wants a task stopped that was sent.
     pub(super) fn set_cancelled(&mut self, slot: Slot<Task>) {
-        self.entries[slot].cancelled = true;
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        task.cancelled = true;
     }
 
     /// The next run of a task is another attempt: this one may have been started.

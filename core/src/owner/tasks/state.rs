@@ -65,7 +65,7 @@ impl Task {
     }
 
     /// Asserts that it is sent.
-    fn assert_sent(&self) {
+    pub(super) fn assert_sent(&self) {
         assert!(matches!(self.state, TaskState::Sent { .. }), "{} is {:?}, not sent", self.id, self.state);
     }
 
