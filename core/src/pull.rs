@@ -512,6 +512,7 @@ mod tests {
     }
 
     /// The time per object that is wanted and arrives while as many others wait.
+    #[allow(clippy::disallowed_types, reason = "the test measures time")]
     fn ns_per_object(count: u32) -> f64 {
         let mut pulls = Pulls::default();
         let mut out = Vec::new();

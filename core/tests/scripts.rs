@@ -26,6 +26,10 @@
 //! | `hear a b` | they do: one of them |
 //! | `show a` | what the node says of itself |
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "a variable says whether to write the files anew")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -171,7 +171,10 @@ mod tests {
     fn sizes_fall_into_few_classes() {
         for len in [1, 4096, PAGES_BYTES_MIN, 1_000_000, 32 << 20, (32 << 20) + 1] {
             let room = size_class(len);
-            assert!(len <= room && room <= len + len / 8 + PAGE_BYTES && room % PAGE_BYTES == 0, "{len}");
+            assert!(
+                len <= room && room <= len + len / 8 + PAGE_BYTES && room.is_multiple_of(PAGE_BYTES),
+                "{len}"
+            );
         }
     }
 }

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_level_copies_the_same_to_any_place() {
-        let source: Vec<u8> = (0..5000u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let source: Vec<u8> = (0..5000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         for wanted in [Level::Portable, Level::Avx2, Level::Avx512] {
             for (skew, len) in [(0, 5000), (1, 4096), (63, 100), (5, 0), (64, 64)] {
                 let mut target = vec![0; 5000 + 64];

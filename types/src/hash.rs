@@ -3,6 +3,8 @@
 //! The standard tables are seeded by the process; the simulator and every test need the same order each time.
 //! The keys are ids that are well mixed or counted by us, so a few multiplications are hash enough.
 
+#![allow(clippy::disallowed_types, reason = "the tables here take their hashing with them")]
+
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 

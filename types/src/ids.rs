@@ -281,7 +281,7 @@ mod tests {
     fn siblings_in_a_row_are_told_by_their_last_bits() {
         let root = TaskId::root(JobId(7));
         let ids: Vec<_> = (0..1000).map(|index| root.child(index)).collect();
-        let distinct: std::collections::HashSet<_> = ids.iter().collect();
+        let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());
         for (index, id) in ids.iter().enumerate() {
             assert_eq!(usize::from(id.sibling()), index % 16);

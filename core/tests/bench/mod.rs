@@ -1,5 +1,8 @@
 //! A node with a driver and as many workers as it starts, in which every task ends at once.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::sync::Arc;
 use tharsis_core::event::{Member, Output, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;

@@ -392,7 +392,8 @@ fn output_index(grid: &Tiling, spec: &TensorSpec, output: &StageOutput, mut inde
     spec.tiling.number(&coordinates) as u32
 }
 
-#[cfg(all(test, debug_assertions))]
+#[cfg(test)]
+#[cfg(debug_assertions)]
 mod tests {
     use super::*;
     use tharsis_kernels::{Buffer, DType};

@@ -192,7 +192,7 @@ fn reshaped(dice: &mut Dice, count: usize) -> Vec<usize> {
     let mut shape = Vec::new();
     let mut left = count;
     for _ in 0..dice.below(3) {
-        let divisors: Vec<usize> = (1..=left.min(12)).filter(|n| left % n == 0).collect();
+        let divisors: Vec<usize> = (1..=left.min(12)).filter(|n| left.is_multiple_of(*n)).collect();
         let Some(&extent) = divisors.get(dice.below(divisors.len().max(1))) else { break };
         shape.push(extent);
         left /= extent;

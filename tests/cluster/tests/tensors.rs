@@ -1,6 +1,6 @@
 //! Tensors on several nodes: the same source, the same bits, whatever node a chunk is on.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

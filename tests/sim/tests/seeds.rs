@@ -61,7 +61,7 @@ fn disks_are_written_to_and_read_from_also_ahead_of_readers() {
 #[test]
 fn attempts_diverge_in_some_clusters() {
     let clusters = (0..40).filter(|n| seed(*n).unwrap().divergence_count > 0).count();
-    assert!(2 <= clusters && clusters < 30, "{clusters} of 40");
+    assert!((2..30).contains(&clusters), "{clusters} of 40");
 }
 
 /// The rule that a planted fault breaks first, in any of a few seeds.

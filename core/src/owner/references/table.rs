@@ -219,6 +219,8 @@ fn number(token: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_types, reason = "the test measures time")]
+
     use crate::event::Value;
     use crate::owner::Owner;
     use std::time::{Duration, Instant};

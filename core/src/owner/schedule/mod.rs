@@ -35,7 +35,7 @@ use crate::{MS, Now};
 use leases::LeaseUse;
 use refusals::Refusals;
 use shape::ShapeKey;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass};
@@ -266,7 +266,7 @@ impl Schedule {
 
     /// Asserts that each task stands where its state says and nowhere else, and that leases and shapes agree.
     pub(super) fn check(&self, tasks: &Tasks) {
-        let mut places = HashMap::new();
+        let mut places = tharsis_types::hash::IdMap::default();
         let mut leases = 0;
         for (slot, shape) in self.shapes.iter() {
             assert_eq!(self.shape_by_key.get(&shape.key), Some(&slot), "a shape is filed wrongly");
