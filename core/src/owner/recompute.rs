@@ -142,6 +142,10 @@ impl Owner {
         if self.jobs.contains(id.task.job()) {
             return Err(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         }
+        if self.is_output_taken(kept) {
+            let text = format!("object {id} was lost, and another call has the id of its task");
+            return Err(Failure::new(FailureKind::ObjectLost, text));
+        }
         if origin.is_dropped() {
             self.tasks.next_attempt(kept);
         } else if !self.tasks.take_retry(kept) {
@@ -150,6 +154,15 @@ impl Owner {
             return Err(self.located_failure(kept, &failure, self.me).as_ref().clone());
         }
         Ok(kept)
+    }
+
+    /// Whether an output of a kept task whose entry is gone is being made by another task: a client gave two calls
+    /// with different numbers of results one id.
+    fn is_output_taken(&self, kept: Slot<Task>) -> bool {
+        let task = &self.tasks[kept];
+        let outputs = task.output_slots().enumerate().filter(|(_, output)| output.is_none());
+        let find = |(index, _)| self.references.by_id(&ObjectId::output(task.id(), index as u32));
+        outputs.filter_map(find).any(|output| output.producer().is_some())
     }
 
     fn no_lineage(&self, id: ObjectId, origin: Origin) -> Failure {

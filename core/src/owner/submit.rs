@@ -30,7 +30,7 @@ impl Owner {
         let Submission { client, depth, class: number, task: id, tokens, args } = submission;
         let count = tokens.len() as u32;
         let is_fresh = (0..count).all(|index| self.references.find(&ObjectId::output(id, index)).is_none());
-        if !is_fresh && self.is_known(id, count) {
+        if !is_fresh && (self.is_known(id, count) || self.is_under_way(id, count)) {
             self.share_outputs(client, id, &tokens, out);
             return;
         }
@@ -52,6 +52,9 @@ impl Owner {
         let payload = args.payload;
         let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
+        if args.dependencies.is_empty() && args.nested.is_empty() {
+            return self.enqueue(slot);
+        }
         // Asking for an argument may fail it at once: the task hears of that when all of it is entered.
         let held = self.wakes.hold();
         match self.add_inputs(slot, &args.dependencies, &args.nested, out) {
@@ -69,6 +72,13 @@ impl Owner {
             output.is_some_and(|output| self.references.is_live(output))
         };
         (0..count).all(is_live)
+    }
+
+    /// Whether a task of this id is under way. All its outputs are known then, unless the client gave two calls
+    /// with different numbers of results one id: the first call stands.
+    fn is_under_way(&self, id: TaskId, count: u32) -> bool {
+        let output = |index| self.references.by_id(&ObjectId::output(id, index));
+        (0..count).filter_map(output).any(|output| output.producer().is_some())
     }
 
     /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used
@@ -99,8 +109,11 @@ impl Owner {
     fn share_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) {
         for (index, token) in tokens.iter().enumerate() {
             let reference = RefId { object: ObjectId::output(id, index as u32), owner: self.me };
-            // Asking for the value of one may fail it, and free the next if nobody refers to it.
-            let Some(slot) = self.references.held(client, reference, out) else { continue };
+            let Some(slot) = self.references.held(client, reference, out) else {
+                // The task has no such output, or asking for another one has freed it.
+                out.push(Effect::Deliver { client, token: *token, object: reference.object });
+                continue;
+            };
             match self.references[slot].value() {
                 None => {
                     self.references.add_fetcher(slot, client, *token);
@@ -119,9 +132,6 @@ impl Owner {
         nested: &[RefId],
         out: &mut Vec<Effect>,
     ) -> Result<u32, Failure> {
-        if dependencies.is_empty() && nested.is_empty() {
-            return Ok(0);
-        }
         let mut inputs = Inputs { dependencies: Vec::with_capacity(dependencies.len()), nested: Vec::new() };
         let (mut missing, mut failed) = (0, None);
         for dependency in dependencies {

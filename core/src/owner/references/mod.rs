@@ -199,7 +199,6 @@ impl References {
     /// The entry will have no value any more.
     pub(super) fn set_failed(&mut self, slot: Slot<Object>, value: Value) {
         let object = &mut self.objects[slot];
-        assert!(object.producer.is_none(), "{} is given up while its task is under way", object.id);
         object.value = Some(value);
     }
 
@@ -371,8 +370,6 @@ impl Object {
         if links.owner.is_none() {
             assert!(links.borrowed_from.is_empty(), "{id} is this node's own and borrowed");
             assert!(!links.asked, "the owner of {id} was asked, which is this node");
-        } else {
-            assert!(self.producer.is_none(), "{id} is made here and another node's");
         }
     }
 }
