@@ -315,10 +315,12 @@ impl Owner {
     ) {
         let stored = matches!(value, Value::Stored { .. });
         let (counts, outdated) = self.references.set_value(slot, value, inside);
-        outdated.into_iter().for_each(|inner| self.unuse(inner, out));
-        // Values of a program that refer to each other in a circle may have freed it with the outdated ones.
-        if self.references.get(slot).is_none() {
-            return;
+        if !outdated.is_empty() {
+            outdated.into_iter().for_each(|inner| self.unuse(inner, out));
+            // Values of a program that refer to each other in a circle may have freed it with the outdated ones.
+            if self.references.get(slot).is_none() {
+                return;
+            }
         }
         if let Some(node) = copy.filter(|_| stored) {
             self.references.copy_made(slot, node, counts, out);
@@ -349,6 +351,9 @@ impl Owner {
     /// Everyone who waits for a value hears that it is there.
     fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let dependents = self.references.tell(slot, out);
+        if dependents.is_empty() {
+            return;
+        }
         self.wakes.queue.extend(dependents.into_iter().map(|task| (task, slot)));
         let held = self.wakes.hold();
         self.wake(held, out);

@@ -145,14 +145,14 @@ impl Owner {
     /// Queues a task whose arguments are there.
     pub(super) fn enqueue(&mut self, slot: Slot<Task>) {
         self.tasks.waiting_to_queued(slot);
-        self.push(slot, self.near(slot), End::Back);
+        self.push_near(slot, End::Back);
     }
 
     /// Queues a task that waited for large arguments, as the next: the sooner it runs, the sooner they can
     /// go.
     pub(super) fn enqueue_soon(&mut self, slot: Slot<Task>) {
         self.tasks.waiting_to_queued(slot);
-        self.push(slot, self.near(slot), End::Front);
+        self.push_near(slot, End::Front);
     }
 
     /// Queues a task that computes lost objects again, as the next of the common queue.
@@ -164,13 +164,20 @@ impl Owner {
     /// Queues a task whose attempt failed.
     pub(super) fn requeue(&mut self, slot: Slot<Task>) {
         self.tasks.sent_to_queued(slot);
-        self.push(slot, self.near(slot), End::Back);
+        self.push_near(slot, End::Back);
     }
 
     /// Queues a task that was taken back, as the next of the common queue.
     pub(super) fn requeue_first(&mut self, slot: Slot<Task>) {
         self.tasks.sent_to_queued(slot);
         self.push(slot, None, End::Front);
+    }
+
+    fn push_near(&mut self, slot: Slot<Task>, end: End) {
+        let task = &self.tasks[slot];
+        let near = if task.dependencies().is_empty() { None } else { self.near(task) };
+        let shape = self.classes[task.class()].shape;
+        self.schedule.push(shape, near, task.depth(), slot, end);
     }
 
     fn push(&mut self, slot: Slot<Task>, near: Option<NodeId>, end: End) {
@@ -180,9 +187,9 @@ impl Owner {
 
     /// The node that has most of a task's arguments, if it is another one and worth going there. It is this
     /// one if leases elsewhere would otherwise take the task away from its arguments.
-    fn near(&self, slot: Slot<Task>) -> Option<NodeId> {
+    fn near(&self, task: &Task) -> Option<NodeId> {
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
-        for (_, object) in self.tasks[slot].dependencies() {
+        for (_, object) in task.dependencies() {
             let object = &self.references[*object];
             if let Some(Value::Stored { len }) = object.value() {
                 object.copies().iter().for_each(|node| *bytes.entry(*node).or_default() += len);
