@@ -2,6 +2,7 @@
 
 use crate::bar::Bar;
 use crate::error::{Blame, Result};
+use crate::errstate;
 use crate::run::default_executor;
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -99,6 +100,7 @@ impl<'a> Computation<'a> {
             Some(spent) => outcome.metrics.after(spent),
             None => outcome.metrics,
         };
+        errstate::tell(&metrics.warnings)?;
         let explanation = explanation.with_metrics(&metrics);
         let tensors = outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[]));
         Ok(Computed { tensors: tensors.collect::<Result<_>>()?, metrics, explanation })

@@ -1,12 +1,16 @@
 //! What becomes of warnings: NumPy's `errstate` for a whole computation.
 //!
-//! Warnings of a computation are in its [`Metrics`](tharsis_graph::Metrics), wherever it ran. Where these are
-//! not at hand, as with [`Tensor::fetch`](crate::Tensor::fetch), a guard says what becomes of them:
-//! [`errstate`].
+//! Warnings of a computation are in its [`Metrics`](tharsis_graph::Metrics), wherever it ran. A guard of the
+//! thread says what becomes of them: [`errstate`]. Without one they are issued as Python does it: on standard
+//! error with the line that computed, each text once for a line.
 
 use crate::error::{Error, Result};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::{Mutex, PoisonError};
 use tharsis_graph::Error as GraphError;
 use tharsis_kernels::{Condition, Warning, Warnings};
 
@@ -59,8 +63,8 @@ pub struct Guard {
 }
 
 /// NumPy's `with np.errstate(..)`: until the guard is dropped, what this thread computes raises or collects
-/// warnings as `state` says, each once per computation. Without a guard they are in the metrics alone. Guards
-/// end in the reverse of the order in which they began.
+/// warnings as `state` says, each once per computation. Guards end in the reverse of the order in which they
+/// began.
 ///
 /// ```
 /// use tharsis_numeric::errstate::{ErrState, errstate};
@@ -91,10 +95,32 @@ impl Drop for Guard {
     }
 }
 
-/// Tells the innermost guard of this thread, if there is one, what a computation met.
+/// A line of code and a text that it was warned of.
+type Issued = (&'static str, u32, String);
+
+/// What was issued, so that a loop does not issue it again.
+static ISSUED: Mutex<BTreeSet<Issued>> = Mutex::new(BTreeSet::new());
+
+/// Issues warnings of the line that computes.
+#[track_caller]
+fn issue(warnings: &Warnings) {
+    let line = Location::caller();
+    for warning in warnings {
+        let text = warning.to_string();
+        let mut issued = ISSUED.lock().unwrap_or_else(PoisonError::into_inner);
+        if issued.insert((line.file(), line.line(), text.clone())) {
+            // Standard error that is closed is no reason to fail.
+            let (file, line) = (line.file(), line.line());
+            let _written = writeln!(std::io::stderr(), "{file}:{line}: RuntimeWarning: {text}");
+        }
+    }
+}
+
+/// Tells the innermost guard of this thread, or standard error if there is none, what a computation met.
 #[track_caller]
 pub(crate) fn tell(warnings: &Warnings) -> Result<()> {
     let Some(state) = GUARDS.with_borrow(|guards| guards.last().map(|(state, _)| *state)) else {
+        issue(warnings);
         return Ok(());
     };
     let mut texts = state.apply(warnings)?;

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
+use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
 use tharsis_numeric::protocol::answer;
+use tharsis_numeric::{ones, zeros};
 
 /// The reply to one step over these inputs.
 fn reply(ctx: Value, inputs: Value, operation: &str, arguments: Value) -> Value {
@@ -199,7 +201,6 @@ fn scans_warn_whole_or_in_chunks() {
 
 #[test]
 fn values_that_are_fetched_tell_their_warnings_to_the_guard_of_the_thread() {
-    use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
     use tharsis_numeric::{Tensor, ones, zeros};
     let quotient = || -> tharsis_numeric::Result<Tensor> { ones(&[3])? / &zeros(&[3])? };
     // Without a guard nobody asks.
@@ -237,4 +238,37 @@ fn conditions_can_be_ignored_or_raised() {
     assert_eq!(raised["err"]["msg"], "invalid value encountered in divide");
     assert_eq!(of(json!("shout"))["err"]["class"], "ValueError");
     assert_eq!(of(json!({"under": "warn"}))["err"]["class"], "ValueError");
+}
+
+/// Computes what is warned of, twice on one line and once on another; run by the test below.
+#[test]
+#[ignore = "the process of the test below"]
+fn divisions_without_a_guard() {
+    let quotient = || (ones(&[3]).unwrap() / &zeros(&[3]).unwrap()).unwrap();
+    for _ in 0..2 {
+        quotient().fetch::<f64>().unwrap();
+    }
+    quotient().execute().unwrap();
+    let _guard = errstate(ErrState::all(Reaction::Ignore));
+    quotient().fetch::<f64>().unwrap();
+}
+
+#[test]
+fn without_a_guard_each_line_warns_once_on_standard_error() {
+    let program = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "divisions_without_a_guard", "--ignored", "--nocapture"];
+    let output = std::process::Command::new(program).args(arguments).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let warned: Vec<_> = text.lines().filter(|line| line.contains("RuntimeWarning: ")).collect();
+    let place = |line: &str| {
+        let (place, text) = line.split_once(": RuntimeWarning: ").unwrap();
+        assert_eq!(text, "divide by zero encountered in divide");
+        let (file, line) = place.rsplit_once(':').unwrap();
+        assert!(file.ends_with("tests/warnings.rs"), "{place}");
+        line.parse::<u32>().unwrap()
+    };
+    let lines: Vec<_> = warned.iter().map(|line| place(line)).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0] < lines[1], "{text}");
 }

@@ -22,6 +22,7 @@ pub use reply::INLINE_BYTES_MAX;
 pub use value::Value;
 
 use crate::error::Error;
+use crate::errstate::{ErrState, Reaction, errstate};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -157,6 +158,8 @@ pub fn answer(request: &Json, folder: &Path) -> Json {
 
 fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
     let id = request.get("id").cloned().unwrap_or(Json::Null);
+    // They go into the reply.
+    let _warnings = errstate(ErrState::all(Reaction::Ignore));
     // A defect in one program must not take the evaluator down with it.
     let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places)));
     let crash = |_| Err((Failure::new("Crash", "the evaluator panicked; this is a defect"), None));
