@@ -86,7 +86,10 @@ fn run_scan<T: Number>(
     let to = out.elements_mut::<T>();
     for (outer, block) in elements.chunks(len.max(1) * inner.max(1)).enumerate() {
         for column in 0..inner {
-            let mut running = carry.as_ref().map(|carry| carry[outer * inner + column]);
+            // The first chunk begins with its first element: one times an infinite complex number is not it.
+            let is_first = |carry: &T| matches!(scan, Scan::Prod) && *carry == neutral;
+            let carried = carry.as_ref().map(|carry| carry[outer * inner + column]);
+            let mut running = carried.filter(|carry| !is_first(carry));
             for row in 0..len {
                 let at = row * inner + column;
                 let next = running.map_or(block[at], |running| step(running, block[at]));

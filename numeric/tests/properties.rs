@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use tharsis_graph::Executor;
+use tharsis_kernels::Complex;
 use tharsis_numeric::index::slice;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, LocalExecutor, Tensor, concatenate, execute, index, stack, where_};
@@ -193,4 +194,15 @@ fn the_variance_of_what_is_infinite_is_nan() {
     assert!(down[[0]].is_nan() && down[[1]] == 1.0 && down[[2]].is_nan(), "{down}");
     let across = x.t().unwrap().var(1).unwrap().fetch::<f64>().unwrap();
     assert!(across[[0]].is_nan() && across[[1]] == 1.0 && across[[2]].is_nan(), "{across}");
+}
+
+/// NumPy multiplies nothing into the first element. One times an infinite complex number is (nan, inf).
+#[test]
+fn running_products_of_complex_numbers_begin_with_the_first_one_in_any_chunks() {
+    let elements = [Complex::new(f64::INFINITY, 0.5), Complex::new(2.0, 0.0), Complex::new(0.5, 3.0)];
+    for chunk in 1..=3 {
+        let x = Tensor::from_elements(&[3], &elements).unwrap().rechunk(Chunks::Each(chunk)).unwrap();
+        let products = x.cumprod(0).unwrap().fetch::<Complex<f64>>().unwrap();
+        assert_eq!(products[0], elements[0], "in chunks of {chunk}");
+    }
 }
