@@ -57,21 +57,22 @@ impl Classes {
             return Err(unknown(format!("task class {number} was never named")));
         };
         let class = class.clone()?;
-        match self.get(class).map(|known| known.definition.as_ref()) {
-            Some(known) if ended.contains(known.job) => Err(job_ended()),
-            Some(known) if known.returns as usize == returns => Ok(class),
-            Some(known) => {
-                let text = format!("{returns} references for {} returns", known.returns);
-                Err(Arc::new(Failure::new(FailureKind::InvalidArgument, text)))
-            }
-            // Its job has ended, and this client is about to.
-            None => Err(job_ended()),
+        let known = &self[class].definition;
+        if ended.contains(known.job) {
+            return Err(job_ended());
         }
+        if known.returns as usize != returns {
+            let text = format!("{returns} references for {} returns", known.returns);
+            return Err(Arc::new(Failure::new(FailureKind::InvalidArgument, text)));
+        }
+        Ok(class)
     }
 
     /// Asserts that every class is found by what it is and has a shape.
     pub(super) fn check(&self, schedule: &Schedule) {
         assert_eq!(self.by_definition.len(), self.entries.len(), "a class is found twice, or not at all");
+        let mut named = self.of_client.values().flatten();
+        assert!(named.all(|class| self.get(*class).is_some()), "a client names a class that is gone");
         for (slot, class) in self.entries.iter() {
             let name = &class.definition.name;
             assert_eq!(self.by_definition.get(&class.definition), Some(&slot), "class {name} is misfiled");
@@ -93,12 +94,23 @@ impl Classes {
         self.of_client.append(&mut others);
     }
 
+    /// Lets go of the classes of some jobs. Clients that outlive their job (a worker that is a thread) still
+    /// have the numbers: the slots of these are used again, for classes of other jobs.
     fn forget_jobs(&mut self, is_over: impl Fn(JobId) -> bool) {
-        let of_job = self.entries.iter().filter(|(_, class)| is_over(class.definition.job));
-        for class in of_job.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            let class = self.entries.take(class);
+        let of_jobs = self.entries.iter().filter(|(_, class)| is_over(class.definition.job));
+        let gone: BTreeSet<_> = of_jobs.map(|(slot, _)| slot).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for slot in &gone {
+            let class = self.entries.take(*slot);
             let named = self.by_definition.remove(&class.definition);
             assert!(named.is_some(), "class {} is not found by what it is", class.definition.name);
+        }
+        for named in self.of_client.values_mut() {
+            if matches!(named, Ok(class) if gone.contains(class)) {
+                *named = Err(job_ended());
+            }
         }
     }
 }
@@ -143,5 +155,54 @@ impl Owner {
         self.classes.forget_jobs(is_over);
         self.schedule.forget_jobs(is_over);
         self.jobs.keep(busy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Value;
+    use crate::owner::{Submission, TRIM_AFTER};
+    use tharsis_types::{FunctionId, NodeId, ObjectId, Placement, Resources, RetryOn, TaskArgs, TaskId};
+
+    fn class(job: u32) -> Arc<TaskClass> {
+        Arc::new(TaskClass {
+            job: JobId(job),
+            function: FunctionId(1),
+            signature: 0,
+            function_name: "f".into(),
+            name: "f".into(),
+            call_site: String::new(),
+            resources: Resources::default(),
+            priority: 0,
+            returns: 1,
+            max_retries: 0,
+            retry_on: RetryOn::Nothing,
+            timeout_ms: 0,
+            max_calls: 0,
+            pure: false,
+            placement: Placement::Default,
+        })
+    }
+
+    #[test]
+    fn a_client_that_outlives_its_job_cannot_call_the_class_that_took_the_number() {
+        let mut owner = Owner::new(NodeId(1), 0);
+        let mut out = Vec::new();
+        let (old, new) = (ClientId(1), ClientId(2));
+        owner.define_class(old, 0, &class(1));
+        owner.drop_job(JobId(1), &mut out);
+        owner.plan_trim(0);
+        owner.trim(TRIM_AFTER, &mut out);
+        owner.define_class(new, 0, &class(2));
+        assert_eq!(owner.classes.entries.len(), 1, "the class of the job that has ended is gone");
+        let id = TaskId::root(JobId(1));
+        let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
+        let tokens = [0].into_iter().collect();
+        owner.submit(Submission { client: old, depth: 0, class: 0, task: id, tokens, args }, &mut out);
+        owner.check(std::iter::empty());
+        assert_eq!(owner.counts(), (1, 0), "nothing was queued");
+        let failed = owner.value_ref(ObjectId::output(id, 0));
+        assert!(matches!(failed, Some(Value::Failed(f)) if f.kind == FailureKind::Shutdown), "{failed:?}");
     }
 }

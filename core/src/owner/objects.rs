@@ -317,7 +317,8 @@ impl Owner {
         let (counts, outdated) = self.references.set_value(slot, value, inside);
         if !outdated.is_empty() {
             outdated.into_iter().for_each(|inner| self.unuse(inner, out));
-            // Values of a program that refer to each other in a circle may have freed it with the outdated ones.
+            // Values of a program that refer to each other in a circle may have freed it with the outdated
+            // ones.
             if self.references.get(slot).is_none() {
                 return;
             }

@@ -156,8 +156,8 @@ impl Owner {
         Ok(kept)
     }
 
-    /// Whether an output of a kept task whose entry is gone is being made by another task: a client gave two calls
-    /// with different numbers of results one id.
+    /// Whether an output of a kept task whose entry is gone is being made by another task: a client gave two
+    /// calls with different numbers of results one id.
     fn is_output_taken(&self, kept: Slot<Task>) -> bool {
         let task = &self.tasks[kept];
         let outputs = task.output_slots().enumerate().filter(|(_, output)| output.is_none());

@@ -74,8 +74,8 @@ impl Owner {
         (0..count).all(is_live)
     }
 
-    /// Whether a task of this id is under way. All its outputs are known then, unless the client gave two calls
-    /// with different numbers of results one id: the first call stands.
+    /// Whether a task of this id is under way. All its outputs are known then, unless the client gave two
+    /// calls with different numbers of results one id: the first call stands.
     fn is_under_way(&self, id: TaskId, count: u32) -> bool {
         let output = |index| self.references.by_id(&ObjectId::output(id, index));
         (0..count).filter_map(output).any(|output| output.producer().is_some())
