@@ -96,6 +96,16 @@ pub mod prelude {
     };
 }
 
+/// The programs in the book run as tests.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../docs/first-steps.md")]
+    #[doc = include_str!("../../docs/tasks-and-objects.md")]
+    #[doc = include_str!("../../docs/clusters.md")]
+    #[doc = include_str!("../../docs/errors.md")]
+    struct Pages;
+}
+
 /// What generated code uses; not for people.
 #[doc(hidden)]
 pub mod generated {
