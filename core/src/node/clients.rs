@@ -3,6 +3,7 @@
 use super::Node;
 use crate::event::{Action, OutputValue, Remains, Value};
 use crate::lease;
+use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
 use std::sync::Arc;
@@ -182,7 +183,12 @@ impl Node {
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.drivers.remove(&client) {
             self.owner.drop_job(job, &mut self.effects);
-            self.peers.job_ended(job);
+            if self.ended_jobs.len() == super::ENDED_JOBS_MAX {
+                self.ended_jobs.pop_front();
+            }
+            self.ended_jobs.push_back(job);
+            let others: Vec<_> = self.links.keys().copied().collect();
+            others.into_iter().for_each(|node| self.send(node, Message::JobEnded { job }));
             self.job_ended(job, out);
             self.apply(out);
             out.extend(self.store.free_ranges().map(Action::Reclaim));

@@ -16,6 +16,8 @@ impl Node {
             ("workers with runs", self.runs_of.len()),
             ("tasks that submitted others", self.children.len()),
             ("leases given", self.leases.lease_count()),
+            ("nodes that never joined", self.strangers.len()),
+            ("unacknowledged messages", self.links.values().map(crate::link::Link::unacknowledged).sum()),
             ("mapped values", self.mapped.len()),
             ("mapped values that were asked for", self.unmap_asked.len()),
             ("clients that were asked for their regions", self.regions_asked.len()),
@@ -32,7 +34,6 @@ impl Node {
             ("bytes in the store", usage.used_bytes as usize),
             ("bytes in the annex", usage.annex_used_bytes as usize),
         ];
-        tables.extend(self.peers.leftovers());
         tables.extend(self.owner.leftovers());
         tables.extend(self.store.leftovers());
         tables.retain(|(_, count)| *count > 0);

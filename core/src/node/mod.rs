@@ -10,8 +10,7 @@
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
 //! | `leftovers.rs` | what is kept although nobody needs it, for tests |
 //! | `runs/` | tasks that run here, for this node's ledger or another's |
-//! | `messages.rs` | what other nodes say, members coming and going, messages on their way |
-//! | `peers.rs` | the machine [`Peers`]: links to other nodes |
+//! | `peers.rs` | messages of other nodes, members coming and going |
 //! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
 //! | `transfers.rs` | objects that come from other nodes: from whom they are read |
 //! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
@@ -20,7 +19,6 @@ mod ahead;
 mod clients;
 mod inventory;
 mod leftovers;
-mod messages;
 mod peers;
 mod pressure;
 mod room;
@@ -32,6 +30,7 @@ pub use runs::{ArgumentValue, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::{self, Leases};
+use crate::link::Link;
 use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::{Load, Message};
 use crate::place::View;
@@ -40,7 +39,7 @@ use crate::relay::Relay;
 use crate::slab::{Slab, Slot};
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
-use peers::Peers;
+use peers::Stranger;
 use pressure::Pressure;
 use room::{Disk, RoomWaiter, StalledPull};
 use runs::Run;
@@ -51,8 +50,13 @@ use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
 use transfers::Asked;
 
+/// How often a node that changed tells others how busy it is.
+const REPORT_EVERY: Now = 20 * MS;
 /// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.
 const RECALL_EVERY: Now = 10 * MS;
+
+/// Ended jobs that a node remembers to tell those who join.
+const ENDED_JOBS_MAX: usize = 1024;
 /// What one round of scheduling grants here, the next one acts on. After so many the node hears its clients
 /// again first.
 const SCHEDULE_ROUNDS_MAX: usize = 32;
@@ -93,7 +97,9 @@ pub struct Node {
     pulls: Pulls,
     store: Store,
     view: View,
-    peers: Peers,
+    links: BTreeMap<NodeId, Link>,
+    /// Nodes that this one has messages for and does not know.
+    strangers: BTreeMap<NodeId, Stranger>,
     runs: Slab<Run>,
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
     /// others.
@@ -101,6 +107,8 @@ pub struct Node {
     drivers: IdMap<ClientId, JobId>,
     /// What each task that runs here has submitted.
     children: IdMap<TaskId, Vec<TaskId>>,
+    /// Jobs that ended here, newest last, for nodes that hear of this one only now.
+    ended_jobs: VecDeque<JobId>,
     /// References whose value is mapped by the client, and how often it was told where: it lets go as often.
     mapped: BTreeMap<(ClientId, u64, ObjectId), u32>,
     /// Of these, those that the client was asked to let go of.
@@ -127,6 +135,8 @@ pub struct Node {
     /// Reads that ended without a value although there is one.
     refusals: BTreeMap<(ClientId, u64), Value>,
     pressure: Pressure,
+    reported: Load,
+    reported_at: Now,
     recalled_at: Now,
     /// Scheduling has stopped before everything was decided, and goes on then.
     schedule_again_at: Option<Now>,
@@ -196,11 +206,13 @@ impl Node {
             store: Store::with_annex(config.store_bytes, config.annex_bytes),
             view: View::new(config.member.clone()),
             config,
-            peers: Peers::new(load),
+            links: BTreeMap::new(),
+            strangers: BTreeMap::new(),
             runs: Slab::default(),
             runs_of: IdMap::default(),
             drivers: IdMap::default(),
             children: IdMap::default(),
+            ended_jobs: VecDeque::new(),
             mapped: BTreeMap::new(),
             unmap_asked: BTreeSet::new(),
             regions_asked: IdSet::default(),
@@ -216,6 +228,8 @@ impl Node {
             stalled_pulls: Vec::new(),
             refusals: BTreeMap::new(),
             pressure: Pressure::default(),
+            reported: load,
+            reported_at: 0,
             recalled_at: 0,
             schedule_again_at: None,
             effects: Vec::new(),
@@ -310,9 +324,13 @@ impl Node {
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);
-        self.peers.report(now, self.load());
+        self.report(now);
         out.extend(self.pressure.take_request());
-        self.peers.transmit(now, out);
+        for (to, link) in &mut self.links {
+            let mut packets = Vec::new();
+            link.transmit(now, &mut packets);
+            out.extend(packets.into_iter().map(|packet| Action::Send { to: *to, packet }));
+        }
     }
 
     /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get, and one
@@ -332,11 +350,16 @@ impl Node {
     /// When to send [`Event::Tick`].
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
+        let links = self.links.values().filter_map(Link::next_timeout).min();
         let recall = self.leases.has_waiters().then(|| self.recalled_at + RECALL_EVERY);
+        let report =
+            (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
         let all = [
-            self.peers.next_timeout(&self.load()),
+            links,
             recall,
+            report,
             self.room_timeout(),
+            self.strangers.values().map(|s| s.until).min(),
             self.owner.next_timeout(now),
             self.schedule_again_at,
             self.view.next_timeout(now),
@@ -426,7 +449,7 @@ impl Node {
             lease_count: self.leases.lease_count(),
             leased_count: self.owner.leased_count(),
             pull_count: self.pulls.len(),
-            unacknowledged_count: self.peers.unacknowledged(),
+            unacknowledged_count: self.links.values().map(Link::unacknowledged).sum(),
             lineage: self.owner.lineage_usage(),
             pending: self.owner.pending(),
         }
@@ -444,7 +467,6 @@ impl Node {
         self.leases.check();
         self.pulls.check();
         self.store.check();
-        self.peers.check();
         self.check_inventory();
         self.check_runs();
     }
@@ -472,11 +494,19 @@ impl Node {
             }
             Effect::Serve { client, token, object } => self.serve(client, token, object, out),
             Effect::Start { to, lease, task } => self.start(to, lease, task, out),
+            Effect::RequestLease { to, lease, class, wait } if to == self.id => {
+                let key = (self.id, lease);
+                self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));
+            }
             Effect::RequestLease { to, lease, class, wait } => {
                 let weight = self.leases.weight(class.job);
-                self.route(to, Message::LeaseRequest { lease, class, wait, weight }, out)
+                self.send(to, Message::LeaseRequest { lease, class, wait, weight })
             }
-            Effect::ReturnLease { to, lease } => self.route(to, Message::LeaseReturned { lease }, out),
+            Effect::ReturnLease { to, lease } if to == self.id => {
+                let key = (self.id, lease);
+                self.lease_change(out, |leases, effects| leases.end(key, effects));
+            }
+            Effect::ReturnLease { to, lease } => self.send(to, Message::LeaseReturned { lease }),
             Effect::CopyIsValue { object } => self.store.promote(object),
             Effect::DropCopy { holder, object } if holder == self.id => self.drop_own_copy(object),
             Effect::DropCopy { holder, object } => self.send(holder, Message::ObjectFree { object }),
@@ -486,7 +516,8 @@ impl Node {
             Effect::Cancel { to, task, force, recursive } => {
                 self.send(to, Message::TaskCancel { task, force, recursive })
             }
-            Effect::StealBack { to, lease } => self.route(to, Message::TaskStealBack { lease }, out),
+            Effect::StealBack { to, lease } if to == self.id => self.steal_back((self.id, lease), out),
+            Effect::StealBack { to, lease } => self.send(to, Message::TaskStealBack { lease }),
             Effect::MemoryFreed => out.push(Action::MemoryFreed),
             Effect::Send { to, message } => self.send(to, message),
         }
@@ -510,13 +541,21 @@ impl Node {
     fn apply_lease(&mut self, effect: lease::Effect, out: &mut Vec<Action>) {
         use lease::Effect;
         match effect {
-            Effect::Granted((owner, lease), _) => self.route(owner, Message::LeaseGranted { lease }, out),
+            Effect::Granted((owner, lease), _) if owner == self.id => {
+                self.owner.lease_granted(self.now, lease, owner, &mut self.effects);
+            }
+            Effect::Granted((owner, lease), _) => self.send(owner, Message::LeaseGranted { lease }),
+            Effect::Denied((owner, lease)) if owner == self.id => self.owner.lease_denied(lease),
             Effect::Denied((owner, lease)) => {
                 let free = self.leases.free().clone();
-                self.route(owner, Message::LeaseDenied { lease, free }, out);
+                self.send(owner, Message::LeaseDenied { lease, free });
             }
-            Effect::Recall((owner, lease)) => self.route(owner, Message::LeaseRecall { lease }, out),
-            Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
+            Effect::Recall((owner, lease)) if owner == self.id => self.owner.lease_recalled(lease),
+            Effect::Recall((owner, lease)) => self.send(owner, Message::LeaseRecall { lease }),
+            Effect::Revoked((owner, lease)) if owner == self.id => {
+                self.owner.lease_revoked(lease, &mut self.effects)
+            }
+            Effect::Revoked((owner, lease)) => self.send(owner, Message::LeaseRevoked { lease }),
             Effect::Resume(client) => out.push(Action::Resume { client }),
             Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
             Effect::StopWorker(client) => out.push(Action::StopWorker { client }),
@@ -526,8 +565,14 @@ impl Node {
     fn start_failed(&mut self, start: u64, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         let mut failed = None;
         self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
-        if let Some((owner, lease)) = failed {
-            self.route(owner, Message::LeaseFailed { lease, failure: failure.clone() }, out);
+        match failed {
+            Some((owner, lease)) if owner == self.id => {
+                self.owner.lease_failed(self.now, lease, failure, &mut self.effects)
+            }
+            Some((owner, lease)) => {
+                self.send(owner, Message::LeaseFailed { lease, failure: failure.clone() })
+            }
+            None => {}
         }
     }
 
@@ -544,7 +589,7 @@ impl Node {
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
-        self.give_up_unknown_peers(now, out);
+        self.give_up_strangers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
         if self.leases.has_waiters() && now >= self.recalled_at + RECALL_EVERY {
@@ -588,5 +633,21 @@ impl Node {
 
     fn refresh_view(&mut self) {
         self.view.reported(self.id, self.load());
+    }
+
+    /// Tells the other nodes how busy this one is, if that changed and the last time was long enough ago.
+    fn report(&mut self, now: Now) {
+        if self.links.is_empty() || now < self.reported_at + REPORT_EVERY {
+            return;
+        }
+        let load = self.load();
+        if load == self.reported {
+            return;
+        }
+        self.reported_at = now;
+        for link in self.links.values_mut() {
+            link.push(Message::LoadReport { free: load.free.clone(), waiting: load.waiting });
+        }
+        self.reported = load;
     }
 }
