@@ -3,11 +3,10 @@
 use super::Node;
 use crate::event::{Action, OutputValue, Remains, Value};
 use crate::lease;
-use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId, TaskClass};
+use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskClass};
 
 impl Node {
     pub(super) fn define_class(
@@ -52,14 +51,6 @@ impl Node {
         }
         if failed {
             out.push(Action::Deliver { client, token, object, extent: None });
-        }
-    }
-
-    /// A task that runs again wrote a value that the ledger has from before: another copy, or one too many.
-    fn keep_or_free(&mut self, object: ObjectId) {
-        match self.owner.value_ref(object) {
-            Some(Value::Stored { .. }) => self.owner.copy_changed(self.id, object, true, &mut self.effects),
-            _ => self.store.free(object),
         }
     }
 
@@ -183,12 +174,7 @@ impl Node {
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.drivers.remove(&client) {
             self.owner.drop_job(job, &mut self.effects);
-            if self.ended_jobs.len() == super::ENDED_JOBS_MAX {
-                self.ended_jobs.pop_front();
-            }
-            self.ended_jobs.push_back(job);
-            let others: Vec<_> = self.links.keys().copied().collect();
-            others.into_iter().for_each(|node| self.send(node, Message::JobEnded { job }));
+            self.peers.job_ended(job);
             self.job_ended(job, out);
             self.apply(out);
             out.extend(self.store.free_ranges().map(Action::Reclaim));
@@ -236,13 +222,6 @@ impl Node {
         }
     }
 
-    /// Where a copy can be read that is not in the arena here: this node if it is on disk, then others.
-    pub(super) fn holders(&self, object: ObjectId) -> Vec<tharsis_types::NodeId> {
-        let here = self.store.is_spilled(object).then_some(self.id);
-        let others = self.owner.copies(object).iter().copied();
-        here.into_iter().chain(others.filter(|n| *n != self.id && self.view.knows(*n))).collect()
-    }
-
     /// Waits for objects of other nodes; those without any holder are lost at once.
     pub(super) fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, out: &mut Vec<Action>) {
         if let Some(lost) = missing.iter().find(|m| m.holders.is_empty()).map(|m| m.object) {
@@ -250,34 +229,5 @@ impl Node {
             return;
         }
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
-    }
-
-    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under
-    /// another owner may have found its output here: then the copy is that owner's as well, and stays.
-    pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
-        let knows = |owner: &NodeId| self.view.knows(*owner);
-        let claimed = self.copy_owners.get(&object).is_some_and(|owners| owners.iter().any(knows));
-        if !claimed && !self.counts_on_copy(object) {
-            self.copy_owners.remove(&object);
-            self.store.free(object);
-        }
-    }
-
-    /// Another owner needs a copy no more; it stays if the ledger here counts on it.
-    pub(super) fn drop_lent_copy(&mut self, object: ObjectId, owner: NodeId) {
-        if let Some(owners) = self.copy_owners.get_mut(&object) {
-            owners.retain(|o| *o != owner);
-            if owners.is_empty() {
-                self.copy_owners.remove(&object);
-            }
-        }
-        if !self.counts_on_copy(object) && !self.copy_owners.contains_key(&object) {
-            self.store.free(object);
-        }
-    }
-
-    /// Whether an object is of the ledger here, and a copy here one of those that it knows.
-    fn counts_on_copy(&self, object: ObjectId) -> bool {
-        self.owner.owns(object) && self.owner.copies(object).contains(&self.id)
     }
 }

@@ -16,25 +16,21 @@ impl Node {
             ("workers with runs", self.runs_of.len()),
             ("tasks that submitted others", self.children.len()),
             ("leases given", self.leases.lease_count()),
-            ("nodes that never joined", self.strangers.len()),
-            ("unacknowledged messages", self.links.values().map(crate::link::Link::unacknowledged).sum()),
             ("mapped values", self.mapped.len()),
             ("mapped values that were asked for", self.unmap_asked.len()),
             ("clients that were asked for their regions", self.regions_asked.len()),
             ("clients that wait to read", self.reads.len()),
             ("reads that were refused", self.refusals.len()),
             ("clients that wait for room", self.room_waiters.len()),
-            ("copies of other nodes' objects", self.copy_owners.len()),
-            ("objects that nodes were asked for", self.asked.len()),
-            ("objects that are being read", self.read_from.len()),
-            ("objects that others read", self.relay.len()),
-            ("transfers that broke off", self.begun.len()),
             ("transfers that wait for room", self.stalled_pulls.len()),
             ("objects or bundles that are fetched", self.pulls.len().max(self.pulls.object_count())),
             ("bytes in the store", usage.used_bytes as usize),
             ("bytes in the annex", usage.annex_used_bytes as usize),
         ];
         tables.extend(self.owner.leftovers());
+        tables.extend(self.peers.leftovers());
+        tables.extend(self.transfers.leftovers());
+        tables.extend(self.copy_owners.leftovers());
         tables.extend(self.store.leftovers());
         tables.retain(|(_, count)| *count > 0);
         tables

@@ -17,8 +17,10 @@
 
 mod ahead;
 mod clients;
+mod copies;
 mod inventory;
 mod leftovers;
+mod messages;
 mod peers;
 mod pressure;
 mod room;
@@ -30,33 +32,26 @@ pub use runs::{ArgumentValue, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::{self, Leases};
-use crate::link::Link;
 use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::{Load, Message};
 use crate::place::View;
 use crate::pull::{self, Pulls};
-use crate::relay::Relay;
 use crate::slab::{Slab, Slot};
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
-use peers::Stranger;
+use copies::CopyOwners;
+use peers::Peers;
 use pressure::Pressure;
 use room::{Disk, RoomWaiter, StalledPull};
 use runs::Run;
-use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
-use transfers::Asked;
+use transfers::Transfers;
 
-/// How often a node that changed tells others how busy it is.
-const REPORT_EVERY: Now = 20 * MS;
 /// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.
 const RECALL_EVERY: Now = 10 * MS;
-
-/// Ended jobs that a node remembers to tell those who join.
-const ENDED_JOBS_MAX: usize = 1024;
 /// What one round of scheduling grants here, the next one acts on. After so many the node hears its clients
 /// again first.
 const SCHEDULE_ROUNDS_MAX: usize = 32;
@@ -97,9 +92,9 @@ pub struct Node {
     pulls: Pulls,
     store: Store,
     view: View,
-    links: BTreeMap<NodeId, Link>,
-    /// Nodes that this one has messages for and does not know.
-    strangers: BTreeMap<NodeId, Stranger>,
+    peers: Peers,
+    transfers: Transfers,
+    copy_owners: CopyOwners,
     runs: Slab<Run>,
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
     /// others.
@@ -107,8 +102,6 @@ pub struct Node {
     drivers: IdMap<ClientId, JobId>,
     /// What each task that runs here has submitted.
     children: IdMap<TaskId, Vec<TaskId>>,
-    /// Jobs that ended here, newest last, for nodes that hear of this one only now.
-    ended_jobs: VecDeque<JobId>,
     /// References whose value is mapped by the client, and how often it was told where: it lets go as often.
     mapped: BTreeMap<(ClientId, u64, ObjectId), u32>,
     /// Of these, those that the client was asked to let go of.
@@ -119,24 +112,13 @@ pub struct Node {
     streams: ahead::Streams,
     /// Objects that clients are waiting to read.
     reads: BTreeMap<(ClientId, u64), ObjectId>,
-    /// Other nodes that own what lies here: nearly always one, more where a task ran again for another owner.
-    copy_owners: IdMap<ObjectId, SmallVec<[NodeId; 1]>>,
     /// Clients that wait for room in the store, first come first served.
     room_waiters: VecDeque<RoomWaiter>,
-    /// Large objects that other nodes were asked for.
-    asked: IdMap<ObjectId, Asked>,
-    /// Large objects that are being read, and from whom.
-    read_from: IdMap<ObjectId, NodeId>,
-    relay: Relay,
-    /// Objects that a transfer broke off of, where they lie, and the bytes from their start that are there.
-    begun: IdMap<ObjectId, (Extent, u64)>,
     /// Transfers that wait for room in the store.
     stalled_pulls: Vec<StalledPull>,
     /// Reads that ended without a value although there is one.
     refusals: BTreeMap<(ClientId, u64), Value>,
     pressure: Pressure,
-    reported: Load,
-    reported_at: Now,
     recalled_at: Now,
     /// Scheduling has stopped before everything was decided, and goes on then.
     schedule_again_at: Option<Now>,
@@ -206,30 +188,23 @@ impl Node {
             store: Store::with_annex(config.store_bytes, config.annex_bytes),
             view: View::new(config.member.clone()),
             config,
-            links: BTreeMap::new(),
-            strangers: BTreeMap::new(),
+            peers: Peers::new(load),
+            transfers: Transfers::default(),
+            copy_owners: CopyOwners::default(),
             runs: Slab::default(),
             runs_of: IdMap::default(),
             drivers: IdMap::default(),
             children: IdMap::default(),
-            ended_jobs: VecDeque::new(),
             mapped: BTreeMap::new(),
             unmap_asked: BTreeSet::new(),
             regions_asked: IdSet::default(),
             disk: Disk::default(),
             streams: ahead::Streams::default(),
             reads: BTreeMap::new(),
-            copy_owners: IdMap::default(),
             room_waiters: VecDeque::new(),
-            asked: IdMap::default(),
-            read_from: IdMap::default(),
-            relay: Relay::default(),
-            begun: IdMap::default(),
             stalled_pulls: Vec::new(),
             refusals: BTreeMap::new(),
             pressure: Pressure::default(),
-            reported: load,
-            reported_at: 0,
             recalled_at: 0,
             schedule_again_at: None,
             effects: Vec::new(),
@@ -324,13 +299,9 @@ impl Node {
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);
-        self.report(now);
+        self.peers.report(now, || load_of(&self.leases));
         out.extend(self.pressure.take_request());
-        for (to, link) in &mut self.links {
-            let mut packets = Vec::new();
-            link.transmit(now, &mut packets);
-            out.extend(packets.into_iter().map(|packet| Action::Send { to: *to, packet }));
-        }
+        self.peers.transmit(now, out);
     }
 
     /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get, and one
@@ -350,16 +321,11 @@ impl Node {
     /// When to send [`Event::Tick`].
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
-        let links = self.links.values().filter_map(Link::next_timeout).min();
         let recall = self.leases.has_waiters().then(|| self.recalled_at + RECALL_EVERY);
-        let report =
-            (!self.links.is_empty() && self.load() != self.reported).then(|| self.reported_at + REPORT_EVERY);
         let all = [
-            links,
+            self.peers.next_timeout(|| self.load()),
             recall,
-            report,
             self.room_timeout(),
-            self.strangers.values().map(|s| s.until).min(),
             self.owner.next_timeout(now),
             self.schedule_again_at,
             self.view.next_timeout(now),
@@ -449,7 +415,7 @@ impl Node {
             lease_count: self.leases.lease_count(),
             leased_count: self.owner.leased_count(),
             pull_count: self.pulls.len(),
-            unacknowledged_count: self.links.values().map(Link::unacknowledged).sum(),
+            unacknowledged_count: self.peers.unacknowledged(),
             lineage: self.owner.lineage_usage(),
             pending: self.owner.pending(),
         }
@@ -467,6 +433,9 @@ impl Node {
         self.leases.check();
         self.pulls.check();
         self.store.check();
+        self.peers.check(self.view.others());
+        self.transfers.check();
+        self.copy_owners.check(self.id);
         self.check_inventory();
         self.check_runs();
     }
@@ -589,7 +558,7 @@ impl Node {
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
-        self.give_up_strangers(now, out);
+        self.give_up_unknown_peers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
         if self.leases.has_waiters() && now >= self.recalled_at + RECALL_EVERY {
@@ -628,26 +597,15 @@ impl Node {
     }
 
     fn load(&self) -> Load {
-        Load { free: self.leases.free().clone(), waiting: self.leases.waiting_count() as u32 }
+        load_of(&self.leases)
     }
 
     fn refresh_view(&mut self) {
         self.view.reported(self.id, self.load());
     }
+}
 
-    /// Tells the other nodes how busy this one is, if that changed and the last time was long enough ago.
-    fn report(&mut self, now: Now) {
-        if self.links.is_empty() || now < self.reported_at + REPORT_EVERY {
-            return;
-        }
-        let load = self.load();
-        if load == self.reported {
-            return;
-        }
-        self.reported_at = now;
-        for link in self.links.values_mut() {
-            link.push(Message::LoadReport { free: load.free.clone(), waiting: load.waiting });
-        }
-        self.reported = load;
-    }
+/// How busy a node is.
+fn load_of(leases: &Leases) -> Load {
+    Load { free: leases.free().clone(), waiting: leases.waiting_count() as u32 }
 }

@@ -14,10 +14,9 @@
 
 use super::Node;
 use crate::event::{Action, Extent};
-use crate::peer::Message;
 use crate::pull::{Pulls, Purpose};
 use crate::slab::Slot;
-use crate::{MS, Now, owner};
+use crate::{MS, Now};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -188,7 +187,7 @@ impl Node {
             // Written here meanwhile, or never quite gone.
             return self.pull_done(object, out);
         }
-        if let Some((into, done_bytes)) = self.begun.remove(&object) {
+        if let Some((into, done_bytes)) = self.transfers.take_begun(object) {
             return self.begin_transfer(object, from, into, done_bytes, out);
         }
         let mut evicted = Vec::new();
@@ -275,21 +274,6 @@ impl Node {
         self.owner.held(client, reference, &mut self.effects);
         if self.store.pin_again(client, reference.object) {
             *self.mapped.entry((client, token, reference.object)).or_default() += 1;
-        }
-    }
-
-    /// Copies that made room are not here any more.
-    pub(super) fn evicted(&mut self, objects: &[ObjectId]) {
-        for object in objects {
-            self.copy_gone(*object);
-        }
-    }
-
-    /// No copy of an object is here any more.
-    pub(super) fn copy_gone(&mut self, object: ObjectId) {
-        self.owner.copy_changed(self.id, object, false, &mut self.effects);
-        for to in self.copy_owners.remove(&object).unwrap_or_default() {
-            self.effects.push(owner::Effect::Send { to, message: Message::HolderRemoved { object } });
         }
     }
 

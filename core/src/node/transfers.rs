@@ -3,21 +3,54 @@
 //! A small object is read from a holder at once. Of a large one the holder is asked first: it says *now*, or
 //! names another node that has it soon (see [`crate::relay`]). The place for the object is there before
 //! anybody is asked, so that nobody waits for a node that waits for room.
+//!
+//! | state of a large object | where | enters by | leaves by |
+//! |---|---|---|---|
+//! | asked for | `asked` | `begin`, `ask_again` | `answered`, `ask_again` when nobody is left to ask |
+//! | being read | `read_from` | `answered` | `ended` |
+//! | broken off | `begun` | `keep_begun` | `take_begun`, in the same step |
+//!
+//! [`crate::pull`] says which objects are read at all and tries the next holder when a transfer fails.
 
 use super::Node;
 use crate::event::{Action, Extent};
 use crate::peer::Message;
-use crate::relay::{Have, Turn, Wish};
+use crate::relay::{Have, Relay, Turn, Wish};
 use std::sync::Arc;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
 
 /// A holder is asked so often before its copy counts as unreadable: those it names may turn out to be of no
 /// use.
 const ASKS_MAX: u8 = 4;
 
+/// What follows from a change.
+#[derive(Debug)]
+enum Effect {
+    /// Nobody is left to ask: the transfer from this holder has failed.
+    Failed { object: ObjectId, holder: NodeId, done_bytes: u64, cause: &'static str },
+    /// Read the rest of an object from a node.
+    Read { object: ObjectId, from: NodeId, into: Extent, done_bytes: u64 },
+    /// Send a message.
+    Send { to: NodeId, message: Message },
+}
+
+/// Large objects that are read here, and those that others read from here.
+#[derive(Debug, Default)]
+pub(super) struct Transfers {
+    /// Objects that other nodes were asked for.
+    asked: IdMap<ObjectId, Asked>,
+    /// Objects that are being read, and from whom.
+    read_from: IdMap<ObjectId, NodeId>,
+    /// Objects that a transfer broke off of, where they lie, and the bytes from their start that are there.
+    begun: IdMap<ObjectId, (Extent, u64)>,
+    /// Who reads from here.
+    relay: Relay,
+}
+
 /// An object that some node was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+struct Asked {
     into: Extent,
     /// Bytes from the start that are there already.
     done_bytes: u64,
@@ -28,7 +61,169 @@ pub(super) struct Asked {
     last: NodeId,
 }
 
+impl Transfers {
+    /// Asks the holder of a large object for it.
+    fn begin(
+        &mut self,
+        object: ObjectId,
+        holder: NodeId,
+        into: Extent,
+        done_bytes: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        assert!(!self.read_from.contains_key(&object), "{object} is being read already");
+        let before = self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
+        assert!(before.is_none(), "{object} is asked for twice");
+        out.push(Effect::Send {
+            to: holder,
+            message: Message::ReadRequest { object, sent: false, in_vain: None },
+        });
+    }
+
+    /// A node that was asked for an object answers. Answers of nodes that were not asked last are late.
+    fn answered(
+        &mut self,
+        object: ObjectId,
+        from: NodeId,
+        turn: Turn,
+        is_member: impl Fn(NodeId) -> bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let asked = self.asked.get(&object).copied().filter(|asked| asked.last == from);
+        match (asked, turn) {
+            (Some(asked), Turn::Now) => {
+                self.asked.remove(&object);
+                self.read_from.insert(object, from);
+                let Asked { into, done_bytes, .. } = asked;
+                out.push(Effect::Read { object, from, into, done_bytes });
+            }
+            (Some(asked), Turn::At(next)) if is_member(next) => {
+                self.asked.insert(object, Asked { last: next, ..asked });
+                let message = Message::ReadRequest { object, sent: true, in_vain: None };
+                out.push(Effect::Send { to: next, message });
+            }
+            (Some(_), Turn::At(_) | Turn::Never) => self.ask_again(object, is_member, out),
+            (None, Turn::Now) => out.push(Effect::Send { to: from, message: Message::ReadEnded { object } }),
+            (None, Turn::At(_) | Turn::Never) => {}
+        }
+    }
+
+    /// Whoever was asked is of no use: the holder is asked again, or the transfer has failed.
+    fn ask_again(&mut self, object: ObjectId, is_member: impl Fn(NodeId) -> bool, out: &mut Vec<Effect>) {
+        let asked = self.asked[&object];
+        let Asked { holder, last, asks, done_bytes, .. } = asked;
+        if last == holder || asks >= ASKS_MAX || !is_member(holder) {
+            self.asked.remove(&object);
+            self.tell_waiting(object, false, out);
+            let cause = "neither it nor those that it named have it";
+            return out.push(Effect::Failed { object, holder, done_bytes, cause });
+        }
+        self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
+        let message = Message::ReadRequest { object, sent: false, in_vain: Some(last) };
+        out.push(Effect::Send { to: holder, message });
+    }
+
+    /// Another node wants to read an object; `is_here` if all of it is in the store.
+    fn wanted(&mut self, object: ObjectId, wish: Wish, is_here: bool, out: &mut Vec<Effect>) {
+        let have = if is_here {
+            Have::All
+        } else if self.asked.contains_key(&object) || self.read_from.contains_key(&object) {
+            Have::Some
+        } else {
+            Have::Nothing
+        };
+        if let Some(turn) = self.relay.wanted(object, wish, have) {
+            out.push(Effect::Send { to: wish.reader, message: Message::ReadReply { object, turn } });
+        }
+    }
+
+    /// Another node reads no more what it asked for.
+    pub(super) fn reader_ended(&mut self, object: ObjectId, reader: NodeId) {
+        self.relay.ended(object, reader);
+    }
+
+    /// A transfer has ended, one way or the other: its source has room for another, and those who wait here
+    /// go on. Small objects were never asked for, nor are those that come back from disk: nothing follows.
+    fn ended(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Effect>) {
+        if let Some(from) = self.read_from.remove(&object) {
+            out.push(Effect::Send { to: from, message: Message::ReadEnded { object } });
+            self.tell_waiting(object, is_complete, out);
+        }
+    }
+
+    /// Those who were sent here and wait read now, or go elsewhere.
+    fn tell_waiting(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Effect>) {
+        let (waiting, turn) = match is_complete {
+            true => (self.relay.arrived(object), Turn::Now),
+            false => (self.relay.lost(object), Turn::Never),
+        };
+        let reply = |to| Effect::Send { to, message: Message::ReadReply { object, turn } };
+        out.extend(waiting.into_iter().map(reply));
+    }
+
+    /// A node is gone that may read here; returns the objects that it was asked for.
+    fn node_gone(&mut self, node: NodeId) -> Vec<ObjectId> {
+        self.relay.node_gone(node);
+        let asked = self.asked.iter().filter(|(_, asked)| asked.last == node);
+        let mut objects: Vec<_> = asked.map(|(object, _)| *object).collect();
+        objects.sort_unstable();
+        objects
+    }
+
+    /// A transfer broke off: the next holder goes on where this one ended.
+    fn keep_begun(&mut self, object: ObjectId, into: Extent, done_bytes: u64) {
+        assert!(done_bytes <= into.len, "more of {object} has come than there is");
+        let before = self.begun.insert(object, (into, done_bytes));
+        assert!(before.is_none(), "{object} broke off twice");
+    }
+
+    /// Where an object lies that a transfer broke off of, and how much of it is there.
+    pub(super) fn take_begun(&mut self, object: ObjectId) -> Option<(Extent, u64)> {
+        self.begun.remove(&object)
+    }
+
+    /// Asserts that an object is in one state.
+    pub(super) fn check(&self) {
+        for object in self.asked.keys() {
+            assert!(!self.read_from.contains_key(object), "{object} is asked for and being read");
+        }
+        assert!(self.begun.is_empty(), "a transfer that broke off goes on, or ends, in the same step");
+    }
+
+    /// What is in tables that are empty when nothing is under way.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
+        [
+            ("objects that nodes were asked for", self.asked.len()),
+            ("objects that are being read", self.read_from.len()),
+            ("objects that others read", self.relay.len()),
+            ("transfers that broke off", self.begun.len()),
+        ]
+    }
+}
+
 impl Node {
+    /// Changes transfers and passes on what follows.
+    fn transfer_change(
+        &mut self,
+        out: &mut Vec<Action>,
+        change: impl FnOnce(&mut Transfers, &dyn Fn(NodeId) -> bool, &mut Vec<Effect>),
+    ) {
+        let mut effects = Vec::new();
+        let (me, view) = (self.id, &self.view);
+        change(&mut self.transfers, &|node| node != me && view.knows(node), &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Failed { object, holder, done_bytes, cause } => {
+                    self.pull_failed(object, holder, done_bytes, cause, out)
+                }
+                Effect::Read { object, from, into, done_bytes } => {
+                    out.push(Action::Pull { object, from, into, done_bytes })
+                }
+                Effect::Send { to, message } => self.send(to, message),
+            }
+        }
+    }
+
     /// Reads an object from another node, after asking it if the object is large.
     pub(super) fn begin_transfer(
         &mut self,
@@ -46,22 +241,15 @@ impl Node {
             // It left while the transfer waited for room: it would never answer.
             return self.pull_failed(object, holder, done_bytes, "it is gone", out);
         }
-        self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
-        self.send(holder, Message::ReadRequest { object, sent: false, in_vain: None });
+        self.transfer_change(out, |transfers, _, effects| {
+            transfers.begin(object, holder, into, done_bytes, effects)
+        });
     }
 
     /// Another node wants to read an object here.
-    pub(super) fn read_wanted(&mut self, object: ObjectId, wish: Wish) {
-        let have = if self.store.find(object).is_some() || self.store.is_spilled(object) {
-            Have::All
-        } else if self.asked.contains_key(&object) || self.read_from.contains_key(&object) {
-            Have::Some
-        } else {
-            Have::Nothing
-        };
-        if let Some(turn) = self.relay.wanted(object, wish, have) {
-            self.send(wish.reader, Message::ReadReply { object, turn });
-        }
+    pub(super) fn read_wanted(&mut self, object: ObjectId, wish: Wish, out: &mut Vec<Action>) {
+        let is_here = self.store.find(object).is_some() || self.store.is_spilled(object);
+        self.transfer_change(out, |transfers, _, effects| transfers.wanted(object, wish, is_here, effects));
     }
 
     /// A node that was asked for an object answers.
@@ -72,35 +260,9 @@ impl Node {
         turn: Turn,
         out: &mut Vec<Action>,
     ) {
-        let asked = self.asked.get(&object).copied().filter(|asked| asked.last == from);
-        match (asked, turn) {
-            (Some(asked), Turn::Now) => {
-                self.asked.remove(&object);
-                self.read_from.insert(object, from);
-                let Asked { into, done_bytes, .. } = asked;
-                out.push(Action::Pull { object, from, into, done_bytes });
-            }
-            (Some(asked), Turn::At(next)) if next != self.id && self.view.knows(next) => {
-                self.asked.insert(object, Asked { last: next, ..asked });
-                self.send(next, Message::ReadRequest { object, sent: true, in_vain: None });
-            }
-            (Some(asked), Turn::At(_) | Turn::Never) => self.ask_again(object, asked, out),
-            (None, Turn::Now) => self.send(from, Message::ReadEnded { object }),
-            (None, Turn::At(_) | Turn::Never) => {}
-        }
-    }
-
-    /// Whoever was asked is of no use: the holder is asked again, or the transfer has failed.
-    fn ask_again(&mut self, object: ObjectId, asked: Asked, out: &mut Vec<Action>) {
-        let Asked { holder, last, asks, .. } = asked;
-        if last == holder || asks >= ASKS_MAX || !self.view.knows(holder) {
-            self.asked.remove(&object);
-            self.tell_waiting(object, false);
-            let cause = "neither it nor those that it named have it";
-            return self.pull_failed(object, holder, asked.done_bytes, cause, out);
-        }
-        self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
-        self.send(holder, Message::ReadRequest { object, sent: false, in_vain: Some(last) });
+        self.transfer_change(out, |transfers, is_member, effects| {
+            transfers.answered(object, from, turn, is_member, effects)
+        });
     }
 
     /// A transfer broke off, or a copy cannot be read back: the next holder is tried.
@@ -115,10 +277,10 @@ impl Node {
         cause: &str,
         out: &mut Vec<Action>,
     ) {
-        self.transfer_ended(object, false);
+        self.transfer_ended(object, false, out);
         let into = self.store.receiving(object).filter(|_| from != self.id && object.is_put());
         match into {
-            Some(into) => drop(self.begun.insert(object, (into, done_bytes))),
+            Some(into) => self.transfers.keep_begun(object, into, done_bytes),
             None => self.store.received(object, false),
         }
         let cause = if from == self.id {
@@ -128,44 +290,29 @@ impl Node {
             format!("it could not be read from node {from}: {cause}")
         };
         self.pull_change(out, |pulls, room, effects| pulls.failed(object, from, cause, room, effects));
-        if self.begun.remove(&object).is_some() {
+        if self.transfers.take_begun(object).is_some() {
             self.store.received(object, false);
         }
     }
 
-    /// A transfer has ended, one way or the other: its source has room for another, and those who wait here
-    /// go on.
-    pub(super) fn transfer_ended(&mut self, object: ObjectId, complete: bool) {
-        if let Some(from) = self.read_from.remove(&object) {
-            self.send(from, Message::ReadEnded { object });
-            self.tell_waiting(object, complete);
-        }
-    }
-
-    /// Those who were sent here and wait read now, or go elsewhere.
-    fn tell_waiting(&mut self, object: ObjectId, complete: bool) {
-        let (waiting, turn) = match complete {
-            true => (self.relay.arrived(object), Turn::Now),
-            false => (self.relay.lost(object), Turn::Never),
-        };
-        for node in waiting {
-            self.send(node, Message::ReadReply { object, turn });
-        }
+    /// A transfer has ended: its source has room for another, and those who wait here go on.
+    pub(super) fn transfer_ended(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Action>) {
+        self.transfer_change(out, |transfers, _, effects| transfers.ended(object, is_complete, effects));
     }
 
     /// A node is gone that may read here, or was asked for something.
     pub(super) fn transfers_with_gone(&mut self, node: NodeId, out: &mut Vec<Action>) {
-        self.relay.node_gone(node);
-        let mut asked: Vec<_> =
-            self.asked.iter().filter(|(_, a)| a.last == node).map(|(object, a)| (*object, *a)).collect();
-        asked.sort_unstable_by_key(|(object, _)| *object);
-        asked.into_iter().for_each(|(object, a)| self.ask_again(object, a, out));
+        for object in self.transfers.node_gone(node) {
+            self.transfer_change(out, |transfers, is_member, effects| {
+                transfers.ask_again(object, is_member, effects)
+            });
+        }
     }
 
     /// There is no memory behind the place that an object was to be read into. Its copies, here on disk or
     /// elsewhere, are as good as before.
     pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
-        self.transfer_ended(object, false);
+        self.transfer_ended(object, false, out);
         let (kind, what) = match self.store.is_in_annex(object) {
             true => (FailureKind::OutOfDisk, "room on disk"),
             false => (FailureKind::OutOfMemory, "memory"),

@@ -193,7 +193,7 @@ impl Node {
         for (index, output) in outputs.iter_mut().enumerate() {
             let object = ObjectId::output(task, index as u32);
             match output.value {
-                OutputValue::Written(_) if lives => self.copy_for(object, to),
+                OutputValue::Written(_) if lives => self.copy_owners.add(object, to),
                 OutputValue::Written(_) => self.store.free(object),
                 OutputValue::Inline(_) => {}
             }

@@ -1,0 +1,185 @@
+//! Copies of objects in this node's store: which other nodes own them, and when they go.
+//!
+//! A copy stays while the ledger here counts on it or another owner does. Nearly always there is one owner; a
+//! task that ran again for another owner may have found its output here, and then both count on the copy.
+//!
+//! | what happens | the copy |
+//! |---|---|
+//! | it arrives, or a run makes it for another node | [`CopyOwners::add`]: the other owner counts on it |
+//! | one of its owners frees it | [`CopyOwners::remove`]: it goes with the last one that counts on it |
+//! | one of its owners dies | it goes, unless something here refers to it as its |
+//! | it is evicted, or the disk loses it | [`CopyOwners::take`]: its owners are told |
+
+use super::Node;
+use crate::event::{Action, Value};
+use crate::owner;
+use crate::peer::Message;
+use crate::slab::Slot;
+use smallvec::SmallVec;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{NodeId, ObjectId, RefId};
+
+/// Owners of one copy.
+type Owners = SmallVec<[NodeId; 1]>;
+
+/// Other nodes that own objects of which a copy is here.
+#[derive(Debug, Default)]
+pub(super) struct CopyOwners {
+    owners: IdMap<ObjectId, Owners>,
+}
+
+impl CopyOwners {
+    /// Another node owns what lies here.
+    pub(super) fn add(&mut self, object: ObjectId, owner: NodeId) {
+        let owners = self.owners.entry(object).or_default();
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+    }
+
+    /// An owner does not count on the copy any more, if it did; true if no other owner does.
+    fn remove(&mut self, object: ObjectId, owner: NodeId) -> bool {
+        let Some(owners) = self.owners.get_mut(&object) else { return true };
+        owners.retain(|o| *o != owner);
+        let is_last = owners.is_empty();
+        if is_last {
+            self.owners.remove(&object);
+        }
+        is_last
+    }
+
+    /// The copy is not here any more: those who counted on it.
+    fn take(&mut self, object: ObjectId) -> Owners {
+        self.owners.remove(&object).unwrap_or_default()
+    }
+
+    /// Other nodes that count on the copy.
+    fn of(&self, object: ObjectId) -> &[NodeId] {
+        self.owners.get(&object).map_or(&[], |owners| owners)
+    }
+
+    /// Objects of which a copy is here and that a node owns.
+    fn owned_by(&self, owner: NodeId) -> Vec<ObjectId> {
+        let all = self.owners.iter();
+        all.filter(|(_, owners)| owners.contains(&owner)).map(|(object, _)| *object).collect()
+    }
+
+    /// Asserts that other nodes alone are listed, each once.
+    pub(super) fn check(&self, me: NodeId) {
+        for (object, owners) in &self.owners {
+            assert!(!owners.is_empty(), "the copy of {object} is listed for nobody");
+            assert!(!owners.contains(&me), "the ledger here says itself what it counts on: {object}");
+            let once = |owner: &NodeId| owners.iter().filter(|o| *o == owner).count() == 1;
+            assert!(owners.iter().all(once), "an owner of {object} is listed twice");
+        }
+    }
+
+    /// What is in tables that are empty when nothing is under way.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 1] {
+        [("copies of other nodes' objects", self.owners.len())]
+    }
+}
+
+/// Copies that come.
+impl Node {
+    pub(super) fn pull_done(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        self.store.received(object, true);
+        self.transfer_ended(object, true, out);
+        if !self.store.is_spilled(object) {
+            self.copy_arrived(object);
+        }
+        for run in self.pulls.runs_that_need(object).into_iter().map(Slot::from_number) {
+            self.pin_argument(run, object);
+        }
+        self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));
+    }
+
+    /// A copy of an object is here that was not here before.
+    fn copy_arrived(&mut self, object: ObjectId) {
+        self.owner.copy_changed(self.id, object, true, &mut self.effects);
+        if let Some(RefId { owner, .. }) = self.owner.reference_of(object)
+            && owner != self.id
+        {
+            self.copy_owners.add(object, owner);
+        }
+    }
+
+    /// A task that runs again wrote a value that the ledger has from before: another copy, or one too many.
+    pub(super) fn keep_or_free(&mut self, object: ObjectId) {
+        match self.owner.value_ref(object) {
+            Some(Value::Stored { .. }) => self.owner.copy_changed(self.id, object, true, &mut self.effects),
+            _ => self.store.free(object),
+        }
+    }
+}
+
+/// Copies that go.
+impl Node {
+    /// The disk has lost a copy.
+    pub(super) fn copy_lost(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        // It may have been freed while it was read.
+        if !self.store.is_spilled(object) {
+            return;
+        }
+        out.push(Action::Discard(object));
+        self.pulls.copy_gone(object, self.id);
+        if self.store.spill_lost(object) {
+            self.copy_gone(object);
+        }
+    }
+
+    /// Copies that made room are not here any more.
+    pub(super) fn evicted(&mut self, objects: &[ObjectId]) {
+        for object in objects {
+            self.copy_gone(*object);
+        }
+    }
+
+    /// No copy of an object is here any more.
+    pub(super) fn copy_gone(&mut self, object: ObjectId) {
+        self.owner.copy_changed(self.id, object, false, &mut self.effects);
+        for to in self.copy_owners.take(object) {
+            self.effects.push(owner::Effect::Send { to, message: Message::HolderRemoved { object } });
+        }
+    }
+
+    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under
+    /// another owner may have found its output here: then the copy is that owner's as well, and stays.
+    pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
+        let is_claimed = self.copy_owners.of(object).iter().any(|owner| self.view.knows(*owner));
+        if !is_claimed && !self.counts_on_copy(object) {
+            self.copy_owners.take(object);
+            self.store.free(object);
+        }
+    }
+
+    /// Another owner needs a copy no more; it stays if the ledger here counts on it.
+    pub(super) fn drop_lent_copy(&mut self, object: ObjectId, owner: NodeId) {
+        let is_last = self.copy_owners.remove(object, owner);
+        if is_last && !self.counts_on_copy(object) {
+            self.store.free(object);
+        }
+    }
+
+    /// Copies of a dead owner's objects stay only where something refers to them as its, or the ledger here
+    /// counts on them.
+    pub(super) fn drop_orphaned_copies(&mut self, owner: NodeId) {
+        for object in self.copy_owners.owned_by(owner) {
+            if self.owner.reference_of(object).is_none_or(|reference| reference.owner == self.id) {
+                self.drop_lent_copy(object, owner);
+            }
+        }
+    }
+
+    /// Whether an object is of the ledger here, and a copy here one of those that it knows.
+    fn counts_on_copy(&self, object: ObjectId) -> bool {
+        self.owner.owns(object) && self.owner.copies(object).contains(&self.id)
+    }
+
+    /// Where a copy can be read that is not in the arena here: this node if it is on disk, then others.
+    pub(super) fn holders(&self, object: ObjectId) -> Vec<NodeId> {
+        let here = self.store.is_spilled(object).then_some(self.id);
+        let others = self.owner.copies(object).iter().copied();
+        here.into_iter().chain(others.filter(|n| *n != self.id && self.view.knows(*n))).collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Members that come and go, and messages between nodes.
+//!
+//! [`super::peers`] owns the links; here is what a member's coming, its death and its messages mean for the
+//! other machines. Whoever sends a message says to whom; [`Node::route`] takes care of who that is: a message
+//! of this node to itself is handled at once, without a link.
+//!
+//! Messages are from outside. What they name may be gone, or never have been here: the machines look it up,
+//! and pass over what they do not have.
+
+use super::Node;
+use crate::Now;
+use crate::event::{Action, Member};
+use crate::owner::Ended;
+use crate::peer::{Load, Message, Packet};
+use crate::relay::Wish;
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
+
+impl Node {
+    pub(super) fn member_joined(&mut self, member: Member) {
+        if member.node == self.id || self.view.knows(member.node) {
+            return;
+        }
+        self.owner.node_joined(member.node);
+        self.peers.joined(member.node, self.load());
+        self.view.joined(member);
+        self.owner.dirty_all();
+    }
+
+    pub(super) fn member_left(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
+        if node == self.id {
+            return;
+        }
+        self.peers.left(node);
+        if !self.view.knows(node) {
+            return self.forget_node(now, node, out);
+        }
+        self.view.left(node);
+        self.pulls.holder_gone(node);
+        self.transfers_with_gone(node, out);
+        self.forget_node(now, node, out);
+        let runs_of = &self.runs_of;
+        let mut busy = Vec::new();
+        let mut effects = Vec::new();
+        self.leases.owner_gone(node, |client| runs_of.contains_key(&client), &mut busy, &mut effects);
+        effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
+        let reason = Arc::new(Failure::new(
+            FailureKind::NodeDied,
+            format!("node {node}, which owned the task, is gone"),
+        ));
+        out.extend(busy.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
+    }
+
+    /// Nodes that somebody spoke of and that never joined have died before this one joined.
+    pub(super) fn give_up_unknown_peers(&mut self, now: Now, out: &mut Vec<Action>) {
+        for node in self.peers.overdue(now) {
+            self.peers.left(node);
+            self.forget_node(now, node, out);
+        }
+    }
+
+    /// A node is dead, whether it was ever a member here: nobody will say what becomes of what it owned.
+    fn forget_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
+        self.owner.node_gone(now, node, &mut self.effects);
+        self.apply(out);
+        self.drop_orphaned_copies(node);
+    }
+
+    /// Sends a message to another node.
+    pub(super) fn send(&mut self, to: NodeId, message: Message) {
+        assert_ne!(to, self.id, "a node has no link to itself");
+        let owner = &self.owner;
+        self.peers.send(self.now, to, message, |node| owner.is_gone(node));
+    }
+
+    pub(super) fn packet(&mut self, now: Now, from: NodeId, packet: Packet, out: &mut Vec<Action>) {
+        // A node that has left, or has not joined here yet: it repeats what it sent.
+        let Some(messages) = self.peers.receive(now, from, packet) else { return };
+        for message in messages {
+            self.message(now, from, message, out);
+            self.apply(out);
+        }
+    }
+
+    fn message(&mut self, now: Now, from: NodeId, message: Message, out: &mut Vec<Action>) {
+        // Numbers of leases are this node's own: what it says of one counts only if it is the node that was
+        // asked for it.
+        if message.lease_of_receiver().is_some_and(|lease| self.owner.is_leased_elsewhere(lease, from)) {
+            return;
+        }
+        match message {
+            Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
+            Message::BorrowReleased { object, count } => {
+                self.owner.borrows_returned(from, object, count, &mut self.effects)
+            }
+            Message::CopiesUnreadable { object } => self.owner.ask_anew(object, &mut self.effects),
+            Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
+            Message::HolderRemoved { object } => {
+                self.owner.copy_changed(from, object, false, &mut self.effects)
+            }
+            Message::JobEnded { job } => {
+                self.owner.drop_job(job, &mut self.effects);
+                self.job_ended(job, out);
+            }
+            Message::LeaseDenied { lease, free } => {
+                self.owner.lease_denied(lease);
+                self.view.denied(now, from, free);
+            }
+            Message::LeaseFailed { lease, failure } => {
+                self.owner.lease_failed(now, lease, &failure, &mut self.effects)
+            }
+            Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
+            Message::LeaseRecall { lease } => self.owner.lease_recalled(lease),
+            Message::LeaseRequest { lease, class, wait, weight } => {
+                self.leases.set_weight(class.job, weight);
+                self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
+            }
+            Message::LeaseReturned { lease } => {
+                self.lease_change(out, |leases, effects| leases.end((from, lease), effects));
+            }
+            Message::LeaseRevoked { lease } => self.owner.lease_revoked(lease, &mut self.effects),
+            Message::LoadReport { free, waiting } => {
+                self.view.reported(from, Load { free, waiting });
+                self.owner.dirty_all();
+            }
+            Message::ObjectFree { object } => self.drop_lent_copy(object, from),
+            Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
+            Message::ObjectState { object, state, nested } => {
+                self.owner.located(from, object, state, &nested, &mut self.effects);
+            }
+            Message::ReadEnded { object } => self.transfers.reader_ended(object, from),
+            Message::ReadReply { object, turn } => self.read_answered(object, from, turn, out),
+            Message::ReadRequest { object, sent, in_vain } => {
+                self.read_wanted(object, Wish { reader: from, sent, in_vain }, out)
+            }
+            Message::TaskCancel { task, force, recursive } => {
+                let object = ObjectId::output(task, 0);
+                match self.owner.value_ref(object).is_some() || self.owner.owns(object) {
+                    true => self.owner.cancel(object, force, recursive, &mut self.effects),
+                    false => self.cancel_run(task, force, recursive, out),
+                }
+            }
+            Message::TaskDone { lease, task, attempt, run_ns, outcome } => {
+                let ended = Ended { lease, task, attempt, run_ns, node: from };
+                self.owner.ended(now, &ended, *outcome, &mut self.effects);
+            }
+            Message::TaskGiveBack { lease, tasks, started } => {
+                self.owner.given_back(lease, &tasks, started, &mut self.effects)
+            }
+            Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
+            Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
+        }
+    }
+}
