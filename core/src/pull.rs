@@ -250,6 +250,12 @@ impl Pulls {
         needed_by.into_iter().flat_map(BTreeMap::values).filter_map(run).collect()
     }
 
+    /// Whether somebody waits for a bundle.
+    #[must_use]
+    pub fn has_bundle(&self, purpose: Purpose) -> bool {
+        self.bundles.contains_key(&purpose)
+    }
+
     /// Whether a transfer of the object runs.
     #[must_use]
     pub fn is_running(&self, object: ObjectId) -> bool {

@@ -1,13 +1,97 @@
-//! What drivers and workers ask for: references, values, regions.
+//! What drivers and workers ask for: references and values. What they are sent.
+//!
+//! | state of a reference that a client wants to read | where | enters by | leaves by |
+//! |---|---|---|---|
+//! | its value is on its way here | `reads`, a bundle of [`crate::pull`] | `begin_read` | `end_read` |
+//! | its value is there and cannot come here | `refusals` | `refuse` | `forget_refusal`: it asks again, or lets go |
+//!
+//! Clients are from outside: what they name may be gone, or never have been theirs.
 
 use super::Node;
 use crate::event::{Action, OutputValue, Remains, Value};
-use crate::lease;
+use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
-use crate::slab::Slot;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskClass};
+use tharsis_types::hash::IdMap;
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, ObjectId, RefId, TaskClass};
 
+/// Drivers, and what clients wait to read.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    drivers: IdMap<ClientId, JobId>,
+    /// Objects that clients are waiting to read.
+    reads: BTreeMap<(ClientId, u64), ObjectId>,
+    /// Reads that ended without a value although there is one.
+    refusals: BTreeMap<(ClientId, u64), Value>,
+}
+
+impl Clients {
+    pub(super) fn driver_joined(&mut self, client: ClientId, job: JobId) {
+        self.drivers.insert(client, job);
+    }
+
+    /// The job of a driver that is gone.
+    fn driver_gone(&mut self, client: ClientId) -> Option<JobId> {
+        self.drivers.remove(&client)
+    }
+
+    /// A client waits for the value of a reference; it may have asked before.
+    fn begin_read(&mut self, client: ClientId, token: u64, object: ObjectId) {
+        self.reads.insert((client, token), object);
+    }
+
+    /// A client waits no longer for the value of a reference, if it did: what it waited for.
+    fn end_read(&mut self, client: ClientId, token: u64) -> Option<ObjectId> {
+        self.reads.remove(&(client, token))
+    }
+
+    /// The value that a client waits for is here.
+    fn read_is_here(&mut self, client: ClientId, token: u64) -> ObjectId {
+        let object = self.reads[&(client, token)];
+        self.reads.remove(&(client, token));
+        object
+    }
+
+    /// A value cannot come here: the client is told why.
+    fn refuse(&mut self, client: ClientId, token: u64, failure: Arc<Failure>) {
+        self.refusals.insert((client, token), Value::Failed(failure));
+    }
+
+    /// Why a client could not have a value, if so.
+    pub(super) fn refusal(&self, client: ClientId, token: u64) -> Option<&Value> {
+        self.refusals.get(&(client, token))
+    }
+
+    /// A client asks again, or not any more.
+    fn forget_refusal(&mut self, client: ClientId, token: u64) {
+        self.refusals.remove(&(client, token));
+    }
+
+    /// A client is gone: its refusals are forgotten, and the names of what it waits to read returned.
+    fn reads_of_gone(&mut self, client: ClientId) -> Vec<u64> {
+        let tokens = (client, 0)..=(client, u64::MAX);
+        let refused: Vec<_> = self.refusals.range(tokens.clone()).map(|(key, _)| *key).collect();
+        refused.into_iter().for_each(|key| drop(self.refusals.remove(&key)));
+        self.reads.range(tokens).map(|((_, token), _)| *token).collect()
+    }
+
+    /// Asserts that whoever waits to read waits for something; `is_wanted` says what is on its way.
+    pub(super) fn check(&self, is_wanted: impl Fn(Purpose) -> bool) {
+        for (client, token) in self.reads.keys() {
+            assert!(is_wanted(Purpose::Read(client.0, *token)), "client {} waits for nothing", client.0);
+        }
+        let is_failed = |value: &Value| matches!(value, Value::Failed(_));
+        assert!(self.refusals.values().all(is_failed), "a read was refused with a value");
+    }
+
+    /// What is in tables that are empty when nothing is under way.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [("clients that wait to read", self.reads.len()), ("reads that were refused", self.refusals.len())]
+    }
+}
+
+/// References and values.
 impl Node {
     pub(super) fn define_class(
         &mut self,
@@ -57,21 +141,34 @@ impl Node {
     pub(super) fn released(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Action>) {
         let object = reference.object;
         self.unmap_all(client, token, object);
-        self.refusals.remove(&(client, token));
-        if self.reads.remove(&(client, token)).is_some() {
-            self.pull_change(out, |pulls, room, effects| {
-                pulls.forget(Purpose::Read(client.0, token), room, effects)
-            });
+        self.clients.forget_refusal(client, token);
+        if self.clients.end_read(client, token).is_some() {
+            self.forget_read(client, token, out);
         }
         self.owner.released(client, token, object, &mut self.effects);
     }
 
     /// A client wants a value as soon as there is one.
     pub(super) fn fetch(&mut self, client: ClientId, token: u64, reference: RefId) {
-        self.refusals.remove(&(client, token));
+        self.clients.forget_refusal(client, token);
         self.owner.fetch(client, token, reference, &mut self.effects);
     }
 
+    /// A client wants a task stopped.
+    pub(super) fn cancel(&mut self, reference: RefId, force: bool, recursive: bool) {
+        // For the client, what it submitted is of this node, also where it ran before for another.
+        let reference = self.owner.reference_of(reference.object).unwrap_or(reference);
+        if reference.owner == self.id {
+            self.owner.cancel(reference.object, force, recursive, &mut self.effects);
+        } else {
+            let task = reference.object.task;
+            self.send(reference.owner, Message::TaskCancel { task, force, recursive });
+        }
+    }
+}
+
+/// Values that clients wait to read.
+impl Node {
     /// Sends the bytes of a stored object to a client, from another node if need be.
     pub(super) fn serve(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(extent) = self.map(client, token, object) {
@@ -80,64 +177,63 @@ impl Node {
         }
         let Some(Value::Stored { len }) = self.owner.value_ref(object) else {
             // Its copies may have been lost since it was decided to serve it.
-            match self.owner.reference_of(object).filter(|_| self.owner.is_awaited(object)) {
-                Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
-                None => out.push(Action::Deliver { client, token, object, extent: None }),
-            }
-            return;
+            return self.fetch_or_deliver(client, token, object, out);
         };
         let missing = Missing { object, len: *len, holders: self.holders(object) };
-        self.reads.insert((client, token), object);
+        self.clients.begin_read(client, token, object);
         self.want(Purpose::Read(client.0, token), vec![missing], out);
         self.read_ahead(object, out);
     }
 
-    /// What the transfers of a bundle brought is handed on.
-    pub(super) fn pulled(&mut self, purpose: Purpose, out: &mut Vec<Action>) {
-        match purpose {
-            Purpose::Ahead(_) => {}
-            Purpose::Arguments(run) => self.arguments_ready(Slot::from_number(run), out),
-            Purpose::Read(client, token) => {
-                let client = ClientId(client);
-                let Some(object) = self.reads.remove(&(client, token)) else { return };
-                self.serve(client, token, object, out);
-            }
+    /// Has a client wait for a value that is being computed again, or tells it what there is.
+    fn fetch_or_deliver(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
+        match self.owner.reference_of(object).filter(|_| self.owner.is_awaited(object)) {
+            Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
+            None => out.push(Action::Deliver { client, token, object, extent: None }),
         }
     }
 
-    /// No copy of an object is left where somebody waits for it.
-    pub(super) fn pull_lost(
+    /// What a client waits to read is here.
+    pub(super) fn read_arrived(&mut self, client: ClientId, token: u64, out: &mut Vec<Action>) {
+        let object = self.clients.read_is_here(client, token);
+        self.serve(client, token, object, out);
+    }
+
+    /// No copy is left of what a client waits to read.
+    pub(super) fn read_lost(
         &mut self,
-        purpose: Purpose,
+        client: ClientId,
+        token: u64,
         object: ObjectId,
-        cause: Option<&str>,
         out: &mut Vec<Action>,
     ) {
-        if matches!(purpose, Purpose::Ahead(_)) {
-            // Whoever asks for it finds out.
-            return;
-        }
-        if !self.owner.is_awaited(object) {
-            self.owner.lost(object, cause, &mut self.effects);
-        }
-        let is_awaited = self.owner.is_awaited(object);
-        match purpose {
-            Purpose::Ahead(_) => {}
-            Purpose::Arguments(run) if is_awaited => {
-                self.argument_awaited(Slot::from_number(run), object, out)
-            }
-            Purpose::Arguments(run) => self.arguments_lost(Slot::from_number(run), object, cause, out),
-            Purpose::Read(client, token) => {
-                let client = ClientId(client);
-                self.reads.remove(&(client, token));
-                match self.owner.reference_of(object).filter(|_| is_awaited) {
-                    Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
-                    None => out.push(Action::Deliver { client, token, object, extent: None }),
-                }
-            }
-        }
+        self.clients.end_read(client, token);
+        self.fetch_or_deliver(client, token, object, out);
     }
 
+    /// What a client waits to read stays where it is, for want of room here.
+    pub(super) fn read_refused(
+        &mut self,
+        client: ClientId,
+        token: u64,
+        object: ObjectId,
+        failure: &Arc<Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        self.clients.end_read(client, token);
+        self.clients.refuse(client, token, failure.clone());
+        out.push(Action::Deliver { client, token, object, extent: None });
+    }
+
+    /// A client does not wait any more for what it wanted to read.
+    fn forget_read(&mut self, client: ClientId, token: u64, out: &mut Vec<Action>) {
+        let purpose = Purpose::Read(client.0, token);
+        self.pull_change(out, |pulls, room, effects| pulls.forget(purpose, room, effects));
+    }
+}
+
+/// Clients that go.
+impl Node {
     pub(super) fn client_gone(
         &mut self,
         client: ClientId,
@@ -155,24 +251,17 @@ impl Node {
             false => leases.worker_gone(client, effects),
         });
         self.apply(out);
-        self.room_waiters.retain(|w| w.client != client);
-        self.regions_asked.remove(&client);
-        self.forget_mapped(client);
-        let tokens = (client, 0)..=(client, u64::MAX);
-        let refused: Vec<_> = self.refusals.range(tokens.clone()).map(|(key, _)| *key).collect();
-        refused.into_iter().for_each(|key| drop(self.refusals.remove(&key)));
-        let reads: Vec<_> = self.reads.range(tokens).map(|(key, _)| *key).collect();
-        for (client, token) in reads {
-            self.reads.remove(&(client, token));
-            self.pull_change(out, |pulls, room, effects| {
-                pulls.forget(Purpose::Read(client.0, token), room, effects)
-            });
+        self.room.client_gone(client);
+        self.mappings.client_gone(client);
+        for token in self.clients.reads_of_gone(client) {
+            self.clients.end_read(client, token);
+            self.forget_read(client, token, out);
         }
         if remains == Remains::Nothing {
             self.store.client_gone(client);
         }
         self.owner.client_gone(client, &mut self.effects);
-        if let Some(job) = self.drivers.remove(&client) {
+        if let Some(job) = self.clients.driver_gone(client) {
             self.owner.drop_job(job, &mut self.effects);
             self.peers.job_ended(job);
             self.job_ended(job, out);
@@ -181,53 +270,12 @@ impl Node {
         }
     }
 
-    /// Forgets which values a client that is gone had mapped.
-    fn forget_mapped(&mut self, client: ClientId) {
-        let first = (client, 0, ObjectId::from_bytes([0; ObjectId::LEN]));
-        let mapped = self.mapped.range(first..).map(|(key, _)| *key).take_while(|(of, ..)| *of == client);
-        for (client, token, object) in mapped.collect::<Vec<_>>() {
-            self.mapped.remove(&(client, token, object));
-            self.unmap_asked.remove(&(client, token));
-        }
-    }
-
     /// Workers of a job are not needed any more.
-    pub(super) fn job_ended(&mut self, job: tharsis_types::JobId, out: &mut Vec<Action>) {
+    pub(super) fn job_ended(&mut self, job: JobId, out: &mut Vec<Action>) {
         self.leases.job_ended(job);
         out.push(Action::ForgetJob { job });
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         out.extend(workers.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
-    }
-
-    pub(super) fn blocked(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
-        if let Some((owner, lease)) = self.leases.lease_of(client)
-            && owner == self.id
-        {
-            self.owner.lease_paused(lease);
-        }
-        self.given_back(client, returned, out);
-        self.staging_given_back(client, out);
-        self.lease_change(out, |leases, effects| leases.blocked(client, effects));
-        if self.has_runs_behind(client) {
-            // Sent before the node knew: behind a blocked task, they could wait for each other.
-            out.push(Action::StealBack { client, count: u32::MAX });
-        }
-    }
-
-    pub(super) fn steal_back(&mut self, key: lease::LeaseKey, out: &mut Vec<Action>) {
-        if let Some(client) = self.leases.worker(key) {
-            self.staging_behind_given_back(client, out);
-            out.push(Action::StealBack { client, count: u32::MAX });
-        }
-    }
-
-    /// Waits for objects of other nodes; those without any holder are lost at once.
-    pub(super) fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, out: &mut Vec<Action>) {
-        if let Some(lost) = missing.iter().find(|m| m.holders.is_empty()).map(|m| m.object) {
-            self.pull_lost(purpose, lost, None, out);
-            return;
-        }
-        self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
     }
 }

@@ -16,13 +16,6 @@ impl Node {
             ("workers with runs", self.runs_of.len()),
             ("tasks that submitted others", self.children.len()),
             ("leases given", self.leases.lease_count()),
-            ("mapped values", self.mapped.len()),
-            ("mapped values that were asked for", self.unmap_asked.len()),
-            ("clients that were asked for their regions", self.regions_asked.len()),
-            ("clients that wait to read", self.reads.len()),
-            ("reads that were refused", self.refusals.len()),
-            ("clients that wait for room", self.room_waiters.len()),
-            ("transfers that wait for room", self.stalled_pulls.len()),
             ("objects or bundles that are fetched", self.pulls.len().max(self.pulls.object_count())),
             ("bytes in the store", usage.used_bytes as usize),
             ("bytes in the annex", usage.annex_used_bytes as usize),
@@ -31,6 +24,9 @@ impl Node {
         tables.extend(self.peers.leftovers());
         tables.extend(self.transfers.leftovers());
         tables.extend(self.copy_owners.leftovers());
+        tables.extend(self.room.leftovers());
+        tables.extend(self.mappings.leftovers());
+        tables.extend(self.clients.leftovers());
         tables.extend(self.store.leftovers());
         tables.retain(|(_, count)| *count > 0);
         tables

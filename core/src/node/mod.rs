@@ -20,9 +20,11 @@ mod clients;
 mod copies;
 mod inventory;
 mod leftovers;
+mod mappings;
 mod messages;
 mod peers;
 mod pressure;
+mod pulls;
 mod room;
 mod runs;
 mod transfers;
@@ -35,18 +37,20 @@ use crate::lease::{self, Leases};
 use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::{Load, Message};
 use crate::place::View;
-use crate::pull::{self, Pulls};
+use crate::pull::Pulls;
 use crate::slab::{Slab, Slot};
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
+use clients::Clients;
 use copies::CopyOwners;
+use mappings::Mappings;
 use peers::Peers;
 use pressure::Pressure;
-use room::{Disk, RoomWaiter, StalledPull};
+use room::Room;
 use runs::Run;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use tharsis_types::hash::{IdMap, IdSet};
+use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
 use transfers::Transfers;
 
@@ -95,29 +99,16 @@ pub struct Node {
     peers: Peers,
     transfers: Transfers,
     copy_owners: CopyOwners,
+    room: Room,
+    mappings: Mappings,
+    clients: Clients,
     runs: Slab<Run>,
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
     /// others.
     runs_of: IdMap<ClientId, VecDeque<Slot<Run>>>,
-    drivers: IdMap<ClientId, JobId>,
     /// What each task that runs here has submitted.
     children: IdMap<TaskId, Vec<TaskId>>,
-    /// References whose value is mapped by the client, and how often it was told where: it lets go as often.
-    mapped: BTreeMap<(ClientId, u64, ObjectId), u32>,
-    /// Of these, those that the client was asked to let go of.
-    unmap_asked: BTreeSet<(ClientId, u64)>,
-    /// Clients that were asked for their regions.
-    regions_asked: IdSet<ClientId>,
-    disk: Disk,
     streams: ahead::Streams,
-    /// Objects that clients are waiting to read.
-    reads: BTreeMap<(ClientId, u64), ObjectId>,
-    /// Clients that wait for room in the store, first come first served.
-    room_waiters: VecDeque<RoomWaiter>,
-    /// Transfers that wait for room in the store.
-    stalled_pulls: Vec<StalledPull>,
-    /// Reads that ended without a value although there is one.
-    refusals: BTreeMap<(ClientId, u64), Value>,
     pressure: Pressure,
     recalled_at: Now,
     /// Scheduling has stopped before everything was decided, and goes on then.
@@ -187,23 +178,17 @@ impl Node {
             pulls: Pulls::beside((config.annex_bytes > 0).then_some(config.store_bytes)),
             store: Store::with_annex(config.store_bytes, config.annex_bytes),
             view: View::new(config.member.clone()),
+            room: Room::new(config.store_bytes, config.create_timeout),
             config,
             peers: Peers::new(load),
             transfers: Transfers::default(),
             copy_owners: CopyOwners::default(),
+            mappings: Mappings::default(),
+            clients: Clients::default(),
             runs: Slab::default(),
             runs_of: IdMap::default(),
-            drivers: IdMap::default(),
             children: IdMap::default(),
-            mapped: BTreeMap::new(),
-            unmap_asked: BTreeSet::new(),
-            regions_asked: IdSet::default(),
-            disk: Disk::default(),
             streams: ahead::Streams::default(),
-            reads: BTreeMap::new(),
-            room_waiters: VecDeque::new(),
-            stalled_pulls: Vec::new(),
-            refusals: BTreeMap::new(),
             pressure: Pressure::default(),
             recalled_at: 0,
             schedule_again_at: None,
@@ -263,7 +248,7 @@ impl Node {
             }
             Event::CopyLost { object } => self.copy_lost(object, out),
             Event::DriverJoined { client, job, weight } => {
-                self.drivers.insert(client, job);
+                self.clients.driver_joined(client, job);
                 self.leases.set_weight(job, weight);
                 self.lease_change(out, |leases, effects| leases.prestart(job, effects));
             }
@@ -325,7 +310,7 @@ impl Node {
         let all = [
             self.peers.next_timeout(|| self.load()),
             recall,
-            self.room_timeout(),
+            self.room.next_timeout(self.now, self.mappings.ask_next_at()),
             self.owner.next_timeout(now),
             self.schedule_again_at,
             self.view.next_timeout(now),
@@ -352,7 +337,7 @@ impl Node {
     /// have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
-        self.refusals.get(&(client, token)).or_else(|| self.owner.value_named(client, token, object))
+        self.clients.refusal(client, token).or_else(|| self.owner.value_named(client, token, object))
     }
 
     /// Where an object lies in the local arena, for a reader on another node.
@@ -436,6 +421,9 @@ impl Node {
         self.peers.check(self.view.others());
         self.transfers.check();
         self.copy_owners.check(self.id);
+        self.room.check(|object| self.pulls.is_running(object));
+        self.mappings.check(&self.store);
+        self.clients.check(|purpose| self.pulls.has_bundle(purpose));
         self.check_inventory();
         self.check_runs();
     }
@@ -545,17 +533,6 @@ impl Node {
         }
     }
 
-    fn cancel(&mut self, reference: RefId, force: bool, recursive: bool) {
-        // For the client, what it submitted is of this node, also where it ran before for another.
-        let reference = self.owner.reference_of(reference.object).unwrap_or(reference);
-        if reference.owner == self.id {
-            self.owner.cancel(reference.object, force, recursive, &mut self.effects);
-        } else {
-            let task = reference.object.task;
-            self.send(reference.owner, Message::TaskCancel { task, force, recursive });
-        }
-    }
-
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
         self.give_up_unknown_peers(now, out);
@@ -572,28 +549,6 @@ impl Node {
         }
         self.lease_change(out, |leases, effects| leases.stop_surplus(effects));
         self.owner.dirty_all();
-    }
-
-    fn pull_change(
-        &mut self,
-        out: &mut Vec<Action>,
-        change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect>),
-    ) {
-        let mut effects = Vec::new();
-        let room = self.store.receivable_bytes();
-        change(&mut self.pulls, room, &mut effects);
-        for effect in effects {
-            match effect {
-                pull::Effect::Ready(purpose) => self.pulled(purpose, out),
-                pull::Effect::Lost { purpose, object, cause } => {
-                    self.pull_lost(purpose, object, cause.as_deref(), out)
-                }
-                pull::Effect::Start { object, len, from } => {
-                    let patience = self.patience(self.now);
-                    self.start_pull(StalledPull { object, len, from, patience }, out);
-                }
-            }
-        }
     }
 
     fn load(&self) -> Load {

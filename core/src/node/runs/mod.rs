@@ -344,6 +344,30 @@ impl Node {
         }
     }
 
+    /// The task of a worker waits for values.
+    pub(super) fn blocked(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+        if let Some((owner, lease)) = self.leases.lease_of(client)
+            && owner == self.id
+        {
+            self.owner.lease_paused(lease);
+        }
+        self.given_back(client, returned, out);
+        self.staging_given_back(client, out);
+        self.lease_change(out, |leases, effects| leases.blocked(client, effects));
+        if self.has_runs_behind(client) {
+            // Sent before the node knew: behind a blocked task, they could wait for each other.
+            out.push(Action::StealBack { client, count: u32::MAX });
+        }
+    }
+
+    /// The owner of a lease wants back what has not started under it.
+    pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
+        if let Some(client) = self.leases.worker(key) {
+            self.staging_behind_given_back(client, out);
+            out.push(Action::StealBack { client, count: u32::MAX });
+        }
+    }
+
     /// Whether more than one run is with a worker.
     pub(super) fn has_runs_behind(&self, client: ClientId) -> bool {
         self.runs_of.get(&client).is_some_and(|runs| 1 < runs.len())

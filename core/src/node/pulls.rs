@@ -1,0 +1,87 @@
+//! Bundles of objects that somebody needs here: what their arrival, loss or refusal means for who waits.
+//!
+//! [`crate::pull`] decides which objects are read in what order, [`super::room`] gives them their place,
+//! [`super::transfers`] reads them from other nodes.
+
+use super::Node;
+use crate::event::Action;
+use crate::pull::{self, Missing, Pulls, Purpose};
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, ObjectId};
+
+impl Node {
+    /// Changes pulls and passes on what follows.
+    pub(super) fn pull_change(
+        &mut self,
+        out: &mut Vec<Action>,
+        change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect>),
+    ) {
+        let mut effects = Vec::new();
+        let room = self.store.receivable_bytes();
+        change(&mut self.pulls, room, &mut effects);
+        for effect in effects {
+            match effect {
+                pull::Effect::Ready(purpose) => self.pulled(purpose, out),
+                pull::Effect::Lost { purpose, object, cause } => {
+                    self.pull_lost(purpose, object, cause.as_deref(), out)
+                }
+                pull::Effect::Start { object, len, from } => self.begin_pull(object, len, from, out),
+            }
+        }
+    }
+
+    /// Waits for objects that are not here; those without any holder are lost at once.
+    pub(super) fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, out: &mut Vec<Action>) {
+        if let Some(lost) = missing.iter().find(|m| m.holders.is_empty()).map(|m| m.object) {
+            self.pull_lost(purpose, lost, None, out);
+            return;
+        }
+        self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
+    }
+
+    /// All of a bundle is here.
+    fn pulled(&mut self, purpose: Purpose, out: &mut Vec<Action>) {
+        match purpose {
+            Purpose::Ahead(_) => {}
+            Purpose::Arguments(run) => self.arguments_ready(Slot::from_number(run), out),
+            Purpose::Read(client, token) => self.read_arrived(ClientId(client), token, out),
+        }
+    }
+
+    /// No copy of an object is left where somebody waits for it.
+    fn pull_lost(&mut self, purpose: Purpose, object: ObjectId, cause: Option<&str>, out: &mut Vec<Action>) {
+        if matches!(purpose, Purpose::Ahead(_)) {
+            // Whoever asks for it finds out.
+            return;
+        }
+        if !self.owner.is_awaited(object) {
+            self.owner.lost(object, cause, &mut self.effects);
+        }
+        let is_awaited = self.owner.is_awaited(object);
+        match purpose {
+            Purpose::Ahead(_) => {}
+            Purpose::Arguments(run) if is_awaited => {
+                self.argument_awaited(Slot::from_number(run), object, out)
+            }
+            Purpose::Arguments(run) => self.arguments_lost(Slot::from_number(run), object, cause, out),
+            Purpose::Read(client, token) => self.read_lost(ClientId(client), token, object, out),
+        }
+    }
+
+    /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.
+    pub(super) fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        for purpose in self.pulls.refused(object) {
+            match purpose {
+                Purpose::Ahead(_) => {}
+                Purpose::Arguments(run) => {
+                    self.arguments_refused(Slot::from_number(run), failure.clone(), out)
+                }
+                Purpose::Read(client, token) => {
+                    self.read_refused(ClientId(client), token, object, failure, out)
+                }
+            }
+        }
+        self.pull_change(out, Pulls::resume);
+    }
+}

@@ -1,0 +1,98 @@
+//! The disk as spilling sees it: how fast it is, what it has taken, and whether it refuses.
+
+use crate::{MS, Now};
+use std::collections::VecDeque;
+
+/// How long the disk is left alone after it refused a copy.
+const SPILL_PAUSE: Now = 500 * MS;
+/// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
+const NS_PER_KB: u64 = 1_000;
+/// Writes that say how fast the disk is. Until there were so many, the assumption above stands for the
+/// others.
+const WRITES_REMEMBERED: usize = 7;
+/// What took longer to make is not dropped, however slow the disk is.
+const REMAKE_NS_MAX: u64 = 1_000 * MS;
+
+/// How the disk takes what is spilled.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    /// Not to be tried again before.
+    pub(super) paused_until: Now,
+    /// What it said when it last refused; none if it took the last copy.
+    pub(super) refusal: Option<String>,
+    /// Time that a thousand bytes took to the disk, in nanoseconds: the last few writes, oldest first.
+    ns_per_kb: VecDeque<u64>,
+    /// What it has taken in all.
+    pub(super) taken_bytes: u64,
+}
+
+impl Disk {
+    /// A copy was written: what it took says how fast the disk is.
+    pub(super) fn took(&mut self, write_ns: u64, len: u64) {
+        self.refusal = None;
+        self.taken_bytes = self.taken_bytes.saturating_add(len);
+        if write_ns == 0 || len == 0 {
+            return;
+        }
+        if self.ns_per_kb.len() == WRITES_REMEMBERED {
+            self.ns_per_kb.pop_front();
+        }
+        self.ns_per_kb.push_back(write_ns.saturating_mul(1000) / len);
+    }
+
+    /// A copy was not written: it is left alone for a while.
+    pub(super) fn refused(&mut self, now: Now, refusal: String) {
+        self.paused_until = now + SPILL_PAUSE;
+        self.refusal = Some(refusal);
+    }
+
+    /// Time to write so many bytes and to read them back. The median of the last writes counts: one that
+    /// stalled says nothing of the next.
+    fn round_trip_ns(&self, len: u64) -> u64 {
+        assert!(self.ns_per_kb.len() <= WRITES_REMEMBERED, "more writes are remembered than count");
+        let missing = WRITES_REMEMBERED - self.ns_per_kb.len();
+        let mut all: Vec<u64> = self.ns_per_kb.iter().copied().collect();
+        all.resize(all.len() + missing, NS_PER_KB);
+        all.sort_unstable();
+        let median = all[WRITES_REMEMBERED / 2];
+        median.saturating_mul(2).saturating_mul(len) / 1000
+    }
+
+    /// Whether a value that took so long to make is better made again than written to disk and read back.
+    /// Never one that took seconds: whoever reads it would wait that long for it.
+    pub(super) fn prefers_remake(&self, run_ns: u64, len: u64) -> bool {
+        run_ns < REMAKE_NS_MAX && run_ns < self.round_trip_ns(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Time to write so many bytes at a gigabyte a second.
+    const WRITE_NS: u64 = 64_000_000;
+    const LEN: u64 = 64_000_000;
+
+    #[test]
+    fn one_stalled_write_does_not_make_the_disk_slow() {
+        let mut disk = Disk::default();
+        assert_eq!(disk.round_trip_ns(LEN), 2 * WRITE_NS);
+        disk.took(10_000 * MS, LEN);
+        assert_eq!(disk.round_trip_ns(LEN), 2 * WRITE_NS, "a stall at the start");
+        (0..20).for_each(|_| disk.took(2 * WRITE_NS, LEN));
+        disk.took(10_000 * MS, LEN);
+        assert_eq!(disk.round_trip_ns(LEN), 4 * WRITE_NS, "a stall later");
+        (0..WRITES_REMEMBERED).for_each(|_| disk.took(10 * WRITE_NS, LEN));
+        assert_eq!(disk.round_trip_ns(LEN), 20 * WRITE_NS, "a disk that is slow");
+    }
+
+    #[test]
+    fn what_took_seconds_to_make_is_never_dropped() {
+        let mut disk = Disk::default();
+        (0..WRITES_REMEMBERED).for_each(|_| disk.took(20_000 * MS, LEN));
+        assert!(disk.prefers_remake(500 * MS, LEN));
+        for run_ns in [1_000 * MS, 5_000 * MS, 3_600_000 * MS] {
+            assert!(!disk.prefers_remake(run_ns, LEN), "{run_ns} ns");
+        }
+    }
+}

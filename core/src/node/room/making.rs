@@ -1,0 +1,212 @@
+//! How room is made in the arena, and for whom it is used.
+//!
+//! Room is made by evicting what exists elsewhere or on disk, then by dropping or writing to disk the oldest
+//! unpinned copies, whichever costs less time, then by asking clients to let go of values that they keep
+//! mapped and do not look at, and where that is not enough to retire regions that they do not write to: those
+//! first that wait themselves.
+
+use super::{RoomWaiter, StalledPull};
+use crate::Now;
+use crate::event::{Action, Extent};
+use crate::node::Node;
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
+
+/// Holders that a refusal names.
+const HOLDERS_NAMED: usize = 5;
+
+/// Regions that clients write to.
+impl Node {
+    /// A client asks for a region.
+    pub(in crate::node) fn region_wanted(
+        &mut self,
+        now: Now,
+        client: ClientId,
+        request: u32,
+        bytes: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let waiter = RoomWaiter { client, request, bytes, patience: self.room.patience(now) };
+        let for_annex = self.store.is_for_annex(bytes);
+        if self.room.has_queue(for_annex, &self.store) || !self.try_grant(now, &waiter, out) {
+            self.room.wait(waiter);
+        }
+    }
+
+    /// A client is done with a region.
+    pub(in crate::node) fn region_retired(&mut self, client: ClientId, region: Extent) {
+        self.mappings.region_retired(client);
+        self.store.retire(client, region);
+    }
+
+    /// Grants or refuses a region; false if the client should wait.
+    fn try_grant(&mut self, now: Now, waiter: &RoomWaiter, out: &mut Vec<Action>) -> bool {
+        let mut evicted = Vec::new();
+        let granted = self.store.grant(waiter.client, waiter.bytes, &mut evicted);
+        self.evicted(&evicted);
+        let wait =
+            matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.patience.until;
+        if !wait {
+            let region = granted.map_err(|failure| Arc::new(self.explained(failure, waiter.bytes)));
+            out.push(Action::GrantRegion { client: waiter.client, request: waiter.request, region });
+        }
+        !wait
+    }
+
+    /// A full store, with what the disk said and who has most of it.
+    fn explained(&self, mut failure: Failure, bytes: u64) -> Failure {
+        if failure.kind != FailureKind::StoreFull {
+            return failure;
+        }
+        if self.store.is_for_annex(bytes) {
+            failure.kind = FailureKind::OutOfDisk;
+            return failure;
+        }
+        if let Some(refusal) = &self.room.disk.refusal {
+            failure.kind = FailureKind::OutOfDisk;
+            failure.message = format!("{}; spilling was refused: {refusal}", failure.message);
+        }
+        let holders = self.mappings.largest(&self.store).into_iter();
+        for (index, (bytes, client)) in holders.take(HOLDERS_NAMED).enumerate() {
+            let lead = if index == 0 { "; mapped by" } else { "," };
+            failure.message += &format!("{lead} client {} {bytes} bytes", client.0);
+        }
+        failure
+    }
+}
+
+/// Places for objects that are read into the store.
+impl Node {
+    /// Begins a transfer or restore that is wanted now.
+    pub(in crate::node) fn begin_pull(
+        &mut self,
+        object: ObjectId,
+        len: u64,
+        from: NodeId,
+        out: &mut Vec<Action>,
+    ) {
+        let patience = self.room.patience(self.now);
+        self.start_pull(StalledPull { object, len, from, patience }, out);
+    }
+
+    /// Starts a transfer or restore, or lets it wait for room until its time is over.
+    fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
+        let StalledPull { object, len, from, patience } = pull;
+        if self.store.revive(object) {
+            // Written here meanwhile, or never quite gone.
+            return self.pull_done(object, out);
+        }
+        if let Some((into, done_bytes)) = self.transfers.take_begun(object) {
+            return self.begin_transfer(object, from, into, done_bytes, out);
+        }
+        let mut evicted = Vec::new();
+        let received = self.store.receive(object, len, &mut evicted);
+        self.evicted(&evicted);
+        match received {
+            Ok(into) if from == self.id => out.push(Action::Restore { object, into }),
+            Ok(into) => self.begin_transfer(object, from, into, 0, out),
+            Err(failure)
+                if failure.kind == FailureKind::StoreFull
+                    && self.now < patience.until
+                    && !self.pulls.is_only_ahead(object) =>
+            {
+                self.room.stall(pull)
+            }
+            Err(failure) => {
+                let failure = self.explained(failure, len);
+                self.pull_refused(object, &Arc::new(failure), out);
+            }
+        }
+    }
+}
+
+/// Making room.
+impl Node {
+    /// Those who wait for room try again, in order; then room is made for whoever still waits.
+    pub(in crate::node) fn retry_for_room(&mut self, now: Now, out: &mut Vec<Action>) {
+        for pull in self.room.take_stalled() {
+            self.start_pull(pull, out);
+        }
+        let mut is_full = [false; 2];
+        for waiter in self.room.take_waiters() {
+            let place = usize::from(self.store.is_for_annex(waiter.bytes));
+            if is_full[place] || !self.try_grant(now, &waiter, out) {
+                is_full[place] = true;
+                self.room.wait(waiter);
+            }
+        }
+        self.make_room(now, out);
+        // In the annex only copies of what other nodes have can make room, as soon as nobody keeps them
+        // mapped.
+        let bytes = self.room.waiting_bytes_in_annex(&self.store);
+        self.mappings.ask_for_values(now, bytes, true, &self.store, out);
+        for object in self.store.take_discarded() {
+            self.forget_ahead(object, out);
+            out.push(Action::Discard(object));
+        }
+        out.extend(self.store.take_unneeded().into_iter().map(Action::FreeBlocks));
+    }
+
+    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is
+    /// reached. What clients keep mapped and nobody looks at counts as soon as they have let go of it.
+    fn make_room(&mut self, now: Now, out: &mut Vec<Action>) {
+        let waiting = self.room.waiting_bytes(&self.store);
+        let is_high = self.config.high_water_bytes < self.store.settled_bytes();
+        if waiting == 0 && !is_high {
+            return;
+        }
+        let low_water = if is_high { self.config.low_water_bytes } else { u64::MAX };
+        let can_spill = self.config.can_spill && self.room.disk.paused_until <= now;
+        while !self.store.will_have_room(waiting) || low_water < self.store.settled_bytes() {
+            let Some((object, len)) = self.store.victim() else { break };
+            if self.owner.recompute_ns(object).is_some_and(|ns| self.room.disk.prefers_remake(ns, len)) {
+                self.drop_copy(object);
+            } else if can_spill {
+                let Some(extent) = self.store.begin_spill(object) else { break };
+                out.push(Action::Spill { object, extent });
+            } else {
+                break;
+            }
+        }
+        let above = self.store.settled_bytes().saturating_sub(low_water);
+        let short = if self.store.will_have_room(waiting) { above } else { waiting.max(above) };
+        if let Some(bytes) = self.mappings.ask_for_values(now, short, false, &self.store, out) {
+            self.ask_for_regions(bytes, out);
+        }
+    }
+
+    /// Drops a copy that is cheaper to make again than to write and read back.
+    fn drop_copy(&mut self, object: ObjectId) {
+        self.store.drop_primary(object);
+        self.owner.dropped(object);
+        self.copy_gone(object);
+    }
+
+    /// Asks clients for regions: first those that wait, which may be for whoever has no room.
+    fn ask_for_regions(&mut self, bytes: u64, out: &mut Vec<Action>) {
+        let works =
+            |client: &ClientId| self.leases.lease_of(*client).is_some() && !self.leases.is_blocked(*client);
+        let mut granted: Vec<_> = self.store.granted().into_iter().collect();
+        granted.sort_by_key(|(client, _)| works(client));
+        self.mappings.ask_for_regions(bytes, &granted, out);
+    }
+
+    /// A copy was written to disk, or could not be.
+    pub(in crate::node) fn spilled(
+        &mut self,
+        now: Now,
+        object: ObjectId,
+        refusal: Option<String>,
+        write_ns: u64,
+    ) {
+        self.store.spilled(object, refusal.is_none());
+        match refusal {
+            Some(refusal) => self.room.disk.refused(now, refusal),
+            None => {
+                // Of a copy that was freed meanwhile, nothing is on disk.
+                let len = self.store.spilled_len(object).unwrap_or(0);
+                self.room.disk_took(now, write_ns, len, &self.store);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Room in the arena: who waits for it, how long, and how much they need.
+//!
+//! Transfers and restores come before clients that want to write: they end waits, writers begin new ones.
+//! Clients are served in the order in which they asked. What waits too long gets a typed failure that names
+//! the largest holders. As long as the disk takes what is in the way, it waits on, but not for ever: when a
+//! minute has passed, and twice the store was written and the room went to others, it is refused as well.
+//!
+//! What is larger than the memory of the arena waits for its annex, a file on disk: that is another queue,
+//! and nothing that lies in memory goes for it.
+//!
+//! | who | where | enters by | leaves by |
+//! |---|---|---|---|
+//! | a client that wants a region | `waiters` | `wait` | `take_waiters`, `client_gone` |
+//! | a transfer or restore | `stalled` | `stall` | `take_stalled` |
+//!
+//! Each round takes all of them out, lets them try, and puts back those that still find no room.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod.rs` | who waits for room |
+//! | `disk.rs` | how the disk takes what is spilled |
+//! | `making.rs` | how room is made, and for whom it is used |
+
+mod disk;
+mod making;
+
+use crate::Now;
+use crate::store::Store;
+use disk::Disk;
+use std::collections::VecDeque;
+use tharsis_types::{ClientId, NodeId, ObjectId};
+
+/// Whoever waits for room waits at most so many times as long as the disk gives it to others.
+const PATIENCE: Now = 6;
+
+/// Who waits for room in the arena or its annex.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// Bytes of the arena's memory.
+    store_bytes: u64,
+    /// How long somebody waits while the disk takes nothing.
+    create_timeout: Now,
+    disk: Disk,
+    /// Transfers that wait for room in the store.
+    stalled: Vec<StalledPull>,
+    /// Clients that wait for room in the store, first come first served.
+    waiters: VecDeque<RoomWaiter>,
+}
+
+/// A client that waits for a region to write to.
+#[derive(Debug)]
+struct RoomWaiter {
+    client: ClientId,
+    request: u32,
+    bytes: u64,
+    patience: Patience,
+}
+
+/// A transfer or restore that waits for room.
+#[derive(Debug)]
+struct StalledPull {
+    object: ObjectId,
+    len: u64,
+    from: NodeId,
+    patience: Patience,
+}
+
+/// How long something waits for room: while the disk takes what is in the way it waits on, until the time is
+/// up and the disk has taken as much as can be in the way.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    until: Now,
+    until_max: Now,
+    taken_bytes_max: u64,
+}
+
+impl Patience {
+    fn prolong(&mut self, until: Now, taken_bytes: u64) {
+        if taken_bytes <= self.taken_bytes_max {
+            self.until = until;
+        } else {
+            self.until = self.until.max(until.min(self.until_max));
+        }
+    }
+}
+
+impl Room {
+    /// Nobody waits for a store of this size.
+    pub(super) fn new(store_bytes: u64, create_timeout: Now) -> Self {
+        let (stalled, waiters) = (Vec::new(), VecDeque::new());
+        Self { store_bytes, create_timeout, disk: Disk::default(), stalled, waiters }
+    }
+
+    /// How long whoever asks for room now waits for it.
+    fn patience(&self, now: Now) -> Patience {
+        Patience {
+            until: now + self.create_timeout,
+            until_max: now + PATIENCE * self.create_timeout,
+            taken_bytes_max: self.disk.taken_bytes.saturating_add(2 * self.store_bytes),
+        }
+    }
+
+    /// Whether somebody waits already for the same memory, who is served before.
+    fn has_queue(&self, for_annex: bool, store: &Store) -> bool {
+        self.waiters.iter().any(|waiter| store.is_for_annex(waiter.bytes) == for_annex)
+    }
+
+    /// A client waits for a region.
+    fn wait(&mut self, waiter: RoomWaiter) {
+        self.waiters.push_back(waiter);
+    }
+
+    /// A transfer waits for its place.
+    fn stall(&mut self, pull: StalledPull) {
+        let is_first = self.stalled.iter().all(|stalled| stalled.object != pull.object);
+        assert!(is_first, "{} waits for room twice", pull.object);
+        self.stalled.push(pull);
+    }
+
+    /// Takes out all clients that wait, to try again in order.
+    fn take_waiters(&mut self) -> VecDeque<RoomWaiter> {
+        std::mem::take(&mut self.waiters)
+    }
+
+    /// Takes out all transfers that wait, to try again in order.
+    fn take_stalled(&mut self) -> Vec<StalledPull> {
+        std::mem::take(&mut self.stalled)
+    }
+
+    /// A client is gone.
+    pub(super) fn client_gone(&mut self, client: ClientId) {
+        self.waiters.retain(|waiter| waiter.client != client);
+    }
+
+    /// A copy of so many bytes was written to disk, however slowly: whoever waits for room in memory goes on
+    /// to wait.
+    fn disk_took(&mut self, now: Now, write_ns: u64, len: u64, store: &Store) {
+        let (until, taken_bytes) = (now + self.create_timeout, self.disk.taken_bytes);
+        let waiters = self.waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.patience));
+        let all = waiters.chain(self.stalled.iter_mut().map(|pull| (pull.len, &mut pull.patience)));
+        let in_memory = all.filter(|(bytes, _)| !store.is_for_annex(*bytes));
+        in_memory.for_each(|(_, patience)| patience.prolong(until, taken_bytes));
+        self.disk.took(write_ns, len);
+    }
+
+    /// Bytes that somebody waits for in memory: all at once, as far as they fit together.
+    fn waiting_bytes(&self, store: &Store) -> u64 {
+        let in_memory = |bytes: &u64| !store.is_for_annex(*bytes);
+        let mut pulls = self.stalled.iter().map(|p| p.len).filter(in_memory);
+        let mut waiters = self.waiters.iter().map(|w| w.bytes).filter(in_memory);
+        let all: u64 = pulls.clone().chain(waiters.clone()).sum();
+        let with_reserve = |bytes| bytes + store.reserve_beside(bytes);
+        let first = pulls.next().or_else(|| waiters.next().map(with_reserve)).unwrap_or(0);
+        all.min(self.store_bytes / 2).max(first.min(self.store_bytes))
+    }
+
+    /// Bytes that somebody waits for in the annex.
+    fn waiting_bytes_in_annex(&self, store: &Store) -> u64 {
+        let all = self.stalled.iter().map(|p| p.len).chain(self.waiters.iter().map(|w| w.bytes));
+        all.filter(|bytes| store.is_for_annex(*bytes)).sum()
+    }
+
+    /// When somebody has waited long enough, or more can be done for whoever waits: clients can be asked again
+    /// at `ask_next_at`.
+    pub(super) fn next_timeout(&self, now: Now, ask_next_at: Now) -> Option<Now> {
+        let deadlines = self.waiters.iter().map(|waiter| waiter.patience.until);
+        let deadline = deadlines.chain(self.stalled.iter().map(|pull| pull.patience.until)).min()?;
+        let again = self.disk.paused_until.max(ask_next_at);
+        Some(if now < again { deadline.min(again) } else { deadline })
+    }
+
+    /// Asserts that a transfer which waits for room is one that was started; `is_running` says which were.
+    pub(super) fn check(&self, is_running: impl Fn(ObjectId) -> bool) {
+        for pull in &self.stalled {
+            assert!(is_running(pull.object), "{} waits for room and is not wanted", pull.object);
+        }
+    }
+
+    /// What is in tables that are empty when nothing is under way.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [
+            ("clients that wait for room", self.waiters.len()),
+            ("transfers that wait for room", self.stalled.len()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_when_the_time_is_up_and_the_disk_has_taken_enough() {
+        let fresh = Patience { until: 10, until_max: 60, taken_bytes_max: 100 };
+        let after = |until, taken_bytes| {
+            let mut patience = fresh;
+            patience.prolong(until, taken_bytes);
+            patience.until
+        };
+        assert_eq!(after(40, 101), 40, "others get the room, and there is time");
+        assert_eq!(after(90, 100), 90, "a slow disk");
+        assert_eq!(after(90, 101), 60);
+    }
+}
