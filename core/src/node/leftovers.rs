@@ -12,9 +12,6 @@ impl Node {
     pub fn leftovers(&self) -> Vec<(&'static str, usize)> {
         let usage = self.store.usage();
         let mut tables = vec![
-            ("runs", self.runs.len()),
-            ("workers with runs", self.runs_of.len()),
-            ("tasks that submitted others", self.children.len()),
             ("leases given", self.leases.lease_count()),
             ("objects or bundles that are fetched", self.pulls.len().max(self.pulls.object_count())),
             ("bytes in the store", usage.used_bytes as usize),
@@ -24,6 +21,7 @@ impl Node {
         tables.extend(self.peers.leftovers());
         tables.extend(self.transfers.leftovers());
         tables.extend(self.copy_owners.leftovers());
+        tables.extend(self.runs.leftovers());
         tables.extend(self.room.leftovers());
         tables.extend(self.mappings.leftovers());
         tables.extend(self.clients.leftovers());

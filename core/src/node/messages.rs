@@ -39,10 +39,10 @@ impl Node {
         self.pulls.holder_gone(node);
         self.transfers_with_gone(node, out);
         self.forget_node(now, node, out);
-        let runs_of = &self.runs_of;
+        let runs = &self.runs;
         let mut busy = Vec::new();
         let mut effects = Vec::new();
-        self.leases.owner_gone(node, |client| runs_of.contains_key(&client), &mut busy, &mut effects);
+        self.leases.owner_gone(node, |client| runs.is_busy(client), &mut busy, &mut effects);
         effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
         let reason = Arc::new(Failure::new(
             FailureKind::NodeDied,

@@ -16,10 +16,13 @@
 //! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
 
 mod ahead;
+mod arguments;
 mod clients;
 mod copies;
+mod ends;
 mod inventory;
 mod leftovers;
+mod making_room;
 mod mappings;
 mod messages;
 mod peers;
@@ -27,7 +30,9 @@ mod pressure;
 mod pulls;
 mod room;
 mod runs;
+mod starts;
 mod transfers;
+mod workers;
 
 pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
@@ -38,7 +43,7 @@ use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::{Load, Message};
 use crate::place::View;
 use crate::pull::Pulls;
-use crate::slab::{Slab, Slot};
+use crate::slab::Slot;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
 use clients::Clients;
@@ -47,11 +52,9 @@ use mappings::Mappings;
 use peers::Peers;
 use pressure::Pressure;
 use room::Room;
-use runs::Run;
-use std::collections::VecDeque;
+use runs::Runs;
 use std::sync::Arc;
-use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources};
 use transfers::Transfers;
 
 /// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.
@@ -102,12 +105,7 @@ pub struct Node {
     room: Room,
     mappings: Mappings,
     clients: Clients,
-    runs: Slab<Run>,
-    /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
-    /// others.
-    runs_of: IdMap<ClientId, VecDeque<Slot<Run>>>,
-    /// What each task that runs here has submitted.
-    children: IdMap<TaskId, Vec<TaskId>>,
+    runs: Runs,
     streams: ahead::Streams,
     pressure: Pressure,
     recalled_at: Now,
@@ -185,9 +183,7 @@ impl Node {
             copy_owners: CopyOwners::default(),
             mappings: Mappings::default(),
             clients: Clients::default(),
-            runs: Slab::default(),
-            runs_of: IdMap::default(),
-            children: IdMap::default(),
+            runs: Runs::default(),
             streams: ahead::Streams::default(),
             pressure: Pressure::default(),
             recalled_at: 0,
@@ -314,7 +310,7 @@ impl Node {
             self.owner.next_timeout(now),
             self.schedule_again_at,
             self.view.next_timeout(now),
-            self.run_timeout(),
+            self.runs.next_timeout(),
             self.pressure.next_timeout(),
             self.leases.next_timeout(),
         ];
@@ -414,7 +410,7 @@ impl Node {
 
     /// Asserts the invariants; for tests and the simulator.
     pub fn check(&self) {
-        self.owner.check(self.lent_slots());
+        self.owner.check(self.runs.lent_slots());
         self.leases.check();
         self.pulls.check();
         self.store.check();
@@ -425,7 +421,7 @@ impl Node {
         self.mappings.check(&self.store);
         self.clients.check(|purpose| self.pulls.has_bundle(purpose));
         self.check_inventory();
-        self.check_runs();
+        self.runs.check();
     }
 
     /// Passes on what the ledger wants until nothing is left.
@@ -488,8 +484,8 @@ impl Node {
     ) {
         let mut effects = Vec::new();
         change(&mut self.leases, &mut effects);
-        let runs_of = &self.runs_of;
-        self.leases.make_way(|client| !runs_of.contains_key(&client), false, &mut effects);
+        let runs = &self.runs;
+        self.leases.make_way(|client| !runs.is_busy(client), false, &mut effects);
         for effect in effects {
             self.apply_lease(effect, out);
         }
@@ -540,9 +536,9 @@ impl Node {
         self.end_hold(now, out);
         if self.leases.has_waiters() && now >= self.recalled_at + RECALL_EVERY {
             self.recalled_at = now;
-            let runs_of = &self.runs_of;
+            let runs = &self.runs;
             let mut effects = Vec::new();
-            let is_idle = |client| !runs_of.contains_key(&client);
+            let is_idle = |client| !runs.is_busy(client);
             self.leases.make_way(is_idle, true, &mut effects);
             self.leases.recall(is_idle, &mut effects);
             effects.into_iter().for_each(|effect| self.apply_lease(effect, out));

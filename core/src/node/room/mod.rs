@@ -19,10 +19,10 @@
 //! |---|---|
 //! | `mod.rs` | who waits for room |
 //! | `disk.rs` | how the disk takes what is spilled |
-//! | `making.rs` | how room is made, and for whom it is used |
+//!
+//! How room is made, and for whom it is used: [`super::making_room`].
 
 mod disk;
-mod making;
 
 use crate::Now;
 use crate::store::Store;
@@ -49,27 +49,27 @@ pub(super) struct Room {
 
 /// A client that waits for a region to write to.
 #[derive(Debug)]
-struct RoomWaiter {
-    client: ClientId,
-    request: u32,
-    bytes: u64,
-    patience: Patience,
+pub(super) struct RoomWaiter {
+    pub(super) client: ClientId,
+    pub(super) request: u32,
+    pub(super) bytes: u64,
+    pub(super) patience: Patience,
 }
 
 /// A transfer or restore that waits for room.
 #[derive(Debug)]
-struct StalledPull {
-    object: ObjectId,
-    len: u64,
-    from: NodeId,
-    patience: Patience,
+pub(super) struct StalledPull {
+    pub(super) object: ObjectId,
+    pub(super) len: u64,
+    pub(super) from: NodeId,
+    pub(super) patience: Patience,
 }
 
 /// How long something waits for room: while the disk takes what is in the way it waits on, until the time is
 /// up and the disk has taken as much as can be in the way.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
-    until: Now,
+pub(super) struct Patience {
+    pub(super) until: Now,
     until_max: Now,
     taken_bytes_max: u64,
 }
@@ -92,7 +92,7 @@ impl Room {
     }
 
     /// How long whoever asks for room now waits for it.
-    fn patience(&self, now: Now) -> Patience {
+    pub(super) fn patience(&self, now: Now) -> Patience {
         Patience {
             until: now + self.create_timeout,
             until_max: now + PATIENCE * self.create_timeout,
@@ -101,29 +101,29 @@ impl Room {
     }
 
     /// Whether somebody waits already for the same memory, who is served before.
-    fn has_queue(&self, for_annex: bool, store: &Store) -> bool {
+    pub(super) fn has_queue(&self, for_annex: bool, store: &Store) -> bool {
         self.waiters.iter().any(|waiter| store.is_for_annex(waiter.bytes) == for_annex)
     }
 
     /// A client waits for a region.
-    fn wait(&mut self, waiter: RoomWaiter) {
+    pub(super) fn wait(&mut self, waiter: RoomWaiter) {
         self.waiters.push_back(waiter);
     }
 
     /// A transfer waits for its place.
-    fn stall(&mut self, pull: StalledPull) {
+    pub(super) fn stall(&mut self, pull: StalledPull) {
         let is_first = self.stalled.iter().all(|stalled| stalled.object != pull.object);
         assert!(is_first, "{} waits for room twice", pull.object);
         self.stalled.push(pull);
     }
 
     /// Takes out all clients that wait, to try again in order.
-    fn take_waiters(&mut self) -> VecDeque<RoomWaiter> {
+    pub(super) fn take_waiters(&mut self) -> VecDeque<RoomWaiter> {
         std::mem::take(&mut self.waiters)
     }
 
     /// Takes out all transfers that wait, to try again in order.
-    fn take_stalled(&mut self) -> Vec<StalledPull> {
+    pub(super) fn take_stalled(&mut self) -> Vec<StalledPull> {
         std::mem::take(&mut self.stalled)
     }
 
@@ -134,7 +134,7 @@ impl Room {
 
     /// A copy of so many bytes was written to disk, however slowly: whoever waits for room in memory goes on
     /// to wait.
-    fn disk_took(&mut self, now: Now, write_ns: u64, len: u64, store: &Store) {
+    pub(super) fn disk_took(&mut self, now: Now, write_ns: u64, len: u64, store: &Store) {
         let (until, taken_bytes) = (now + self.create_timeout, self.disk.taken_bytes);
         let waiters = self.waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.patience));
         let all = waiters.chain(self.stalled.iter_mut().map(|pull| (pull.len, &mut pull.patience)));
@@ -143,8 +143,28 @@ impl Room {
         self.disk.took(write_ns, len);
     }
 
+    /// The disk did not take a copy: it is left alone for a while.
+    pub(super) fn disk_refused(&mut self, now: Now, refusal: String) {
+        self.disk.refused(now, refusal);
+    }
+
+    /// What the disk said when it refused the last copy, if it did.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.disk.refusal.as_deref()
+    }
+
+    /// Whether copies may be written to disk now.
+    pub(super) fn takes_spills(&self, now: Now) -> bool {
+        self.disk.paused_until <= now
+    }
+
+    /// Whether a value that took so long to make is better made again than written to disk and read back.
+    pub(super) fn prefers_remake(&self, run_ns: u64, len: u64) -> bool {
+        self.disk.prefers_remake(run_ns, len)
+    }
+
     /// Bytes that somebody waits for in memory: all at once, as far as they fit together.
-    fn waiting_bytes(&self, store: &Store) -> u64 {
+    pub(super) fn waiting_bytes(&self, store: &Store) -> u64 {
         let in_memory = |bytes: &u64| !store.is_for_annex(*bytes);
         let mut pulls = self.stalled.iter().map(|p| p.len).filter(in_memory);
         let mut waiters = self.waiters.iter().map(|w| w.bytes).filter(in_memory);
@@ -155,7 +175,7 @@ impl Room {
     }
 
     /// Bytes that somebody waits for in the annex.
-    fn waiting_bytes_in_annex(&self, store: &Store) -> u64 {
+    pub(super) fn waiting_bytes_in_annex(&self, store: &Store) -> u64 {
         let all = self.stalled.iter().map(|p| p.len).chain(self.waiters.iter().map(|w| w.bytes));
         all.filter(|bytes| store.is_for_annex(*bytes)).sum()
     }

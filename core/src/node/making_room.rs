@@ -5,10 +5,10 @@
 //! mapped and do not look at, and where that is not enough to retire regions that they do not write to: those
 //! first that wait themselves.
 
-use super::{RoomWaiter, StalledPull};
+use super::Node;
+use super::room::{RoomWaiter, StalledPull};
 use crate::Now;
 use crate::event::{Action, Extent};
-use crate::node::Node;
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
 
@@ -18,7 +18,7 @@ const HOLDERS_NAMED: usize = 5;
 /// Regions that clients write to.
 impl Node {
     /// A client asks for a region.
-    pub(in crate::node) fn region_wanted(
+    pub(super) fn region_wanted(
         &mut self,
         now: Now,
         client: ClientId,
@@ -34,7 +34,7 @@ impl Node {
     }
 
     /// A client is done with a region.
-    pub(in crate::node) fn region_retired(&mut self, client: ClientId, region: Extent) {
+    pub(super) fn region_retired(&mut self, client: ClientId, region: Extent) {
         self.mappings.region_retired(client);
         self.store.retire(client, region);
     }
@@ -62,7 +62,7 @@ impl Node {
             failure.kind = FailureKind::OutOfDisk;
             return failure;
         }
-        if let Some(refusal) = &self.room.disk.refusal {
+        if let Some(refusal) = self.room.refusal() {
             failure.kind = FailureKind::OutOfDisk;
             failure.message = format!("{}; spilling was refused: {refusal}", failure.message);
         }
@@ -78,13 +78,7 @@ impl Node {
 /// Places for objects that are read into the store.
 impl Node {
     /// Begins a transfer or restore that is wanted now.
-    pub(in crate::node) fn begin_pull(
-        &mut self,
-        object: ObjectId,
-        len: u64,
-        from: NodeId,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn begin_pull(&mut self, object: ObjectId, len: u64, from: NodeId, out: &mut Vec<Action>) {
         let patience = self.room.patience(self.now);
         self.start_pull(StalledPull { object, len, from, patience }, out);
     }
@@ -123,7 +117,7 @@ impl Node {
 /// Making room.
 impl Node {
     /// Those who wait for room try again, in order; then room is made for whoever still waits.
-    pub(in crate::node) fn retry_for_room(&mut self, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn retry_for_room(&mut self, now: Now, out: &mut Vec<Action>) {
         for pull in self.room.take_stalled() {
             self.start_pull(pull, out);
         }
@@ -156,10 +150,10 @@ impl Node {
             return;
         }
         let low_water = if is_high { self.config.low_water_bytes } else { u64::MAX };
-        let can_spill = self.config.can_spill && self.room.disk.paused_until <= now;
+        let can_spill = self.config.can_spill && self.room.takes_spills(now);
         while !self.store.will_have_room(waiting) || low_water < self.store.settled_bytes() {
             let Some((object, len)) = self.store.victim() else { break };
-            if self.owner.recompute_ns(object).is_some_and(|ns| self.room.disk.prefers_remake(ns, len)) {
+            if self.owner.recompute_ns(object).is_some_and(|ns| self.room.prefers_remake(ns, len)) {
                 self.drop_copy(object);
             } else if can_spill {
                 let Some(extent) = self.store.begin_spill(object) else { break };
@@ -192,16 +186,10 @@ impl Node {
     }
 
     /// A copy was written to disk, or could not be.
-    pub(in crate::node) fn spilled(
-        &mut self,
-        now: Now,
-        object: ObjectId,
-        refusal: Option<String>,
-        write_ns: u64,
-    ) {
+    pub(super) fn spilled(&mut self, now: Now, object: ObjectId, refusal: Option<String>, write_ns: u64) {
         self.store.spilled(object, refusal.is_none());
         match refusal {
-            Some(refusal) => self.room.disk.refused(now, refusal),
+            Some(refusal) => self.room.disk_refused(now, refusal),
             None => {
                 // Of a copy that was freed meanwhile, nothing is on disk.
                 let len = self.store.spilled_len(object).unwrap_or(0);

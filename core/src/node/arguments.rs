@@ -1,0 +1,91 @@
+//! Arguments of runs: pinned, waited for, or not to be had.
+
+use super::Node;
+use super::runs::Run;
+use crate::event::{Action, TaskOutcome, Value};
+use crate::owner::{because, dependency_failure};
+use crate::peer::Message;
+use crate::pull::Purpose;
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
+
+impl Node {
+    /// All arguments of a run are here, as far as the ledger knew when they were wanted.
+    pub(super) fn arguments_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
+        // An earlier effect of the same step may have ended it.
+        let Some(client) = self.runs.get(slot).map(|run| run.client) else { return };
+        match self.failed_argument(slot) {
+            None => {}
+            Some(Some(failure)) => return self.arguments_refused(slot, failure, out),
+            Some(None) => return self.return_run(slot, out),
+        }
+        let mut missing = self.runs.pin_arguments(slot, &self.owner, &mut self.store);
+        if !missing.is_empty() {
+            missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
+            return self.want(Purpose::Arguments(slot.number()), missing, out);
+        }
+        self.runs.sent(slot);
+        self.mark_first(client);
+        out.push(Action::Run { client, run: slot.number() });
+    }
+
+    /// Notes since when the first run of a worker can have run. If its memory is limited, somebody looks at
+    /// it at once.
+    pub(super) fn mark_first(&mut self, client: ClientId) {
+        if self.runs.mark_first(self.now, client).is_some_and(|run| 0 < run.memory_bytes) {
+            self.pressure.look_now();
+        }
+    }
+
+    /// No copy of an argument can be read, and its owner is asked: whoever sent the task here asks as well,
+    /// as it named the copies.
+    pub(super) fn argument_awaited(&mut self, slot: Slot<Run>, object: ObjectId, out: &mut Vec<Action>) {
+        let sender = self.runs.get(slot).map(|run| run.lease.0);
+        if let Some(sender) = sender.filter(|node| *node != self.id) {
+            self.send(sender, Message::CopiesUnreadable { object });
+        }
+        self.return_run(slot, out);
+    }
+
+    /// An argument of a run has no copy left.
+    pub(super) fn arguments_lost(
+        &mut self,
+        slot: Slot<Run>,
+        object: ObjectId,
+        cause: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
+        let text = because(format!("argument {object} has no copy left"), cause);
+        let failure = Arc::new(Failure::new(FailureKind::ObjectLost, text));
+        self.arguments_refused(slot, failure, out);
+    }
+
+    /// A run cannot have its arguments.
+    pub(super) fn arguments_refused(
+        &mut self,
+        slot: Slot<Run>,
+        failure: Arc<Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+    }
+
+    /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing
+    /// if it is being made again.
+    fn failed_argument(&self, slot: Slot<Run>) -> Option<Option<Arc<Failure>>> {
+        let call = self.runs[slot].call(&self.owner)?;
+        call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot)? {
+            (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
+            (_, Some(Value::Failed(cause))) => {
+                Some(Some(Arc::new(dependency_failure(dependency.parameter, cause))))
+            }
+            (_, None) => Some(None),
+        })
+    }
+
+    /// An argument arrived that a run still waits for the rest of: it must not be evicted meanwhile.
+    pub(super) fn pin_argument(&mut self, slot: Slot<Run>, object: ObjectId) {
+        self.runs.pin_argument(slot, object, &mut self.store);
+    }
+}

@@ -1,0 +1,159 @@
+//! Ends of runs: reported by their workers, or given back unstarted.
+
+use super::Node;
+use super::runs::{Origin, Run};
+use crate::event::{Action, Output, OutputValue, TaskOutcome};
+use crate::owner::Ended;
+use crate::peer::{DoneOutcome, Message};
+use crate::pull::Purpose;
+use crate::slab::Slot;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tharsis_types::{ClientId, NodeId, ObjectId, TaskId};
+
+impl Node {
+    /// A worker reports the end of a run. It may name any: only what it was sent counts.
+    pub(super) fn finished(
+        &mut self,
+        client: ClientId,
+        slot: Slot<Run>,
+        run_ns: u64,
+        outcome: TaskOutcome,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(run) = self.runs.get(slot).filter(|run| run.client == client && !run.is_staging()) else {
+            return;
+        };
+        let (task, max_calls) = (run.task, run.max_calls);
+        let is_dying = run.is_doomed() || self.pressure.is_doomed(client);
+        let outcome = self.seal_outputs(task, client, outcome);
+        self.end_run(slot, run_ns, outcome, out);
+        if is_dying && !self.runs.has_sent(client) {
+            return self.dismiss_idle(client, out);
+        }
+        if max_calls > 0 && self.leases.called(client, max_calls) {
+            self.lease_change(out, |leases, effects| {
+                leases.worker_gone(client, effects);
+                effects.push(crate::lease::Effect::StopWorker(client));
+            });
+        }
+    }
+
+    /// Puts written outputs into the books of the arena. A value of an earlier run that is here stands: its
+    /// owner refers to what is inside of that one, and what this run wrote is free with its region.
+    fn seal_outputs(&mut self, task: TaskId, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
+        let TaskOutcome::Returned(outputs) = &mut outcome else { return outcome };
+        let mut sealed = SmallVec::<[ObjectId; 4]>::new();
+        for (index, output) in outputs.iter_mut().enumerate() {
+            let OutputValue::Written(extent) = &mut output.value else { continue };
+            let object = ObjectId::output(task, index as u32);
+            if let Some(len) = self.store.spilled_len(object) {
+                extent.len = len;
+                continue;
+            }
+            match self.store.seal(client, object, *extent) {
+                Ok(lies) => {
+                    if lies == *extent {
+                        sealed.push(object);
+                    }
+                    *extent = lies;
+                }
+                Err(failure) => {
+                    sealed.into_iter().for_each(|object| self.store.free(object));
+                    return TaskOutcome::Failed { error_type: String::new(), failure: Arc::new(failure) };
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Takes a run off the books and tells the owner of its task how it ended.
+    pub(super) fn end_run(
+        &mut self,
+        slot: Slot<Run>,
+        run_ns: u64,
+        mut outcome: TaskOutcome,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(run) = self.take_run(slot, out) else { return };
+        let (to, lease) = run.lease;
+        let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
+        match run.origin {
+            Origin::Own(task) => {
+                self.owner.ended_at(
+                    self.now,
+                    Some(task),
+                    &ended,
+                    DoneOutcome::from_local(outcome),
+                    &mut self.effects,
+                );
+            }
+            Origin::Lent(lent) => {
+                if let TaskOutcome::Returned(outputs) = &mut outcome {
+                    self.lend_outputs(run.task, outputs, to);
+                }
+                lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+                let outcome = Box::new(DoneOutcome::from_local(outcome));
+                self.send(
+                    to,
+                    Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome },
+                );
+            }
+        }
+        // Loans go back to their lenders after the end is reported.
+        self.apply(out);
+    }
+
+    /// Outputs made for another node: it decides how long they live, and has the references inside on loan.
+    fn lend_outputs(&mut self, task: TaskId, outputs: &mut [Output], to: NodeId) {
+        let lives = self.view.knows(to);
+        for (index, output) in outputs.iter_mut().enumerate() {
+            let object = ObjectId::output(task, index as u32);
+            match output.value {
+                OutputValue::Written(_) if lives => self.copy_owners.add(object, to),
+                OutputValue::Written(_) => self.store.free(object),
+                OutputValue::Inline(_) => {}
+            }
+            if lives {
+                output.nested = self.owner.lend_references(&output.nested, to);
+            }
+        }
+    }
+
+    /// A run that was not started goes back to where its task came from.
+    pub(super) fn return_run(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
+        self.send_back(slot, false, out);
+    }
+
+    /// As [`Node::return_run`]; what was `started` runs again as another attempt.
+    pub(super) fn send_back(&mut self, slot: Slot<Run>, started: bool, out: &mut Vec<Action>) {
+        let Some(run) = self.take_run(slot, out) else { return };
+        let (to, lease) = run.lease;
+        match run.origin {
+            Origin::Own(_) => {
+                self.owner.given_back(lease, &[(run.task, run.attempt)], started, &mut self.effects)
+            }
+            Origin::Lent(lent) => {
+                lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+                let tasks = vec![(run.task, run.attempt)];
+                self.send(to, Message::TaskGiveBack { lease, tasks, started });
+            }
+        }
+    }
+
+    /// Takes a run off the books, with its pins and its wait for arguments; `None` if an earlier effect of the
+    /// same step has ended it.
+    fn take_run(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> Option<Run> {
+        let run = self.runs.remove(slot)?;
+        for object in run.pins() {
+            let was_pinned = self.store.unpin(run.client, *object);
+            assert!(was_pinned, "a run of {} had {object} and did not keep it pinned", run.task);
+        }
+        if run.is_staging() {
+            let purpose = Purpose::Arguments(slot.number());
+            self.pull_change(out, |pulls, room, effects| pulls.forget(purpose, room, effects));
+        }
+        self.mark_first(run.client);
+        Some(run)
+    }
+}

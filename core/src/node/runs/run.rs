@@ -1,0 +1,208 @@
+//! One run: a task on its way to a worker, or in it.
+
+use crate::event::{Extent, Value};
+use crate::lease::LeaseKey;
+use crate::owner::{Object, Owner, Task};
+use crate::pull::Missing;
+use crate::slab::Slot;
+use crate::store::Store;
+use crate::{MS, Now};
+use std::sync::Arc;
+use tharsis_types::hash::IdSet;
+use tharsis_types::{Attempt, ClientId, Dependency, LeaseId, ObjectId, RefId, SmallBytes, TaskClass, TaskId};
+
+/// A task on its way to a worker of this node, or in it.
+#[derive(Debug)]
+pub(in crate::node) struct Run {
+    pub(in crate::node) client: ClientId,
+    pub(in crate::node) lease: LeaseKey,
+    pub(in crate::node) task: TaskId,
+    pub(in crate::node) attempt: Attempt,
+    pub(in crate::node) timeout_ms: u64,
+    /// What its task said it needs; 0 if nothing.
+    pub(in crate::node) memory_bytes: u64,
+    pub(in crate::node) max_calls: u32,
+    pub(in crate::node) origin: Origin,
+    pub(super) stage: Stage,
+    /// Objects pinned for the time of the run: a set, as a task may take a hundred thousand.
+    pub(super) pins: IdSet<ObjectId>,
+}
+
+/// Whose task a run is.
+#[derive(Debug)]
+pub(in crate::node) enum Origin {
+    /// Of this node's ledger: the task's place there.
+    Own(Slot<Task>),
+    /// Of another node's.
+    Lent(Box<Lent>),
+}
+
+/// What another node sent with its task.
+#[derive(Debug)]
+pub(in crate::node) struct Lent {
+    pub(in crate::node) class: Arc<TaskClass>,
+    pub(in crate::node) class_number: u32,
+    pub(in crate::node) payload: SmallBytes,
+    pub(in crate::node) dependencies: Vec<(Dependency, Slot<Object>)>,
+    /// References that were lent with it, by place in this node's ledger.
+    pub(in crate::node) references: Vec<Slot<Object>>,
+}
+
+/// What to call, with what.
+pub(in crate::node) struct Call<'a> {
+    pub(in crate::node) class: &'a Arc<TaskClass>,
+    pub(in crate::node) class_number: u32,
+    pub(in crate::node) payload: &'a [u8],
+    pub(in crate::node) dependencies: &'a [(Dependency, Slot<Object>)],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Not all of its arguments are here.
+    Staging,
+    /// Its worker has it.
+    Sent {
+        /// When it became the first of its worker.
+        first_since: Option<Now>,
+    },
+    /// Its worker is being killed because of it.
+    Doomed,
+}
+
+/// A run as its worker needs it.
+#[derive(Debug)]
+pub struct RunView<'a> {
+    /// Id of the task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// Number of the class in this node.
+    pub class_number: u32,
+    /// The class.
+    pub class: &'a Arc<TaskClass>,
+    /// Arguments by value.
+    pub payload: &'a [u8],
+    /// Arguments by reference.
+    pub arguments: Vec<(u16, RefId, ArgumentValue<'a>)>,
+}
+
+/// A readable argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentValue<'a> {
+    /// The encoded value.
+    Inline(&'a [u8]),
+    /// In the arena, pinned.
+    Local(Extent),
+}
+
+impl Run {
+    /// A run under a lease, which has no arguments yet.
+    pub(in crate::node) fn new(
+        client: ClientId,
+        lease: LeaseKey,
+        (task, attempt): (TaskId, Attempt),
+        class: &TaskClass,
+        origin: Origin,
+    ) -> Self {
+        Self {
+            client,
+            lease,
+            task,
+            attempt,
+            timeout_ms: class.timeout_ms,
+            memory_bytes: class.resources.memory,
+            max_calls: class.max_calls,
+            origin,
+            stage: Stage::Staging,
+            pins: IdSet::default(),
+        }
+    }
+
+    /// What it calls; `None` if its task is not under its lease any more.
+    pub(in crate::node) fn call<'a>(&'a self, owner: &'a Owner) -> Option<Call<'a>> {
+        self.origin.call(owner, self.lease.1)
+    }
+
+    /// Whether it waits for arguments.
+    pub(in crate::node) fn is_staging(&self) -> bool {
+        self.stage == Stage::Staging
+    }
+
+    /// Whether its worker is being killed because of it.
+    pub(in crate::node) fn is_doomed(&self) -> bool {
+        self.stage == Stage::Doomed
+    }
+
+    /// Whether it is the first that its worker has: it has started, as far as anyone can know.
+    pub(in crate::node) fn is_first(&self) -> bool {
+        self.is_doomed() || self.first_since().is_some()
+    }
+
+    /// Since when it is the first that its worker has; `None` for one whose worker is being killed.
+    pub(in crate::node) fn first_since(&self) -> Option<Now> {
+        match self.stage {
+            Stage::Sent { first_since } => first_since,
+            Stage::Staging | Stage::Doomed => None,
+        }
+    }
+
+    /// Objects that are pinned for it.
+    pub(in crate::node) fn pins(&self) -> &IdSet<ObjectId> {
+        &self.pins
+    }
+
+    /// Pins an object for the time of the run; false if it is not here.
+    pub(super) fn pin(&mut self, object: ObjectId, store: &mut Store) -> bool {
+        if self.pins.contains(&object) {
+            return true;
+        }
+        let is_here = store.pin(self.client, object).is_some();
+        if is_here {
+            self.pins.insert(object);
+        }
+        is_here
+    }
+
+    /// Pins what is here of its arguments and returns what is not, each object once.
+    pub(super) fn pin_arguments(&mut self, owner: &Owner, store: &mut Store) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = Vec::new();
+        let mut seen: IdSet<ObjectId> = IdSet::default();
+        let (client, pins) = (self.client, &mut self.pins);
+        let Some(call) = self.origin.call(owner, self.lease.1) else { return missing };
+        for (_, slot) in call.dependencies {
+            let Some((object, Some(Value::Stored { len }))) = owner.entry(*slot) else { continue };
+            if pins.contains(&object) || seen.contains(&object) {
+                continue;
+            }
+            if store.pin(client, object).is_some() {
+                pins.insert(object);
+            } else {
+                seen.insert(object);
+                missing.push(Missing { object, len: *len, holders: Vec::new() });
+            }
+        }
+        missing
+    }
+
+    /// When it will have run for longer than it may.
+    pub(super) fn due(&self) -> Option<Now> {
+        let since = self.first_since().filter(|_| 0 < self.timeout_ms)?;
+        Some(since + self.timeout_ms * MS)
+    }
+}
+
+impl Origin {
+    fn call<'a>(&'a self, owner: &'a Owner, lease: LeaseId) -> Option<Call<'a>> {
+        match self {
+            Self::Own(place) => {
+                let view = owner.start_view(*place, lease)?;
+                let (class, class_number) = (view.class, view.class_number);
+                Some(Call { class, class_number, payload: view.payload, dependencies: view.dependencies })
+            }
+            Self::Lent(lent) => {
+                let (class, class_number) = (&lent.class, lent.class_number);
+                Some(Call { class, class_number, payload: &lent.payload, dependencies: &lent.dependencies })
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Starts: how a task of the ledger, or one that another node pushed, becomes a run.
+
+use super::Node;
+use super::runs::{ArgumentValue, Lent, Origin, Run, RunView};
+use crate::event::{Action, Value};
+use crate::owner::Task;
+use crate::peer::{Message, PushedTask};
+use crate::slab::Slot;
+use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
+
+impl Node {
+    /// What a worker needs to start a run; `None` if the run was taken back meanwhile.
+    #[must_use]
+    pub fn run(&self, run: u32) -> Option<RunView<'_>> {
+        let run = self.runs.get(Slot::from_number(run))?;
+        let call = run.call(&self.owner)?;
+        let arguments = call.dependencies.iter().map(|(dependency, slot)| {
+            let (object, value) = self.owner.entry(*slot)?;
+            let value = match value? {
+                Value::Inline(bytes) => ArgumentValue::Inline(bytes),
+                Value::Stored { .. } => ArgumentValue::Local(self.store.find(object)?),
+                Value::Failed(_) => return None,
+            };
+            Some((dependency.parameter, dependency.reference, value))
+        });
+        Some(RunView {
+            task: run.task,
+            attempt: run.attempt,
+            class_number: call.class_number,
+            class: call.class,
+            payload: call.payload,
+            arguments: arguments.collect::<Option<_>>()?,
+        })
+    }
+
+    /// The ledger starts one of its tasks.
+    pub(super) fn start(&mut self, to: NodeId, lease: LeaseId, task: Slot<Task>, out: &mut Vec<Action>) {
+        if self.owner.refuse_oversized(self.now, to, lease, task, &mut self.effects) {
+            return;
+        }
+        if to == self.id {
+            return self.start_local(lease, task, out);
+        }
+        match self.owner.push_view(task, to) {
+            Some(pushed) => self.send(to, Message::TaskPush { lease, task: Box::new(pushed) }),
+            None => self.owner.not_sent(lease, task, &mut self.effects),
+        }
+    }
+
+    /// One of them starts under a lease of this node.
+    fn start_local(&mut self, lease: LeaseId, task: Slot<Task>, out: &mut Vec<Action>) {
+        let key = (self.id, lease);
+        // An earlier effect of the same step may have ended the task or the lease.
+        let Some(view) = self.owner.start_view(task, lease) else { return };
+        let Some(client) = self.leases.worker(key) else { return };
+        let run = Run::new(client, key, (view.id, view.attempt), view.class, Origin::Own(task));
+        self.stage(run, out);
+    }
+
+    /// Another node's task arrived under a lease.
+    pub(super) fn start_pushed(
+        &mut self,
+        from: NodeId,
+        lease: LeaseId,
+        pushed: PushedTask,
+        out: &mut Vec<Action>,
+    ) {
+        let key = (from, lease);
+        let mut references = Vec::new();
+        let mut dependencies = Vec::new();
+        let mut freed = None;
+        for needed in pushed.dependencies {
+            let reference = needed.dependency.reference;
+            let Some(slot) = self.owner.adopt(reference, Some(from), &mut self.effects) else {
+                freed = Some(reference.object);
+                continue;
+            };
+            references.push(slot);
+            dependencies.push((needed.dependency, slot));
+            let object = needed.dependency.reference.object;
+            self.owner.located(from, object, needed.state, &needed.nested, &mut self.effects);
+        }
+        for reference in &pushed.nested {
+            references.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
+        }
+        let Some(client) = self.leases.worker(key) else {
+            references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
+            let tasks = vec![(pushed.task, pushed.attempt)];
+            self.send(from, Message::TaskGiveBack { lease, tasks, started: false });
+            return;
+        };
+        let class_number = self.owner.intern_class(&pushed.class).number();
+        let (class, payload) = (pushed.class.clone(), pushed.payload);
+        let lent = Lent { class, class_number, payload, dependencies, references };
+        let attempt = (pushed.task, pushed.attempt);
+        let run = Run::new(client, key, attempt, &pushed.class, Origin::Lent(Box::new(lent)));
+        match freed {
+            None => self.stage(run, out),
+            Some(object) => {
+                let slot = self.runs.insert(run);
+                self.arguments_lost(slot, object, None, out);
+            }
+        }
+    }
+
+    fn stage(&mut self, run: Run, out: &mut Vec<Action>) {
+        let client = run.client;
+        let slot = self.runs.insert(run);
+        if self.leases.is_blocked(client) {
+            self.return_run(slot, out);
+        } else {
+            self.arguments_ready(slot, out);
+        }
+    }
+
+    /// Notes which task submits another: the first run of a worker is the one that has started. Returns how
+    /// deep the new one is nested, as far as this node knows.
+    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> u16 {
+        let Some(parent) = self.runs.note_child(client, child) else { return 0 };
+        let depth = match parent.origin {
+            Origin::Own(place) => self.owner.depth(place),
+            Origin::Lent(_) => 0,
+        };
+        depth.saturating_add(1)
+    }
+}

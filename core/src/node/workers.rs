@@ -1,0 +1,154 @@
+//! Workers and what is in line before them: runs that come back unstarted, workers that block, that run for
+//! too long, or that are gone.
+
+use super::Node;
+use super::pressure::Running;
+use super::runs::Run;
+use crate::Now;
+use crate::event::{Action, TaskOutcome};
+use crate::lease::LeaseKey;
+use crate::slab::Slot;
+use std::sync::Arc;
+use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
+
+/// Runs that come back unstarted.
+impl Node {
+    /// Runs come back that a worker has not started. It may name any: those that are not its are passed over.
+    pub(super) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+        for slot in returned.iter().copied().map(Slot::from_number) {
+            if self.runs.get(slot).is_some_and(|run| run.client == client) {
+                self.return_run(slot, out);
+            }
+        }
+    }
+
+    /// Runs of a worker that are not sent yet go back as well.
+    pub(super) fn staging_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        self.staging_of(client, 0, out);
+    }
+
+    /// Runs that are not sent yet go back, unless one is the next of its worker.
+    fn staging_behind_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        self.staging_of(client, 1, out);
+    }
+
+    /// Gives back what waits for arguments in the line of a worker, from some place on.
+    fn staging_of(&mut self, client: ClientId, from: usize, out: &mut Vec<Action>) {
+        for slot in self.runs.line(client).into_iter().skip(from) {
+            // The return of one may have ended or sent another.
+            if self.runs.get(slot).is_some_and(Run::is_staging) {
+                self.return_run(slot, out);
+            }
+        }
+    }
+
+    /// The task of a worker waits for values.
+    pub(super) fn blocked(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+        if let Some((owner, lease)) = self.leases.lease_of(client)
+            && owner == self.id
+        {
+            self.owner.lease_paused(lease);
+        }
+        self.given_back(client, returned, out);
+        self.staging_given_back(client, out);
+        self.lease_change(out, |leases, effects| leases.blocked(client, effects));
+        if self.runs.has_behind(client) {
+            // Sent before the node knew: behind a blocked task, they could wait for each other.
+            out.push(Action::StealBack { client, count: u32::MAX });
+        }
+    }
+
+    /// The owner of a lease wants back what has not started under it.
+    pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
+        if let Some(client) = self.leases.worker(key) {
+            self.staging_behind_given_back(client, out);
+            out.push(Action::StealBack { client, count: u32::MAX });
+        }
+    }
+}
+
+/// What runs, and is stopped.
+impl Node {
+    /// What runs in a worker, as far as anyone can know.
+    pub(super) fn running(&self, client: ClientId) -> Option<Running> {
+        let run = self.runs.first(client)?;
+        let since = run.first_since()?;
+        let call = run.call(&self.owner)?;
+        Some(Running {
+            task: run.task,
+            attempt: run.attempt,
+            name: call.class.name.clone(),
+            since,
+            memory_bytes: run.memory_bytes,
+            has_retries: call.class.max_retries != 0,
+        })
+    }
+
+    /// Stops the run of a task, and with `recursive` what it has submitted.
+    pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, recursive: bool, out: &mut Vec<Action>) {
+        if recursive {
+            for child in self.runs.children(task).to_vec() {
+                self.owner.cancel(ObjectId::output(child, 0), force, recursive, &mut self.effects);
+            }
+        }
+        // It may have ended before it is told to.
+        let Some((slot, run)) = self.runs.find(task) else { return };
+        let client = run.client;
+        let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
+        if run.is_staging() {
+            self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+        } else if force && run.is_first() {
+            self.runs.doom(slot);
+            out.push(Action::KillWorker { client, reason: failure });
+        } else {
+            out.push(Action::CancelRun { client, run: slot.number() });
+        }
+    }
+
+    /// Kills workers whose task has run longer than it may.
+    pub(super) fn kill_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
+        for (client, timeout_ms) in self.runs.doom_overdue(now) {
+            let text = format!("ran longer than its timeout of {timeout_ms} ms");
+            let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
+            out.push(Action::KillWorker { client, reason });
+        }
+    }
+}
+
+/// Workers that are gone.
+impl Node {
+    /// A worker is gone and still looks at its arguments: they stay pinned until its memory is free.
+    pub(super) fn keep_arguments(&mut self, client: ClientId) {
+        self.runs.forget_pins(client);
+    }
+
+    /// A worker is gone: the first run it was sent had started, the others had not.
+    pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        let line = self.runs.take_line(client);
+        let first = line.front().copied().filter(|slot| !self.runs[*slot].is_staging());
+        for slot in line.into_iter().filter(|slot| Some(*slot) != first) {
+            self.return_run(slot, out);
+        }
+        let runs_again = self.pressure.gone(client);
+        // The return of another may have ended it.
+        let Some((slot, run)) = first.and_then(|slot| Some((slot, self.runs.get(slot)?))) else { return };
+        let has_retries = run.call(&self.owner).is_some_and(|call| call.class.max_retries != 0);
+        if runs_again && has_retries {
+            return self.send_back(slot, true, out);
+        }
+        let failure = failure_of(run, failure);
+        self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
+    }
+}
+
+/// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before has
+/// simply crashed for the next one.
+fn failure_of(run: &Run, failure: &Arc<Failure>) -> Arc<Failure> {
+    match failure.kind {
+        FailureKind::Cancelled | FailureKind::TimedOut if !run.is_doomed() => {
+            let text = "its worker was killed because of another task";
+            Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
+        }
+        _ => failure.clone(),
+    }
+}
