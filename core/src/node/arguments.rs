@@ -75,7 +75,7 @@ impl Node {
     /// if it is being made again.
     fn failed_argument(&self, slot: Slot<Run>) -> Option<Option<Arc<Failure>>> {
         let call = self.runs[slot].call(&self.owner)?;
-        call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot)? {
+        call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot) {
             (_, Some(Value::Inline(_) | Value::Stored { .. })) => None,
             (_, Some(Value::Failed(cause))) => {
                 Some(Some(Arc::new(dependency_failure(dependency.parameter, cause))))

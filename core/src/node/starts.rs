@@ -15,7 +15,7 @@ impl Node {
         let run = self.runs.get(Slot::from_number(run))?;
         let call = run.call(&self.owner)?;
         let arguments = call.dependencies.iter().map(|(dependency, slot)| {
-            let (object, value) = self.owner.entry(*slot)?;
+            let (object, value) = self.owner.entry(*slot);
             let value = match value? {
                 Value::Inline(bytes) => ArgumentValue::Inline(bytes),
                 Value::Stored { .. } => ArgumentValue::Local(self.store.find(object)?),

@@ -75,8 +75,9 @@ impl Owner {
 
     /// An entry that a task or a run uses: its object and value.
     #[must_use]
-    pub fn entry(&self, slot: Slot<Object>) -> Option<(ObjectId, Option<&Value>)> {
-        self.references.get(slot).map(|o| (o.id(), o.value()))
+    pub fn entry(&self, slot: Slot<Object>) -> (ObjectId, Option<&Value>) {
+        let object = &self.references[slot];
+        (object.id(), object.value())
     }
 
     /// Whether an object is this node's own, finished or not.

@@ -170,7 +170,7 @@ impl Run {
         let (client, pins) = (self.client, &mut self.pins);
         let Some(call) = self.origin.call(owner, self.lease.1) else { return missing };
         for (_, slot) in call.dependencies {
-            let Some((object, Some(Value::Stored { len }))) = owner.entry(*slot) else { continue };
+            let (object, Some(Value::Stored { len })) = owner.entry(*slot) else { continue };
             if pins.contains(&object) || seen.contains(&object) {
                 continue;
             }

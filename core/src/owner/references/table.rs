@@ -1,8 +1,8 @@
-//! The entries of a ledger, found by place, by id, and by the name their maker gave them.
+//! The entries of a ledger, found by slot, by id, and by the name that their maker gave them.
 //!
 //! A queue of a million tasks is far larger than any cache, so what finds an entry is kept small: the index
-//! holds places only (ids stand in the entries), and a client that speaks of what it made itself, which is
-//! nearly always, is answered from a list by its token, which it counts from zero.
+//! holds slots only (ids stand in the entries). A client nearly always names what it made itself: that is found
+//! in a list by its token, which the client counts from zero.
 
 use super::Object;
 use crate::slab::{Slab, Slot};
@@ -21,9 +21,9 @@ const INDEX_KEPT: usize = 4096;
 pub(super) struct Objects {
     entries: Slab<Object>,
     index: HashTable<Slot<Object>>,
-    /// Places of what each client made, by the number in its token.
+    /// Slots of what each client made, by the number in its token.
     made: IdMap<ClientId, Vec<Option<Slot<Object>>>>,
-    /// Places of what each client refers to and `made` does not name. Some may be of entries that are gone,
+    /// Slots of what each client refers to and `made` does not name. Some may be of entries that are gone,
     /// or that the client has let go of; none that it refers to is missing.
     others: IdMap<ClientId, IdSet<Slot<Object>>>,
 }
@@ -31,24 +31,24 @@ pub(super) struct Objects {
 impl Index<Slot<Object>> for Objects {
     type Output = Object;
 
-    fn index(&self, place: Slot<Object>) -> &Object {
-        &self.entries[place]
+    fn index(&self, slot: Slot<Object>) -> &Object {
+        &self.entries[slot]
     }
 }
 
 impl IndexMut<Slot<Object>> for Objects {
-    fn index_mut(&mut self, place: Slot<Object>) -> &mut Object {
-        &mut self.entries[place]
+    fn index_mut(&mut self, slot: Slot<Object>) -> &mut Object {
+        &mut self.entries[slot]
     }
 }
 
 impl Objects {
-    pub(super) fn get(&self, place: Slot<Object>) -> Option<&Object> {
-        self.entries.get(place)
+    pub(super) fn get(&self, slot: Slot<Object>) -> Option<&Object> {
+        self.entries.get(slot)
     }
 
-    pub(super) fn get_mut(&mut self, place: Slot<Object>) -> Option<&mut Object> {
-        self.entries.get_mut(place)
+    pub(super) fn get_mut(&mut self, slot: Slot<Object>) -> Option<&mut Object> {
+        self.entries.get_mut(slot)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Slot<Object>, &Object)> {
@@ -59,9 +59,9 @@ impl Objects {
         self.entries.len()
     }
 
-    /// Place of an object.
+    /// Slot of an object.
     pub(super) fn find(&self, id: &ObjectId) -> Option<Slot<Object>> {
-        let is_it = |place: &Slot<Object>| self.entries[*place].id == *id;
+        let is_it = |slot: &Slot<Object>| self.entries[*slot].id == *id;
         self.index.find(hash(id), is_it).copied()
     }
 
@@ -75,10 +75,10 @@ impl Objects {
         self.get_mut(self.find(id)?)
     }
 
-    /// Place of an object that a client names by its token.
+    /// Slot of an object that a client names by its token.
     pub(super) fn find_named(&self, client: ClientId, token: u64, id: &ObjectId) -> Option<Slot<Object>> {
-        let named = self.made.get(&client).and_then(|places| *places.get(number(token))?);
-        let is_it = |place: &Slot<Object>| self.entries.get(*place).is_some_and(|o| o.id == *id);
+        let named = self.made.get(&client).and_then(|slots| *slots.get(number(token))?);
+        let is_it = |slot: &Slot<Object>| self.entries.get(*slot).is_some_and(|o| o.id == *id);
         named.filter(is_it).or_else(|| self.find(id))
     }
 
@@ -86,20 +86,20 @@ impl Objects {
     pub(super) fn insert(&mut self, object: Object) -> Slot<Object> {
         let (id, maker, token) = (object.id, object.maker, object.token);
         debug_assert!(self.find(&id).is_none(), "{id} is entered twice");
-        let place = self.entries.insert(object);
+        let slot = self.entries.insert(object);
         let entries = &self.entries;
-        self.index.insert_unique(hash(&id), place, |p| hash(&entries[*p].id));
+        self.index.insert_unique(hash(&id), slot, |p| hash(&entries[*p].id));
         if let Some(client) = maker {
-            let places = self.made.entry(client).or_default();
+            let slots = self.made.entry(client).or_default();
             let number = number(token);
-            let unnamed = if number < places.len() {
-                places[number].replace(place)
-            } else if number <= places.len() + TOKEN_GAP_MAX {
-                places.resize(number, None);
-                places.push(Some(place));
+            let unnamed = if number < slots.len() {
+                slots[number].replace(slot)
+            } else if number <= slots.len() + TOKEN_GAP_MAX {
+                slots.resize(number, None);
+                slots.push(Some(slot));
                 None
             } else {
-                Some(place)
+                Some(slot)
             };
             // A client that keeps to the protocol has let go of what had the number before.
             if let Some(unnamed) = unnamed
@@ -108,28 +108,28 @@ impl Objects {
                 self.others.entry(client).or_default().insert(unnamed);
             }
         }
-        place
+        slot
     }
 
     /// A client has let go of what it made.
-    pub(super) fn unname(&mut self, client: ClientId, token: u64, place: Slot<Object>) {
-        let named = self.made.get_mut(&client).and_then(|places| places.get_mut(number(token)));
-        if let Some(named) = named.filter(|named| **named == Some(place)) {
+    pub(super) fn unname(&mut self, client: ClientId, token: u64, slot: Slot<Object>) {
+        let named = self.made.get_mut(&client).and_then(|slots| slots.get_mut(number(token)));
+        if let Some(named) = named.filter(|named| **named == Some(slot)) {
             *named = None;
         }
     }
 
     /// A client refers to an entry other than by the name it gave as its maker.
-    pub(super) fn refers(&mut self, client: ClientId, place: Slot<Object>) {
-        self.others.entry(client).or_default().insert(place);
+    pub(super) fn refers(&mut self, client: ClientId, slot: Slot<Object>) {
+        self.others.entry(client).or_default().insert(slot);
     }
 
     /// A client may have let go of the last of its references to an entry.
-    pub(super) fn let_go(&mut self, client: ClientId, place: Slot<Object>) {
-        let holds = self.entries.get(place).is_some_and(|o| o.is_held_by(client));
-        if !holds && let Some(places) = self.others.get_mut(&client) {
-            places.remove(&place);
-            if places.is_empty() {
+    pub(super) fn let_go(&mut self, client: ClientId, slot: Slot<Object>) {
+        let holds = self.entries.get(slot).is_some_and(|o| o.is_held_by(client));
+        if !holds && let Some(slots) = self.others.get_mut(&client) {
+            slots.remove(&slot);
+            if slots.is_empty() {
                 self.others.remove(&client);
             }
         }
@@ -140,17 +140,17 @@ impl Objects {
         let made = self.made.remove(&client).unwrap_or_default();
         let others = self.others.remove(&client).unwrap_or_default();
         let mut held: Vec<Slot<Object>> = made.into_iter().flatten().chain(others).collect();
-        held.retain(|place| self.entries.get(*place).is_some_and(|o| o.is_held_by(client)));
-        // In the order of places, as if the whole ledger were walked; a place can be named twice.
+        held.retain(|slot| self.entries.get(*slot).is_some_and(|o| o.is_held_by(client)));
+        // In the order of slots, as if the whole ledger were walked; a slot can be named twice.
         held.sort_unstable();
         held.dedup();
         held
     }
 
     /// Removes an entry.
-    pub(super) fn take(&mut self, place: Slot<Object>) -> Object {
-        let object = self.entries.take(place);
-        let indexed = self.index.find_entry(hash(&object.id), |p| *p == place);
+    pub(super) fn take(&mut self, slot: Slot<Object>) -> Object {
+        let object = self.entries.take(slot);
+        let indexed = self.index.find_entry(hash(&object.id), |p| *p == slot);
         assert!(indexed.is_ok(), "{} is not in the index", object.id);
         if let Ok(indexed) = indexed {
             indexed.remove();
@@ -180,24 +180,19 @@ impl Objects {
     /// Asserts that every entry is found by its id, and nothing else is.
     pub(super) fn check(&self) {
         assert_eq!(self.index.len(), self.entries.len(), "an object without an id, or an id without one");
-        for (place, object) in self.iter() {
-            assert_eq!(self.find(&object.id), Some(place), "{} is filed wrongly", object.id);
+        for (slot, object) in self.iter() {
+            assert_eq!(self.find(&object.id), Some(slot), "{} is filed wrongly", object.id);
             for client in object.clients() {
-                assert!(
-                    self.names(client, place),
-                    "{} is not found when client {} goes",
-                    object.id,
-                    client.0
-                );
+                assert!(self.names(client, slot), "{} is not found when client {} goes", object.id, client.0);
             }
         }
     }
 
-    fn names(&self, client: ClientId, place: Slot<Object>) -> bool {
-        let is_other = self.others.get(&client).is_some_and(|places| places.contains(&place));
-        let token = self.get(place).filter(|o| o.maker == Some(client)).map(|o| o.token);
+    fn names(&self, client: ClientId, slot: Slot<Object>) -> bool {
+        let is_other = self.others.get(&client).is_some_and(|slots| slots.contains(&slot));
+        let token = self.get(slot).filter(|o| o.maker == Some(client)).map(|o| o.token);
         let named = token.and_then(|token| self.made.get(&client)?.get(number(token)));
-        is_other || named == Some(&Some(place))
+        is_other || named == Some(&Some(slot))
     }
 }
 
@@ -229,7 +224,7 @@ mod tests {
     const DRIVER: ClientId = ClientId(1);
     const WORKER: ClientId = ClientId(2);
 
-    /// A ledger in which a driver has put so many objects.
+    /// A ledger in which a driver has put some objects.
     fn ledger(count: u32) -> Owner {
         let mut owner = Owner::new(NodeId(1), 0);
         let mut out = Vec::new();
