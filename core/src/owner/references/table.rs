@@ -1,8 +1,8 @@
 //! The entries of a ledger, found by slot, by id, and by the name that their maker gave them.
 //!
 //! A queue of a million tasks is far larger than any cache, so what finds an entry is kept small: the index
-//! holds slots only (ids stand in the entries). A client nearly always names what it made itself: that is found
-//! in a list by its token, which the client counts from zero.
+//! holds slots only (ids stand in the entries). A client nearly always names what it made itself: that is
+//! found in a list by its token, which the client counts from zero.
 
 use super::Object;
 use crate::slab::{Slab, Slot};
