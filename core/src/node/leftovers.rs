@@ -11,21 +11,21 @@ impl Node {
     #[must_use]
     pub fn leftovers(&self) -> Vec<(&'static str, usize)> {
         let usage = self.store.usage();
-        let mut tables = vec![
+        let others = [
             ("leases given", self.leases.lease_count()),
             ("objects or bundles that are fetched", self.pulls.len().max(self.pulls.object_count())),
             ("bytes in the store", usage.used_bytes as usize),
             ("bytes in the annex", usage.annex_used_bytes as usize),
         ];
-        tables.extend(self.owner.leftovers());
+        let mut tables: Vec<_> = others.into_iter().chain(self.owner.leftovers()).collect();
+        tables.extend(self.store.leftovers());
         tables.extend(self.peers.leftovers());
         tables.extend(self.transfers.leftovers());
         tables.extend(self.copy_owners.leftovers());
-        tables.extend(self.runs.leftovers());
         tables.extend(self.room.leftovers());
         tables.extend(self.mappings.leftovers());
         tables.extend(self.clients.leftovers());
-        tables.extend(self.store.leftovers());
+        tables.extend(self.runs.leftovers());
         tables.retain(|(_, count)| *count > 0);
         tables
     }

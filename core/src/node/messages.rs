@@ -1,8 +1,7 @@
 //! Members that come and go, and messages between nodes.
 //!
 //! [`super::peers`] owns the links; here is what a member's coming, its death and its messages mean for the
-//! other machines. Whoever sends a message says to whom; [`Node::route`] takes care of who that is: a message
-//! of this node to itself is handled at once, without a link.
+//! other machines.
 //!
 //! Messages are from outside. What they name may be gone, or never have been here: the machines look it up,
 //! and pass over what they do not have.
@@ -14,7 +13,7 @@ use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
 use crate::relay::Wish;
 use std::sync::Arc;
-use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
+use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, TaskId};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Member) {
@@ -43,7 +42,7 @@ impl Node {
         let mut busy = Vec::new();
         let mut effects = Vec::new();
         self.leases.owner_gone(node, |client| runs.is_busy(client), &mut busy, &mut effects);
-        effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
+        self.apply_leases(effects, out);
         let reason = Arc::new(Failure::new(
             FailureKind::NodeDied,
             format!("node {node}, which owned the task, is gone"),
@@ -66,23 +65,18 @@ impl Node {
         self.drop_orphaned_copies(node);
     }
 
-    /// Sends a message to another node.
-    pub(super) fn send(&mut self, to: NodeId, message: Message) {
-        assert_ne!(to, self.id, "a node has no link to itself");
-        let owner = &self.owner;
-        self.peers.send(self.now, to, message, |node| owner.is_gone(node));
-    }
-
     pub(super) fn packet(&mut self, now: Now, from: NodeId, packet: Packet, out: &mut Vec<Action>) {
         // A node that has left, or has not joined here yet: it repeats what it sent.
         let Some(messages) = self.peers.receive(now, from, packet) else { return };
         for message in messages {
-            self.message(now, from, message, out);
+            self.message(from, message, out);
             self.apply(out);
         }
     }
 
-    fn message(&mut self, now: Now, from: NodeId, message: Message, out: &mut Vec<Action>) {
+    /// Does what a message says. One from this node itself comes by [`Node::route`].
+    pub(super) fn message(&mut self, from: NodeId, message: Message, out: &mut Vec<Action>) {
+        let now = self.now;
         // Numbers of leases are this node's own: what it says of one counts only if it is the node that was
         // asked for it.
         if message.lease_of_receiver().is_some_and(|lease| self.owner.is_leased_elsewhere(lease, from)) {
@@ -104,7 +98,10 @@ impl Node {
             }
             Message::LeaseDenied { lease, free } => {
                 self.owner.lease_denied(lease);
-                self.view.denied(now, from, free);
+                // Of itself the view knows better than what is free by now.
+                if from != self.id {
+                    self.view.denied(now, from, free);
+                }
             }
             Message::LeaseFailed { lease, failure } => {
                 self.owner.lease_failed(now, lease, &failure, &mut self.effects)
@@ -112,7 +109,9 @@ impl Node {
             Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease),
             Message::LeaseRequest { lease, class, wait, weight } => {
-                self.leases.set_weight(class.job, weight);
+                if from != self.id {
+                    self.leases.set_weight(class.job, weight);
+                }
                 self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
             }
             Message::LeaseReturned { lease } => {
@@ -123,6 +122,7 @@ impl Node {
                 self.view.reported(from, Load { free, waiting });
                 self.owner.dirty_all();
             }
+            Message::ObjectFree { object } if from == self.id => self.drop_own_copy(object),
             Message::ObjectFree { object } => self.drop_lent_copy(object, from),
             Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
             Message::ObjectState { object, state, nested } => {
@@ -134,11 +134,7 @@ impl Node {
                 self.read_wanted(object, Wish { reader: from, sent, in_vain }, out)
             }
             Message::TaskCancel { task, force, recursive } => {
-                let object = ObjectId::output(task, 0);
-                match self.owner.value_ref(object).is_some() || self.owner.owns(object) {
-                    true => self.owner.cancel(object, force, recursive, &mut self.effects),
-                    false => self.cancel_run(task, force, recursive, out),
-                }
+                self.task_cancel(from, task, force, recursive, out)
             }
             Message::TaskDone { lease, task, attempt, run_ns, outcome } => {
                 let ended = Ended { lease, task, attempt, run_ns, node: from };
@@ -149,6 +145,24 @@ impl Node {
             }
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
+        }
+    }
+
+    /// A task is not wanted any more: its owner hears it from a client of another node, and tells the node
+    /// that runs it.
+    fn task_cancel(
+        &mut self,
+        from: NodeId,
+        task: TaskId,
+        force: bool,
+        recursive: bool,
+        out: &mut Vec<Action>,
+    ) {
+        let object = ObjectId::output(task, 0);
+        let is_mine = from != self.id && (self.owner.value_ref(object).is_some() || self.owner.owns(object));
+        match is_mine {
+            true => self.owner.cancel(object, force, recursive, &mut self.effects),
+            false => self.cancel_run(task, force, recursive, out),
         }
     }
 }

@@ -3,22 +3,60 @@
 //! [`Node::handle`] takes one event; [`Node::settle`] decides what can wait until a batch of events is in
 //! (sending tasks to leases, packing packets). The caller performs the actions and feeds their outcomes back.
 //!
-//! | file | concern |
+//! `Node` keeps the configuration, its id, the time, and the effects that are to be passed on. All else is
+//! owned by machines, none of which reaches into another: what crosses goes through `Node`, as an effect, or
+//! as an argument of a method. Each has a `check` of its relations, its part of `leftovers`, and a
+//! `next_timeout` where time matters to it.
+//!
+//! | machine | owns | file | who gives it something to do |
+//! |---|---|---|---|
+//! | `Owner` | the ledger: objects, tasks, queues, leases elsewhere | [`crate::owner`] | clients, runs, messages |
+//! | `Leases` | workers and resources here | [`crate::lease`] | `effects`, `workers`, `pressure`, messages |
+//! | `Store` | the arena, its annex, spilled copies | [`crate::store`] | all that pins, makes or frees a copy |
+//! | `Pulls` | bundles of objects that somebody needs here | [`crate::pull`] | `pulls`, through `pull_change` |
+//! | `View` | the members and how busy they are | [`crate::place`] | messages, rounds of scheduling |
+//! | `Peers` | links, unknown peers, what all are told | `peers.rs` | `route` and `send`, messages, `settle` |
+//! | `Transfers` | large objects asked for and read, readers here | `transfers.rs` | messages, `pulls`, `making_room` |
+//! | `CopyOwners` | other nodes that own a copy here | `copies.rs` | `copies`, `ends` |
+//! | `Room` | who waits for room, how the disk behaves | `room/` | `making_room`, `clients` |
+//! | `Mappings` | values that clients keep mapped, who was asked | `mappings.rs` | `mappings`, `making_room`, `clients` |
+//! | `Clients` | drivers, reads under way, refused reads | `clients.rs` | events of clients, `pulls` |
+//! | `Runs` | runs, the lines of workers, children | `runs/` | `starts`, `arguments`, `ends`, `workers` |
+//! | `Pressure` | memory of workers, kills | `pressure.rs` | looks at the memory, `arguments`, `workers` |
+//! | `Streams` | readers of spilled values in order | `ahead.rs` | `clients` |
+//!
+//! | file between them | concern |
 //! |---|---|
-//! | `mod.rs` | the machines, events in, effects passed on |
-//! | `clients.rs` | what drivers and workers ask for: references, values, regions |
+//! | `mod.rs` | events in, time, what people are told |
+//! | `effects.rs` | what the ledger and the leases want, here or on another node: [`Node::route`] |
+//! | `messages.rs` | members that come and go, messages between nodes |
+//! | `clients.rs` | references, values, clients that go |
+//! | `mappings.rs` | values that are mapped, and let go |
+//! | `starts.rs` | how a task becomes a run |
+//! | `arguments.rs` | arguments of runs: pinned, waited for, or not to be had |
+//! | `workers.rs` | runs that come back, that are stopped, or whose worker is gone |
+//! | `ends.rs` | ends of runs, and their outputs |
+//! | `pulls.rs` | what the arrival, loss or refusal of objects means for those who wait |
+//! | `transfers.rs` | objects that are read from other nodes |
+//! | `copies.rs` | copies that come and go |
+//! | `making_room.rs` | regions and places in the arena, and what goes for them |
+//! | `ahead.rs` | what is read back before somebody asks |
+//! | `pressure.rs` | which worker has to go for want of memory |
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
 //! | `leftovers.rs` | what is kept although nobody needs it, for tests |
-//! | `runs/` | tasks that run here, for this node's ledger or another's |
-//! | `peers.rs` | messages of other nodes, members coming and going |
-//! | `room.rs` | room in the arena: who waits for it, what is spilled for it |
-//! | `transfers.rs` | objects that come from other nodes: from whom they are read |
-//! | `pressure.rs` | memory: which worker has to go, and what becomes of its task |
+//!
+//! # What may be missing
+//!
+//! What clients and other nodes name may be gone, or never have been theirs: it is looked up, and passed over
+//! if it is not there. An earlier effect of the same step may have ended a run: the places say so. All else
+//! that a machine names is there; a defect here stops the node at once, in release builds too, instead of
+//! going on with wrong counts.
 
 mod ahead;
 mod arguments;
 mod clients;
 mod copies;
+mod effects;
 mod ends;
 mod inventory;
 mod leftovers;
@@ -40,12 +78,13 @@ pub use runs::{ArgumentValue, RunView};
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::{self, Leases};
 use crate::owner::{self, LineageUsage, Owner, Pending};
-use crate::peer::{Load, Message};
+use crate::peer::Load;
 use crate::place::View;
 use crate::pull::Pulls;
 use crate::slab::Slot;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
+use ahead::Streams;
 use clients::Clients;
 use copies::CopyOwners;
 use mappings::Mappings;
@@ -53,8 +92,7 @@ use peers::Peers;
 use pressure::Pressure;
 use room::Room;
 use runs::Runs;
-use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources};
+use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, Resources};
 use transfers::Transfers;
 
 /// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.
@@ -76,9 +114,9 @@ pub struct Config {
     pub create_timeout: Now,
     /// Whether there is a disk to spill to.
     pub can_spill: bool,
-    /// Copies are spilled when more bytes than this are in use that nothing else has,
+    /// Copies are spilled when the only copies of objects take more bytes of the arena than this.
     pub high_water_bytes: u64,
-    /// until no more than this are.
+    /// Spilling goes on until the only copies of objects take no more bytes of the arena than this.
     pub low_water_bytes: u64,
     /// Objects of this size and above are read from other nodes in a tree, smaller ones from a holder at
     /// once.
@@ -94,10 +132,21 @@ pub struct Config {
 pub struct Node {
     id: NodeId,
     config: Config,
+    /// Time of the event being handled.
+    now: Now,
+    /// When leases were last asked back for those who wait.
+    recalled_at: Now,
+    /// Scheduling has stopped before everything was decided, and goes on then.
+    schedule_again_at: Option<Now>,
+    /// What the ledger wants done next.
+    effects: Vec<owner::Effect>,
+    /// Memory for the batch of effects at work.
+    spare: Vec<owner::Effect>,
+
     owner: Owner,
     leases: Leases,
-    pulls: Pulls,
     store: Store,
+    pulls: Pulls,
     view: View,
     peers: Peers,
     transfers: Transfers,
@@ -106,16 +155,8 @@ pub struct Node {
     mappings: Mappings,
     clients: Clients,
     runs: Runs,
-    streams: ahead::Streams,
     pressure: Pressure,
-    recalled_at: Now,
-    /// Scheduling has stopped before everything was decided, and goes on then.
-    schedule_again_at: Option<Now>,
-    effects: Vec<owner::Effect>,
-    /// Memory for the batch of effects at work.
-    spare: Vec<owner::Effect>,
-    /// Time of the event being handled.
-    now: Now,
+    streams: Streams,
 }
 
 /// Where the bytes of an object are on a node.
@@ -171,26 +212,26 @@ impl Node {
         let load = Load { free: config.member.resources.clone(), waiting: 0 };
         Self {
             id,
-            owner: Owner::new(id, config.lineage_bytes_max),
-            leases: Leases::new(config.member.resources.clone()),
-            pulls: Pulls::beside((config.annex_bytes > 0).then_some(config.store_bytes)),
-            store: Store::with_annex(config.store_bytes, config.annex_bytes),
-            view: View::new(config.member.clone()),
-            room: Room::new(config.store_bytes, config.create_timeout),
-            config,
-            peers: Peers::new(load),
-            transfers: Transfers::default(),
-            copy_owners: CopyOwners::default(),
-            mappings: Mappings::default(),
-            clients: Clients::default(),
-            runs: Runs::default(),
-            streams: ahead::Streams::default(),
-            pressure: Pressure::default(),
+            now: 0,
             recalled_at: 0,
             schedule_again_at: None,
             effects: Vec::new(),
             spare: Vec::new(),
-            now: 0,
+            owner: Owner::new(id, config.lineage_bytes_max),
+            leases: Leases::new(config.member.resources.clone()),
+            store: Store::with_annex(config.store_bytes, config.annex_bytes),
+            pulls: Pulls::beside((config.annex_bytes > 0).then_some(config.store_bytes)),
+            view: View::new(config.member.clone()),
+            peers: Peers::new(load),
+            transfers: Transfers::default(),
+            copy_owners: CopyOwners::default(),
+            room: Room::new(config.store_bytes, config.create_timeout),
+            mappings: Mappings::default(),
+            clients: Clients::default(),
+            runs: Runs::default(),
+            pressure: Pressure::default(),
+            streams: Streams::default(),
+            config,
         }
     }
 
@@ -422,111 +463,7 @@ impl Node {
         self.clients.check(|purpose| self.pulls.has_bundle(purpose));
         self.check_inventory();
         self.runs.check();
-    }
-
-    /// Passes on what the ledger wants until nothing is left.
-    fn apply(&mut self, out: &mut Vec<Action>) {
-        if self.effects.is_empty() {
-            return;
-        }
-        let mut batch = std::mem::take(&mut self.spare);
-        while !self.effects.is_empty() {
-            std::mem::swap(&mut batch, &mut self.effects);
-            for effect in batch.drain(..) {
-                self.apply_one(effect, out);
-            }
-        }
-        self.spare = batch;
-    }
-
-    fn apply_one(&mut self, effect: owner::Effect, out: &mut Vec<Action>) {
-        use owner::Effect;
-        match effect {
-            Effect::Deliver { client, token, object } => {
-                out.push(Action::Deliver { client, token, object, extent: None })
-            }
-            Effect::Serve { client, token, object } => self.serve(client, token, object, out),
-            Effect::Start { to, lease, task } => self.start(to, lease, task, out),
-            Effect::RequestLease { to, lease, class, wait } if to == self.id => {
-                let key = (self.id, lease);
-                self.lease_change(out, |leases, effects| leases.request(key, class, wait, effects));
-            }
-            Effect::RequestLease { to, lease, class, wait } => {
-                let weight = self.leases.weight(class.job);
-                self.send(to, Message::LeaseRequest { lease, class, wait, weight })
-            }
-            Effect::ReturnLease { to, lease } if to == self.id => {
-                let key = (self.id, lease);
-                self.lease_change(out, |leases, effects| leases.end(key, effects));
-            }
-            Effect::ReturnLease { to, lease } => self.send(to, Message::LeaseReturned { lease }),
-            Effect::CopyIsValue { object } => self.store.promote(object),
-            Effect::DropCopy { holder, object } if holder == self.id => self.drop_own_copy(object),
-            Effect::DropCopy { holder, object } => self.send(holder, Message::ObjectFree { object }),
-            Effect::Cancel { to, task, force, recursive } if to == self.id => {
-                self.cancel_run(task, force, recursive, out)
-            }
-            Effect::Cancel { to, task, force, recursive } => {
-                self.send(to, Message::TaskCancel { task, force, recursive })
-            }
-            Effect::StealBack { to, lease } if to == self.id => self.steal_back((self.id, lease), out),
-            Effect::StealBack { to, lease } => self.send(to, Message::TaskStealBack { lease }),
-            Effect::MemoryFreed => out.push(Action::MemoryFreed),
-            Effect::Send { to, message } => self.send(to, message),
-        }
-    }
-
-    /// Changes leases and passes on what follows.
-    fn lease_change(
-        &mut self,
-        out: &mut Vec<Action>,
-        change: impl FnOnce(&mut Leases, &mut Vec<lease::Effect>),
-    ) {
-        let mut effects = Vec::new();
-        change(&mut self.leases, &mut effects);
-        let runs = &self.runs;
-        self.leases.make_way(|client| !runs.is_busy(client), false, &mut effects);
-        for effect in effects {
-            self.apply_lease(effect, out);
-        }
-    }
-
-    fn apply_lease(&mut self, effect: lease::Effect, out: &mut Vec<Action>) {
-        use lease::Effect;
-        match effect {
-            Effect::Granted((owner, lease), _) if owner == self.id => {
-                self.owner.lease_granted(self.now, lease, owner, &mut self.effects);
-            }
-            Effect::Granted((owner, lease), _) => self.send(owner, Message::LeaseGranted { lease }),
-            Effect::Denied((owner, lease)) if owner == self.id => self.owner.lease_denied(lease),
-            Effect::Denied((owner, lease)) => {
-                let free = self.leases.free().clone();
-                self.send(owner, Message::LeaseDenied { lease, free });
-            }
-            Effect::Recall((owner, lease)) if owner == self.id => self.owner.lease_recalled(lease),
-            Effect::Recall((owner, lease)) => self.send(owner, Message::LeaseRecall { lease }),
-            Effect::Revoked((owner, lease)) if owner == self.id => {
-                self.owner.lease_revoked(lease, &mut self.effects)
-            }
-            Effect::Revoked((owner, lease)) => self.send(owner, Message::LeaseRevoked { lease }),
-            Effect::Resume(client) => out.push(Action::Resume { client }),
-            Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
-            Effect::StopWorker(client) => out.push(Action::StopWorker { client }),
-        }
-    }
-
-    fn start_failed(&mut self, start: u64, failure: &Arc<Failure>, out: &mut Vec<Action>) {
-        let mut failed = None;
-        self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
-        match failed {
-            Some((owner, lease)) if owner == self.id => {
-                self.owner.lease_failed(self.now, lease, failure, &mut self.effects)
-            }
-            Some((owner, lease)) => {
-                self.send(owner, Message::LeaseFailed { lease, failure: failure.clone() })
-            }
-            None => {}
-        }
+        self.pressure.check();
     }
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
@@ -541,7 +478,7 @@ impl Node {
             let is_idle = |client| !runs.is_busy(client);
             self.leases.make_way(is_idle, true, &mut effects);
             self.leases.recall(is_idle, &mut effects);
-            effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
+            self.apply_leases(effects, out);
         }
         self.lease_change(out, |leases, effects| leases.stop_surplus(effects));
         self.owner.dirty_all();

@@ -162,3 +162,67 @@ impl Peers {
         [("nodes that never joined", self.unknown.len()), ("unacknowledged messages", self.unacknowledged())]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: NodeId = NodeId(2);
+
+    fn ended(job: u32) -> Message {
+        Message::JobEnded { job: JobId(job) }
+    }
+
+    /// Messages that are on their way.
+    fn sent(peers: &mut Peers, now: Now) -> Vec<Message> {
+        let mut out = Vec::new();
+        peers.transmit(now, &mut out);
+        let messages = |action| match action {
+            Action::Send { packet, .. } => packet.messages,
+            _ => Vec::new(),
+        };
+        out.into_iter().flat_map(messages).collect()
+    }
+
+    #[test]
+    fn messages_for_an_unknown_peer_wait_for_it_to_join() {
+        let mut peers = Peers::new(Load::default());
+        peers.job_ended(JobId(7));
+        peers.send(0, PEER, ended(1), |_| false);
+        peers.check([].into_iter());
+        assert_eq!(peers.next_timeout(Load::default), Some(UNKNOWN_WAIT));
+        peers.joined(PEER, Load::default());
+        peers.check([PEER].into_iter());
+        let report = Message::LoadReport { free: Load::default().free, waiting: 0 };
+        assert_eq!(sent(&mut peers, 0), [ended(1), report, ended(7)]);
+    }
+
+    #[test]
+    fn an_unknown_peer_that_does_not_join_is_given_up() {
+        let mut peers = Peers::new(Load::default());
+        peers.send(0, PEER, ended(1), |_| false);
+        peers.send(0, NodeId(3), ended(1), |node| node == NodeId(3));
+        assert!(peers.overdue(UNKNOWN_WAIT - 1).is_empty());
+        assert_eq!(peers.overdue(UNKNOWN_WAIT), [PEER], "nothing waits for the dead");
+        peers.left(PEER);
+        assert!(peers.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+
+    #[test]
+    fn a_load_is_reported_when_it_changed_and_some_time_after_the_last() {
+        let mut peers = Peers::new(Load::default());
+        peers.joined(PEER, Load::default());
+        assert_eq!(sent(&mut peers, 0).len(), 1);
+        let load = |waiting| move || Load { waiting, ..Load::default() };
+        for (now, waiting, expected) in
+            [(0, 1, 0), (REPORT_EVERY, 1, 1), (REPORT_EVERY + 1, 2, 0), (2 * REPORT_EVERY, 1, 0)]
+        {
+            peers.report(now, load(waiting));
+            assert_eq!(sent(&mut peers, now).len(), expected, "at {now}");
+        }
+        assert_eq!(peers.next_timeout(load(2)), Some(REPEAT_AT.min(2 * REPORT_EVERY)));
+    }
+
+    /// When the first packet is sent again.
+    const REPEAT_AT: Now = 50 * MS;
+}

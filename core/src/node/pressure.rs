@@ -119,6 +119,13 @@ impl Pressure {
         self.doomed.remove(&client).unwrap_or(false)
     }
 
+    /// Asserts that what is remembered has its bounds.
+    pub(super) fn check(&self) {
+        assert!(self.kills.len() <= REMEMBERED_MAX, "more kills are remembered than may be");
+        let hold_max = self.killed_at + HOLD_MAX;
+        assert!(self.hold_until.is_none_or(|until| until <= hold_max), "new work is held back for too long");
+    }
+
     /// Notes what the workers have.
     fn watch(&mut self, worker: &WorkerMemory, run: Option<(TaskId, Attempt)>) -> Watched {
         let (first_bytes, peak_bytes) = (worker.bytes, worker.bytes);

@@ -258,3 +258,86 @@ impl Runs {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::LeaseKey;
+    use std::sync::Arc;
+    use tharsis_types::{
+        FunctionId, JobId, LeaseId, NodeId, Placement, Resources, RetryOn, SmallBytes, TaskClass,
+    };
+
+    const WORKER: ClientId = ClientId(1);
+
+    fn class() -> Arc<TaskClass> {
+        Arc::new(TaskClass {
+            job: JobId(1),
+            function: FunctionId(1),
+            signature: 0,
+            function_name: "f".into(),
+            name: "f".into(),
+            call_site: String::new(),
+            resources: Resources::default(),
+            priority: 0,
+            returns: 1,
+            max_retries: 0,
+            retry_on: RetryOn::Nothing,
+            timeout_ms: 0,
+            max_calls: 0,
+            pure: false,
+            placement: Placement::Default,
+        })
+    }
+
+    fn insert(runs: &mut Runs, number: u64) -> Slot<Run> {
+        let lease: LeaseKey = (NodeId(1), LeaseId(1));
+        let task = TaskId::root(JobId(1)).child(number);
+        let class = class();
+        let lent = Lent {
+            class: class.clone(),
+            class_number: 0,
+            payload: SmallBytes::default(),
+            dependencies: Vec::new(),
+            references: Vec::new(),
+        };
+        let origin = Origin::Lent(Box::new(lent));
+        runs.insert(Run::new(WORKER, lease, (task, 0), &class, origin))
+    }
+
+    #[test]
+    fn a_run_that_is_sent_overtakes_those_that_wait_for_arguments() {
+        let mut runs = Runs::default();
+        let slots = [0, 1, 2].map(|number| insert(&mut runs, number));
+        assert!(!runs.has_sent(WORKER) && runs.has_behind(WORKER));
+        runs.sent(slots[2]);
+        assert!(runs.mark_first(5, WORKER).is_some());
+        runs.check();
+        runs.sent(slots[1]);
+        assert!(runs.mark_first(6, WORKER).is_none(), "it is first already");
+        assert_eq!(runs.line(WORKER), [slots[2], slots[1], slots[0]]);
+        runs.check();
+        assert_eq!(runs[slots[2]].first_since(), Some(5));
+    }
+
+    #[test]
+    fn children_go_with_the_run_that_submitted_them() {
+        let mut runs = Runs::default();
+        let slot = insert(&mut runs, 0);
+        let (parent, child) = (runs[slot].task, TaskId::root(JobId(1)).child(9));
+        assert!(runs.note_child(WORKER, child).is_some());
+        assert_eq!(runs.children(parent), [child]);
+        assert!(runs.remove(slot).is_some() && runs.remove(slot).is_none());
+        assert!(!runs.is_busy(WORKER));
+        assert!(runs.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "sent twice")]
+    fn a_run_is_sent_once() {
+        let mut runs = Runs::default();
+        let slot = insert(&mut runs, 0);
+        runs.sent(slot);
+        runs.sent(slot);
+    }
+}

@@ -1,0 +1,112 @@
+//! Effects: what the ledger and the leases want done, here or on another node.
+//!
+//! A machine names the node that something is for; [`Node::route`] takes care of who that is. A message of
+//! this node to itself is handled at once, without a link and without a packet.
+
+use super::Node;
+use crate::event::Action;
+use crate::lease::{self, Leases};
+use crate::owner;
+use crate::peer::Message;
+use std::sync::Arc;
+use tharsis_types::{Failure, NodeId};
+
+impl Node {
+    /// Passes a message on to a node, this one or another.
+    pub(super) fn route(&mut self, to: NodeId, message: Message, out: &mut Vec<Action>) {
+        if to == self.id {
+            self.message(to, message, out);
+        } else {
+            self.send(to, message);
+        }
+    }
+
+    /// Sends a message to another node.
+    pub(super) fn send(&mut self, to: NodeId, message: Message) {
+        assert_ne!(to, self.id, "a node has no link to itself");
+        let owner = &self.owner;
+        self.peers.send(self.now, to, message, |node| owner.is_gone(node));
+    }
+
+    /// Passes on what the ledger wants until nothing is left.
+    pub(super) fn apply(&mut self, out: &mut Vec<Action>) {
+        if self.effects.is_empty() {
+            return;
+        }
+        let mut batch = std::mem::take(&mut self.spare);
+        while !self.effects.is_empty() {
+            std::mem::swap(&mut batch, &mut self.effects);
+            for effect in batch.drain(..) {
+                self.apply_one(effect, out);
+            }
+        }
+        self.spare = batch;
+    }
+
+    fn apply_one(&mut self, effect: owner::Effect, out: &mut Vec<Action>) {
+        use owner::Effect;
+        match effect {
+            Effect::Cancel { to, task, force, recursive } => {
+                self.route(to, Message::TaskCancel { task, force, recursive }, out)
+            }
+            Effect::CopyIsValue { object } => self.store.promote(object),
+            Effect::Deliver { client, token, object } => {
+                out.push(Action::Deliver { client, token, object, extent: None })
+            }
+            Effect::DropCopy { holder, object } => self.route(holder, Message::ObjectFree { object }, out),
+            Effect::MemoryFreed => out.push(Action::MemoryFreed),
+            Effect::RequestLease { to, lease, class, wait } => {
+                let weight = self.leases.weight(class.job);
+                self.route(to, Message::LeaseRequest { lease, class, wait, weight }, out)
+            }
+            Effect::ReturnLease { to, lease } => self.route(to, Message::LeaseReturned { lease }, out),
+            Effect::Send { to, message } => self.send(to, message),
+            Effect::Serve { client, token, object } => self.serve(client, token, object, out),
+            Effect::Start { to, lease, task } => self.start(to, lease, task, out),
+            Effect::StealBack { to, lease } => self.route(to, Message::TaskStealBack { lease }, out),
+        }
+    }
+
+    /// Changes leases and passes on what follows.
+    pub(super) fn lease_change(
+        &mut self,
+        out: &mut Vec<Action>,
+        change: impl FnOnce(&mut Leases, &mut Vec<lease::Effect>),
+    ) {
+        let mut effects = Vec::new();
+        change(&mut self.leases, &mut effects);
+        let runs = &self.runs;
+        self.leases.make_way(|client| !runs.is_busy(client), false, &mut effects);
+        self.apply_leases(effects, out);
+    }
+
+    /// Passes on what leases want.
+    pub(super) fn apply_leases(&mut self, effects: Vec<lease::Effect>, out: &mut Vec<Action>) {
+        effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
+    }
+
+    fn apply_lease(&mut self, effect: lease::Effect, out: &mut Vec<Action>) {
+        use lease::Effect;
+        match effect {
+            Effect::Denied((owner, lease)) => {
+                let free = self.leases.free().clone();
+                self.route(owner, Message::LeaseDenied { lease, free }, out);
+            }
+            Effect::Granted((owner, lease), _) => self.route(owner, Message::LeaseGranted { lease }, out),
+            Effect::Recall((owner, lease)) => self.route(owner, Message::LeaseRecall { lease }, out),
+            Effect::Resume(client) => out.push(Action::Resume { client }),
+            Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
+            Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
+            Effect::StopWorker(client) => out.push(Action::StopWorker { client }),
+        }
+    }
+
+    /// A worker could not be started: the owner of the lease that counted on it is told.
+    pub(super) fn start_failed(&mut self, start: u64, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        let mut failed = None;
+        self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
+        if let Some((owner, lease)) = failed {
+            self.route(owner, Message::LeaseFailed { lease, failure: failure.clone() }, out);
+        }
+    }
+}
