@@ -170,8 +170,12 @@ pub(crate) fn look_unary(
         _ => false,
     };
     match dtype {
-        DType::F32 => look::<f32>(out, n, |i, y| note_one(y, [at::<f32>(x, n, i)], |[x]| pole(x), &mut note)),
-        DType::F64 => look::<f64>(out, n, |i, y| note_one(y, [at::<f64>(x, n, i)], |[x]| pole(x), &mut note)),
+        DType::F32 => {
+            look::<f32>(out, n, |i, y| note_one(y, [at::<f32>(x, n, i)], |[x]| pole(x), false, &mut note))
+        }
+        DType::F64 => {
+            look::<f64>(out, n, |i, y| note_one(y, [at::<f64>(x, n, i)], |[x]| pole(x), false, &mut note))
+        }
         _ => {}
     }
 }
@@ -192,19 +196,21 @@ pub(crate) fn look_binary(
         warnings.insert(Warning { condition, function: Function::Binary(op) });
     };
     let pole = |[a, b]: [f64; 2]| match op {
-        BinaryOp::Divide | BinaryOp::FloorDivide => b == 0.0,
+        BinaryOp::Divide | BinaryOp::FloorDivide => b == 0.0 && a.is_finite(),
         BinaryOp::Power => a == 0.0 && b < 0.0,
         _ => false,
     };
+    // NumPy compares the arguments of these two, and a comparison with NaN is invalid.
+    let compares = matches!(op, BinaryOp::Logaddexp | BinaryOp::Logaddexp2);
     let divides = matches!(op, BinaryOp::FloorDivide | BinaryOp::Remainder | BinaryOp::Fmod);
     macro_rules! integers {
         ($($dtype:ident => $t:ty),*) => {
             match dtype {
                 DType::F32 => look::<f32>(out, n, |i, y| {
-                    note_one(y, [at::<f32>(a, n, i), at::<f32>(b, n, i)], pole, &mut note)
+                    note_one(y, [at::<f32>(a, n, i), at::<f32>(b, n, i)], pole, compares, &mut note)
                 }),
                 DType::F64 => look::<f64>(out, n, |i, y| {
-                    note_one(y, [at::<f64>(a, n, i), at::<f64>(b, n, i)], pole, &mut note)
+                    note_one(y, [at::<f64>(a, n, i), at::<f64>(b, n, i)], pole, compares, &mut note)
                 }),
                 $(DType::$dtype if divides && has_zero::<$t>(b, n) => note(Condition::DivideByZero),)*
                 _ => {}
@@ -259,15 +265,19 @@ fn note_one<const N: usize>(
     y: f64,
     args: [f64; N],
     pole: impl Fn([f64; N]) -> bool,
+    compares: bool,
     note: &mut impl FnMut(Condition),
 ) {
-    if args.iter().any(|arg| arg.is_nan()) {
+    let has_nan = args.iter().any(|arg| arg.is_nan());
+    if has_nan && !compares {
         return;
     }
-    if y.is_nan() {
+    if y.is_nan() || has_nan {
         note(Condition::Invalid);
+    } else if pole(args) {
+        note(Condition::DivideByZero);
     } else if args.iter().all(|arg| arg.is_finite()) {
-        note(if pole(args) { Condition::DivideByZero } else { Condition::Overflow });
+        note(Condition::Overflow);
     }
 }
 

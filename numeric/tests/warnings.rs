@@ -272,3 +272,30 @@ fn without_a_guard_each_line_warns_once_on_standard_error() {
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0] < lines[1], "{text}");
 }
+
+/// What NumPy 2.4.6 says of special arguments (`golden/make_warnings.py`).
+#[test]
+fn special_arguments_are_told_as_numpy_tells_them() {
+    let mut wrong = Vec::new();
+    for line in include_str!("golden/warnings.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let operation = row["np"].as_str().unwrap();
+        for case in row["cases"].as_array().unwrap() {
+            let (arguments, expected) = (case[0].as_array().unwrap(), &case[1]);
+            let inputs = arguments
+                .iter()
+                .zip(["x", "y"])
+                .map(|(x, name)| (name.to_owned(), json!({"lit": [x], "dtype": row["dtype"]})))
+                .collect();
+            let names = [json!({"$": "x"}), json!({"$": "y"})];
+            let reply = reply(json!({}), Value::Object(inputs), operation, json!(names[..arguments.len()]));
+            let found: Vec<_> =
+                texts(&reply).iter().map(|text| text.trim_start_matches("RuntimeWarning: ")).collect();
+            if json!(found) != *expected {
+                wrong
+                    .push(format!("{operation} {} {arguments:?}: {found:?}, NumPy {expected}", row["dtype"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
