@@ -232,8 +232,15 @@ impl Node {
     }
 }
 
-/// Clients that go.
+/// Clients that come and go.
 impl Node {
+    /// A driver joined: a worker is started for its job before anything asks for one.
+    pub(super) fn driver_joined(&mut self, client: ClientId, job: JobId, weight: u32, out: &mut Vec<Action>) {
+        self.clients.driver_joined(client, job);
+        self.leases.set_weight(job, weight);
+        self.lease_change(out, |leases, effects| leases.prestart(job, effects));
+    }
+
     pub(super) fn client_gone(
         &mut self,
         client: ClientId,
@@ -277,5 +284,38 @@ impl Node {
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
         out.extend(workers.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::TaskId;
+
+    #[test]
+    fn what_a_client_waits_for_goes_with_it() {
+        let (client, other) = (ClientId(1), ClientId(2));
+        let object = ObjectId::put(TaskId::root(JobId(1)), 0);
+        let mut clients = Clients::default();
+        clients.driver_joined(client, JobId(1));
+        for reader in [client, other] {
+            clients.begin_read(reader, 7, object);
+            clients.refuse(reader, 8, Arc::new(Failure::new(FailureKind::OutOfMemory, "full")));
+        }
+        clients.check(|_| true);
+        assert_eq!(clients.reads_of_gone(client), [7]);
+        assert_eq!(clients.end_read(client, 7), Some(object));
+        assert!(clients.refusal(client, 8).is_none() && clients.refusal(other, 8).is_some());
+        assert_eq!((clients.driver_gone(client), clients.driver_gone(other)), (Some(JobId(1)), None));
+        assert_eq!(clients.read_is_here(other, 7), object);
+        clients.check(|_| false);
+    }
+
+    #[test]
+    #[should_panic(expected = "waits for nothing")]
+    fn whoever_waits_to_read_waits_for_something() {
+        let mut clients = Clients::default();
+        clients.begin_read(ClientId(1), 7, ObjectId::put(TaskId::root(JobId(1)), 0));
+        clients.check(|_| false);
     }
 }

@@ -183,3 +183,24 @@ impl Node {
         here.into_iter().chain(others.filter(|n| *n != self.id && self.view.knows(*n))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, TaskId};
+
+    #[test]
+    fn a_copy_goes_with_the_last_of_its_owners() {
+        let object = ObjectId::put(TaskId::root(JobId(1)), 0);
+        let [first, second] = [NodeId(1), NodeId(2)];
+        let mut copies = CopyOwners::default();
+        assert!(copies.remove(object, first), "nobody else counts on it");
+        [first, second, first].into_iter().for_each(|owner| copies.add(object, owner));
+        copies.check(NodeId(3));
+        assert_eq!(copies.owned_by(second), [object]);
+        assert!(!copies.remove(object, first) && copies.remove(object, second));
+        copies.add(object, first);
+        assert_eq!(copies.take(object)[..], [first]);
+        assert!(copies.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+}

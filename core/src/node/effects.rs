@@ -8,8 +8,7 @@ use crate::event::Action;
 use crate::lease::{self, Leases};
 use crate::owner;
 use crate::peer::Message;
-use std::sync::Arc;
-use tharsis_types::{Failure, NodeId};
+use tharsis_types::NodeId;
 
 impl Node {
     /// Passes a message on to a node, this one or another.
@@ -98,15 +97,6 @@ impl Node {
             Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
             Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
             Effect::StopWorker(client) => out.push(Action::StopWorker { client }),
-        }
-    }
-
-    /// A worker could not be started: the owner of the lease that counted on it is told.
-    pub(super) fn start_failed(&mut self, start: u64, failure: &Arc<Failure>, out: &mut Vec<Action>) {
-        let mut failed = None;
-        self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
-        if let Some((owner, lease)) = failed {
-            self.route(owner, Message::LeaseFailed { lease, failure: failure.clone() }, out);
         }
     }
 }

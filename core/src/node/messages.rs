@@ -13,7 +13,7 @@ use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
 use crate::relay::Wish;
 use std::sync::Arc;
-use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, TaskId};
+use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Member) {
@@ -96,13 +96,7 @@ impl Node {
                 self.owner.drop_job(job, &mut self.effects);
                 self.job_ended(job, out);
             }
-            Message::LeaseDenied { lease, free } => {
-                self.owner.lease_denied(lease);
-                // Of itself the view knows better than what is free by now.
-                if from != self.id {
-                    self.view.denied(now, from, free);
-                }
-            }
+            Message::LeaseDenied { lease, free } => self.lease_denied(from, lease, free),
             Message::LeaseFailed { lease, failure } => {
                 self.owner.lease_failed(now, lease, &failure, &mut self.effects)
             }
@@ -145,6 +139,15 @@ impl Node {
             }
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
+        }
+    }
+
+    /// A node, this one or another, has no room for a lease.
+    fn lease_denied(&mut self, from: NodeId, lease: LeaseId, free: Resources) {
+        self.owner.lease_denied(lease);
+        // How busy this node is, the view hears before each round of scheduling.
+        if from != self.id {
+            self.view.denied(self.now, from, free);
         }
     }
 

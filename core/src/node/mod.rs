@@ -76,7 +76,7 @@ pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
-use crate::lease::{self, Leases};
+use crate::lease::Leases;
 use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::Load;
 use crate::place::View;
@@ -284,18 +284,8 @@ impl Node {
                 self.client_gone(client, remains, &failure, out)
             }
             Event::CopyLost { object } => self.copy_lost(object, out),
-            Event::DriverJoined { client, job, weight } => {
-                self.clients.driver_joined(client, job);
-                self.leases.set_weight(job, weight);
-                self.lease_change(out, |leases, effects| leases.prestart(job, effects));
-            }
-            Event::WorkerReady { start, client } => {
-                self.lease_change(out, |leases, effects| {
-                    if !leases.worker_ready(start, client, effects) {
-                        effects.push(lease::Effect::StopWorker(client));
-                    }
-                });
-            }
+            Event::DriverJoined { client, job, weight } => self.driver_joined(client, job, weight, out),
+            Event::WorkerReady { start, client } => self.worker_ready(start, client, out),
             Event::WorkerStartFailed { start, failure } => self.start_failed(start, &failure, out),
             Event::LocationsWanted { client, request, reference } => {
                 out.push(Action::AnswerLocations { client, request, reference });

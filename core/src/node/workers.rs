@@ -1,15 +1,37 @@
-//! Workers and what is in line before them: runs that come back unstarted, workers that block, that run for
-//! too long, or that are gone.
+//! Workers and what is in line before them: workers that start, block, run for too long or are gone, and runs
+//! that come back unstarted.
 
 use super::Node;
 use super::pressure::Running;
 use super::runs::Run;
 use crate::Now;
 use crate::event::{Action, TaskOutcome};
-use crate::lease::LeaseKey;
+use crate::lease::{self, LeaseKey};
+use crate::peer::Message;
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
+
+/// Workers that come.
+impl Node {
+    /// A worker that was started is ready; one that nobody started here is stopped.
+    pub(super) fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Action>) {
+        self.lease_change(out, |leases, effects| {
+            if !leases.worker_ready(start, client, effects) {
+                effects.push(lease::Effect::StopWorker(client));
+            }
+        });
+    }
+
+    /// A worker could not be started: the owner of the lease that counted on it is told.
+    pub(super) fn start_failed(&mut self, start: u64, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        let mut failed = None;
+        self.lease_change(out, |leases, effects| failed = leases.start_failed(start, effects));
+        if let Some((owner, lease)) = failed {
+            self.route(owner, Message::LeaseFailed { lease, failure: failure.clone() }, out);
+        }
+    }
+}
 
 /// Runs that come back unstarted.
 impl Node {

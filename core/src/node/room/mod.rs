@@ -221,4 +221,29 @@ mod tests {
         assert_eq!(after(90, 100), 90, "a slow disk");
         assert_eq!(after(90, 101), 60);
     }
+
+    #[test]
+    fn a_slow_disk_prolongs_the_wait_for_memory() {
+        let (store, mut room) = (Store::new(1 << 20), Room::new(1 << 20, 10));
+        let waiter = RoomWaiter { client: ClientId(1), request: 0, bytes: 4096, patience: room.patience(0) };
+        assert!(!room.has_queue(false, &store));
+        room.wait(waiter);
+        assert!(room.has_queue(false, &store) && !room.has_queue(true, &store));
+        assert_eq!((room.next_timeout(0, 0), room.next_timeout(0, 4)), (Some(10), Some(4)));
+        room.disk_took(5, 1, 4096, &store);
+        assert_eq!(room.next_timeout(5, 0), Some(15));
+        room.client_gone(ClientId(1));
+        assert_eq!((room.next_timeout(5, 0), room.waiting_bytes(&store)), (None, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "waits for room twice")]
+    fn a_transfer_waits_once() {
+        let mut room = Room::new(1 << 20, 10);
+        let object = ObjectId::put(tharsis_types::TaskId::root(tharsis_types::JobId(1)), 0);
+        for _ in 0..2 {
+            let patience = room.patience(0);
+            room.stall(StalledPull { object, len: 1, from: NodeId(1), patience });
+        }
+    }
 }
