@@ -1,5 +1,9 @@
 //! The page on errors lists every kind, what it means and what to do, in the words of the code.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "a variable says whether to write the page anew")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 use tharsis_types::FailureKind;

@@ -141,8 +141,8 @@ impl Node {
         }
     }
 
-    /// Takes a run off the books, with its pins and its wait for arguments; `None` if an earlier effect of the
-    /// same step has ended it.
+    /// Takes a run off the books, with its pins and its wait for arguments; `None` if an earlier effect of
+    /// the same step has ended it.
     fn take_run(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
         for object in run.pins() {

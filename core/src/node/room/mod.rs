@@ -180,8 +180,8 @@ impl Room {
         all.filter(|bytes| store.is_for_annex(*bytes)).sum()
     }
 
-    /// When somebody has waited long enough, or more can be done for whoever waits: clients can be asked again
-    /// at `ask_next_at`.
+    /// When somebody has waited long enough, or more can be done for whoever waits: clients can be asked
+    /// again at `ask_next_at`.
     pub(super) fn next_timeout(&self, now: Now, ask_next_at: Now) -> Option<Now> {
         let deadlines = self.waiters.iter().map(|waiter| waiter.patience.until);
         let deadline = deadlines.chain(self.stalled.iter().map(|pull| pull.patience.until)).min()?;
