@@ -12,7 +12,7 @@
 use crate::backend::{Answer, Backend, StoreLease, Txn, TxnResult, Watch, WatchItem};
 use crate::error::StoreError;
 use crate::journal::Journal;
-use crate::keyspace::{Commit, EmbeddedLimits, KeySpace, Next};
+use crate::keyspace::{Commit, EmbeddedLimits, KeySpace, LOOK_EVERY, Next};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -224,27 +224,36 @@ async fn reap(inner: Arc<Inner>, mut news: watch::Receiver<News>) {
         if state.closed {
             return;
         }
-        let due = inner.space.lock().next_expiry();
-        let wait = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => futures::future::pending().await,
-            }
+        let now = Instant::now();
+        let due = {
+            let mut space = inner.space.lock();
+            space.look_at_clock(now);
+            space.next_expiry()
         };
+        if due.is_some_and(|due| due <= now) {
+            end_leases(&inner, now).await;
+            continue;
+        }
         // Renewed leases are found when the old time comes; new ones and the end are news.
+        let next_look = now + LOOK_EVERY;
+        let wait = tokio::time::sleep_until(due.map_or(next_look, |due| due.min(next_look)));
         let other_news =
             async { news.wait_for(|now| now.closed || now.leases != state.leases).await.is_ok() };
         tokio::select! {
             () = wait => {}
-            _ = other_news => continue,
+            _ = other_news => {}
         }
-        let ended = write(inner.clone(), |space| Ok((space.plan_expiry(Instant::now()), ()))).await;
-        match ended {
-            Ok(()) | Err(StoreError::Closed) => {}
-            Err(error) => {
-                tracing::error!(%error, "leases that ran out cannot be ended now");
-                tokio::time::sleep(EXPIRY_RETRY).await;
-            }
+    }
+}
+
+/// Ends the leases that have run out; after a failure to write that, waits before it is tried again.
+async fn end_leases(inner: &Arc<Inner>, now: Instant) {
+    let ended = write(inner.clone(), move |space| Ok((space.plan_expiry(now), ()))).await;
+    match ended {
+        Ok(()) | Err(StoreError::Closed) => {}
+        Err(error) => {
+            tracing::error!(%error, "leases that ran out cannot be ended now");
+            tokio::time::sleep(EXPIRY_RETRY).await;
         }
     }
 }

@@ -41,7 +41,14 @@ pub(crate) struct KeySpace {
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     history: History,
+    /// When the clock was last looked at, see [`KeySpace::look_at_clock`].
+    looked_at: Instant,
 }
+
+/// A clock that nobody looked at for this long: the process was stopped, or had no processor.
+const PAUSE_MIN: Duration = Duration::from_secs(2);
+/// How often the clock has to be looked at, so that a pause is told from an idle store.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What is stored under a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +137,7 @@ impl KeySpace {
         }
         let used_bytes = entries.iter().map(|(key, entry)| size(key, entry)).sum();
         let history = History { compacted: revision, ..History::default() };
-        Self { limits, entries, used_bytes, revision, leases, next_lease, history }
+        Self { limits, entries, used_bytes, revision, leases, next_lease, history, looked_at: now }
     }
 
     /// A key space with nothing in it.
@@ -179,6 +186,16 @@ impl KeySpace {
         Ok(self.end_of([lease.0]))
     }
 
+    /// Notes the time. While the process was stopped nobody could renew a lease: that time does not count.
+    pub(crate) fn look_at_clock(&mut self, now: Instant) {
+        let paused = now.saturating_duration_since(self.looked_at);
+        self.looked_at = self.looked_at.max(now);
+        if PAUSE_MIN <= paused {
+            tracing::warn!(?paused, "the control store did not run: leases end later by this time");
+            self.leases.values_mut().for_each(|lease| lease.expires += paused);
+        }
+    }
+
     /// The end of all leases that have run out by `now`.
     pub(crate) fn plan_expiry(&self, now: Instant) -> Commit {
         let ended = self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| *id);
@@ -193,6 +210,7 @@ impl KeySpace {
     /// Renews a lease. Nothing of this is written: after a restart all leases begin anew anyway. A lease
     /// whose time is over stays over, because its end may be on its way to the disk.
     pub(crate) fn keep_alive(&mut self, lease: StoreLease, now: Instant) -> Result<(), StoreError> {
+        self.look_at_clock(now);
         match self.leases.get_mut(&lease.0) {
             Some(found) if now < found.expires => {
                 found.expires = now + found.ttl;
@@ -418,4 +436,47 @@ fn event_size(event: &WatchEvent) -> usize {
         WatchEvent::Put(entry) => entry.value.len(),
     };
     event.key().len() + value_bytes + ENTRY_OVERHEAD_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    /// A store with one lease that was renewed at `start`.
+    fn with_lease(start: Instant) -> (KeySpace, StoreLease) {
+        let mut space = KeySpace::empty(EmbeddedLimits::default(), start);
+        let (commit, lease) = space.plan_grant(TTL).unwrap();
+        space.apply(commit, start);
+        (space, lease)
+    }
+
+    #[test]
+    fn a_lease_ends_when_nobody_renews_it() {
+        let start = Instant::now();
+        let (mut space, lease) = with_lease(start);
+        let mut now = start;
+        while now < start + TTL {
+            now += LOOK_EVERY;
+            space.look_at_clock(now);
+        }
+        assert!(!space.plan_expiry(now).is_empty());
+        assert!(space.keep_alive(lease, now).is_err());
+    }
+
+    #[test]
+    fn the_time_in_which_the_store_was_stopped_does_not_count() {
+        let start = Instant::now();
+        let (mut space, lease) = with_lease(start);
+        space.look_at_clock(start + LOOK_EVERY);
+        let resumed = start + LOOK_EVERY + 5 * TTL;
+        // Whoever comes first after the pause, the one who renews or the one who ends leases.
+        let (mut other, _) = with_lease(start);
+        other.look_at_clock(start + LOOK_EVERY);
+        other.look_at_clock(resumed);
+        assert!(other.plan_expiry(resumed).is_empty());
+        space.keep_alive(lease, resumed).unwrap();
+        assert_eq!(space.next_expiry(), Some(resumed + TTL));
+    }
 }
