@@ -3,12 +3,14 @@
 //! The client spreads requests over all servers, also over those that do not answer: after a server was down,
 //! one request ends with "connection refused" although the others would have answered. Such a request never
 //! left this process, so it is made again, whatever it asks for. A request that was sent may have been
-//! carried out, so only one that can be carried out twice is made again then. Such a one is not left with a
-//! server that is silent either: one that hangs keeps its connections, and a lease runs out while it is
-//! waited for.
+//! carried out, so only one that can be carried out twice is made again then. Such a request is also made at
+//! another server while the first one is silent (a hedged request): a server that hangs keeps its
+//! connections, and a lease would run out while this process waits for it. The silent attempts stay open,
+//! because a server that is only busy answers late.
 
 use crate::error::{StoreError, chain};
 use etcd_client as etcd;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,9 +21,10 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// How long the first attempt of a request that may be made twice waits for its server; each further one
-/// twice as long, as the servers may just be busy.
-const SILENCE_MIN: Duration = Duration::from_secs(1);
+/// How long a request that may be made twice waits for an answer before another attempt starts beside it.
+/// Each further wait is twice as long, as the servers may just be busy. Several attempts have to fit into the
+/// shortest lease that is in use (a few seconds), even where half of them reach a silent server.
+const SILENCE_MIN: Duration = Duration::from_millis(250);
 
 /// When a request may be made again after it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,16 +50,25 @@ where
 {
     let end = Instant::now() + deadline;
     let (mut pause, mut silence) = (PAUSE_MIN, SILENCE_MIN);
+    let mut under_way = FuturesUnordered::from_iter([ask()]);
     loop {
-        let until = if repeat == Repeat::Always { end.min(Instant::now() + silence) } else { end };
-        let error = match tokio::time::timeout_at(until, ask()).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error,
-            Err(_) if until < end => {
+        let next = match repeat {
+            Repeat::Always => end.min(Instant::now() + silence),
+            Repeat::Unsent => end,
+        };
+        let error = tokio::select! {
+            Some(outcome) = under_way.next() => match outcome {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            },
+            () = tokio::time::sleep_until(next) => {
+                if next == end {
+                    return Err(StoreError::Deadline { what, deadline });
+                }
                 silence *= 2;
+                under_way.push(ask());
                 continue;
             }
-            Err(_) => return Err(StoreError::Deadline { what, deadline }),
         };
         let next = Instant::now() + pause;
         if end <= next || !may_repeat(&error, repeat) {
@@ -64,6 +76,7 @@ where
         }
         tokio::time::sleep_until(next).await;
         pause = (2 * pause).min(PAUSE_MAX);
+        under_way.push(ask());
     }
 }
 
@@ -172,24 +185,39 @@ mod tests {
         assert!(matches!(&done, Err(error) if error.is_transient()), "{done:?}");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_silent_is_left_if_that_does_no_harm() {
-        for (repeat, answers) in [(Repeat::Always, true), (Repeat::Unsent, false)] {
-            let (begin, count) = (Instant::now(), Cell::new(0));
-            let done = attempt("test", Duration::from_secs(5), repeat, || {
-                count.set(count.get() + 1);
-                let is_silent = count.get() < 3;
-                async move {
-                    if is_silent {
-                        std::future::pending::<()>().await;
-                    }
-                    Ok(())
+    /// How long a request takes, and how often it is made, of which the first `silent` attempts are never
+    /// answered and the others answer after `delay`.
+    async fn hedged(repeat: Repeat, silent: u32, delay: Duration) -> (bool, Duration, u32) {
+        let (begin, count) = (Instant::now(), Cell::new(0));
+        let done = attempt("test", Duration::from_secs(5), repeat, || {
+            count.set(count.get() + 1);
+            let is_silent = count.get() <= silent;
+            async move {
+                if is_silent {
+                    std::future::pending::<()>().await;
                 }
-            });
-            assert_eq!(done.await.is_ok(), answers);
-            let seconds = if answers { 3 } else { 5 };
-            assert_eq!((begin.elapsed().as_secs(), count.get()), (seconds, if answers { 3 } else { 1 }));
-        }
+                tokio::time::sleep(delay).await;
+                Ok(())
+            }
+        });
+        let is_answered = done.await.is_ok();
+        (is_answered, begin.elapsed(), count.get())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_server_is_asked_while_one_is_silent_if_that_does_no_harm() {
+        let (is_answered, time, count) = hedged(Repeat::Always, 2, Duration::ZERO).await;
+        assert!(is_answered && time < 4 * SILENCE_MIN, "{time:?}");
+        assert_eq!(count, 3);
+        let (is_answered, time, count) = hedged(Repeat::Unsent, 2, Duration::ZERO).await;
+        assert!(!is_answered && count == 1, "{time:?} {count}");
+    }
+
+    /// The first attempt is answered although others began meanwhile.
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_counts() {
+        let delay = Duration::from_millis(1200);
+        assert_eq!(hedged(Repeat::Always, 0, delay).await, (true, delay, 3));
     }
 
     #[tokio::test(start_paused = true)]
