@@ -1,12 +1,8 @@
 //! `init()`: what a program wants to run on.
 
-use crate::part::ProgramPlace;
-use crate::runtime::{Runtime, Started};
-use crate::start;
 use std::path::PathBuf;
 use std::time::Duration;
 use tharsis_raylet::SpillChoice;
-use tharsis_remote::{Error, FailureKind, Result};
 use tharsis_types::limits::{JOB_WEIGHT_MAX, NAME_BYTES_MAX};
 use tharsis_types::resources::{check_name, cpu_units, units};
 use tharsis_types::{BadResource, Resources};
@@ -179,34 +175,6 @@ impl Init {
     pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
         self.scratch = Some(folder.into());
         self
-    }
-
-    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped; there is one
-    /// at a time.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already,
-    /// and without `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address,
-    /// `ResourceExhausted` if the machine, or a limit on this process, has no room for the store.
-    pub fn start(self) -> Result<Runtime> {
-        let place = ProgramPlace::take()?;
-        self.checked_start().map(|started| Runtime::new(started, Some(place)))
-    }
-
-    /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs,
-    /// and tests, with several runtimes.
-    ///
-    /// # Errors
-    /// As [`Init::start`], but any number may run at a time.
-    pub fn start_local(self) -> Result<Runtime> {
-        self.checked_start().map(|started| Runtime::new(started, None))
-    }
-
-    fn checked_start(self) -> Result<Started> {
-        match self.problem {
-            Some(problem) => Err(Error::new(FailureKind::InvalidArgument, problem)),
-            None => start::start(&self),
-        }
     }
 
     /// What the embedded node has, where the machine has `cpus` and tasks may ask for `memory_bytes`.

@@ -2,9 +2,9 @@
 //! runs.
 
 use crate::init::Init;
-use crate::part::{Restartable, check_may_start, restartable};
+use crate::part::{ProgramPlace, Restartable, check_may_start, restartable};
 use crate::process::NodeProcess;
-use crate::runtime::Started;
+use crate::runtime::{Runtime, Started};
 use crate::{embedded, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +13,38 @@ use tharsis_raylet::{NodeOptions, Program, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX};
 
+impl Init {
+    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped; there is one
+    /// at a time.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already,
+    /// and without `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address,
+    /// `ResourceExhausted` if the machine, or a limit on this process, has no room for the store.
+    pub fn start(self) -> Result<Runtime> {
+        let place = ProgramPlace::take()?;
+        self.checked_start().map(|started| Runtime::new(started, Some(place)))
+    }
+
+    /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs,
+    /// and tests, with several runtimes.
+    ///
+    /// # Errors
+    /// As [`Init::start`], but any number may run at a time.
+    pub fn start_local(self) -> Result<Runtime> {
+        self.checked_start().map(|started| Runtime::new(started, None))
+    }
+
+    fn checked_start(self) -> Result<Started> {
+        match self.problem {
+            Some(problem) => Err(Error::new(FailureKind::InvalidArgument, problem)),
+            None => start(&self),
+        }
+    }
+}
+
 /// Starts what `init` describes.
-pub(crate) fn start(init: &Init) -> Result<Started> {
+fn start(init: &Init) -> Result<Started> {
     check_may_start()?;
     match (init.address.as_deref(), init.worker_count) {
         (Some(address), _) => start_at(init, address),

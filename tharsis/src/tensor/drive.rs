@@ -7,7 +7,6 @@
 //! together stays below the bound; with nothing in flight there is always room for one, since the bound was
 //! computed along the same order.
 
-use super::executor::{self, RemoteExecutor};
 use super::fault::from_engine;
 use super::kept::InStore;
 use super::plans;
@@ -20,23 +19,37 @@ use std::time::{Duration, Instant};
 use tharsis_graph::batch::Batches;
 use tharsis_graph::execute::StageMetrics;
 use tharsis_graph::plan::{ChunkId, TensorId};
-use tharsis_graph::{Error, Job, Limits, Metrics, Outcome, Resident, ResidentChunk};
+use tharsis_graph::{Error, Job, Metrics, Outcome, Resident, ResidentChunk};
 use tharsis_kernels::Chunk;
-use tharsis_remote::{Blob, FailureKind, NodeId, ObjectRef, Options, cancel, put};
+use tharsis_remote::{Blob, Client, FailureKind, NodeId, ObjectRef, Options, cancel, put};
 
 /// Chunks up to this many bytes travel in bundles.
 const BUNDLED_BYTES_MAX: u64 = 64 << 10;
 /// Batches in flight, per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
 
+/// What an executor says about how its jobs are driven.
+pub(super) struct DriveOptions {
+    /// The runtime that the calls go to.
+    pub client: Client,
+    /// Options of each remote call.
+    pub call: Options,
+    /// No batch is submitted after this time.
+    pub deadline: Option<Instant>,
+    /// The nodes on which homes are, in turn; empty where all batches may go anywhere.
+    pub home_slots: Vec<NodeId>,
+    /// Chunks and registers never take more.
+    pub bound_bytes: u64,
+    /// CPUs that the job can use.
+    pub threads: usize,
+}
+
 /// A job that runs.
 pub(super) struct Drive<'a> {
-    executor: &'a RemoteExecutor,
+    options: DriveOptions,
     job: &'a Job,
     batches: &'a Batches,
     plan: ObjectRef<Blob>,
-    /// Where homes are, in turn.
-    home_slots: Vec<NodeId>,
     objects: HashMap<Key, Held>,
     flights: VecDeque<Flight>,
     flights_max: usize,
@@ -81,31 +94,25 @@ struct Flight {
 
 impl<'a> Drive<'a> {
     /// Puts the plan into the store.
-    pub(super) fn new(
-        executor: &'a RemoteExecutor,
-        job: &'a Job,
-        batches: &'a Batches,
-        limits: Limits,
-    ) -> Result<Drive<'a>, Error> {
+    pub(super) fn new(options: DriveOptions, job: &'a Job, batches: &'a Batches) -> Result<Drive<'a>, Error> {
         let plan = postcard::to_allocvec(&**job.runnable.plan())
             .map_err(|error| Error::Internal(format!("a plan cannot be encoded: {error}")))?;
         let plan = put(&Blob::from(plan)).map_err(from_engine)?;
         // Workers that are threads of this process need not compile it again.
         plans::remember(plan.id(), job.runnable.clone());
         let metrics = Metrics {
-            bound_bytes: executor::bound(batches, limits),
+            bound_bytes: options.bound_bytes,
             stages: vec![StageMetrics::default(); job.runnable.plan().stages.len()],
             ..Metrics::default()
         };
         Ok(Drive {
-            executor,
             job,
             batches,
             plan,
-            home_slots: executor.home_slots(),
             objects: HashMap::new(),
             flights: VecDeque::new(),
-            flights_max: FLIGHTS_PER_THREAD * limits.threads,
+            flights_max: FLIGHTS_PER_THREAD * options.threads,
+            options,
             held_bytes: 0,
             flying_bytes: 0,
             metrics,
@@ -149,7 +156,7 @@ impl<'a> Drive<'a> {
         let fates: Vec<Fate> = outputs.iter().map(|&id| self.fate(id)).collect();
         let apart = fates.iter().filter(|fate| **fate == Fate::Apart).count();
         let bundles = usize::from(fates.contains(&Fate::Bundled));
-        let options = self.options(batch, 1 + bundles + apart);
+        let options = self.call_options(batch, 1 + bundles + apart);
         let work = Batch::new(tasks, fates.clone(), arguments.renamed);
         let given = task::call(options, &self.plan, &work, &arguments.objects);
         let held_before = self.held_bytes;
@@ -164,14 +171,13 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// They say nothing of memory: the window bounds what is under way, and as an option it would be a limit
-    /// that ends the worker, whatever a kernel needs beside its chunks.
-    fn options(&self, batch: usize, returns: usize) -> Options {
-        let options = self.executor.options.clone().num_returns(returns as u32);
+    /// Options of a batch's call. They set no memory: `bound_bytes` already limits the batches in flight, and
+    /// a memory option would end a worker whose kernel needs more than its chunks.
+    fn call_options(&self, batch: usize, returns: usize) -> Options {
+        let options = self.options.call.clone().num_returns(returns as u32);
+        let slots = &self.options.home_slots;
         match self.batches.home(batch) {
-            Some(home) if !self.home_slots.is_empty() => {
-                options.node(self.home_slots[home as usize % self.home_slots.len()], true)
-            }
+            Some(home) if !slots.is_empty() => options.node(slots[home as usize % slots.len()], true),
             _ => options,
         }
     }
@@ -223,7 +229,7 @@ impl<'a> Drive<'a> {
 
     fn hold_resident(&self, id: ChunkId) -> Result<Held, Error> {
         let (resident, reads_left) = (self.resident(id)?, self.batches.readers(id));
-        let kept = resident.kept::<InStore>().and_then(|kept| kept.object(&self.executor.client));
+        let kept = resident.kept::<InStore>().and_then(|kept| kept.object(&self.options.client));
         if let Some(object) = kept {
             return Ok(Held { object: object.clone(), reads_left, bytes: 0, renamed: Some(id) });
         }
@@ -324,7 +330,7 @@ impl<'a> Drive<'a> {
 
     /// The time until the deadline, if there is one.
     fn time_left(&self) -> Result<Option<Duration>, Error> {
-        let Some(deadline) = self.executor.deadline else { return Ok(None) };
+        let Some(deadline) = self.options.deadline else { return Ok(None) };
         match deadline.checked_duration_since(Instant::now()) {
             Some(left) if !left.is_zero() => Ok(Some(left)),
             _ => Err(Error::Timeout),
@@ -345,7 +351,7 @@ impl<'a> Drive<'a> {
             let key = self.key(id);
             if key == Key::Chunk(id) {
                 let object = self.held(key)?.object.clone();
-                chunks.push(ResidentChunk::Kept(Arc::new(InStore::new(object, &self.executor.client))));
+                chunks.push(ResidentChunk::Kept(Arc::new(InStore::new(object, &self.options.client))));
                 continue;
             }
             let bundle = match bundles.entry(key) {

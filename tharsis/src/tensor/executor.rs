@@ -1,6 +1,6 @@
 //! The executor whose tasks are remote calls.
 
-use super::drive::Drive;
+use super::drive::{Drive, DriveOptions};
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,9 +31,9 @@ pub struct RemoteExecutor {
     pub(super) client: Client,
     report: Arc<dyn Fn() -> Result<Report> + Send + Sync>,
     memory_bytes: Option<u64>,
-    pub(super) batch_tasks: usize,
-    pub(super) deadline: Option<Instant>,
-    pub(super) options: Options,
+    batch_tasks: usize,
+    deadline: Option<Instant>,
+    options: Options,
 }
 
 impl RemoteExecutor {
@@ -80,7 +80,7 @@ impl RemoteExecutor {
 
     /// The nodes on which homes are, in turn, each as often as it has CPUs; none where there is only one
     /// node, or if the options say where tasks run.
-    pub(super) fn home_slots(&self) -> Vec<NodeId> {
+    fn home_slots(&self) -> Vec<NodeId> {
         let nodes = (self.report)().unwrap_or_default().nodes;
         if nodes.len() < 2 || self.options.is_placed() {
             return Vec::new();
@@ -150,7 +150,15 @@ impl Executor for RemoteExecutor {
         check_functions(&job)?;
         let limits = self.limits();
         let batches = self.batches(&job, limits)?;
-        let mut outcome = Drive::new(self, &job, &batches, limits)?.run()?;
+        let options = DriveOptions {
+            client: self.client.clone(),
+            call: self.options.clone(),
+            deadline: self.deadline,
+            home_slots: self.home_slots(),
+            bound_bytes: bound(&batches, limits),
+            threads: limits.threads,
+        };
+        let mut outcome = Drive::new(options, &job, &batches)?.run()?;
         outcome.metrics.elapsed = started.elapsed();
         Ok(outcome)
     }
@@ -163,7 +171,7 @@ impl std::fmt::Debug for RemoteExecutor {
 }
 
 /// Bytes that driving these batches never exceeds: chunks that live between them, and those in flight.
-pub(super) fn bound(batches: &Batches, limits: Limits) -> u64 {
+fn bound(batches: &Batches, limits: Limits) -> u64 {
     let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
     (batches.live_bytes + room).min(limits.memory_bytes)
 }

@@ -40,8 +40,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
-    ("tharsis", &["init", "start"]),
-    ("tharsis", &["tensor/drive", "tensor/executor"]),
 ];
 
 /// A module, by the names on the way to it from the root of its crate.
