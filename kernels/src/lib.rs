@@ -73,4 +73,4 @@ pub use program::Program;
 pub use raised::{Condition, Warning, Warnings};
 pub use random::Key;
 pub use scalar::Scalar;
-pub use ufunc::{BinaryOp, UnaryOp};
+pub use ufunc::{BinaryOp, UnaryOp, vector_exp};

@@ -35,7 +35,7 @@ impl Key {
     /// An index as the hash takes it. Scaled indices may be added instead of the indices themselves, which
     /// saves loops a product per element.
     #[inline(always)]
-    pub(crate) fn scale(index: u64) -> u64 {
+    pub fn scale(index: u64) -> u64 {
         index.wrapping_mul(GAMMA)
     }
 
@@ -55,7 +55,7 @@ impl Key {
 
     /// As `uniform`, of a scaled index.
     #[inline(always)]
-    pub(crate) fn uniform_scaled(self, scaled: u64) -> f64 {
+    pub fn uniform_scaled(self, scaled: u64) -> f64 {
         (self.bits_scaled(scaled) >> 11) as f64 * UNIT_53
     }
 }

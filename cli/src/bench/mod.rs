@@ -8,6 +8,7 @@ mod bounded;
 mod broadcast;
 mod churn;
 mod disk_floor;
+mod elementwise;
 mod floors;
 mod memory;
 mod nested;
@@ -123,6 +124,12 @@ const BENCHES: &[Entry] = &[
     row("idle", system::idle, "<= 30", "<= 15"),
     row("pi", tensors::pi, "ratio >= 0.25", ">= 0.7").sized(1_000_000_000, 100_000_000),
     row("axpb", tensors::axpb, "ratio >= 0.7", ">= 0.95").sized(1_000_000_000, 100_000_000),
+    row("sqrt", elementwise::sqrt, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
+    row("sqrt-f32", elementwise::sqrt_f32, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
+    row("max-abs", elementwise::max_abs, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
+    row("max-abs-f32", elementwise::max_abs_f32, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
+    row("exp", elementwise::exp, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
+    row("exp-f32", elementwise::exp_f32, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
     row("axpb-store", tensors::axpb_store, "ratio >= 0.7", ">= 0.9").sized(500_000_000, 50_000_000).apart(),
     row("small-chunks", tensors::small_chunks, ">= 100 000", ">= 500 000").sized(100_000, 10_000),
     row("plan", tensors::plan, "<= 3, <= 500 B/chunk", "<= 1").sized(1_000_000, 100_000),
@@ -145,6 +152,9 @@ const BENCHES: &[Entry] = &[
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
+/// Of element-wise programs that no kernel was written for.
+const OFF_LIST_MUST: &str = "ratio >= 0.6";
+const OFF_LIST_AIM: &str = ">= 0.9";
 const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
 
 const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {

@@ -100,29 +100,35 @@ impl Kernel for SumRamp {
     }
 }
 
-/// Runs `f(thread)` on each thread and adds the results up.
-fn on_threads(threads: usize, f: impl Fn(u64) -> f64 + Sync) -> f64 {
+/// Runs `f(thread)` on each thread, and gives all results.
+pub fn on_threads(threads: usize, f: impl Fn(u64) -> f64 + Sync) -> Vec<f64> {
     std::thread::scope(|scope| {
         let f = &f;
         let running: Vec<_> = (0..threads as u64).map(|thread| scope.spawn(move || f(thread))).collect();
-        running.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).sum()
+        running.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).collect()
     })
+}
+
+fn sum_on_threads(threads: usize, f: impl Fn(u64) -> f64 + Sync) -> f64 {
+    on_threads(threads, f).iter().sum()
 }
 
 /// Points inside the circle.
 pub fn pi(points: u64, threads: usize) -> f64 {
-    on_threads(threads, |thread| dispatch(CountInside(Xoshiro::new(thread), points / threads as u64)) as f64)
+    sum_on_threads(threads, |thread| {
+        dispatch(CountInside(Xoshiro::new(thread), points / threads as u64)) as f64
+    })
 }
 
 /// The sum of `(x + 1) * 2` over random numbers.
 pub fn axpb(n: u64, threads: usize) -> f64 {
-    on_threads(threads, |thread| dispatch(SumScaled(Xoshiro::new(thread), n / threads as u64)))
+    sum_on_threads(threads, |thread| dispatch(SumScaled(Xoshiro::new(thread), n / threads as u64)))
 }
 
 /// The sum of `(x + 1) * 2` over `0..n`.
 pub fn axpb_arange(n: u64, threads: usize) -> f64 {
     let share = n / threads as u64;
-    on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
+    sum_on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
 }
 
 /// Numbers that a floor makes before it stores them: so few that the next are made while these are on their

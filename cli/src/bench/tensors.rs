@@ -13,7 +13,7 @@ use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, Tensor, arange, execute};
 
 /// Threads of job and floor: as many as the reference machine has cores.
-const THREADS: usize = 2;
+pub(super) const THREADS: usize = 2;
 const ROUNDS: usize = 3;
 /// A job that takes longer is run once.
 const LONG_S: f64 = 10.0;
@@ -212,8 +212,8 @@ fn largest_difference(rows: usize) -> tharsis_numeric::Result<Tensor> {
 }
 
 /// A job beside the same by hand.
-struct SideBySide {
-    value: f64,
+pub(super) struct SideBySide {
+    pub(super) value: f64,
     ours_s: f64,
     floor_s: f64,
     /// Of this process while the job ran.
@@ -223,7 +223,7 @@ struct SideBySide {
 
 impl SideBySide {
     /// `work` per second.
-    fn measurement(self, name: &str, work: f64, unit: &'static str) -> Measurement {
+    pub(super) fn measurement(self, name: &str, work: f64, unit: &'static str) -> Measurement {
         Measurement::new(name, work / self.ours_s, unit, work / self.floor_s)
             .with("seconds", self.ours_s)
             .with("tasks", self.metrics.tasks as f64)
@@ -236,7 +236,7 @@ impl SideBySide {
 ///
 /// Memory is looked at in a run of its own, since looking disturbs; a job that takes long is run once, and
 /// looked at then.
-fn compare(
+pub(super) fn compare(
     options: &Options,
     memory_bytes: u64,
     job: impl Fn() -> tharsis_numeric::Result<Tensor>,
@@ -269,7 +269,7 @@ fn value_of(result: &Tensor) -> Result<f64> {
     Ok(result.item()?.to_f64())
 }
 
-fn expect(found: f64, expected: f64, tolerance: f64) -> Result<()> {
+pub(super) fn expect(found: f64, expected: f64, tolerance: f64) -> Result<()> {
     if (found - expected).abs() <= tolerance {
         return Ok(());
     }

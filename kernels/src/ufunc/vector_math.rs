@@ -3,9 +3,9 @@
 //! Both are within one unit in the last place of the correctly rounded result on the test's sample, as libm
 //! is, at many times its speed. Fused multiply-adds are written out: results are the same on every CPU.
 
-/// e to the power of `x`.
+/// e to the power of `x`, for loops that are vectorised.
 #[inline(always)]
-pub(super) fn exp(x: f64) -> f64 {
+pub fn exp(x: f64) -> f64 {
     // Beyond these the result is infinite or zero; within them the exponent fits its field in two halves.
     let bounded = x.clamp(-750.0, 720.0);
     let shifted = bounded.mul_add(std::f64::consts::LOG2_E, ROUND);
