@@ -439,44 +439,5 @@ fn event_size(event: &WatchEvent) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TTL: Duration = Duration::from_secs(10);
-
-    /// A store with one lease that was renewed at `start`.
-    fn with_lease(start: Instant) -> (KeySpace, StoreLease) {
-        let mut space = KeySpace::empty(EmbeddedLimits::default(), start);
-        let (commit, lease) = space.plan_grant(TTL).unwrap();
-        space.apply(commit, start);
-        (space, lease)
-    }
-
-    #[test]
-    fn a_lease_ends_when_nobody_renews_it() {
-        let start = Instant::now();
-        let (mut space, lease) = with_lease(start);
-        let mut now = start;
-        while now < start + TTL {
-            now += LOOK_EVERY;
-            space.look_at_clock(now);
-        }
-        assert!(!space.plan_expiry(now).is_empty());
-        assert!(space.keep_alive(lease, now).is_err());
-    }
-
-    #[test]
-    fn the_time_in_which_the_store_was_stopped_does_not_count() {
-        let start = Instant::now();
-        let (mut space, lease) = with_lease(start);
-        space.look_at_clock(start + LOOK_EVERY);
-        let resumed = start + LOOK_EVERY + 5 * TTL;
-        // Whoever comes first after the pause, the one who renews or the one who ends leases.
-        let (mut other, _) = with_lease(start);
-        other.look_at_clock(start + LOOK_EVERY);
-        other.look_at_clock(resumed);
-        assert!(other.plan_expiry(resumed).is_empty());
-        space.keep_alive(lease, resumed).unwrap();
-        assert_eq!(space.next_expiry(), Some(resumed + TTL));
-    }
-}
+#[path = "keyspace_tests.rs"]
+mod tests;

@@ -341,49 +341,5 @@ fn corrupt(entry: &KeyValue, problem: &str) -> StoreError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_sort_as_ids_and_namespaces_do_not_meet() {
-        assert!(job_key(JobId(9)) < job_key(JobId(10)));
-        assert_eq!(node_of_key(&node_key(NodeId(77))), Some(NodeId(77)));
-        assert!(!kv_key("ab", b"x").starts_with(&kv_key("a", b"")));
-    }
-
-    #[test]
-    fn a_damaged_record_does_not_hide_the_others() {
-        let job = |id: u32| JobRecord {
-            info: JobInfo {
-                id: JobId(id),
-                name: String::new(),
-                namespace: String::new(),
-                code_unit: None,
-                driver_node: NodeId(1),
-                entrypoint: String::new(),
-                started_unix_ms: 0,
-                end: None,
-            },
-            request: [0; 16],
-        };
-        let entry = |id: u32, value: Vec<u8>| KeyValue {
-            key: job_key(JobId(id)),
-            value,
-            version: 1,
-            revision: 1,
-            lease: None,
-        };
-        let good = |id| entry(id, serde_json::to_vec(&job(id)).unwrap());
-        let entries = [good(1), entry(2, b"{".to_vec()), good(3)];
-        let found: Vec<JobId> = readable::<JobRecord>(&entries).map(|record| record.info.id).collect();
-        assert_eq!(found, [JobId(1), JobId(3)]);
-    }
-
-    #[test]
-    fn damage_is_named() {
-        let entry =
-            KeyValue { key: b"jobs/1".to_vec(), value: b"{".to_vec(), version: 1, revision: 1, lease: None };
-        let error = parse::<JobRecord>(&entry).unwrap_err().to_string();
-        assert!(error.starts_with("stored key \"jobs/1\" is damaged: EOF"), "{error}");
-    }
-}
+#[path = "tables_tests.rs"]
+mod tests;

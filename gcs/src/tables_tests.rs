@@ -1,0 +1,252 @@
+//! The tables over a key space: what each transaction leaves behind, and what it refuses.
+
+use super::*;
+use crate::keyspace::{EmbeddedLimits, KeySpace};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tharsis_protos::control::JobEnd;
+use tharsis_types::Resources;
+use tokio::time::Instant;
+
+/// A store for one test.
+struct Store(KeySpace);
+
+impl Store {
+    fn new() -> Store {
+        Store(KeySpace::empty(EmbeddedLimits::default(), Instant::now()))
+    }
+
+    fn run(&mut self, txn: &Txn) -> TxnResult {
+        let (commit, result) = self.0.plan(txn).unwrap();
+        self.0.apply(commit, Instant::now());
+        result
+    }
+
+    fn grant(&mut self) -> StoreLease {
+        let (commit, lease) = self.0.plan_grant(Duration::from_secs(9)).unwrap();
+        self.0.apply(commit, Instant::now());
+        lease
+    }
+
+    fn revoke(&mut self, lease: StoreLease) {
+        let commit = self.0.plan_revoke(lease).unwrap();
+        self.0.apply(commit, Instant::now());
+    }
+
+    fn keys(&mut self) -> Vec<String> {
+        let result = self.run(&Txn::always(vec![Op::range("")]));
+        ranged(&result).0.iter().map(|entry| String::from_utf8(entry.key.clone()).unwrap()).collect()
+    }
+
+    fn counter(&mut self, request: u8) -> JobCounter {
+        let result = self.run(&job_counter(&[request; 16]));
+        read_job_counter(&result).unwrap()
+    }
+
+    fn make(&mut self, request: u8) -> JobRecord {
+        let counter = self.counter(request);
+        let record = job(counter.next, request);
+        assert!(self.run(&make_job(&record, &counter, None).unwrap()).succeeded);
+        record
+    }
+
+    fn version(&mut self, key: Vec<u8>) -> u64 {
+        found(&self.run(&get(key)), 0).unwrap().version
+    }
+}
+
+fn job(id: u32, request: u8) -> JobRecord {
+    JobRecord {
+        info: JobInfo {
+            id: JobId(id),
+            name: String::new(),
+            namespace: String::new(),
+            code_unit: None,
+            driver_node: NodeId(1),
+            entrypoint: String::new(),
+            started_unix_ms: 0,
+            end: None,
+        },
+        request: [request; 16],
+    }
+}
+
+fn node(id: u64, lease: StoreLease) -> NodeRecord {
+    let info = NodeInfo {
+        id: NodeId(id),
+        listen: "127.0.0.1:1".to_owned(),
+        host: "host".to_owned(),
+        local_socket: "/socket".to_owned(),
+        resources: Resources::default(),
+        labels: BTreeMap::new(),
+    };
+    NodeRecord { info, lease, departure: None }
+}
+
+fn entry(key: &str, value: &[u8]) -> KeyValue {
+    KeyValue { key: key.into(), value: value.to_vec(), version: 1, revision: 1, lease: None }
+}
+
+#[test]
+fn keys_sort_as_ids_and_namespaces_do_not_meet() {
+    assert!(job_key(JobId(9)) < job_key(JobId(10)));
+    assert_eq!(node_of_key(&node_key(NodeId(77))), Some(NodeId(77)));
+    assert!(!kv_key("ab", b"x").starts_with(&kv_key("a", b"")));
+}
+
+#[test]
+fn a_key_without_a_node_names_none() {
+    for key in [b"nodes/".as_slice(), b"nodes/xyz", b"", b"nodes/\xff", b"nodes/11112222333344445"] {
+        assert_eq!(node_of_key(key), None, "{key:?}");
+    }
+}
+
+#[test]
+fn a_damaged_record_does_not_hide_the_others() {
+    let good = |id| entry("jobs/x", &serde_json::to_vec(&job(id, 0)).unwrap());
+    let entries = [good(1), entry("jobs/y", b"{"), good(3)];
+    let found: Vec<JobId> = readable::<JobRecord>(&entries).map(|record| record.info.id).collect();
+    assert_eq!(found, [JobId(1), JobId(3)]);
+}
+
+#[test]
+fn damage_is_named() {
+    let error = parse::<JobRecord>(&entry("jobs/1", b"{")).unwrap_err().to_string();
+    assert!(error.starts_with("stored key \"jobs/1\" is damaged: EOF"), "{error}");
+    let found = |key: &str, value: &[u8]| TxnResult {
+        succeeded: true,
+        revision: 1,
+        responses: vec![Response::Found(Some(entry(key, value))); 2],
+    };
+    for (error, problem) in [
+        (owner(&found("meta/cluster", b"short")).unwrap_err(), "is not a cluster id"),
+        (read_job_counter(&found("meta/next-job", b"1x")).unwrap_err(), "is not a number"),
+        (read_job_counter(&found("meta/next-job", b"4294967296")).unwrap_err(), "is not a number"),
+        (read_program(&found("programs/1", b"")).unwrap_err(), "is not a code unit"),
+    ] {
+        let text = error.to_string();
+        assert!(text.contains(problem) && matches!(error, StoreError::Corrupt { .. }), "{text}");
+    }
+}
+
+#[test]
+fn a_key_space_has_one_cluster() {
+    let mut store = Store::new();
+    let [mine, other] = [ClusterId([1; 16]), ClusterId([2; 16])];
+    assert_eq!(owner(&store.run(&claim(mine))).unwrap(), None, "the claim was taken");
+    assert_eq!(owner(&store.run(&claim(other))).unwrap(), Some(mine));
+    assert_eq!(owner(&store.run(&claim(mine))).unwrap(), Some(mine), "a claim again changes nothing");
+}
+
+#[test]
+fn a_node_joins_once_and_is_a_member_until_it_takes_leave() {
+    let mut store = Store::new();
+    let lease = store.grant();
+    let record = node(7, lease);
+    assert!(store.run(&join(&record).unwrap()).succeeded);
+    assert!(!store.run(&join(&record).unwrap()).succeeded);
+    assert_eq!(members(&store.run(&all_nodes())), vec![record.info.clone()]);
+    let leaving = NodeRecord { departure: Some("stopped".to_owned()), ..record };
+    assert!(!store.run(&depart(&leaving, 2).unwrap()).succeeded, "the record was read at another version");
+    assert!(store.run(&depart(&leaving, 1).unwrap()).succeeded);
+    assert!(members(&store.run(&all_nodes())).is_empty());
+    store.revoke(lease);
+    assert!(store.keys().is_empty());
+}
+
+#[test]
+fn job_ids_count_up_and_one_request_makes_one_job() {
+    let mut store = Store::new();
+    let stale = store.counter(1);
+    assert_eq!(store.make(1).info.id, JobId(1));
+    assert_eq!(store.make(2).info.id, JobId(2));
+    assert_eq!(store.counter(1).made, Some(JobId(1)));
+    assert_eq!((store.counter(3).made, store.counter(3).next), (None, 3));
+    let refused = store.run(&make_job(&job(stale.next, 3), &stale, None).unwrap());
+    assert!(!refused.succeeded, "another job was made since the counter was read");
+}
+
+#[test]
+fn the_last_job_id_is_not_used_twice() {
+    let last = JobCounter { made: None, next: u32::MAX, version: Some(1) };
+    let error = make_job(&job(u32::MAX, 1), &last, None).unwrap_err();
+    assert!(matches!(error, StoreError::TooMany { what: "jobs", .. }), "{error}");
+}
+
+#[test]
+fn a_new_job_takes_an_outdated_one_away() {
+    let mut store = Store::new();
+    store.make(1);
+    let counter = store.counter(2);
+    store.run(&make_job(&job(2, 2), &counter, Some(JobId(1))).unwrap());
+    let left: Vec<JobId> =
+        readable::<JobRecord>(ranged(&store.run(&jobs_after(JobId(0), 10))).0).map(|r| r.info.id).collect();
+    assert_eq!(left, [JobId(2)]);
+}
+
+#[test]
+fn a_job_that_has_ended_leaves_only_its_record() {
+    let mut store = Store::new();
+    let mut record = store.make(1);
+    let key = job_key(record.info.id);
+    let version = store.version(key.clone());
+    assert!(store.run(&set_program(JobId(1), CodeUnitId([3; 32]), version)).succeeded);
+    assert_eq!(read_program(&store.run(&job_and_program(JobId(1)))).unwrap(), Some(CodeUnitId([3; 32])));
+    record.info.end = Some(JobEnd { succeeded: true, message: String::new(), ended_unix_ms: 1 });
+    assert!(store.run(&end_job(&record, version).unwrap()).succeeded);
+    assert!(!store.run(&end_job(&record, version).unwrap()).succeeded, "it was changed since it was read");
+    assert!(!store.run(&set_program(JobId(1), CodeUnitId([4; 32]), version)).succeeded);
+    assert_eq!(store.keys(), [String::from_utf8(key).unwrap(), "meta/next-job".to_owned()]);
+    assert_eq!(read_program(&store.run(&job_and_program(JobId(1)))).unwrap(), None);
+}
+
+#[test]
+fn jobs_are_listed_in_pages() {
+    let mut store = Store::new();
+    (1..=5).for_each(|request| drop(store.make(request)));
+    let mut seen = Vec::new();
+    let mut last = JobId(0);
+    loop {
+        let result = store.run(&jobs_after(last, 2));
+        let (entries, more) = ranged(&result);
+        seen.extend(readable::<JobRecord>(entries).map(|record| record.info.id.0));
+        last = JobId(*seen.last().unwrap());
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn code_is_held_for_as_long_as_its_holder_is_a_member() {
+    let mut store = Store::new();
+    let unit = CodeUnitId([5; 32]);
+    let [first, second] = [store.grant(), store.grant()];
+    assert_eq!(read_code_holders(&store.run(&code_holders(unit))).unwrap(), None);
+    store.run(&hold_code(unit, 99, NodeId(1), first));
+    store.run(&hold_code(unit, 99, NodeId(2), second));
+    store.run(&hold_code(CodeUnitId([6; 32]), 1, NodeId(3), second));
+    let holders = read_code_holders(&store.run(&code_holders(unit))).unwrap();
+    assert_eq!(holders, Some((99, vec![NodeId(1), NodeId(2)])));
+    store.revoke(first);
+    let holders = read_code_holders(&store.run(&code_holders(unit))).unwrap();
+    assert_eq!(holders, Some((99, vec![NodeId(2)])));
+}
+
+#[test]
+fn keys_of_one_namespace_are_listed_by_prefix_after_a_key() {
+    let mut store = Store::new();
+    for (namespace, key) in [("a", "x1"), ("a", "x2"), ("a", "x3"), ("a", "y"), ("b", "x2"), ("", "x9")] {
+        store.run(&Txn::always(vec![Op::put(kv_key(namespace, key.as_bytes()), "value")]));
+    }
+    let mut keys = |namespace: &str, prefix: &str, after: &str| -> Vec<String> {
+        let result = store.run(&kv_keys(namespace, prefix.as_bytes(), after.as_bytes(), 10));
+        let text = |entry: &KeyValue| String::from_utf8(entry.key.clone()).unwrap();
+        ranged(&result).0.iter().map(text).collect()
+    };
+    assert_eq!(keys("a", "x", "x1"), ["kv/a/x2", "kv/a/x3"]);
+    assert_eq!(keys("a", "", "x3"), ["kv/a/y"]);
+    assert_eq!(keys("b", "x", ""), ["kv/b/x2"]);
+    assert_eq!(keys("", "", ""), ["kv//x9"]);
+}
