@@ -86,8 +86,8 @@ impl Node {
     /// Starts a transfer or restore, or lets it wait for room until its time is over.
     fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
         let StalledPull { object, len, from, patience } = pull;
-        if self.store.revive(object) {
-            // Written here meanwhile, or never quite gone.
+        if self.store.find(object).is_some() {
+            // Written here meanwhile.
             return self.pull_done(object, out);
         }
         if let Some((into, done_bytes)) = self.transfers.take_begun(object) {

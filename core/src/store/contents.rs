@@ -46,7 +46,8 @@ pub enum Phase {
 pub struct Unowned {
     /// Of the arena's memory: granted to clients and not used yet, or used for what is here already.
     pub granted: BTreeMap<ClientId, u64>,
-    /// Still being received although the object was written here meanwhile.
+    /// Of copies that do not count any more: still being received although the object was written here
+    /// meanwhile, or freed, and kept in place by somebody, although it was made again meanwhile.
     pub superseded_bytes: u64,
     /// Of the annex: either of these, or on its way back to the disk.
     pub annex_bytes: u64,
@@ -83,10 +84,10 @@ impl Store {
                 false => *unowned.granted.entry(*client).or_default() += self.span(*extent).len,
             }
         }
-        for extent in self.superseded.values() {
-            match self.annex.holds(*extent) {
-                true => unowned.annex_bytes += self.span(*extent).len,
-                false => unowned.superseded_bytes += self.span(*extent).len,
+        for extent in self.superseded_extents() {
+            match self.annex.holds(extent) {
+                true => unowned.annex_bytes += self.span(extent).len,
+                false => unowned.superseded_bytes += self.span(extent).len,
             }
         }
         unowned

@@ -12,6 +12,7 @@
 //! | file | concern |
 //! |---|---|
 //! | `regions.rs` | what clients write, and tell of |
+//! | `replaced.rs` | freed copies that cannot go yet, of objects that were made again |
 //! | `room.rs` | how full the arena is, and what goes to make room |
 //! | `extents.rs` | which ranges are free |
 //! | `annex.rs` | what is larger than the arena's memory, in a file on disk, as far as there is one |
@@ -23,6 +24,7 @@ mod contents;
 mod disk;
 mod extents;
 mod regions;
+mod replaced;
 mod room;
 
 pub use contents::{Content, Phase, Unowned};
@@ -33,6 +35,7 @@ use crate::event::Extent;
 use annex::Annex;
 use disk::Disk;
 use regions::Region;
+use replaced::Replaced;
 use std::collections::BTreeMap;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, ObjectId};
@@ -54,6 +57,8 @@ pub struct Store {
     annex: Annex,
     /// Where copies are still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
+    /// Freed copies that somebody keeps in place, of objects of which there is another copy since.
+    replaced: IdMap<ObjectId, Vec<Replaced>>,
     /// What clients wrote and look at of objects that were here already, by the client's name for its
     /// reference.
     doubles: BTreeMap<(ClientId, u64), Extent>,
@@ -95,6 +100,7 @@ impl Store {
             disk: Disk::default(),
             annex: Annex::new(capacity_bytes, annex_bytes),
             superseded: IdMap::default(),
+            replaced: IdMap::default(),
             doubles: BTreeMap::new(),
             clock: 0,
         }
@@ -113,8 +119,11 @@ impl Store {
         let taken = self.allocate(len, Extents::take, evicted)?;
         let extent = Extent { offset: taken.offset, len };
         let primary = self.disk.is_there(object);
-        self.objects
-            .insert(object, Stored { extent, primary, sealed: false, doomed: false, pins: 0, age: 0 });
+        self.replace_freed(object);
+        let pins = self.earlier_pins(object);
+        let stored = Stored { extent, primary, sealed: false, doomed: false, pins, age: 0 };
+        let old = self.objects.insert(object, stored);
+        assert!(old.is_none(), "{object} is received and here already");
         Ok(extent)
     }
 
@@ -131,15 +140,6 @@ impl Store {
         } else {
             self.drop_object(object);
         }
-    }
-
-    /// Whether a complete copy is in the arena; one that was freed and is still mapped counts again.
-    pub fn revive(&mut self, object: ObjectId) -> bool {
-        let Some(stored) = self.objects.get_mut(&object).filter(|s| s.sealed) else { return false };
-        if std::mem::take(&mut stored.doomed) {
-            self.rest(object);
-        }
-        true
     }
 
     /// Where a copy is being received that nobody has freed meanwhile.
@@ -202,6 +202,11 @@ impl Store {
     pub fn spilled(&mut self, object: ObjectId, complete: bool) {
         if !self.disk.written(object, complete) {
             return;
+        }
+        if self.replaced_written(object) {
+            // What is on disk are the bytes of the copy that was freed.
+            self.disk.discard(object);
+            return self.rest(object);
         }
         match self.objects.get(&object) {
             Some(stored) if stored.doomed && stored.pins == 0 => self.drop_object(object),
@@ -283,9 +288,12 @@ impl Store {
     /// has not.
     pub fn pin_again(&mut self, client: ClientId, object: ObjectId) -> bool {
         let count = self.pins.get_mut(&client).and_then(|pins| pins.get_mut(&object));
-        let (Some(count), Some(stored)) = (count, self.objects.get_mut(&object)) else { return false };
+        let Some(count) = count else { return false };
         *count += 1;
-        stored.pins += 1;
+        // It may look at a copy that is being replaced, and the new one not be here.
+        if let Some(stored) = self.objects.get_mut(&object) {
+            stored.pins += 1;
+        }
         true
     }
 
@@ -294,20 +302,24 @@ impl Store {
         let Some(pins) = self.pins.get_mut(&client) else { return false };
         let Some(count) = pins.get_mut(&object) else { return false };
         *count -= 1;
-        if *count == 0 {
+        let is_last = *count == 0;
+        if is_last {
             pins.remove(&object);
         }
         if pins.is_empty() {
             self.pins.remove(&client);
         }
         self.unpin_times(object, 1);
+        if is_last {
+            self.reader_left(client, object);
+        }
         true
     }
 
     /// The owner freed the object: it goes now, or with its last pin.
     pub fn free(&mut self, object: ObjectId) {
         self.disk.discard(object);
-        let is_writing = self.disk.is_writing(object);
+        let is_writing = self.is_copy_writing(object);
         let Some(stored) = self.objects.get_mut(&object) else { return };
         stored.doomed = true;
         let is_held = stored.pins > 0 || !stored.sealed || is_writing;
@@ -328,6 +340,7 @@ impl Store {
         }
         for (object, count) in self.pins.remove(&client).unwrap_or_default() {
             self.unpin_times(object, count);
+            self.reader_left(client, object);
         }
     }
 
@@ -339,25 +352,28 @@ impl Store {
             };
             let objects = sum(&mut self.objects.values().map(|s| self.span(s.extent)));
             let regions = sum(&mut self.regions.values().flatten().flat_map(Region::unsealed));
-            let superseded = self.superseded.values().chain(self.doubles.values());
-            let superseded = sum(&mut superseded.map(|e| self.span(*e)));
+            let superseded = self.superseded_extents().chain(self.doubles.values().copied());
+            let superseded = sum(&mut superseded.map(|e| self.span(e)));
             let used = match in_annex {
                 false => self.extents.used_bytes(),
                 true => self.annex.used_bytes() - self.annex.leaving_bytes(),
             };
             assert_eq!(used, objects + regions + superseded, "arena bytes without an owner, or with two");
         }
-        let pinned: u32 = self.pins.values().flat_map(IdMap::values).sum();
+        let pins = self.pins.values().flatten().filter(|(object, _)| self.objects.contains_key(object));
+        let pinned: u32 = pins.map(|(_, count)| *count).sum();
         assert_eq!(
             pinned,
             self.objects.values().map(|s| s.pins).sum::<u32>(),
             "pins of clients and objects differ"
         );
+        self.check_replaced();
         self.regions.values().flatten().for_each(Region::check);
         self.check_queues();
         self.disk.check();
         for object in self.disk.objects().filter(|o| self.disk.is_writing(*o)) {
-            assert!(self.objects.contains_key(&object), "{object} is written to disk and not there");
+            let is_here = self.objects.contains_key(&object) || self.replaced.contains_key(&object);
+            assert!(is_here, "{object} is written to disk and not there");
         }
     }
 
@@ -386,6 +402,12 @@ impl Store {
         }
     }
 
+    /// Where copies lie that do not count any more: still being received, or kept in place by somebody.
+    fn superseded_extents(&self) -> impl Iterator<Item = Extent> {
+        let replaced = self.replaced.values().flatten().map(|old| old.extent);
+        self.superseded.values().copied().chain(replaced)
+    }
+
     /// All that an object takes.
     fn span(&self, extent: Extent) -> Extent {
         let len = if self.annex.holds(extent) { Annex::rounded(extent.len) } else { rounded(extent.len) };
@@ -394,12 +416,14 @@ impl Store {
 
     fn unpin_times(&mut self, object: ObjectId, times: u32) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
-        stored.pins = stored.pins.saturating_sub(times);
+        assert!(times <= stored.pins, "{object} is pinned less often than never");
+        stored.pins -= times;
+        let (is_sealed, is_doomed) = (stored.sealed, stored.doomed);
         if stored.pins > 0 {
             return;
         }
-        match stored.doomed {
-            true if self.disk.is_writing(object) => {}
+        match is_doomed {
+            true if !is_sealed || self.is_copy_writing(object) => {}
             true => self.drop_object(object),
             false => self.rest(object),
         }

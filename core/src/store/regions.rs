@@ -56,24 +56,23 @@ impl Store {
     /// A client has completed an object in one of its regions; answers where the object lies.
     ///
     /// That is elsewhere if a complete copy is here already, because its task ran before: then that one
-    /// counts, and what was written anew goes with its region, unless [`Store::keep_double`] keeps it.
+    /// counts, and what was written anew goes with its region, unless [`Store::keep_double`] keeps it. A copy
+    /// that was freed does not count, even if somebody still keeps it in place.
     ///
     /// # Errors
     /// `InvalidArgument` if the range is not a free part of one of the client's regions.
     pub fn seal(&mut self, client: ClientId, object: ObjectId, extent: Extent) -> Result<Extent, Failure> {
-        let receiving = match self.objects.get_mut(&object) {
-            Some(stored) if stored.sealed => {
-                (stored.doomed, stored.primary) = (false, true);
-                let extent = stored.extent;
-                self.rest(object);
-                return Ok(extent);
-            }
-            Some(stored) => Some(stored.extent),
-            None => None,
-        };
+        if let Some(stored) = self.objects.get_mut(&object).filter(|s| s.sealed && !s.doomed) {
+            stored.primary = true;
+            let extent = stored.extent;
+            self.rest(object);
+            return Ok(extent);
+        }
         self.carve(client, extent)?;
-        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins: 0, age: 0 };
-        self.objects.insert(object, stored);
+        self.replace_freed(object);
+        let pins = self.earlier_pins(object);
+        let stored = Stored { extent, primary: true, sealed: true, doomed: false, pins, age: 0 };
+        let receiving = self.objects.insert(object, stored).map(|stored| stored.extent);
         self.disk.discard(object);
         self.rest(object);
         self.superseded.extend(receiving.map(|into| (object, into)));

@@ -63,13 +63,14 @@ impl Store {
     }
 
     /// What is in tables that are empty when nobody refers to anything.
-    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 6] {
+    pub(crate) fn leftovers(&self) -> [(&'static str, usize); 7] {
         [
             ("stored objects", self.objects.len()),
             ("spilled objects", self.disk.there_count()),
             ("clients with regions", self.regions.len()),
             ("clients with pins", self.pins.len()),
             ("transfers of what was written here meanwhile", self.superseded.len()),
+            ("freed copies of what was made again", self.replaced.len()),
             ("values that were written again", self.doubles.len()),
         ]
     }
