@@ -4,6 +4,7 @@
 //! to the node that it came from. What other nodes say comes from outside: they may give back what was given
 //! back for them when they were thought dead, and name what is freed.
 
+use super::object::Links;
 use super::{Object, References};
 use crate::event::Value;
 use crate::owner::Effect;
@@ -14,6 +15,15 @@ use tharsis_types::{NodeId, ObjectId, RefId};
 
 /// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.
 const REBORROW_GRACE: Now = 2_000 * MS;
+
+impl Links {
+    /// Gives back all that was borrowed.
+    pub(super) fn give_back(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+        for (to, count) in std::mem::take(&mut self.borrowed_from) {
+            out.push(Effect::Send { to, message: Message::BorrowReleased { object, count } });
+        }
+    }
+}
 
 impl References {
     /// A node is there after all, if it was given up because news of it were late.
@@ -83,6 +93,9 @@ impl References {
         let had_copy = links.copies.contains(&node);
         links.copies.retain(|c| *c != node);
         let lender_died = links.borrowed_from.remove(&node).is_some();
+        if links.former_owner == Some(node) {
+            links.give_back(id, out);
+        }
         let owner = links.owner;
         if had_copy && owner.is_none() && *links.copies == [self.me] {
             out.push(Effect::CopyIsValue { object: id });
@@ -180,6 +193,10 @@ impl References {
     }
 
     /// Makes an entry this node's own: its task runs again here.
+    ///
+    /// What was borrowed stays borrowed as long as the entry lives. Values of the earlier run name the former
+    /// owner, and whoever reads one of them, here or on a node that this one lent the reference to, goes
+    /// there.
     pub(in crate::owner) fn take_over(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &mut self.objects[slot];
         let id = object.id;
@@ -187,7 +204,8 @@ impl References {
             object.value = None;
         }
         let links = object.links();
-        if links.owner.take().is_some() {
+        if let Some(owner) = links.owner.take() {
+            links.former_owner = Some(owner);
             let local = links.copies.contains(&self.me);
             links.copies.clear();
             if local {
@@ -197,10 +215,9 @@ impl References {
                 out.push(Effect::DropCopy { holder: self.me, object: id });
             }
             links.asked = false;
-            let borrowed_from = std::mem::take(&mut links.borrowed_from);
-            let give_back =
-                |(to, count)| Effect::Send { to, message: Message::BorrowReleased { object: id, count } };
-            out.extend(borrowed_from.into_iter().map(give_back));
+            if self.gone.contains(&owner) {
+                links.give_back(id, out);
+            }
             if !local && matches!(object.value, Some(Value::Stored { .. })) {
                 object.value = None;
             }

@@ -28,7 +28,6 @@ pub(super) use object::{Origin, Unkept};
 use super::{Effect, Task};
 use crate::Now;
 use crate::event::Value;
-use crate::peer::Message;
 use crate::slab::Slot;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -240,7 +239,7 @@ impl References {
     /// Drops the copies of a freed object, gives back what was borrowed, and counts down the uses of what
     /// stood inside, which is appended to `unused`.
     pub(super) fn close(&mut self, object: Object, unused: &mut Unused, out: &mut Vec<Effect>) {
-        let (id, Some(links)) = (object.id, object.links) else { return };
+        let (id, Some(mut links)) = (object.id, object.links) else { return };
         assert!(links.dependents.is_empty(), "{id} is freed while tasks wait for it");
         if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
             out.push(Effect::DropCopy { holder: self.me, object: id });
@@ -248,9 +247,7 @@ impl References {
         if links.owner.is_none() {
             out.extend(links.copies.iter().map(|holder| Effect::DropCopy { holder: *holder, object: id }));
         }
-        for (to, count) in links.borrowed_from {
-            out.push(Effect::Send { to, message: Message::BorrowReleased { object: id, count } });
-        }
+        links.give_back(id, out);
         for inner in links.nested {
             self.drop_use(inner);
             unused.push(inner);
@@ -368,7 +365,8 @@ impl Object {
         assert!(links.borrowed_from.values().all(|count| 0 < *count), "{id} was borrowed no times");
         assert!(self.value.is_none() || links.dependents.is_empty(), "tasks wait for {id}, which is there");
         if links.owner.is_none() {
-            assert!(links.borrowed_from.is_empty(), "{id} is this node's own and borrowed");
+            let was_proxy = links.former_owner.is_some();
+            assert!(was_proxy || links.borrowed_from.is_empty(), "{id} is this node's own and borrowed");
             assert!(!links.asked, "the owner of {id} was asked, which is this node");
         }
     }
