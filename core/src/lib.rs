@@ -41,6 +41,8 @@ pub mod pull;
 pub mod relay;
 pub mod slab;
 pub mod store;
+#[cfg(test)]
+mod testing;
 
 pub use event::{Action, Event, TaskOutcome, Value};
 pub use node::Node;

@@ -8,9 +8,11 @@
 //! Every change costs the logarithm of what waits, whatever the number of bundles: the transfers that may
 //! start stand in a set of their own, in order, and only its front is looked at.
 
+use crate::node::Run;
+use crate::slab::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::hash::IdMap;
-use tharsis_types::{NodeId, ObjectId};
+use tharsis_types::{ClientId, NodeId, ObjectId};
 
 /// Transfers of one node at a time.
 const TRANSFERS_MAX: usize = 8;
@@ -27,10 +29,10 @@ type Order = (u8, u64);
 /// Who waits for a bundle; also decides its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
-    /// A client reads a value: (client, token).
-    Read(u32, u64),
-    /// A run needs its arguments: the run's number.
-    Arguments(u32),
+    /// A client reads a value, which it names by this token.
+    Read(ClientId, u64),
+    /// A run needs its arguments.
+    Arguments(Slot<Run>),
     /// Nobody waits for it yet; somebody is expected to.
     Ahead(ObjectId),
 }
@@ -241,7 +243,7 @@ impl Pulls {
 
     /// Runs that wait for an object.
     #[must_use]
-    pub fn runs_that_need(&self, object: ObjectId) -> Vec<u32> {
+    pub fn runs_that_need(&self, object: ObjectId) -> Vec<Slot<Run>> {
         let needed_by = self.pulls.get(&object).map(|p| &p.needed_by);
         let run = |purpose: &Purpose| match purpose {
             Purpose::Arguments(run) => Some(*run),
@@ -435,6 +437,14 @@ mod tests {
         ObjectId::put(TaskId::root(JobId(1)), n)
     }
 
+    fn arguments(run: u32) -> Purpose {
+        Purpose::Arguments(Slot::from_number(run))
+    }
+
+    fn read(client: u32, token: u64) -> Purpose {
+        Purpose::Read(ClientId(client), token)
+    }
+
     fn missing(n: u32, len: u64, holders: &[u64]) -> Missing {
         Missing { object: object(n), len, holders: holders.iter().map(|h| NodeId(*h)).collect() }
     }
@@ -443,16 +453,16 @@ mod tests {
     fn d8_whole_bundles_are_admitted_and_reads_come_first() {
         let mut pulls = Pulls::default();
         let mut out = Vec::new();
-        pulls.want(Purpose::Arguments(1), vec![missing(1, 3, &[7]), missing(2, 3, &[7])], 10, &mut out);
-        pulls.want(Purpose::Arguments(2), vec![missing(3, 3, &[7]), missing(4, 3, &[7])], 10, &mut out);
+        pulls.want(arguments(1), vec![missing(1, 3, &[7]), missing(2, 3, &[7])], 10, &mut out);
+        pulls.want(arguments(2), vec![missing(3, 3, &[7]), missing(4, 3, &[7])], 10, &mut out);
         assert_eq!(out.len(), 2, "the second bundle does not fit");
-        pulls.want(Purpose::Read(1, 1), vec![missing(5, 6, &[7])], 10, &mut out);
+        pulls.want(read(1, 1), vec![missing(5, 6, &[7])], 10, &mut out);
         pulls.check();
         out.clear();
         pulls.arrived(object(1), 10, &mut out);
         pulls.arrived(object(2), 10, &mut out);
         let start = Effect::Start { object: object(5), len: 6, from: NodeId(7) };
-        assert_eq!(out, [Effect::Ready(Purpose::Arguments(1)), start], "the read overtakes the arguments");
+        assert_eq!(out, [Effect::Ready(arguments(1)), start], "the read overtakes the arguments");
         pulls.check();
     }
 
@@ -461,7 +471,7 @@ mod tests {
         let mut pulls = Pulls::default();
         let mut out = Vec::new();
         for client in 0..20 {
-            pulls.want(Purpose::Read(client, 0), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
+            pulls.want(read(client, 0), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
         }
         assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(7) }]);
         out.clear();
@@ -478,19 +488,19 @@ mod tests {
     fn an_object_that_nobody_has_is_lost_at_once_and_one_whose_holder_went_when_its_turn_comes() {
         let mut pulls = Pulls::default();
         let mut out = Vec::new();
-        pulls.want(Purpose::Read(1, 1), vec![missing(1, 3, &[])], 10, &mut out);
-        assert_eq!(out, [Effect::Lost { purpose: Purpose::Read(1, 1), object: object(1), cause: None }]);
+        pulls.want(read(1, 1), vec![missing(1, 3, &[])], 10, &mut out);
+        assert_eq!(out, [Effect::Lost { purpose: read(1, 1), object: object(1), cause: None }]);
         out.clear();
-        pulls.want(Purpose::Arguments(1), vec![missing(2, 8, &[7])], 10, &mut out);
-        pulls.want(Purpose::Arguments(2), vec![missing(3, 8, &[9])], 10, &mut out);
+        pulls.want(arguments(1), vec![missing(2, 8, &[7])], 10, &mut out);
+        pulls.want(arguments(2), vec![missing(3, 8, &[9])], 10, &mut out);
         pulls.holder_gone(NodeId(9));
         out.clear();
         pulls.arrived(object(2), 10, &mut out);
         assert_eq!(
             out,
             [
-                Effect::Ready(Purpose::Arguments(1)),
-                Effect::Lost { purpose: Purpose::Arguments(2), object: object(3), cause: None }
+                Effect::Ready(arguments(1)),
+                Effect::Lost { purpose: arguments(2), object: object(3), cause: None }
             ]
         );
         assert!(pulls.is_empty());
@@ -501,8 +511,8 @@ mod tests {
     fn d8_a_lost_source_gives_its_place_to_the_next_bundle_and_cancelling_leaks_no_quota() {
         let mut pulls = Pulls::default();
         let mut out = Vec::new();
-        pulls.want(Purpose::Arguments(1), vec![missing(1, 8, &[7])], 10, &mut out);
-        pulls.want(Purpose::Arguments(2), vec![missing(2, 8, &[7])], 10, &mut out);
+        pulls.want(arguments(1), vec![missing(1, 8, &[7])], 10, &mut out);
+        pulls.want(arguments(2), vec![missing(2, 8, &[7])], 10, &mut out);
         out.clear();
         for n in 0..TRIES_PER_HOLDER {
             pulls.failed(object(1), NodeId(7), format!("break {n}"), 10, &mut out);
@@ -510,9 +520,9 @@ mod tests {
         out.retain(|effect| !matches!(effect, Effect::Start { object: again, .. } if *again == object(1)));
         let next = Effect::Start { object: object(2), len: 8, from: NodeId(7) };
         let cause = Some("break 2".to_owned());
-        let lost = Effect::Lost { purpose: Purpose::Arguments(1), object: object(1), cause };
+        let lost = Effect::Lost { purpose: arguments(1), object: object(1), cause };
         assert_eq!(out, [lost, next], "the last of the breaks is told");
-        pulls.forget(Purpose::Arguments(2), 10, &mut out);
+        pulls.forget(arguments(2), 10, &mut out);
         pulls.check();
         assert!(pulls.is_empty());
     }
@@ -524,7 +534,7 @@ mod tests {
         let mut out = Vec::new();
         let begin = std::time::Instant::now();
         for n in 0..count {
-            pulls.want(Purpose::Read(1, n.into()), vec![missing(n, 1, &[7])], 1 << 40, &mut out);
+            pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1 << 40, &mut out);
         }
         let mut arrived = 0;
         while arrived < out.len() {

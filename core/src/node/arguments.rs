@@ -23,7 +23,7 @@ impl Node {
         let mut missing = self.runs.pin_arguments(slot, &self.owner, &mut self.store);
         if !missing.is_empty() {
             missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
-            return self.want(Purpose::Arguments(slot.number()), missing, out);
+            return self.want(Purpose::Arguments(slot), missing, out);
         }
         self.runs.sent(slot);
         self.mark_first(client);

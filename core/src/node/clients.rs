@@ -79,7 +79,7 @@ impl Clients {
     /// Asserts that whoever waits to read waits for something; `is_wanted` says what is on its way.
     pub(super) fn check(&self, is_wanted: impl Fn(Purpose) -> bool) {
         for (client, token) in self.reads.keys() {
-            assert!(is_wanted(Purpose::Read(client.0, *token)), "client {} waits for nothing", client.0);
+            assert!(is_wanted(Purpose::Read(*client, *token)), "client {} waits for nothing", client.0);
         }
         let is_failed = |value: &Value| matches!(value, Value::Failed(_));
         assert!(self.refusals.values().all(is_failed), "a read was refused with a value");
@@ -181,7 +181,7 @@ impl Node {
         };
         let missing = Missing { object, len: *len, holders: self.holders(object) };
         self.clients.begin_read(client, token, object);
-        self.want(Purpose::Read(client.0, token), vec![missing], out);
+        self.want(Purpose::Read(client, token), vec![missing], out);
         self.read_ahead(object, out);
     }
 
@@ -227,7 +227,7 @@ impl Node {
 
     /// A client does not wait any more for what it wanted to read.
     fn forget_read(&mut self, client: ClientId, token: u64, out: &mut Vec<Action>) {
-        let purpose = Purpose::Read(client.0, token);
+        let purpose = Purpose::Read(client, token);
         self.pull_change(out, |pulls, room, effects| pulls.forget(purpose, room, effects));
     }
 }

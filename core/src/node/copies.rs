@@ -14,7 +14,6 @@ use super::Node;
 use crate::event::{Action, Value};
 use crate::owner;
 use crate::peer::Message;
-use crate::slab::Slot;
 use smallvec::SmallVec;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{NodeId, ObjectId, RefId};
@@ -88,7 +87,7 @@ impl Node {
         if !self.store.is_spilled(object) {
             self.copy_arrived(object);
         }
-        for run in self.pulls.runs_that_need(object).into_iter().map(Slot::from_number) {
+        for run in self.pulls.runs_that_need(object) {
             self.pin_argument(run, object);
         }
         self.pull_change(out, |pulls, room, effects| pulls.arrived(object, room, effects));

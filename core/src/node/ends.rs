@@ -150,7 +150,7 @@ impl Node {
             assert!(was_pinned, "a run of {} had {object} and did not keep it pinned", run.task);
         }
         if run.is_staging() {
-            let purpose = Purpose::Arguments(slot.number());
+            let purpose = Purpose::Arguments(slot);
             self.pull_change(out, |pulls, room, effects| pulls.forget(purpose, room, effects));
         }
         self.mark_first(run.client);

@@ -73,7 +73,7 @@ mod transfers;
 mod workers;
 
 pub use inventory::{Inventory, Item, Others};
-pub use runs::{ArgumentValue, RunView};
+pub use runs::{ArgumentValue, Run, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::Leases;

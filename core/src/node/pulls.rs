@@ -6,9 +6,8 @@
 use super::Node;
 use crate::event::Action;
 use crate::pull::{self, Missing, Pulls, Purpose};
-use crate::slab::Slot;
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, ObjectId};
+use tharsis_types::{Failure, ObjectId};
 
 impl Node {
     /// Changes pulls and passes on what follows.
@@ -44,8 +43,8 @@ impl Node {
     fn pulled(&mut self, purpose: Purpose, out: &mut Vec<Action>) {
         match purpose {
             Purpose::Ahead(_) => {}
-            Purpose::Arguments(run) => self.arguments_ready(Slot::from_number(run), out),
-            Purpose::Read(client, token) => self.read_arrived(ClientId(client), token, out),
+            Purpose::Arguments(run) => self.arguments_ready(run, out),
+            Purpose::Read(client, token) => self.read_arrived(client, token, out),
         }
     }
 
@@ -61,11 +60,9 @@ impl Node {
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
             Purpose::Ahead(_) => {}
-            Purpose::Arguments(run) if is_awaited => {
-                self.argument_awaited(Slot::from_number(run), object, out)
-            }
-            Purpose::Arguments(run) => self.arguments_lost(Slot::from_number(run), object, cause, out),
-            Purpose::Read(client, token) => self.read_lost(ClientId(client), token, object, out),
+            Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
+            Purpose::Arguments(run) => self.arguments_lost(run, object, cause, out),
+            Purpose::Read(client, token) => self.read_lost(client, token, object, out),
         }
     }
 
@@ -74,12 +71,8 @@ impl Node {
         for purpose in self.pulls.refused(object) {
             match purpose {
                 Purpose::Ahead(_) => {}
-                Purpose::Arguments(run) => {
-                    self.arguments_refused(Slot::from_number(run), failure.clone(), out)
-                }
-                Purpose::Read(client, token) => {
-                    self.read_refused(ClientId(client), token, object, failure, out)
-                }
+                Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
+                Purpose::Read(client, token) => self.read_refused(client, token, object, failure, out),
             }
         }
         self.pull_change(out, Pulls::resume);

@@ -163,27 +163,8 @@ mod tests {
     use super::*;
     use crate::event::Value;
     use crate::owner::{Submission, TRIM_AFTER};
-    use tharsis_types::{FunctionId, NodeId, ObjectId, Placement, Resources, RetryOn, TaskArgs, TaskId};
-
-    fn class(job: u32) -> Arc<TaskClass> {
-        Arc::new(TaskClass {
-            job: JobId(job),
-            function: FunctionId(1),
-            signature: 0,
-            function_name: "f".into(),
-            name: "f".into(),
-            call_site: String::new(),
-            resources: Resources::default(),
-            priority: 0,
-            returns: 1,
-            max_retries: 0,
-            retry_on: RetryOn::Nothing,
-            timeout_ms: 0,
-            max_calls: 0,
-            pure: false,
-            placement: Placement::Default,
-        })
-    }
+    use crate::testing::class;
+    use tharsis_types::{NodeId, ObjectId, TaskArgs, TaskId};
 
     #[test]
     fn a_client_that_outlives_its_job_cannot_call_the_class_that_took_the_number() {

@@ -41,18 +41,34 @@ impl Owner {
         self.tasks.get(task).map_or(0, Task::depth)
     }
 
-    /// What is needed to start a task, if it is (still) sent under this lease.
+    /// What is needed to start a task that was to be sent under this lease, if it still is.
     #[must_use]
     pub fn start_view(&self, task: Slot<Task>, lease: LeaseId) -> Option<StartView<'_>> {
-        let task = self.tasks.get(task).filter(|t| t.is_sent_under(lease))?;
-        Some(StartView {
+        self.tasks.get(task).filter(|t| t.is_sent_under(lease)).map(|task| self.view(task))
+    }
+
+    /// The same for an attempt that was started before. Its task may have ended and another one have its slot
+    /// and its lease: that one's arguments are none of this attempt's.
+    #[must_use]
+    pub fn view_of_attempt(
+        &self,
+        slot: Slot<Task>,
+        task: TaskId,
+        attempt: Attempt,
+        lease: LeaseId,
+    ) -> Option<StartView<'_>> {
+        self.tasks.is_sent(slot, task, lease, attempt).then(|| self.view(&self.tasks[slot]))
+    }
+
+    fn view<'a>(&'a self, task: &'a Task) -> StartView<'a> {
+        StartView {
             id: task.id(),
             attempt: task.attempt(),
             class: &self.classes[task.class()].definition,
             class_number: task.class().number(),
             payload: task.payload(),
             dependencies: task.dependencies(),
-        })
+        }
     }
 
     /// A task as another node needs it; its references count as lent to that node. `None` if an argument is
@@ -186,5 +202,51 @@ impl Owner {
     pub(super) fn node_of(&self, slot: Slot<Task>) -> Option<NodeId> {
         let TaskState::Sent { lease } = self.tasks[slot].state() else { return None };
         Some(self.schedule.node_of(lease))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Member;
+    use crate::owner::Submission;
+    use crate::place::View;
+    use crate::testing::class;
+    use tharsis_types::{ClientId, JobId, Resources, TaskArgs};
+
+    #[test]
+    fn an_attempt_does_not_read_the_arguments_of_the_task_that_took_its_slot_and_its_lease() {
+        let (me, driver) = (NodeId(1), ClientId(1));
+        let mut view = View::new(Member { node: me, resources: Resources::default(), labels: Vec::new() });
+        let mut owner = Owner::new(me, 0);
+        let mut out = Vec::new();
+        owner.define_class(driver, 0, &class(1));
+        let tasks = [0, 1].map(|number| TaskId::root(JobId(1)).child(number));
+        let mut started = Vec::new();
+        for task in tasks {
+            let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
+            let tokens = [0].into_iter().collect();
+            owner.submit(Submission { client: driver, depth: 0, class: 0, task, tokens, args }, &mut out);
+            out.clear();
+            owner.schedule(1, &mut view, &mut out);
+            if let [Effect::RequestLease { lease, .. }] = out[..] {
+                owner.lease_granted(1, lease, me, &mut Vec::new());
+                out.clear();
+                owner.schedule(1, &mut view, &mut out);
+            }
+            let [Effect::Start { lease, task: slot, .. }] = out[..] else { panic!("{out:?}") };
+            assert!(owner.view_of_attempt(slot, task, 0, lease).is_some());
+            assert!(owner.view_of_attempt(slot, task, 1, lease).is_none(), "another attempt");
+            started.push((slot, lease));
+            if task == tasks[0] {
+                let outcome = DoneOutcome::Returned(Default::default());
+                let ended = Ended { lease, task, attempt: 0, run_ns: 1, node: me };
+                assert!(owner.ended(1, &ended, outcome, &mut out));
+            }
+        }
+        let [(slot, lease), second] = started[..] else { panic!("{started:?}") };
+        assert_eq!((slot, lease), second, "the second task has both");
+        assert_eq!(owner.start_view(slot, lease).map(|view| view.id), Some(tasks[1]));
+        assert!(owner.view_of_attempt(slot, tasks[0], 0, lease).is_none());
     }
 }

@@ -17,8 +17,8 @@
 
 mod run;
 
-pub use run::{ArgumentValue, RunView};
-pub(super) use run::{Lent, Origin, Run};
+pub use run::{ArgumentValue, Run, RunView};
+pub(super) use run::{Lent, Origin};
 
 use crate::Now;
 use crate::owner::{Object, Owner};
@@ -263,37 +263,15 @@ impl Runs {
 mod tests {
     use super::*;
     use crate::lease::LeaseKey;
-    use std::sync::Arc;
-    use tharsis_types::{
-        FunctionId, JobId, LeaseId, NodeId, Placement, Resources, RetryOn, SmallBytes, TaskClass,
-    };
+    use crate::testing::class;
+    use tharsis_types::{JobId, LeaseId, NodeId, SmallBytes};
 
     const WORKER: ClientId = ClientId(1);
-
-    fn class() -> Arc<TaskClass> {
-        Arc::new(TaskClass {
-            job: JobId(1),
-            function: FunctionId(1),
-            signature: 0,
-            function_name: "f".into(),
-            name: "f".into(),
-            call_site: String::new(),
-            resources: Resources::default(),
-            priority: 0,
-            returns: 1,
-            max_retries: 0,
-            retry_on: RetryOn::Nothing,
-            timeout_ms: 0,
-            max_calls: 0,
-            pure: false,
-            placement: Placement::Default,
-        })
-    }
 
     fn insert(runs: &mut Runs, number: u64) -> Slot<Run> {
         let lease: LeaseKey = (NodeId(1), LeaseId(1));
         let task = TaskId::root(JobId(1)).child(number);
-        let class = class();
+        let class = class(1);
         let lent = Lent {
             class: class.clone(),
             class_number: 0,

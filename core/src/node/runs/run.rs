@@ -13,7 +13,7 @@ use tharsis_types::{Attempt, ClientId, Dependency, LeaseId, ObjectId, RefId, Sma
 
 /// A task on its way to a worker of this node, or in it.
 #[derive(Debug)]
-pub(in crate::node) struct Run {
+pub struct Run {
     pub(in crate::node) client: ClientId,
     pub(in crate::node) lease: LeaseKey,
     pub(in crate::node) task: TaskId,
@@ -120,7 +120,7 @@ impl Run {
 
     /// What it calls; `None` if its task is not under its lease any more.
     pub(in crate::node) fn call<'a>(&'a self, owner: &'a Owner) -> Option<Call<'a>> {
-        self.origin.call(owner, self.lease.1)
+        self.origin.call(owner, (self.task, self.attempt), self.lease.1)
     }
 
     /// Whether it waits for arguments.
@@ -168,7 +168,8 @@ impl Run {
         let mut missing: Vec<Missing> = Vec::new();
         let mut seen: IdSet<ObjectId> = IdSet::default();
         let (client, pins) = (self.client, &mut self.pins);
-        let Some(call) = self.origin.call(owner, self.lease.1) else { return missing };
+        let attempt = (self.task, self.attempt);
+        let Some(call) = self.origin.call(owner, attempt, self.lease.1) else { return missing };
         for (_, slot) in call.dependencies {
             let (object, Some(Value::Stored { len })) = owner.entry(*slot) else { continue };
             if pins.contains(&object) || seen.contains(&object) {
@@ -192,10 +193,15 @@ impl Run {
 }
 
 impl Origin {
-    fn call<'a>(&'a self, owner: &'a Owner, lease: LeaseId) -> Option<Call<'a>> {
+    fn call<'a>(
+        &'a self,
+        owner: &'a Owner,
+        (task, attempt): (TaskId, Attempt),
+        lease: LeaseId,
+    ) -> Option<Call<'a>> {
         match self {
             Self::Own(place) => {
-                let view = owner.start_view(*place, lease)?;
+                let view = owner.view_of_attempt(*place, task, attempt, lease)?;
                 let (class, class_number) = (view.class, view.class_number);
                 Some(Call { class, class_number, payload: view.payload, dependencies: view.dependencies })
             }
