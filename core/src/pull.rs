@@ -8,9 +8,9 @@
 //! Every change costs the logarithm of what waits, whatever the number of bundles: the transfers that may
 //! start stand in a set of their own, in order, and only its front is looked at.
 
-use crate::node::Run;
-use crate::slab::Slot;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::hash::Hash;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, NodeId, ObjectId};
 
@@ -26,22 +26,27 @@ const RANK_AHEAD: u8 = 2;
 /// Rank of a bundle and its number in the order of arrival: the smaller goes first.
 type Order = (u8, u64);
 
+/// What names a run: this machine knows nothing else of it.
+pub trait RunName: Copy + Debug + Ord + Hash {}
+
+impl<T: Copy + Debug + Ord + Hash> RunName for T {}
+
 /// Who waits for a bundle; also decides its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Purpose {
+pub enum Purpose<R> {
     /// A client reads a value, which it names by this token.
     Read(ClientId, u64),
     /// A run needs its arguments.
-    Arguments(Slot<Run>),
+    Arguments(R),
     /// Nobody waits for it yet; somebody is expected to.
     Ahead(ObjectId),
 }
 
 /// What follows from a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum Effect<R> {
     /// Everything the bundle needs is here.
-    Ready(Purpose),
+    Ready(Purpose<R>),
     /// Start a transfer.
     Start {
         /// The object.
@@ -54,7 +59,7 @@ pub enum Effect {
     /// An object of the bundle has no holder left.
     Lost {
         /// The bundle.
-        purpose: Purpose,
+        purpose: Purpose<R>,
         /// The object.
         object: ObjectId,
         /// Why the last transfer broke off, if one began.
@@ -63,12 +68,12 @@ pub enum Effect {
 }
 
 /// Transfers of one node.
-#[derive(Debug, Default)]
-pub struct Pulls {
-    bundles: IdMap<Purpose, Bundle>,
+#[derive(Debug)]
+pub struct Pulls<R> {
+    bundles: IdMap<Purpose<R>, Bundle>,
     /// Bundles that are not admitted, most urgent first.
-    queue: BTreeMap<Order, Purpose>,
-    pulls: IdMap<ObjectId, Pull>,
+    queue: BTreeMap<Order, Purpose<R>>,
+    pulls: IdMap<ObjectId, Pull<R>>,
     /// Objects of admitted bundles whose transfer does not run, by the most urgent of these bundles.
     startable: BTreeSet<(Order, ObjectId)>,
     running_count: usize,
@@ -87,7 +92,7 @@ struct Bundle {
 }
 
 #[derive(Debug)]
-struct Pull {
+struct Pull<R> {
     len: u64,
     /// Holders, the next to try first.
     holders: Vec<NodeId>,
@@ -97,12 +102,12 @@ struct Pull {
     cause: Option<String>,
     running: bool,
     /// Bundles that wait for it.
-    needed_by: BTreeMap<Order, Purpose>,
+    needed_by: BTreeMap<Order, Purpose<R>>,
     /// Those of them that are admitted.
     admitted: BTreeSet<Order>,
 }
 
-impl Pull {
+impl<R> Pull<R> {
     /// Its place among the transfers that may start.
     fn startable_at(&self) -> Option<Order> {
         self.admitted.first().copied().filter(|_| !self.running)
@@ -125,15 +130,30 @@ pub struct Missing {
     pub holders: Vec<NodeId>,
 }
 
-impl Pulls {
+impl<R: RunName> Pulls<R> {
     /// None yet, with room elsewhere for objects above so many bytes.
     #[must_use]
     pub fn beside(in_memory_max: Option<u64>) -> Self {
-        Self { in_memory_max, ..Self::default() }
+        Self {
+            bundles: IdMap::default(),
+            queue: BTreeMap::new(),
+            pulls: IdMap::default(),
+            startable: BTreeSet::new(),
+            running_count: 0,
+            admitted_bytes: 0,
+            in_memory_max,
+            clock: 0,
+        }
     }
 
     /// Somebody needs objects that are not here.
-    pub fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, room_bytes: u64, out: &mut Vec<Effect>) {
+    pub fn want(
+        &mut self,
+        purpose: Purpose<R>,
+        missing: Vec<Missing>,
+        room_bytes: u64,
+        out: &mut Vec<Effect<R>>,
+    ) {
         if self.bundles.contains_key(&purpose) {
             return;
         }
@@ -170,18 +190,18 @@ impl Pulls {
     }
 
     /// Nobody waits for a bundle any more; running transfers end by themselves.
-    pub fn forget(&mut self, purpose: Purpose, room_bytes: u64, out: &mut Vec<Effect>) {
+    pub fn forget(&mut self, purpose: Purpose<R>, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         self.remove(purpose);
         self.advance(room_bytes, out);
     }
 
     /// Room may have changed.
-    pub fn resume(&mut self, room_bytes: u64, out: &mut Vec<Effect>) {
+    pub fn resume(&mut self, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         self.advance(room_bytes, out);
     }
 
     /// An object is here.
-    pub fn arrived(&mut self, object: ObjectId, room_bytes: u64, out: &mut Vec<Effect>) {
+    pub fn arrived(&mut self, object: ObjectId, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         let Some(pull) = self.take_pull(object) else { return };
         for purpose in pull.needed_by.into_values() {
             let Some(bundle) = self.bundles.get_mut(&purpose) else { continue };
@@ -201,7 +221,7 @@ impl Pulls {
         from: NodeId,
         cause: String,
         room_bytes: u64,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<Effect<R>>,
     ) {
         self.set_running(object, false);
         let Some(pull) = self.pulls.get_mut(&object) else { return };
@@ -232,7 +252,7 @@ impl Pulls {
     }
 
     /// A transfer could not start for want of room: the bundles that need it, which end.
-    pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose> {
+    pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose<R>> {
         let Some(pull) = self.take_pull(object) else { return Vec::new() };
         let bundles: Vec<_> = pull.needed_by.into_values().collect();
         for purpose in &bundles {
@@ -243,9 +263,9 @@ impl Pulls {
 
     /// Runs that wait for an object.
     #[must_use]
-    pub fn runs_that_need(&self, object: ObjectId) -> Vec<Slot<Run>> {
+    pub fn runs_that_need(&self, object: ObjectId) -> Vec<R> {
         let needed_by = self.pulls.get(&object).map(|p| &p.needed_by);
-        let run = |purpose: &Purpose| match purpose {
+        let run = |purpose: &Purpose<R>| match purpose {
             Purpose::Arguments(run) => Some(*run),
             Purpose::Read(..) | Purpose::Ahead(_) => None,
         };
@@ -254,7 +274,7 @@ impl Pulls {
 
     /// Whether somebody waits for a bundle.
     #[must_use]
-    pub fn has_bundle(&self, purpose: Purpose) -> bool {
+    pub fn has_bundle(&self, purpose: Purpose<R>) -> bool {
         self.bundles.contains_key(&purpose)
     }
 
@@ -326,7 +346,7 @@ impl Pulls {
         }
     }
 
-    fn remove(&mut self, purpose: Purpose) -> bool {
+    fn remove(&mut self, purpose: Purpose<R>) -> bool {
         let Some(bundle) = self.bundles.remove(&purpose) else { return false };
         self.queue.remove(&bundle.order);
         if bundle.admitted {
@@ -348,7 +368,7 @@ impl Pulls {
     }
 
     /// Takes a pull off the books; its bundles still name the object.
-    fn take_pull(&mut self, object: ObjectId) -> Option<Pull> {
+    fn take_pull(&mut self, object: ObjectId) -> Option<Pull<R>> {
         self.set_running(object, false);
         let pull = self.pulls.remove(&object)?;
         self.move_startable(object, pull.startable_at(), None);
@@ -378,7 +398,7 @@ impl Pulls {
     }
 
     /// Admits bundles while they fit (one always may), then starts transfers.
-    fn advance(&mut self, room_bytes: u64, out: &mut Vec<Effect>) {
+    fn advance(&mut self, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         loop {
             self.admit(room_bytes);
             if TRANSFERS_MAX <= self.running_count {
@@ -418,7 +438,7 @@ impl Pulls {
     }
 
     /// An object cannot be read anywhere: the bundles that need it end.
-    fn give_up(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
+    fn give_up(&mut self, object: ObjectId, out: &mut Vec<Effect<R>>) {
         let Some(pull) = self.take_pull(object) else { return };
         for purpose in pull.needed_by.into_values() {
             if self.remove(purpose) {
@@ -437,11 +457,11 @@ mod tests {
         ObjectId::put(TaskId::root(JobId(1)), n)
     }
 
-    fn arguments(run: u32) -> Purpose {
-        Purpose::Arguments(Slot::from_number(run))
+    fn arguments(run: u32) -> Purpose<u32> {
+        Purpose::Arguments(run)
     }
 
-    fn read(client: u32, token: u64) -> Purpose {
+    fn read(client: u32, token: u64) -> Purpose<u32> {
         Purpose::Read(ClientId(client), token)
     }
 
@@ -451,7 +471,7 @@ mod tests {
 
     #[test]
     fn d8_whole_bundles_are_admitted_and_reads_come_first() {
-        let mut pulls = Pulls::default();
+        let mut pulls = Pulls::beside(None);
         let mut out = Vec::new();
         pulls.want(arguments(1), vec![missing(1, 3, &[7]), missing(2, 3, &[7])], 10, &mut out);
         pulls.want(arguments(2), vec![missing(3, 3, &[7]), missing(4, 3, &[7])], 10, &mut out);
@@ -468,7 +488,7 @@ mod tests {
 
     #[test]
     fn d9_one_transfer_for_many_readers_and_the_next_holder_when_one_dies() {
-        let mut pulls = Pulls::default();
+        let mut pulls = Pulls::beside(None);
         let mut out = Vec::new();
         for client in 0..20 {
             pulls.want(read(client, 0), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
@@ -486,7 +506,7 @@ mod tests {
 
     #[test]
     fn an_object_that_nobody_has_is_lost_at_once_and_one_whose_holder_went_when_its_turn_comes() {
-        let mut pulls = Pulls::default();
+        let mut pulls = Pulls::beside(None);
         let mut out = Vec::new();
         pulls.want(read(1, 1), vec![missing(1, 3, &[])], 10, &mut out);
         assert_eq!(out, [Effect::Lost { purpose: read(1, 1), object: object(1), cause: None }]);
@@ -509,7 +529,7 @@ mod tests {
 
     #[test]
     fn d8_a_lost_source_gives_its_place_to_the_next_bundle_and_cancelling_leaks_no_quota() {
-        let mut pulls = Pulls::default();
+        let mut pulls = Pulls::beside(None);
         let mut out = Vec::new();
         pulls.want(arguments(1), vec![missing(1, 8, &[7])], 10, &mut out);
         pulls.want(arguments(2), vec![missing(2, 8, &[7])], 10, &mut out);
@@ -530,7 +550,7 @@ mod tests {
     /// The time per object that is wanted and arrives while as many others wait.
     #[allow(clippy::disallowed_types, reason = "the test measures time")]
     fn ns_per_object(count: u32) -> f64 {
-        let mut pulls = Pulls::default();
+        let mut pulls = Pulls::beside(None);
         let mut out = Vec::new();
         let begin = std::time::Instant::now();
         for n in 0..count {

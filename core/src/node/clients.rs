@@ -8,9 +8,11 @@
 //! Clients are from outside: what they name may be gone, or never have been theirs.
 
 use super::Node;
+use super::runs::Run;
 use crate::event::{Action, OutputValue, Remains, Value};
 use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
+use crate::slab::Slot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
@@ -77,7 +79,7 @@ impl Clients {
     }
 
     /// Asserts that whoever waits to read waits for something; `is_wanted` says what is on its way.
-    pub(super) fn check(&self, is_wanted: impl Fn(Purpose) -> bool) {
+    pub(super) fn check(&self, is_wanted: impl Fn(Purpose<Slot<Run>>) -> bool) {
         for (client, token) in self.reads.keys() {
             assert!(is_wanted(Purpose::Read(*client, *token)), "client {} waits for nothing", client.0);
         }

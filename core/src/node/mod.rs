@@ -73,14 +73,13 @@ mod transfers;
 mod workers;
 
 pub use inventory::{Inventory, Item, Others};
-pub use runs::{ArgumentValue, Run, RunView};
+pub use runs::{ArgumentValue, RunView};
 
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::Leases;
 use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::Load;
 use crate::place::View;
-use crate::pull::Pulls;
 use crate::slab::Slot;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
@@ -90,6 +89,7 @@ use copies::CopyOwners;
 use mappings::Mappings;
 use peers::Peers;
 use pressure::Pressure;
+use pulls::Pulls;
 use room::Room;
 use runs::Runs;
 use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, Resources};

@@ -4,17 +4,22 @@
 //! [`super::transfers`] reads them from other nodes.
 
 use super::Node;
+use super::runs::Run;
 use crate::event::Action;
-use crate::pull::{self, Missing, Pulls, Purpose};
+use crate::pull::{self, Missing, Purpose};
+use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::{Failure, ObjectId};
+
+/// What is read here, for runs that are named by their slots.
+pub(super) type Pulls = pull::Pulls<Slot<Run>>;
 
 impl Node {
     /// Changes pulls and passes on what follows.
     pub(super) fn pull_change(
         &mut self,
         out: &mut Vec<Action>,
-        change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect>),
+        change: impl FnOnce(&mut Pulls, u64, &mut Vec<pull::Effect<Slot<Run>>>),
     ) {
         let mut effects = Vec::new();
         let room = self.store.receivable_bytes();
@@ -31,7 +36,7 @@ impl Node {
     }
 
     /// Waits for objects that are not here; those without any holder are lost at once.
-    pub(super) fn want(&mut self, purpose: Purpose, missing: Vec<Missing>, out: &mut Vec<Action>) {
+    pub(super) fn want(&mut self, purpose: Purpose<Slot<Run>>, missing: Vec<Missing>, out: &mut Vec<Action>) {
         if let Some(lost) = missing.iter().find(|m| m.holders.is_empty()).map(|m| m.object) {
             self.pull_lost(purpose, lost, None, out);
             return;
@@ -40,7 +45,7 @@ impl Node {
     }
 
     /// All of a bundle is here.
-    fn pulled(&mut self, purpose: Purpose, out: &mut Vec<Action>) {
+    fn pulled(&mut self, purpose: Purpose<Slot<Run>>, out: &mut Vec<Action>) {
         match purpose {
             Purpose::Ahead(_) => {}
             Purpose::Arguments(run) => self.arguments_ready(run, out),
@@ -49,7 +54,13 @@ impl Node {
     }
 
     /// No copy of an object is left where somebody waits for it.
-    fn pull_lost(&mut self, purpose: Purpose, object: ObjectId, cause: Option<&str>, out: &mut Vec<Action>) {
+    fn pull_lost(
+        &mut self,
+        purpose: Purpose<Slot<Run>>,
+        object: ObjectId,
+        cause: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
         if matches!(purpose, Purpose::Ahead(_)) {
             // Whoever asks for it finds out.
             return;

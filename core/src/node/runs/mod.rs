@@ -17,8 +17,8 @@
 
 mod run;
 
-pub use run::{ArgumentValue, Run, RunView};
-pub(super) use run::{Lent, Origin};
+pub use run::{ArgumentValue, RunView};
+pub(super) use run::{Lent, Origin, Run};
 
 use crate::Now;
 use crate::owner::{Object, Owner};

@@ -13,7 +13,7 @@ use tharsis_types::{Attempt, ClientId, Dependency, LeaseId, ObjectId, RefId, Sma
 
 /// A task on its way to a worker of this node, or in it.
 #[derive(Debug)]
-pub struct Run {
+pub(in crate::node) struct Run {
     pub(in crate::node) client: ClientId,
     pub(in crate::node) lease: LeaseKey,
     pub(in crate::node) task: TaskId,

@@ -38,8 +38,8 @@ pub(super) struct Links {
     /// Nodes that refer to it because this node sent them the reference, and how often it did. They give as
     /// many back.
     pub(super) borrowers: BTreeMap<NodeId, u32>,
-    /// For a proxy, and for what was one, nodes that this node borrowed it from, and how often. They are given
-    /// back with the entry.
+    /// For a proxy, and for what was one, nodes that this node borrowed it from, and how often. They are
+    /// given back with the entry.
     pub(super) borrowed_from: BTreeMap<NodeId, u32>,
     /// For what was a proxy, the node that owned it: values that name that owner may still be around.
     pub(super) former_owner: Option<NodeId>,
