@@ -34,7 +34,7 @@ pub mod tables;
 mod journal;
 mod keyspace;
 
-pub use backend::{Backend, Compare, Op, Response, Txn, TxnResult, WatchItem};
+pub use backend::{Answer, Backend, Compare, Op, Response, StoreLease, Txn, TxnResult, Watch, WatchItem};
 pub use choice::BackendChoice;
 pub use client::{ClientOptions, ControlClient, Membership};
 pub use embedded::Embedded;

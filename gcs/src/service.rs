@@ -1,13 +1,14 @@
 //! The control store as a service: the tables over a back end, membership by lease, and news for watchers.
 //!
-//! A node is a member while the lease that its record is under lives. The service keeps no clock of its own
-//! for that: the back end ends the lease and deletes the record, and the deletion *is* the news that the node
-//! is gone. So several servers over one etcd agree without talking to each other.
+//! A node is a member while it has a record, and it keeps the record by renewing a lease (`judge.rs` says
+//! when a node without a lease is dead). The removal of the record *is* the news that the node is gone. So
+//! several servers over one etcd agree without talking to each other.
 //!
 //! How busy a node is goes from its keep-alive straight to the watchers of the same server and is not stored;
 //! a watcher that is slow misses some, and the next one says it all again.
 
 mod calls;
+mod judge;
 mod watch;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
@@ -92,7 +93,9 @@ impl Control {
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             stopping: tokio::sync::watch::Sender::new(false),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        tokio::spawn(judge::judge(Arc::downgrade(&shared), options.lease_ttl));
+        Ok(Self { shared })
     }
 
     /// The id of the cluster that the store serves.

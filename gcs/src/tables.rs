@@ -4,22 +4,29 @@
 //! |---|---|
 //! | `meta/cluster` | the cluster's id, 16 bytes |
 //! | `meta/next-job` | the next job id, as text |
-//! | `nodes/<node>` | [`NodeRecord`], under the node's lease |
+//! | `nodes/<node>` | [`NodeRecord`]; until the node takes leave or is declared dead |
+//! | `alive/<node>` | nothing, under the node's lease |
 //! | `jobs/<job>` | [`JobRecord`] |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
-//! | `code/<unit>/<node>` | length of the code unit in bytes as text, under the lease of the node that holds it |
+//! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
 //! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
 //! | `kv/<namespace>/<key>` | whatever the user put there |
 //!
 //! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of
 //! them, fields can be added, and an operator can read them with the tools of the store.
 //!
+//! A member's record does not end with its lease, because a lease also runs out while the store itself does not
+//! answer. `service/judge.rs` decides when a node without a lease is dead.
+//!
 //! Functions here build transactions and read their results; they wait for nothing and know no back end.
 
-use crate::backend::{Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult};
+use crate::backend::{
+    Compare, KeyValue, Op, RANGE_ENTRIES_MAX, Range, Response, StoreLease, TXN_PARTS_MAX, Txn, TxnResult,
+};
 use crate::error::StoreError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -29,6 +36,8 @@ pub const JOBS_KEPT_MAX: u32 = 10_000;
 
 /// Under this, all nodes.
 pub const NODES: &str = "nodes/";
+const ALIVE: &str = "alive/";
+const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
 const NEXT_JOB: &str = "meta/next-job";
 
@@ -37,8 +46,6 @@ const NEXT_JOB: &str = "meta/next-job";
 pub struct NodeRecord {
     /// What it said of itself.
     pub info: NodeInfo,
-    /// The lease it is under.
-    pub lease: StoreLease,
     /// Why it leaves. Written just before the record is deleted, so that watchers know.
     #[serde(default)]
     pub departure: Option<String>,
@@ -51,6 +58,17 @@ pub struct JobRecord {
     pub info: JobInfo,
     /// The request that made it.
     pub request: [u8; 16],
+}
+
+/// A node's record as it is stored, and its lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredNode {
+    /// The record.
+    pub record: NodeRecord,
+    /// How often the record was written.
+    pub version: u64,
+    /// The lease that keeps the node alive; none if it ran out.
+    pub lease: Option<StoreLease>,
 }
 
 /// What is known before a job can be made.
@@ -94,14 +112,29 @@ pub fn node_of_key(key: &[u8]) -> Option<NodeId> {
     u64::from_str_radix(text.rsplit('/').next()?, 16).ok().map(NodeId)
 }
 
+fn alive_key(node: NodeId) -> Vec<u8> {
+    format!("{ALIVE}{node}").into_bytes()
+}
+
+fn alive(node: NodeId, lease: StoreLease) -> Op {
+    Op::Put { key: alive_key(node), value: Vec::new(), lease: Some(lease) }
+}
+
 /// Makes a node a member, if there is none of its id.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if it cannot be written down.
-pub fn join(record: &NodeRecord) -> Result<Txn, StoreError> {
-    let key = node_key(record.info.id);
-    let put = Op::Put { key: key.clone(), value: json(&key, record)?, lease: Some(record.lease) };
-    Ok(Txn::always(vec![put]).when(Compare::Absent(key)))
+pub fn join(record: &NodeRecord, lease: StoreLease) -> Result<Txn, StoreError> {
+    let node = record.info.id;
+    let key = node_key(node);
+    let put = Op::put(key.clone(), json(&key, record)?);
+    Ok(Txn::always(vec![put, alive(node, lease)]).when(Compare::Absent(key)))
+}
+
+/// Gives a member a new lease, if its record has not changed since it was read.
+#[must_use]
+pub fn revive(node: NodeId, version: u64, lease: StoreLease) -> Txn {
+    Txn::always(vec![alive(node, lease)]).when(Compare::Version(node_key(node), version))
 }
 
 /// Notes why a node leaves, if its record has not changed since it was read.
@@ -110,8 +143,55 @@ pub fn join(record: &NodeRecord) -> Result<Txn, StoreError> {
 /// [`StoreError::Corrupt`] if it cannot be written down.
 pub fn depart(record: &NodeRecord, version: u64) -> Result<Txn, StoreError> {
     let key = node_key(record.info.id);
-    let put = Op::Put { key: key.clone(), value: json(&key, record)?, lease: Some(record.lease) };
+    let put = Op::put(key.clone(), json(&key, record)?);
     Ok(Txn::always(vec![put]).when(Compare::Version(key, version)))
+}
+
+/// Removes a node, if its record has not changed since it was read.
+#[must_use]
+pub fn remove(node: NodeId, version: u64) -> Txn {
+    let ops = vec![Op::Delete(node_key(node)), Op::Delete(alive_key(node))];
+    Txn::always(ops).when(Compare::Version(node_key(node), version))
+}
+
+/// Removes a node without a lease, if it still has none and its record has not changed since it was read.
+#[must_use]
+pub fn remove_dead(node: NodeId, version: u64) -> Txn {
+    remove(node, version).when(Compare::Absent(alive_key(node)))
+}
+
+/// Reads the record and the lease of a node.
+#[must_use]
+pub fn node_and_lease(node: NodeId) -> Txn {
+    Txn::always(vec![Op::Get(node_key(node)), Op::Get(alive_key(node))])
+}
+
+/// The node that [`node_and_lease`] found.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_node(result: &TxnResult) -> Result<Option<StoredNode>, StoreError> {
+    let Some(entry) = found(result, 0) else { return Ok(None) };
+    let lease = found(result, 1).and_then(|alive| alive.lease);
+    Ok(Some(StoredNode { record: parse(entry)?, version: entry.version, lease }))
+}
+
+/// Reads which nodes have a record, and which have a lease.
+#[must_use]
+pub fn roll_call() -> Txn {
+    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into())])
+}
+
+/// The nodes without a lease that [`roll_call`] found, each with the version of its record.
+#[must_use]
+pub fn without_lease(result: &TxnResult) -> Vec<(NodeId, u64)> {
+    let alive: BTreeSet<NodeId> = ranged(result, 1).0.iter().filter_map(|e| node_of_key(&e.key)).collect();
+    let nodes = ranged(result, 0).0.iter().filter_map(|e| Some((node_of_key(&e.key)?, e.version)));
+    nodes.filter(|(node, _)| !alive.contains(node)).collect()
+}
+
+fn keys(prefix: Vec<u8>) -> Op {
+    Op::Range(Range { prefix, after: None, limit: RANGE_ENTRIES_MAX, keys_only: true })
 }
 
 /// A transaction that reads one key.
@@ -129,10 +209,10 @@ pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
     }
 }
 
-/// The entries of the only range of a transaction, and whether there are more.
+/// The entries of the range at this place of a transaction, and whether there are more.
 #[must_use]
-pub fn ranged(result: &TxnResult) -> (&[KeyValue], bool) {
-    match result.responses.first() {
+pub fn ranged(result: &TxnResult, index: usize) -> (&[KeyValue], bool) {
+    match result.responses.get(index) {
         Some(Response::Range { entries, more }) => (entries, *more),
         _ => (&[], false),
     }
@@ -155,7 +235,7 @@ pub fn all_nodes() -> Txn {
 /// The members among what [`all_nodes`] found, by id.
 #[must_use]
 pub fn members(result: &TxnResult) -> Vec<NodeInfo> {
-    let records = readable::<NodeRecord>(ranged(result).0);
+    let records = readable::<NodeRecord>(ranged(result, 0).0);
     records.filter(|record| record.departure.is_none()).map(|record| record.info).collect()
 }
 
@@ -242,27 +322,48 @@ pub fn jobs_after(job: JobId, limit: usize) -> Txn {
 /// Reads who holds a code unit.
 #[must_use]
 pub fn code_holders(unit: CodeUnitId) -> Txn {
-    Txn::always(vec![Op::range(code_prefix(unit))])
+    Txn::always(vec![Op::range(code_prefix(unit)), keys(NODES.into())])
 }
 
-/// The length of a code unit and its holders, from what [`code_holders`] found; none if nobody has it.
+/// The length of a code unit and the members that hold it, from what [`code_holders`] found; none if no
+/// member has it.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn read_code_holders(result: &TxnResult) -> Result<Option<(u64, Vec<NodeId>)>, StoreError> {
-    let (entries, _) = ranged(result);
-    let Some(first) = entries.first() else { return Ok(None) };
-    let node = |entry: &KeyValue| node_of_key(&entry.key).ok_or_else(|| corrupt(entry, "names no node"));
-    let holders: Result<Vec<NodeId>, StoreError> = entries.iter().map(node).collect();
-    Ok(Some((number(first)?, holders?)))
+    let members: BTreeSet<NodeId> = ranged(result, 1).0.iter().filter_map(|e| node_of_key(&e.key)).collect();
+    let mut holders = Vec::new();
+    let mut size_bytes = None;
+    for entry in ranged(result, 0).0 {
+        let node = node_of_key(&entry.key).ok_or_else(|| corrupt(entry, "names no node"))?;
+        if members.contains(&node) {
+            size_bytes.get_or_insert(number(entry)?);
+            holders.push(node);
+        }
+    }
+    Ok(size_bytes.map(|size_bytes| (size_bytes, holders)))
 }
 
-/// Notes that a member holds a code unit, for as long as it is one.
+/// Notes that a member holds a code unit, if its record has not changed since it was read.
 #[must_use]
-pub fn hold_code(unit: CodeUnitId, size_bytes: u64, node: NodeId, lease: StoreLease) -> Txn {
-    let mut key = code_prefix(unit);
-    key.extend_from_slice(node.to_string().as_bytes());
-    Txn::always(vec![Op::Put { key, value: size_bytes.to_string().into_bytes(), lease: Some(lease) }])
+pub fn hold_code(unit: CodeUnitId, size_bytes: u64, node: NodeId, node_version: u64) -> Txn {
+    let put = Op::put(code_key(unit, node), size_bytes.to_string());
+    Txn::always(vec![put]).when(Compare::Version(node_key(node), node_version))
+}
+
+/// Reads which nodes hold code units, after a key that an earlier page ended with.
+#[must_use]
+pub fn code_keys(after: Option<Vec<u8>>) -> Txn {
+    let prefix = CODE.into();
+    Txn::always(vec![Op::Range(Range { prefix, after, limit: RANGE_ENTRIES_MAX, keys_only: true })])
+}
+
+/// Removes what a page of [`code_keys`] says of one node. Empty if the page says nothing of it.
+#[must_use]
+pub fn forget_code_of(node: NodeId, entries: &[KeyValue]) -> Vec<Txn> {
+    let of_node = entries.iter().filter(|entry| node_of_key(&entry.key) == Some(node));
+    let deletes: Vec<Op> = of_node.map(|entry| Op::Delete(entry.key.clone())).collect();
+    deletes.chunks(TXN_PARTS_MAX).map(|ops| Txn::always(ops.to_vec())).collect()
 }
 
 /// The key of the program of a job.
@@ -309,7 +410,11 @@ pub fn kv_keys(namespace: &str, prefix: &[u8], after: &[u8], limit: usize) -> Tx
 }
 
 fn code_prefix(unit: CodeUnitId) -> Vec<u8> {
-    format!("code/{unit}/").into_bytes()
+    format!("{CODE}{unit}/").into_bytes()
+}
+
+fn code_key(unit: CodeUnitId, node: NodeId) -> Vec<u8> {
+    format!("{CODE}{unit}/{node}").into_bytes()
 }
 
 fn request_key(request: &[u8; 16]) -> Vec<u8> {

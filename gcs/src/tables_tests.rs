@@ -35,7 +35,7 @@ impl Store {
 
     fn keys(&mut self) -> Vec<String> {
         let result = self.run(&Txn::always(vec![Op::range("")]));
-        ranged(&result).0.iter().map(|entry| String::from_utf8(entry.key.clone()).unwrap()).collect()
+        ranged(&result, 0).0.iter().map(|entry| String::from_utf8(entry.key.clone()).unwrap()).collect()
     }
 
     fn counter(&mut self, request: u8) -> JobCounter {
@@ -71,7 +71,7 @@ fn job(id: u32, request: u8) -> JobRecord {
     }
 }
 
-fn node(id: u64, lease: StoreLease) -> NodeRecord {
+fn node(id: u64) -> NodeRecord {
     let info = NodeInfo {
         id: NodeId(id),
         listen: "127.0.0.1:1".to_owned(),
@@ -80,7 +80,7 @@ fn node(id: u64, lease: StoreLease) -> NodeRecord {
         resources: Resources::default(),
         labels: BTreeMap::new(),
     };
-    NodeRecord { info, lease, departure: None }
+    NodeRecord { info, departure: None }
 }
 
 fn entry(key: &str, value: &[u8]) -> KeyValue {
@@ -142,16 +142,40 @@ fn a_key_space_has_one_cluster() {
 fn a_node_joins_once_and_is_a_member_until_it_takes_leave() {
     let mut store = Store::new();
     let lease = store.grant();
-    let record = node(7, lease);
-    assert!(store.run(&join(&record).unwrap()).succeeded);
-    assert!(!store.run(&join(&record).unwrap()).succeeded);
+    let record = node(7);
+    assert!(store.run(&join(&record, lease).unwrap()).succeeded);
+    assert!(!store.run(&join(&record, lease).unwrap()).succeeded);
     assert_eq!(members(&store.run(&all_nodes())), vec![record.info.clone()]);
     let leaving = NodeRecord { departure: Some("stopped".to_owned()), ..record };
     assert!(!store.run(&depart(&leaving, 2).unwrap()).succeeded, "the record was read at another version");
     assert!(store.run(&depart(&leaving, 1).unwrap()).succeeded);
     assert!(members(&store.run(&all_nodes())).is_empty());
-    store.revoke(lease);
+    assert!(!store.run(&remove(NodeId(7), 1)).succeeded);
+    assert!(store.run(&remove(NodeId(7), 2)).succeeded);
     assert!(store.keys().is_empty());
+}
+
+#[test]
+fn a_node_outlives_its_lease_until_it_is_removed_as_dead() {
+    let mut store = Store::new();
+    let [first, second] = [store.grant(), store.grant()];
+    store.run(&join(&node(7), first).unwrap());
+    let read = |store: &mut Store| read_node(&store.run(&node_and_lease(NodeId(7)))).unwrap();
+    let without = |store: &mut Store| without_lease(&store.run(&roll_call()));
+    assert_eq!(read(&mut store).unwrap().lease, Some(first));
+    assert!(without(&mut store).is_empty());
+    assert!(!store.run(&remove_dead(NodeId(7), 1)).succeeded, "it has a lease");
+    store.revoke(first);
+    assert_eq!(without(&mut store), [(NodeId(7), 1)]);
+    assert_eq!(read(&mut store).map(|node| (node.version, node.lease)), Some((1, None)));
+    assert!(store.run(&revive(NodeId(7), 1, second)).succeeded);
+    assert!(without(&mut store).is_empty());
+    assert!(!store.run(&remove_dead(NodeId(7), 1)).succeeded, "it was heard of again");
+    store.revoke(second);
+    assert!(store.run(&remove_dead(NodeId(7), 1)).succeeded);
+    assert_eq!(read(&mut store), None);
+    let third = store.grant();
+    assert!(!store.run(&revive(NodeId(7), 1, third)).succeeded, "the dead get no lease");
 }
 
 #[test]
@@ -179,8 +203,9 @@ fn a_new_job_takes_an_outdated_one_away() {
     store.make(1);
     let counter = store.counter(2);
     store.run(&make_job(&job(2, 2), &counter, Some(JobId(1))).unwrap());
-    let left: Vec<JobId> =
-        readable::<JobRecord>(ranged(&store.run(&jobs_after(JobId(0), 10))).0).map(|r| r.info.id).collect();
+    let left: Vec<JobId> = readable::<JobRecord>(ranged(&store.run(&jobs_after(JobId(0), 10)), 0).0)
+        .map(|r| r.info.id)
+        .collect();
     assert_eq!(left, [JobId(2)]);
 }
 
@@ -208,7 +233,7 @@ fn jobs_are_listed_in_pages() {
     let mut last = JobId(0);
     loop {
         let result = store.run(&jobs_after(last, 2));
-        let (entries, more) = ranged(&result);
+        let (entries, more) = ranged(&result, 0);
         seen.extend(readable::<JobRecord>(entries).map(|record| record.info.id.0));
         last = JobId(*seen.last().unwrap());
         if !more {
@@ -221,17 +246,24 @@ fn jobs_are_listed_in_pages() {
 #[test]
 fn code_is_held_for_as_long_as_its_holder_is_a_member() {
     let mut store = Store::new();
-    let unit = CodeUnitId([5; 32]);
-    let [first, second] = [store.grant(), store.grant()];
-    assert_eq!(read_code_holders(&store.run(&code_holders(unit))).unwrap(), None);
-    store.run(&hold_code(unit, 99, NodeId(1), first));
-    store.run(&hold_code(unit, 99, NodeId(2), second));
-    store.run(&hold_code(CodeUnitId([6; 32]), 1, NodeId(3), second));
-    let holders = read_code_holders(&store.run(&code_holders(unit))).unwrap();
-    assert_eq!(holders, Some((99, vec![NodeId(1), NodeId(2)])));
-    store.revoke(first);
-    let holders = read_code_holders(&store.run(&code_holders(unit))).unwrap();
-    assert_eq!(holders, Some((99, vec![NodeId(2)])));
+    let lease = store.grant();
+    for id in [1, 2, 3] {
+        assert!(store.run(&join(&node(id), lease).unwrap()).succeeded);
+    }
+    let [unit, other] = [CodeUnitId([5; 32]), CodeUnitId([6; 32])];
+    let read = |store: &mut Store| read_code_holders(&store.run(&code_holders(unit))).unwrap();
+    assert_eq!(read(&mut store), None);
+    assert!(store.run(&hold_code(unit, 99, NodeId(1), 1)).succeeded);
+    assert!(store.run(&hold_code(unit, 99, NodeId(2), 1)).succeeded);
+    assert!(store.run(&hold_code(other, 1, NodeId(1), 1)).succeeded);
+    assert!(!store.run(&hold_code(unit, 99, NodeId(4), 1)).succeeded, "it is no member");
+    assert_eq!(read(&mut store), Some((99, vec![NodeId(1), NodeId(2)])));
+    store.run(&remove(NodeId(1), 1));
+    assert_eq!(read(&mut store), Some((99, vec![NodeId(2)])));
+    let page = store.run(&code_keys(None));
+    let forget = forget_code_of(NodeId(1), ranged(&page, 0).0);
+    forget.iter().for_each(|txn| drop(store.run(txn)));
+    assert_eq!(ranged(&store.run(&code_keys(None)), 0).0.len(), 1, "what node 2 holds");
 }
 
 #[test]
@@ -243,7 +275,7 @@ fn keys_of_one_namespace_are_listed_by_prefix_after_a_key() {
     let mut keys = |namespace: &str, prefix: &str, after: &str| -> Vec<String> {
         let result = store.run(&kv_keys(namespace, prefix.as_bytes(), after.as_bytes(), 10));
         let text = |entry: &KeyValue| String::from_utf8(entry.key.clone()).unwrap();
-        ranged(&result).0.iter().map(text).collect()
+        ranged(&result, 0).0.iter().map(text).collect()
     };
     assert_eq!(keys("a", "x", "x1"), ["kv/a/x2", "kv/a/x3"]);
     assert_eq!(keys("a", "", "x3"), ["kv/a/y"]);

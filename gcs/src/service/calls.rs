@@ -3,7 +3,7 @@
 use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, refusal, unix_ms};
 use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
 use crate::error::StoreError;
-use crate::tables::{self, JOBS_KEPT_MAX, JobRecord, NodeRecord};
+use crate::tables::{self, JOBS_KEPT_MAX, JobRecord, NodeRecord, StoredNode};
 use bytes::Bytes;
 use std::future::Future;
 use tharsis_protos::control::{
@@ -64,7 +64,7 @@ impl Service for Shared {
 
     async fn list_jobs(&self, after: JobId, limit: usize) -> Result<JobPage, Refusal> {
         let result = self.ask("list jobs", tables::jobs_after(after, limit)).await?;
-        let (entries, more) = tables::ranged(&result);
+        let (entries, more) = tables::ranged(&result, 0);
         let jobs = tables::readable::<JobRecord>(entries).map(|record| record.info).collect();
         Ok(JobPage { jobs, more })
     }
@@ -123,7 +123,7 @@ impl Service for Shared {
         limit: usize,
     ) -> Result<KeyPage, Refusal> {
         let result = self.ask("kv list", tables::kv_keys(&namespace, &prefix, &after, limit)).await?;
-        let (entries, more) = tables::ranged(&result);
+        let (entries, more) = tables::ranged(&result, 0);
         let own = tables::kv_key(&namespace, b"").len();
         let keys =
             entries.iter().map(|entry| Bytes::copy_from_slice(entry.key.get(own..).unwrap_or_default()));
@@ -161,82 +161,114 @@ impl Shared {
 
     /// One attempt: the node's lease, or none if others changed the record meanwhile.
     async fn join(&self, node: &NodeInfo) -> Result<Option<StoreLease>, Refusal> {
-        if let Some((record, _)) = self.node(node.id).await.map_err(refusal)? {
-            if record.info != *node || record.departure.is_some() {
-                let state =
-                    if record.departure.is_some() { "has left" } else { "is a member with other properties" };
+        if let Some(known) = self.node(node.id).await.map_err(refusal)? {
+            if known.record.info != *node || known.record.departure.is_some() {
+                let is_leaving = known.record.departure.is_some();
+                let state = if is_leaving { "has left" } else { "is a member with other properties" };
                 let reason = format!("node {} {state}: start again with a new id", node.id);
                 return Err(Refusal::new(RefusalCode::AlreadyExists, reason));
             }
-            return match self.backend.lease_keep_alive(record.lease).await {
-                Ok(()) => Ok(Some(record.lease)),
-                Err(StoreError::LeaseNotFound { .. }) => Ok(None),
-                Err(error) => Err(refusal(error)),
-            };
+            return self.keep(&known).await.map_err(refusal);
         }
-        let (lease, _) = self.backend.lease_grant(self.lease_ttl).await.map_err(refusal)?;
-        let record = NodeRecord { info: node.clone(), lease, departure: None };
-        let joined = match tables::join(&record) {
-            Ok(txn) => self.backend.txn(txn).await,
-            Err(error) => Err(error),
-        };
-        match joined {
-            Ok(result) if result.succeeded => Ok(Some(lease)),
-            other => {
-                // If this fails too, the lease runs out by itself.
-                let _ = self.backend.lease_revoke(lease).await;
-                other.map(|_| None).map_err(refusal)
-            }
-        }
+        let record = NodeRecord { info: node.clone(), departure: None };
+        self.under_new_lease(|lease| tables::join(&record, lease)).await.map_err(refusal)
     }
 
     async fn renew(&self, node: NodeId) -> Result<bool, Refusal> {
         let remembered = self.leases.lock().get(&node).copied();
-        let lease = match remembered {
-            Some(lease) => lease,
-            None => match self.node(node).await.map_err(refusal)? {
-                Some((record, _)) if record.departure.is_none() => record.lease,
-                _ => return Ok(false),
-            },
-        };
-        match self.backend.lease_keep_alive(lease).await {
-            Ok(()) => {
+        if let Some(lease) = remembered {
+            match self.backend.lease_keep_alive(lease).await {
+                Ok(()) => return Ok(true),
+                Err(StoreError::LeaseNotFound { .. }) => drop(self.leases.lock().remove(&node)),
+                Err(error) => return Err(refusal(error)),
+            }
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            let known = self.node(node).await.map_err(refusal)?;
+            let Some(known) = known.filter(|known| known.record.departure.is_none()) else {
+                return Ok(false);
+            };
+            if let Some(lease) = self.keep(&known).await.map_err(refusal)? {
                 self.leases.lock().insert(node, lease);
-                Ok(true)
+                return Ok(true);
             }
-            Err(StoreError::LeaseNotFound { .. }) => {
-                self.leases.lock().remove(&node);
-                Ok(false)
+        }
+        Err(refusal(StoreError::Contention { what: "keep alive", attempts: ATTEMPTS_MAX }))
+    }
+
+    /// Renews the lease of a member, or gives it a new one: as long as the record is there, nobody was told
+    /// that the node is dead. None if the record changed since it was read.
+    async fn keep(&self, known: &StoredNode) -> Result<Option<StoreLease>, StoreError> {
+        if let Some(lease) = known.lease {
+            match self.backend.lease_keep_alive(lease).await {
+                Ok(()) => return Ok(Some(lease)),
+                Err(StoreError::LeaseNotFound { .. }) => {}
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(refusal(error)),
+        }
+        self.under_new_lease(|lease| Ok(tables::revive(known.record.info.id, known.version, lease))).await
+    }
+
+    /// Carries out a transaction that puts a node under a new lease; none if its comparisons do not hold.
+    async fn under_new_lease(
+        &self,
+        txn: impl FnOnce(StoreLease) -> Result<Txn, StoreError>,
+    ) -> Result<Option<StoreLease>, StoreError> {
+        let (lease, _) = self.backend.lease_grant(self.lease_ttl).await?;
+        let done = match txn(lease) {
+            Ok(txn) => self.backend.txn(txn).await,
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(result) if result.succeeded => Ok(Some(lease)),
+            other => {
+                // If this fails too, the lease runs out by itself.
+                let _ = self.backend.lease_revoke(lease).await;
+                other.map(|_| None)
+            }
         }
     }
 
     async fn unregister(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
         self.leases.lock().remove(&node);
         for _ in 0..ATTEMPTS_MAX {
-            let Some((record, version)) = self.node(node).await.map_err(refusal)? else { return Ok(false) };
-            let lease = record.lease;
+            let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(false) };
+            let record = known.record;
             let leaving =
                 NodeRecord { departure: Some(record.departure.unwrap_or_else(|| reason.clone())), ..record };
-            let txn = tables::depart(&leaving, version).map_err(refusal)?;
-            match self.backend.txn(txn).await {
-                Ok(result) if result.succeeded => {}
-                Ok(_) | Err(StoreError::LeaseNotFound { .. }) => continue,
-                Err(error) => return Err(refusal(error)),
+            let txn = tables::depart(&leaving, known.version).map_err(refusal)?;
+            if !self.backend.txn(txn).await.map_err(refusal)?.succeeded {
+                continue;
             }
-            return match self.backend.lease_revoke(lease).await {
-                Ok(()) | Err(StoreError::LeaseNotFound { .. }) => Ok(true),
-                Err(error) => Err(refusal(error)),
-            };
+            self.backend.txn(tables::remove(node, known.version + 1)).await.map_err(refusal)?;
+            self.forget_code_of(node).await.map_err(refusal)?;
+            if let Some(lease) = known.lease {
+                // If this fails, the lease runs out by itself.
+                let _ = self.backend.lease_revoke(lease).await;
+            }
+            return Ok(true);
         }
         Err(refusal(StoreError::Contention { what: "unregister node", attempts: ATTEMPTS_MAX }))
     }
 
-    async fn node(&self, node: NodeId) -> Result<Option<(NodeRecord, u64)>, StoreError> {
-        let result = self.backend.txn(tables::get(tables::node_key(node))).await?;
-        let Some(entry) = tables::found(&result, 0) else { return Ok(None) };
-        Ok(Some((tables::parse(entry)?, entry.version)))
+    /// Removes what is said of a node that is no member any more. Until then readers leave it out.
+    pub(super) async fn forget_code_of(&self, node: NodeId) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let result = self.backend.txn(tables::code_keys(after)).await?;
+            let (entries, more) = tables::ranged(&result, 0);
+            for txn in tables::forget_code_of(node, entries) {
+                self.backend.txn(txn).await?;
+            }
+            after = entries.last().map(|entry| entry.key.clone());
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn node(&self, node: NodeId) -> Result<Option<StoredNode>, StoreError> {
+        tables::read_node(&self.backend.txn(tables::node_and_lease(node)).await?)
     }
 
     async fn make_job(&self, job: JobRequest) -> Result<JobId, StoreError> {
@@ -352,13 +384,15 @@ impl Shared {
                 format!("code unit {unit} has {found} bytes, not {size_bytes}: one of the hashes is wrong");
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
         }
-        let member = self.node(holder).await.map_err(refusal)?;
-        let lease = member.filter(|(record, _)| record.departure.is_none()).ok_or_else(not_member)?.0.lease;
-        match self.backend.txn(tables::hold_code(unit, size_bytes, holder, lease)).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::LeaseNotFound { .. }) => Err(not_member()),
-            Err(error) => Err(refusal(error)),
+        for _ in 0..ATTEMPTS_MAX {
+            let member = self.node(holder).await.map_err(refusal)?;
+            let member = member.filter(|known| known.record.departure.is_none()).ok_or_else(not_member)?;
+            let txn = tables::hold_code(unit, size_bytes, holder, member.version);
+            if self.backend.txn(txn).await.map_err(refusal)?.succeeded {
+                return Ok(());
+            }
         }
+        Err(refusal(StoreError::Contention { what: "put code unit", attempts: ATTEMPTS_MAX }))
     }
 }
 

@@ -33,6 +33,10 @@ const ALL: &[Scenario] = &[
         work_goes_on_without_a_quorum_and_the_rest_recovers_alone,
     ),
     ("a_server_that_hangs_costs_nobody_the_lease", a_server_that_hangs_costs_nobody_the_lease),
+    (
+        "an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody",
+        an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody,
+    ),
 ];
 
 #[tharsis::main]
@@ -179,6 +183,25 @@ fn a_server_that_hangs_costs_nobody_the_lease() {
     assert_all_run(&nodes);
     etcd.hang(2);
     assert_both_stay(&cluster, nodes, LEASE_TTL * 4);
+}
+
+/// When it goes on, every lease has run out.
+fn an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody() {
+    let etcd = now(EtcdProcess::start());
+    let mut cluster = cluster(vec![etcd.endpoint().to_owned()]);
+    let nodes = add_two(&mut cluster);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    assert_all_run(&nodes);
+    etcd.hang();
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 2);
+    etcd.resume();
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 3);
+    cluster.add(node()).unwrap();
+    assert_all_run(&[cluster.node(2).unwrap()]);
+    // A node that dies now is declared dead.
+    cluster.kill(1);
+    cluster.await_count(2, LEASE_TTL * 5).unwrap();
 }
 
 fn add_two(cluster: &mut LocalCluster) -> [NodeId; 2] {

@@ -50,6 +50,16 @@ impl EtcdProcess {
     pub fn endpoint(&self) -> &str {
         &self.member.endpoint
     }
+
+    /// Makes it hang until [`EtcdProcess::resume`]: its connections stay, and nobody answers.
+    pub fn hang(&self) {
+        self.member.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.member.signal("-CONT");
+    }
 }
 
 impl EtcdTrio {
@@ -79,9 +89,7 @@ impl EtcdTrio {
     /// # Panics
     /// If it does not run.
     pub fn hang(&self, index: usize) {
-        let child = self.members[index].child.as_ref().expect("it runs");
-        let sent = Command::new("kill").args(["-STOP", &child.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "it cannot be stopped");
+        self.members[index].signal("-STOP");
     }
 
     /// Starts one again that was killed.
@@ -127,6 +135,12 @@ impl Member {
                 panic!("etcd cannot be started ({error}); install it, on Debian with: apt-get install etcd-server")
             });
         self.child = Some(child);
+    }
+
+    fn signal(&self, signal: &str) {
+        let child = self.child.as_ref().expect("it runs");
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "{signal} cannot be sent");
     }
 
     fn kill(&mut self) {

@@ -5,12 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_gcs::{
-    Backend, ClientOptions, Control, ControlClient, ControlOptions, Embedded, EmbeddedLimits, Membership,
-    Server, serve,
+    Answer, Backend, ClientOptions, Control, ControlClient, ControlOptions, Embedded, EmbeddedLimits,
+    Membership, Server, StoreError, StoreLease, Txn, TxnResult, Watch, serve,
 };
 use tharsis_protos::control::{
     JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
@@ -25,6 +26,12 @@ use tonic::service::Routes;
 /// Long beside a call on a busy machine, short beside the patience of a reader.
 const TTL: Duration = Duration::from_millis(2000);
 
+/// A server over any store.
+struct Served {
+    server: Server,
+    client: ControlClient,
+}
+
 struct Cluster {
     server: Server,
     client: ControlClient,
@@ -36,17 +43,22 @@ async fn cluster() -> Cluster {
     serve_at("127.0.0.1:0", store).await
 }
 
-async fn serve_on(listener: TcpListener, store: Arc<Embedded>) -> Server {
+async fn serve_on(listener: TcpListener, store: Arc<dyn Backend>) -> Server {
     let options = ControlOptions { lease_ttl: TTL, cluster: None };
     let control = Control::start(store, options).await.unwrap();
     serve(control, listener, own().secret, Routes::default()).unwrap()
 }
 
 async fn serve_at(address: &str, store: Arc<Embedded>) -> Cluster {
-    let server = serve_on(TcpListener::bind(address).await.unwrap(), store.clone()).await;
+    let Served { server, client } = serve_over(address, store.clone()).await;
+    Cluster { server, client, store }
+}
+
+async fn serve_over(address: &str, store: Arc<dyn Backend>) -> Served {
+    let server = serve_on(TcpListener::bind(address).await.unwrap(), store).await;
     let (client, info) = connect(&server.address().to_string()).await.unwrap();
     assert_eq!(info.cluster, server.control().cluster());
-    Cluster { server, client, store }
+    Served { server, client }
 }
 
 /// What all members of these clusters know.
@@ -205,6 +217,116 @@ async fn a_restart_of_the_store_is_waited_for() {
     assert_eq!(next_move(&mut membership).await, NodeChange::Joined(node(2)), "and the watch goes on");
     drop(membership);
     second.server.stop().await.unwrap();
+}
+
+/// The store was away for so long that every lease ran out. Who is heard of again stays a member; who is not
+/// is declared dead, but only after the time of one lease.
+#[tokio::test]
+async fn nobody_dies_because_the_store_was_away() {
+    let store = Arc::new(Unsteady::new());
+    let first = serve_over("127.0.0.1:0", store.clone()).await;
+    let client = first.client.clone();
+    let mut membership = client.membership();
+    let unit = CodeUnitId([1; 32]);
+    for id in [1, 2] {
+        client.register_node(&node(id), 0).await.unwrap();
+        client.put_code_unit(unit, 9, NodeId(id)).await.unwrap();
+        assert_eq!(next_move(&mut membership).await, NodeChange::Joined(node(id)));
+    }
+    store.pause();
+    tokio::time::sleep(TTL * 3 / 2).await;
+    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.is_err(), "the store does not answer");
+    store.resume();
+    let resumed = tokio::time::Instant::now();
+    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    assert_eq!(client.list_nodes().await.unwrap().nodes, [node(1), node(2)]);
+    assert_eq!(client.get_code_unit(unit).await.unwrap().unwrap().holders, [NodeId(1), NodeId(2)]);
+    let stays = tokio::spawn({
+        let client = client.clone();
+        async move {
+            for _ in 0..12 {
+                tokio::time::sleep(TTL / 4).await;
+                assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+            }
+        }
+    });
+    let expired = NodeChange::Left { node: NodeId(2), reason: LeftReason::Expired };
+    assert_eq!(next_move(&mut membership).await, expired);
+    assert!(TTL <= resumed.elapsed(), "it had the time of one lease: {:?}", resumed.elapsed());
+    assert!(!client.keep_alive(NodeId(2), NodeLoad::default()).await.unwrap(), "the dead stay dead");
+    assert_eq!(client.get_code_unit(unit).await.unwrap().unwrap().holders, [NodeId(1)]);
+    stays.await.unwrap();
+    assert_eq!(client.list_nodes().await.unwrap().nodes, [node(1)]);
+    drop(membership);
+    first.server.stop().await.unwrap();
+}
+
+/// A store in memory that answers nothing while it is paused; its leases run out meanwhile, as those of an etcd
+/// do whose requests are lost on their way.
+#[derive(Debug)]
+struct Unsteady {
+    store: Embedded,
+    paused: tokio::sync::watch::Sender<bool>,
+}
+
+impl Unsteady {
+    fn new() -> Unsteady {
+        let store = Embedded::memory(EmbeddedLimits::default());
+        Unsteady { store, paused: tokio::sync::watch::Sender::new(false) }
+    }
+
+    fn pause(&self) {
+        self.paused.send_replace(true);
+    }
+
+    fn resume(&self) {
+        self.paused.send_replace(false);
+    }
+
+    /// Asks the store when it is not paused, and lets the answer out when it is not paused.
+    fn steadily<'a, T: Send + 'a>(
+        &'a self,
+        ask: impl FnOnce(&'a Embedded) -> Answer<'a, T> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            let mut paused = self.paused.subscribe();
+            let wait = paused.wait_for(|paused| !paused);
+            if tokio::time::timeout(TTL / 4, wait).await.is_err() {
+                return Err(StoreError::Unavailable { what: "test", cause: "paused".to_owned() });
+            }
+            ask(&self.store).await
+        })
+    }
+}
+
+impl Backend for Unsteady {
+    fn txn(&self, txn: Txn) -> Answer<'_, TxnResult> {
+        self.steadily(|store| store.txn(txn))
+    }
+
+    fn watch(&self, prefix: Vec<u8>, from_revision: u64) -> Answer<'_, Watch> {
+        self.store.watch(prefix, from_revision)
+    }
+
+    fn lease_grant(&self, ttl: Duration) -> Answer<'_, (StoreLease, Duration)> {
+        self.steadily(move |store| store.lease_grant(ttl))
+    }
+
+    fn lease_keep_alive(&self, lease: StoreLease) -> Answer<'_, ()> {
+        self.steadily(move |store| store.lease_keep_alive(lease))
+    }
+
+    fn lease_revoke(&self, lease: StoreLease) -> Answer<'_, ()> {
+        self.steadily(move |store| store.lease_revoke(lease))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.store.close()
+    }
+
+    fn place(&self) -> String {
+        self.store.place()
+    }
 }
 
 #[tokio::test]

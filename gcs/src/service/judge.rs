@@ -1,0 +1,121 @@
+//! Declares nodes dead that are not heard of.
+//!
+//! A node without a lease was silent for as long as the lease lasts, or the store was: an etcd that is
+//! paused, or has lost its quorum, lets every lease run out although all nodes are well. So a lease alone
+//! decides nothing. The judge asks the store at a steady pace. While answers come in time, a node without a
+//! lease is dead at once. After a silence every node has the time of one lease to be heard of again, which
+//! gives it a new lease.
+//!
+//! To declare a node dead is to remove its record, in a transaction that demands that the node still has no
+//! lease. The removal is the news for all members, and a node without a record gets no lease any more. So a
+//! node is alive for everybody or dead for everybody, however many judges there are.
+
+use super::Shared;
+use crate::error::StoreError;
+use crate::tables;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tharsis_types::NodeId;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// Questions to the store within the time of one lease.
+const QUESTIONS_PER_LEASE: u32 = 8;
+
+/// What the judge knows of the store's answers.
+#[derive(Debug)]
+struct Pulse {
+    lease_ttl: Duration,
+    answered: Instant,
+    /// Since then answers come in time.
+    steady_since: Instant,
+}
+
+impl Pulse {
+    /// The time before `now` counts as silence: who was heard of in it is not known.
+    fn new(lease_ttl: Duration, now: Instant) -> Pulse {
+        Pulse { lease_ttl, answered: now, steady_since: now }
+    }
+
+    /// Notes an answer. Half of a lease's time without one is a silence.
+    fn answered(&mut self, now: Instant) {
+        if self.lease_ttl / 2 <= now.saturating_duration_since(self.answered) {
+            self.steady_since = now;
+        }
+        self.answered = self.answered.max(now);
+    }
+
+    /// Whether a node that has no lease according to the last answer is dead.
+    fn may_judge(&self) -> bool {
+        self.lease_ttl <= self.answered.saturating_duration_since(self.steady_since)
+    }
+}
+
+/// Judges until the control store stops or is dropped.
+pub(super) async fn judge(shared: Weak<Shared>, lease_ttl: Duration) {
+    let mut pulse = Pulse::new(lease_ttl, Instant::now());
+    let mut ticks = interval(lease_ttl / QUESTIONS_PER_LEASE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(shared) = shared.upgrade().filter(|shared| !*shared.stopping.borrow()) else { return };
+        match round(&shared, &mut pulse).await {
+            Ok(()) => {}
+            Err(StoreError::Closed) => return,
+            Err(error) => tracing::debug!(%error, "nobody is declared dead while the store does not answer"),
+        }
+    }
+}
+
+/// One question, and what follows from its answer.
+async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError> {
+    let answer = shared.backend.txn(tables::roll_call()).await?;
+    pulse.answered(Instant::now());
+    if !pulse.may_judge() {
+        return Ok(());
+    }
+    for (node, version) in tables::without_lease(&answer) {
+        declare_dead(shared, node, version).await?;
+    }
+    Ok(())
+}
+
+async fn declare_dead(shared: &Shared, node: NodeId, version: u64) -> Result<(), StoreError> {
+    if shared.backend.txn(tables::remove_dead(node, version)).await?.succeeded {
+        tracing::warn!(%node, "the node was not heard of for the time of its lease: it is declared dead");
+        shared.leases.lock().remove(&node);
+        shared.forget_code_of(node).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn after(pulse: &mut Pulse, start: Instant, seconds: &[f64]) -> Vec<bool> {
+        let answered = |s: &f64| {
+            pulse.answered(start + Duration::from_secs_f64(*s));
+            pulse.may_judge()
+        };
+        seconds.iter().map(answered).collect()
+    }
+
+    #[test]
+    fn a_store_that_begins_waits_for_the_time_of_one_lease() {
+        let start = Instant::now();
+        let mut pulse = Pulse::new(TTL, start);
+        assert!(!pulse.may_judge());
+        assert_eq!(after(&mut pulse, start, &[0.1, 4.0, 8.0, 9.9, 10.0]), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn after_a_silence_every_node_has_the_time_of_one_lease() {
+        let start = Instant::now();
+        let mut pulse = Pulse::new(TTL, start);
+        let times = [4.0, 8.0, 12.0, 17.1, 20.0, 24.0, 27.0, 27.2];
+        let expected = [false, false, true, false, false, false, false, true];
+        assert_eq!(after(&mut pulse, start, &times), expected);
+    }
+}
