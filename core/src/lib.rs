@@ -14,6 +14,7 @@
 //! | [`store`] | where in the arena an object lies, who maps it, what can be evicted |
 //! | [`memory`] | when the memory of a node is looked at, and what is too much |
 //! | [`node`] | how the machines above act together |
+//! | [`journal`] | nothing: what each machine remembers of its last transitions, for people |
 //!
 //! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time
 //! comes in as an argument, everything random is derived from ids, and outcomes of I/O come back as events.
@@ -30,6 +31,7 @@
 
 pub mod event;
 pub mod jobs;
+pub mod journal;
 pub mod lease;
 pub mod link;
 pub mod memory;

@@ -8,6 +8,8 @@
 //! Every change costs the logarithm of what waits, whatever the number of bundles: the transfers that may
 //! start stand in a set of their own, in order, and only its front is looked at.
 
+use crate::Now;
+use crate::journal::{About, Entry, Fact, Journal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -81,6 +83,7 @@ pub struct Pulls<R> {
     /// Objects above this need no room in memory.
     in_memory_max: Option<u64>,
     clock: u64,
+    journal: Journal,
 }
 
 #[derive(Debug)]
@@ -143,7 +146,45 @@ impl<R: RunName> Pulls<R> {
             admitted_bytes: 0,
             in_memory_max,
             clock: 0,
+            journal: Journal::default(),
         }
+    }
+
+    /// What time it is: changes that follow are made then.
+    pub fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to an object that was needed here, as far as it is remembered.
+    pub fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Object(object))
+    }
+
+    /// How the transfer of an object that is needed here stands, in words.
+    #[must_use]
+    pub fn describe(&self, object: ObjectId) -> Option<String> {
+        let pull = self.pulls.get(&object)?;
+        let from = pull.holders.first().map_or_else(|| "nobody".to_owned(), |node| format!("node {node}"));
+        let failures = match &pull.cause {
+            Some(cause) => format!("; {} transfers broke off, the last one: {cause}", pull.failures),
+            None => String::new(),
+        };
+        Some(match (pull.running, pull.admitted.is_empty()) {
+            (true, _) => format!("being read from {from}{failures}"),
+            (false, true) => {
+                let (running, max) = (self.running_count, TRANSFERS_MAX);
+                let bytes = self.admitted_bytes;
+                format!(
+                    "waits its turn to be read from {from}: {bytes} bytes are on their way here, {running} of \
+                     {max} transfers run{failures}"
+                )
+            }
+            (false, false) => format!("is next to be read from {from}{failures}"),
+        })
+    }
+
+    fn note(&mut self, object: ObjectId, fact: Fact) {
+        self.journal.note(About::Object(object), fact);
     }
 
     /// Somebody needs objects that are not here.
@@ -178,6 +219,7 @@ impl<R: RunName> Pulls<R> {
                 admitted: BTreeSet::new(),
             });
             pull.needed_by.insert(order, purpose);
+            self.journal.note(About::Object(m.object), Fact::PullWanted);
             for holder in m.holders {
                 if !pull.holders.contains(&holder) {
                     pull.holders.push(holder);
@@ -203,6 +245,7 @@ impl<R: RunName> Pulls<R> {
     /// An object is here.
     pub fn arrived(&mut self, object: ObjectId, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         let Some(pull) = self.take_pull(object) else { return };
+        self.note(object, Fact::PullArrived);
         for purpose in pull.needed_by.into_values() {
             let Some(bundle) = self.bundles.get_mut(&purpose) else { continue };
             bundle.missing.remove(&object);
@@ -224,6 +267,7 @@ impl<R: RunName> Pulls<R> {
         out: &mut Vec<Effect<R>>,
     ) {
         self.set_running(object, false);
+        self.note(object, Fact::PullFailed(from));
         let Some(pull) = self.pulls.get_mut(&object) else { return };
         pull.failures += 1;
         pull.cause = Some(cause);
@@ -409,6 +453,7 @@ impl<R: RunName> Pulls<R> {
             match next {
                 Some((len, from)) => {
                     self.set_running(object, true);
+                    self.note(object, Fact::PullStarted(from));
                     out.push(Effect::Start { object, len, from });
                 }
                 // Its last holder went before its turn came: nobody would ever start it.
@@ -440,6 +485,7 @@ impl<R: RunName> Pulls<R> {
     /// An object cannot be read anywhere: the bundles that need it end.
     fn give_up(&mut self, object: ObjectId, out: &mut Vec<Effect<R>>) {
         let Some(pull) = self.take_pull(object) else { return };
+        self.note(object, Fact::PullGivenUp);
         for purpose in pull.needed_by.into_values() {
             if self.remove(purpose) {
                 out.push(Effect::Lost { purpose, object, cause: pull.cause.clone() });

@@ -24,7 +24,7 @@
 //! | `tick MS` | time passes |
 //! | `die b [unheard]` | a node is gone and the others hear of it, or do not yet |
 //! | `hear a b` | they do: one of them |
-//! | `show a` | what the node says of itself |
+//! | `show a`, `why a t1`, `why a t1.0` | what the node says of itself, of a task, of an object |
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -35,6 +35,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use tharsis_core::event::{Extent, Member, Output, OutputValue, Remains, TaskOutcome, Value};
+use tharsis_core::journal::About;
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
@@ -253,6 +254,7 @@ impl World {
             ("die", [host, rest @ ..]) => self.die(host, rest != ["unheard"]),
             ("hear", [host, gone]) => self.feed(host, Event::MemberLeft { node: node_id(gone) }),
             ("show", [host]) => self.show(host),
+            ("why", [host, name]) => self.why(host, name),
             _ => panic!("no such command: {line}"),
         }
     }
@@ -538,6 +540,36 @@ impl World {
             writeln!(self.said, "{host}: {} of {} wait: {}", pending.count, pending.name, pending.reason)
                 .unwrap();
         }
+    }
+
+    /// What a node tells of a task, or of an object if an output is named; ids as the names that they have
+    /// here.
+    fn why(&mut self, host: &str, name: &str) {
+        let about = match name.strip_suffix(".0").or(name.contains('.').then_some(name)) {
+            Some(output) => About::Object(self.refs[output].object),
+            None if self.refs[name].object.is_put() => About::Object(self.refs[name].object),
+            None => About::Task(self.refs[name].object.task),
+        };
+        let Some(story) = self.hosts[host].node.story(self.now, about) else {
+            return writeln!(self.said, "{host}: knows nothing of {name}").unwrap();
+        };
+        let past = story.past.iter().map(|past| format!("{} ms ago: {}", past.ago / MS, past.what));
+        let text: String =
+            story.present.into_iter().chain(past).map(|line| format!("{host}:   {line}\n")).collect();
+        self.said.push_str(&self.with_names(text));
+    }
+
+    fn with_names(&self, mut text: String) -> String {
+        for (object, name) in &self.names {
+            text = text.replace(&object.to_string(), &name.replace(".0", ""));
+        }
+        for (object, name) in self.names.iter().filter(|(object, _)| !object.is_put()) {
+            text = text.replace(&object.task.to_string(), name.split('.').next().unwrap());
+        }
+        for name in self.hosts.keys() {
+            text = text.replace(&node_id(name).to_string(), name);
+        }
+        text
     }
 
     fn say(&mut self, host: &str, action: Action) {

@@ -13,6 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// One driver run. Unique within a cluster; 0 is never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -192,6 +193,56 @@ fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))
 }
 
+/// Text that is no id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAnId {
+    /// The text.
+    pub text: String,
+}
+
+impl fmt::Display for NotAnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &self.text;
+        write!(
+            f,
+            "`{text}` is no id: a task is 32 hexadecimal digits, an object a task with `/0` for its first output \
+             or `/put0` for the first value that it put"
+        )
+    }
+}
+
+impl std::error::Error for NotAnId {}
+
+/// As [`TaskId`] is printed.
+impl FromStr for TaskId {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let wrong = || NotAnId { text: text.to_owned() };
+        let is_hex = text.len() == 2 * Self::LEN && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex).ok_or_else(wrong)?;
+        Ok(Self(number.to_be_bytes()))
+    }
+}
+
+/// As [`ObjectId`] is printed.
+impl FromStr for ObjectId {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let wrong = || NotAnId { text: text.to_owned() };
+        let (task, index) = text.split_once('/').ok_or_else(wrong)?;
+        let task = task.parse().map_err(|_| wrong())?;
+        let (digits, base) = match index.strip_prefix("put") {
+            Some(count) => (count, Self::PUT_BASE),
+            None => (index, 0),
+        };
+        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        let number = digits.parse::<u32>().ok().filter(|n| is_number && *n < Self::PUT_BASE);
+        Ok(Self { task, index: base | number.ok_or_else(wrong)? })
+    }
+}
+
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         hex(f, &self.0)
@@ -311,6 +362,17 @@ mod tests {
         let task = TaskId::root(JobId(1)).child(0);
         for id in [ObjectId::output(task, 0), ObjectId::output(task, 65_535), ObjectId::put(task, 12)] {
             assert_eq!(ObjectId::from_bytes(id.to_bytes()), id);
+        }
+        for id in [ObjectId::output(task, 0), ObjectId::output(task, 7), ObjectId::put(task, 12)] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        assert_eq!(task.to_string().parse(), Ok(task));
+        let long = format!("{task}0");
+        for wrong in ["", "12", "/0", &long, &long.replace('0', "+")] {
+            assert_eq!(wrong.parse::<TaskId>(), Err(NotAnId { text: wrong.to_owned() }));
+        }
+        for end in ["", "/", "/put", "/-1", "/+1", "/put2147483648", "/0/0", "/x"] {
+            assert!(format!("{task}{end}").parse::<ObjectId>().is_err(), "{end}");
         }
         assert!(ObjectId::put(task, 0).is_put());
         assert!(!ObjectId::output(task, 0).is_put());

@@ -20,6 +20,6 @@ pub mod text;
 
 pub use bytes::SmallBytes;
 pub use failure::{Failure, FailureKind};
-pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, ObjectId, TaskId};
+pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, NotAnId, ObjectId, TaskId};
 pub use resources::{BadResource, Resources};
 pub use task::{Attempt, Dependency, Placement, RefId, RetryOn, TaskArgs, TaskClass};

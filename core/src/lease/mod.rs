@@ -24,6 +24,7 @@ mod tests;
 
 use crate::Now;
 use crate::jobs::JobSet;
+use crate::journal::{About, Entry, Fact, Journal};
 use idle::Idle;
 use share::Shares;
 use std::cmp::Reverse;
@@ -82,6 +83,7 @@ pub struct Leases {
     ended_jobs: JobSet,
     /// Whether requests wait although there may be room: the node is short of memory.
     is_held: bool,
+    journal: Journal,
 }
 
 #[derive(Debug)]
@@ -141,6 +143,7 @@ impl Leases {
             clock: 0,
             ended_jobs: JobSet::default(),
             is_held: false,
+            journal: Journal::default(),
         }
     }
 
@@ -203,6 +206,16 @@ impl Leases {
     /// What time it is: changes that follow happen then.
     pub fn advance(&mut self, now: Now) {
         self.shares.advance(now);
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to a lease here, as far as it is remembered.
+    pub fn past(&self, (owner, lease): LeaseKey) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Lease(owner, lease))
+    }
+
+    fn note(&mut self, (owner, lease): LeaseKey, fact: Fact) {
+        self.journal.note(About::Lease(owner, lease), fact);
     }
 
     /// How much of the node a job gets beside others, 100 being the default.
@@ -251,11 +264,15 @@ impl Leases {
             self.shares.end(job);
         }
         self.place_waiting(out);
+        if self.leases.get(&key).is_some_and(|lease| matches!(lease.state, State::Waiting(_))) {
+            self.note(key, Fact::LeaseWaits);
+        }
     }
 
     /// An owner needs a lease no more.
     pub fn end(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
         let Some(lease) = self.leases.remove(&key) else { return };
+        self.note(key, Fact::LeaseEnded);
         match lease.state {
             State::Waiting(clock) => {
                 self.waiting.remove(&(Reverse(lease.class.priority), clock));
@@ -479,6 +496,7 @@ impl Leases {
         if let Some(lease) = self.leases.get_mut(&key) {
             lease.state = State::Active(client);
         }
+        self.note(key, Fact::Employed(client));
         out.push(Effect::Granted(key, client));
     }
 

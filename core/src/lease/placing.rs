@@ -1,6 +1,7 @@
 //! Who gets what is free: workers that resume, then requests in order.
 
 use super::{Effect, LeaseKey, Leases, State};
+use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
 use tharsis_types::Resources;
@@ -86,6 +87,7 @@ impl Leases {
         }
         self.shares.wait_no_more(class.job);
         self.placed.push_back(key);
+        self.note(key, Fact::Placed);
         self.find_worker(key, out);
         true
     }

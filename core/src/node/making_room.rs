@@ -81,6 +81,7 @@ impl Node {
     pub(super) fn begin_pull(&mut self, object: ObjectId, len: u64, from: NodeId, out: &mut Vec<Action>) {
         let patience = self.room.patience(self.now);
         self.start_pull(StalledPull { object, len, from, patience }, out);
+        self.room.note_stalled(object);
     }
 
     /// Starts a transfer or restore, or lets it wait for room until its time is over.

@@ -43,6 +43,7 @@
 //! | `ahead.rs` | what is read back before somebody asks |
 //! | `pressure.rs` | which worker has to go for want of memory |
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
+//! | `story.rs` | what a task or an object waits for and what happened to it, for people |
 //! | `leftovers.rs` | what is kept although nobody needs it, for tests |
 //!
 //! # What may be missing
@@ -69,11 +70,13 @@ mod pulls;
 mod room;
 mod runs;
 mod starts;
+mod story;
 mod transfers;
 mod workers;
 
 pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
+pub use story::{Past, Story};
 
 use crate::event::{Action, Event, Extent, Member, Value};
 use crate::lease::Leases;
@@ -241,10 +244,24 @@ impl Node {
         self.id
     }
 
+    /// What time it is: all that follows happens then.
+    fn tell_time(&mut self, now: Now) {
+        if self.now != now {
+            self.now = now;
+            self.leases.advance(now);
+            self.owner.tell_time(now);
+            self.pulls.tell_time(now);
+            self.peers.tell_time(now);
+            self.room.tell_time(now);
+            self.runs.tell_time(now);
+            self.store.tell_time(now);
+            self.transfers.tell_time(now);
+        }
+    }
+
     /// Takes an event and appends what follows at once.
     pub fn handle(&mut self, now: Now, event: Event, out: &mut Vec<Action>) {
-        self.now = now;
-        self.leases.advance(now);
+        self.tell_time(now);
         match event {
             Event::Submitted { client, class, task, tokens, args } => {
                 let depth = self.note_parent(client, task);
@@ -306,8 +323,7 @@ impl Node {
 
     /// Decides what was left for the end of a batch of events.
     pub fn settle(&mut self, now: Now, out: &mut Vec<Action>) {
-        self.now = now;
-        self.leases.advance(now);
+        self.tell_time(now);
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);

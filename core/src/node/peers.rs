@@ -9,6 +9,7 @@
 //! | member | `links` | `joined` | `left` |
 
 use crate::event::Action;
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::link::Link;
 use crate::peer::{Load, Message, Packet};
 use crate::{MS, Now};
@@ -32,6 +33,7 @@ pub(super) struct Peers {
     /// The load that the peers were told last.
     reported: Load,
     reported_at: Now,
+    journal: Journal,
 }
 
 /// A node that somebody spoke of and that is not a member as far as this one knows.
@@ -51,7 +53,18 @@ impl Peers {
             ended_jobs: VecDeque::new(),
             reported: load,
             reported_at: 0,
+            journal: Journal::default(),
         }
+    }
+
+    /// What time it is: changes that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// When a node joined and left, as far as it is remembered.
+    pub(super) fn past(&self, node: NodeId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Peer(node))
     }
 
     /// A node joined: it gets the messages that waited for it, this node's load and the jobs that ended.
@@ -63,12 +76,14 @@ impl Peers {
         self.ended_jobs.iter().for_each(|job| link.push(Message::JobEnded { job: *job }));
         let before = self.links.insert(node, link);
         assert!(before.is_none(), "{node} joined twice");
+        self.journal.note(About::Peer(node), Fact::Joined);
     }
 
     /// A node is gone, and with it all messages for it.
     pub(super) fn left(&mut self, node: NodeId) {
         self.links.remove(&node);
         self.unknown.remove(&node);
+        self.journal.note(About::Peer(node), Fact::Left);
     }
 
     /// Sends a message to another node; one that is not a member yet gets it when it joins, unless it is

@@ -13,7 +13,9 @@
 //! [`crate::pull`] says which objects are read at all and tries the next holder when a transfer fails.
 
 use super::Node;
+use crate::Now;
 use crate::event::{Action, Extent};
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::peer::Message;
 use crate::relay::{Have, Relay, Turn, Wish};
 use std::sync::Arc;
@@ -46,6 +48,7 @@ pub(super) struct Transfers {
     begun: IdMap<ObjectId, (Extent, u64)>,
     /// Who reads from here.
     relay: Relay,
+    journal: Journal,
 }
 
 /// An object that some node was asked for.
@@ -62,6 +65,21 @@ struct Asked {
 }
 
 impl Transfers {
+    /// What time it is: changes that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to an object that other nodes were asked for, as far as it is remembered.
+    pub(super) fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Object(object))
+    }
+
+    /// The node that was asked last for an object, if it has not answered.
+    pub(super) fn asked_of(&self, object: ObjectId) -> Option<NodeId> {
+        self.asked.get(&object).map(|asked| asked.last)
+    }
+
     /// Asks the holder of a large object for it.
     fn begin(
         &mut self,
@@ -74,6 +92,7 @@ impl Transfers {
         assert!(!self.read_from.contains_key(&object), "{object} is being read already");
         let before = self.asked.insert(object, Asked { into, done_bytes, holder, asks: 1, last: holder });
         assert!(before.is_none(), "{object} is asked for twice");
+        self.journal.note(About::Object(object), Fact::ReadAsked(holder));
         out.push(Effect::Send {
             to: holder,
             message: Message::ReadRequest { object, sent: false, in_vain: None },
@@ -94,11 +113,13 @@ impl Transfers {
             (Some(asked), Turn::Now) => {
                 self.asked.remove(&object);
                 self.read_from.insert(object, from);
+                self.journal.note(About::Object(object), Fact::ReadBegun(from));
                 let Asked { into, done_bytes, .. } = asked;
                 out.push(Effect::Read { object, from, into, done_bytes });
             }
             (Some(asked), Turn::At(next)) if is_member(next) => {
                 self.asked.insert(object, Asked { last: next, ..asked });
+                self.journal.note(About::Object(object), Fact::ReadAsked(next));
                 let message = Message::ReadRequest { object, sent: true, in_vain: None };
                 out.push(Effect::Send { to: next, message });
             }

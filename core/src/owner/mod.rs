@@ -24,6 +24,7 @@
 //! | `starts.rs` | what starting a task needs; tasks that come back unstarted |
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
 //! | `objects.rs` | values that come and are lost, references that come and go, what is freed |
+//! | `story.rs` | what a task or an object waits for, in words |
 //! | `recompute.rs` | lineage: kept tasks, and lost objects that are computed again |
 //!
 //! # Where a task is
@@ -73,6 +74,7 @@ mod references;
 mod schedule;
 mod scheduling;
 mod starts;
+mod story;
 mod submit;
 mod tasks;
 
@@ -223,6 +225,13 @@ impl Owner {
             jobs: EndedJobs::default(),
             trim_at: None,
         }
+    }
+
+    /// What time it is: changes that follow are made then.
+    pub fn tell_time(&mut self, now: Now) {
+        self.references.tell_time(now);
+        self.tasks.tell_time(now);
+        self.schedule.tell_time(now);
     }
 
     /// Gives back some memory of what is gone, if its time has come.

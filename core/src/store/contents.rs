@@ -105,6 +105,25 @@ impl Store {
         by_object
     }
 
+    /// How the copy of an object here stands, in words; `None` without one.
+    #[must_use]
+    pub fn describe(&self, object: ObjectId) -> Option<String> {
+        let Some(stored) = self.objects.get(&object) else {
+            return self.disk.len_of(object).map(|len| format!("on disk here, {len} bytes"));
+        };
+        let content = self.content_of(object, stored);
+        let phase = match content.phase {
+            Phase::Doomed => "freed, and mapped by somebody",
+            Phase::OnDisk => "on disk here",
+            Phase::Receiving => "being received",
+            Phase::There => "in the store here",
+            Phase::ThereAndOnDisk => "in the store here and on disk",
+            Phase::Writing => "in the store here and being written to disk",
+        };
+        let copy = if content.is_secondary { ", a copy of what another node has" } else { "" };
+        Some(format!("{phase}, {} bytes{copy}, pinned {} times", content.len, stored.pins))
+    }
+
     fn content_of(&self, object: ObjectId, stored: &Stored) -> Content {
         let disk_bytes = self.disk.len_of(object).unwrap_or(0);
         let phase = match stored {

@@ -31,7 +31,9 @@ pub use contents::{Content, Phase, Unowned};
 pub use extents::{Extents, NotInUse, rounded};
 pub use room::Usage;
 
+use crate::Now;
 use crate::event::Extent;
+use crate::journal::{About, Entry, Fact, Journal};
 use annex::Annex;
 use disk::Disk;
 use regions::Region;
@@ -63,6 +65,7 @@ pub struct Store {
     /// reference.
     doubles: BTreeMap<(ClientId, u64), Extent>,
     clock: u64,
+    journal: Journal,
 }
 
 #[derive(Debug)]
@@ -103,7 +106,18 @@ impl Store {
             replaced: IdMap::default(),
             doubles: BTreeMap::new(),
             clock: 0,
+            journal: Journal::default(),
         }
+    }
+
+    /// What time it is: changes that follow are made then.
+    pub fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to copies of an object here, as far as it is remembered.
+    pub fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Object(object))
     }
 
     /// Makes room for a copy that is about to be received.
@@ -195,6 +209,7 @@ impl Store {
         let extent = self.objects.get(&object).filter(|s| s.primary && s.pins == 0 && s.sealed)?.extent;
         self.hold(object);
         self.disk.begin(object, extent.len);
+        self.journal.note(About::Object(object), Fact::SpillBegun);
         Some(extent)
     }
 
@@ -203,6 +218,8 @@ impl Store {
         if !self.disk.written(object, complete) {
             return;
         }
+        let fact = if complete { Fact::Spilled } else { Fact::SpillFailed };
+        self.journal.note(About::Object(object), fact);
         if self.replaced_written(object) {
             // What is on disk are the bytes of the copy that was freed.
             self.disk.discard(object);
@@ -237,6 +254,7 @@ impl Store {
     /// Drops a primary copy that can be made again.
     pub fn drop_primary(&mut self, object: ObjectId) {
         if self.objects.get(&object).is_some_and(|s| s.pins == 0 && s.age > 0) {
+            self.journal.note(About::Object(object), Fact::Evicted);
             self.drop_object(object);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Extents, Store, rounded};
 use crate::event::Extent;
+use crate::journal::{About, Fact};
 use tharsis_types::{Failure, FailureKind, ObjectId};
 
 /// At most this share of the arena is kept free to read back what is on disk.
@@ -118,6 +119,7 @@ impl Store {
             let oldest = self.evictable.first_key_value().filter(|_| bytes <= free + self.evictable_bytes);
             let Some((_, oldest)) = oldest else { return Err(self.full(bytes)) };
             let oldest = *oldest;
+            self.journal.note(About::Object(oldest), Fact::Evicted);
             self.drop_object(oldest);
             if !self.disk.is_there(oldest) {
                 evicted.push(oldest);
@@ -145,6 +147,7 @@ impl Store {
                 );
                 return Err(Failure::new(FailureKind::StoreFull, text));
             };
+            self.journal.note(About::Object(oldest), Fact::Evicted);
             self.drop_object(oldest);
             evicted.push(oldest);
         }

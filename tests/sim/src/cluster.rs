@@ -273,7 +273,14 @@ impl Cluster {
     pub(crate) fn fail(&mut self, invariant: &'static str, detail: impl Into<String>) {
         let at = self.now;
         let event = self.summary.event_count;
-        self.violation.get_or_insert_with(|| Violation { event, at, invariant, detail: detail.into() });
+        let stories = String::new();
+        self.violation.get_or_insert_with(|| Violation {
+            event,
+            at,
+            invariant,
+            detail: detail.into(),
+            stories,
+        });
     }
 
     /// Mixes something into the hash of the trace.

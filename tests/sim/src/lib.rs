@@ -34,6 +34,7 @@
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `oracle.rs`, `check.rs` | the rules |
+//! | `report.rs` | what the nodes tell of the tasks and objects that a broken rule names |
 
 #![forbid(unsafe_code)]
 
@@ -44,6 +45,7 @@ mod cluster;
 mod disk;
 mod oracle;
 mod program;
+mod report;
 mod rng;
 
 use std::fmt;
@@ -137,6 +139,8 @@ pub struct Violation {
     pub invariant: &'static str,
     /// The facts.
     pub detail: String,
+    /// What the nodes tell of the tasks and objects that the facts name.
+    pub stories: String,
 }
 
 /// Runs one seed to its end.
@@ -146,7 +150,7 @@ pub struct Violation {
 pub fn run(options: &Options) -> Result<Summary, Violation> {
     let mut cluster = cluster::Cluster::new(options);
     let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
-    outcome.unwrap_or_else(|panic| {
+    let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
         Err(Violation {
@@ -154,8 +158,10 @@ pub fn run(options: &Options) -> Result<Summary, Violation> {
             at: cluster.time(),
             invariant: "the machine's own books agree",
             detail: text.unwrap_or_default(),
+            stories: String::new(),
         })
-    })
+    });
+    outcome.map_err(|broken| Violation { stories: report::stories(&cluster, &broken.detail), ..broken })
 }
 
 impl fmt::Display for Summary {
@@ -190,7 +196,7 @@ impl fmt::Display for Summary {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { event, at, invariant, detail } = self;
-        write!(f, "broken at event {event}, {} us: {invariant}\n  {detail}", at / 1000)
+        let Self { event, at, invariant, detail, stories } = self;
+        write!(f, "broken at event {event}, {} us: {invariant}\n  {detail}{stories}", at / 1000)
     }
 }

@@ -90,6 +90,17 @@ fn a_run_that_is_sent_twice_is_found() {
 }
 
 #[test]
+fn a_broken_rule_comes_with_what_the_nodes_tell_of_its_task() {
+    let sabotage = Sabotage::RepeatRun;
+    let mut broken = (0..PLANTED_SEEDS).filter_map(|seed| {
+        let violation = run(&Options { seed, sabotage, ..Options::default() }).err();
+        violation.filter(|violation| violation.invariant == "an attempt starts at most once")
+    });
+    let text = broken.next().unwrap().to_string();
+    assert!(text.contains(" called at ") && text.contains("in worker"), "{text}");
+}
+
+#[test]
 fn bytes_that_change_on_the_way_are_found() {
     let rules = found(Sabotage::CorruptPull);
     assert!(

@@ -25,6 +25,7 @@
 mod disk;
 
 use crate::Now;
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::store::Store;
 use disk::Disk;
 use std::collections::VecDeque;
@@ -45,6 +46,7 @@ pub(super) struct Room {
     stalled: Vec<StalledPull>,
     /// Clients that wait for room in the store, first come first served.
     waiters: VecDeque<RoomWaiter>,
+    journal: Journal,
 }
 
 /// A client that waits for a region to write to.
@@ -85,10 +87,33 @@ impl Patience {
 }
 
 impl Room {
+    /// What time it is: changes that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to an object that had no room, as far as it is remembered.
+    pub(super) fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Object(object))
+    }
+
+    /// A transfer that was wanted now has no room, if so.
+    pub(super) fn note_stalled(&mut self, object: ObjectId) {
+        if self.is_stalled(object) {
+            self.journal.note(About::Object(object), Fact::RoomAwaited);
+        }
+    }
+
+    /// Whether a transfer of an object waits for its place.
+    pub(super) fn is_stalled(&self, object: ObjectId) -> bool {
+        self.stalled.iter().any(|pull| pull.object == object)
+    }
+
     /// Nobody waits for a store of this size.
     pub(super) fn new(store_bytes: u64, create_timeout: Now) -> Self {
         let (stalled, waiters) = (Vec::new(), VecDeque::new());
-        Self { store_bytes, create_timeout, disk: Disk::default(), stalled, waiters }
+        let (disk, journal) = (Disk::default(), Journal::default());
+        Self { store_bytes, create_timeout, disk, stalled, waiters, journal }
     }
 
     /// How long whoever asks for room now waits for it.

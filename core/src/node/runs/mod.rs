@@ -21,6 +21,7 @@ pub use run::{ArgumentValue, RunView};
 pub(super) use run::{Lent, Origin, Run};
 
 use crate::Now;
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::owner::{Object, Owner};
 use crate::pull::Missing;
 use crate::slab::{Slab, Slot};
@@ -43,6 +44,7 @@ pub(super) struct Runs {
     of_worker: IdMap<ClientId, Line>,
     /// What each task that runs here has submitted.
     children: IdMap<TaskId, Vec<TaskId>>,
+    journal: Journal,
 }
 
 impl Index<Slot<Run>> for Runs {
@@ -55,6 +57,11 @@ impl Index<Slot<Run>> for Runs {
 
 /// Changing.
 impl Runs {
+    /// What time it is: changes that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
     /// Adds a run at the end of its worker's line.
     pub(super) fn insert(&mut self, run: Run) -> Slot<Run> {
         assert!(run.is_staging(), "a run of {} is sent before it is known", run.task);
@@ -71,7 +78,12 @@ impl Runs {
         owner: &Owner,
         store: &mut Store,
     ) -> Vec<Missing> {
-        self.runs[slot].pin_arguments(owner, store)
+        let run = &mut self.runs[slot];
+        let missing = run.pin_arguments(owner, store);
+        if !missing.is_empty() {
+            self.journal.note(About::Task(run.task), Fact::RunWaits(missing.len() as u32));
+        }
+        missing
     }
 
     /// Pins one argument of a run, unless it is pinned or not here.
@@ -84,6 +96,10 @@ impl Runs {
         let run = &mut self.runs[slot];
         assert!(run.is_staging(), "a run of {} is sent twice", run.task);
         run.stage = Stage::Sent { first_since: None };
+        // Of a task of this node without stored arguments, the ledger has noted it.
+        if run.is_lent() || !run.pins.is_empty() {
+            self.journal.note(About::Task(run.task), Fact::RunSent(run.client));
+        }
         // A worker that is just being taken off the books has no line any more.
         let Some(line) = self.of_worker.get_mut(&run.client) else { return };
         let at = line.iter().rposition(|n| *n == slot);
@@ -111,6 +127,7 @@ impl Runs {
         let run = &mut self.runs[slot];
         assert!(run.is_first(), "a worker is killed for a run of {} that it has not begun", run.task);
         run.stage = Stage::Doomed;
+        self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
     }
 
     /// Dooms what has run for longer than it may; returns the workers, and how long that was.
@@ -120,6 +137,7 @@ impl Runs {
             let run = &mut self.runs[first];
             if run.due().is_some_and(|due| due <= now) {
                 run.stage = Stage::Doomed;
+                self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
                 overdue.push((run.client, run.timeout_ms));
             }
         }
@@ -130,6 +148,9 @@ impl Runs {
     pub(super) fn remove(&mut self, slot: Slot<Run>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
         self.children.remove(&run.task);
+        if run.is_lent() {
+            self.journal.note(About::Task(run.task), Fact::RunEnded(run.client));
+        }
         if let Some(line) = self.of_worker.get_mut(&run.client) {
             match line.front() {
                 Some(first) if *first == slot => drop(line.pop_front()),
@@ -164,6 +185,11 @@ impl Runs {
 
 /// Reading.
 impl Runs {
+    /// What happened to the runs of a task, as far as it is remembered.
+    pub(super) fn past(&self, task: TaskId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Task(task))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.runs.len()
     }

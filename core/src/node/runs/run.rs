@@ -123,6 +123,11 @@ impl Run {
         self.origin.call(owner, (self.task, self.attempt), self.lease.1)
     }
 
+    /// Whether its task is another node's.
+    pub(in crate::node) fn is_lent(&self) -> bool {
+        matches!(self.origin, Origin::Lent(_))
+    }
+
     /// Whether it waits for arguments.
     pub(in crate::node) fn is_staging(&self) -> bool {
         self.stage == Stage::Staging

@@ -7,6 +7,7 @@
 use super::object::Links;
 use super::{Object, References};
 use crate::event::Value;
+use crate::journal::{About, Fact};
 use crate::owner::Effect;
 use crate::peer::Message;
 use crate::slab::Slot;
@@ -206,6 +207,7 @@ impl References {
         let links = object.links();
         if let Some(owner) = links.owner.take() {
             links.former_owner = Some(owner);
+            self.journal.note(About::Object(id), Fact::OwnerBefore(owner));
             let local = links.copies.contains(&self.me);
             links.copies.clear();
             if local {

@@ -6,6 +6,7 @@
 
 use super::{Object, References};
 use crate::event::Value;
+use crate::journal::{About, Fact};
 use crate::owner::Effect;
 use crate::peer::{Message, RemoteState};
 use crate::slab::Slot;
@@ -99,6 +100,8 @@ impl References {
             }
             return;
         };
+        let fact = if exists { Fact::CopyAdded(holder) } else { Fact::CopyGone(holder) };
+        self.journal.note(About::Object(object), fact);
         let owner = entry.owner();
         let links = entry.links();
         links.copies.retain(|c| *c != holder);
@@ -118,6 +121,7 @@ impl References {
         let entry = &mut self.objects[slot];
         let (object, owner) = (entry.id, entry.owner());
         entry.value = None;
+        self.journal.note(About::Object(object), Fact::CopiesLost);
         let links = entry.links();
         let copies = std::mem::take(&mut links.copies);
         // What others than the owner said of it does not count while its answer is on its way.
@@ -152,6 +156,7 @@ impl References {
         let Some(links) = object.links.as_mut() else { return };
         if let Some(to) = links.owner.filter(|_| !links.asked) {
             links.asked = true;
+            self.journal.note(About::Object(id), Fact::OwnerAsked(to));
             out.push(Effect::Send { to, message: Message::ObjectLocate { object: id } });
         }
     }

@@ -28,6 +28,7 @@ pub(super) use object::{Origin, Unkept};
 use super::{Effect, Task};
 use crate::Now;
 use crate::event::Value;
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::Slot;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -48,6 +49,7 @@ pub(super) struct References {
     gone: IdSet<NodeId>,
     /// Objects kept for a moment because a node that lent them on died: its borrowers register anew.
     grace: VecDeque<(Now, ObjectId)>,
+    journal: Journal,
 }
 
 /// What became of an entry that may have lost its last reference.
@@ -71,7 +73,18 @@ impl Index<Slot<Object>> for References {
 
 impl References {
     pub(super) fn new(me: NodeId) -> Self {
-        Self { me, objects: Objects::default(), gone: IdSet::default(), grace: VecDeque::new() }
+        let (gone, grace) = (IdSet::default(), VecDeque::new());
+        Self { me, objects: Objects::default(), gone, grace, journal: Journal::default() }
+    }
+
+    /// What time it is: changes that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to an object, as far as it is remembered.
+    pub(super) fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Object(object))
     }
 
     /// An entry that may have been freed.
@@ -168,6 +181,11 @@ impl References {
         if object.has_bytes() {
             return (false, inside);
         }
+        match &value {
+            Value::Inline(_) => {}
+            Value::Stored { len } => self.journal.note(About::Object(object.id), Fact::Stored(*len)),
+            Value::Failed(_) => self.journal.note(About::Object(object.id), Fact::Failed),
+        }
         object.value = Some(value);
         if object.links.is_none() && inside.is_empty() {
             return (true, inside);
@@ -198,6 +216,7 @@ impl References {
     /// The entry will have no value any more.
     pub(super) fn set_failed(&mut self, slot: Slot<Object>, value: Value) {
         let object = &mut self.objects[slot];
+        self.journal.note(About::Object(object.id), Fact::Failed);
         object.value = Some(value);
     }
 
@@ -240,6 +259,9 @@ impl References {
     /// stood inside, which is appended to `unused`.
     pub(super) fn close(&mut self, object: Object, unused: &mut Unused, out: &mut Vec<Effect>) {
         let (id, Some(mut links)) = (object.id, object.links) else { return };
+        if matches!(object.value, Some(Value::Stored { .. })) {
+            self.journal.note(About::Object(id), Fact::Freed);
+        }
         assert!(links.dependents.is_empty(), "{id} is freed while tasks wait for it");
         if links.owner.is_some_and(|owner| self.gone.contains(&owner)) {
             out.push(Effect::DropCopy { holder: self.me, object: id });

@@ -3,6 +3,7 @@
 //! Other nodes name leases by id: one that is gone, or was asked of somebody else, changes nothing.
 
 use super::{STEAL_AFTER, Schedule, Shape};
+use crate::journal::Fact;
 use crate::owner::tasks::Tasks;
 use crate::owner::{Effect, Task};
 use crate::slab::Slot;
@@ -75,12 +76,15 @@ impl Schedule {
         let shape = granted.shape;
         self.dirty.insert(shape);
         self.refusals.started(self.shapes[shape].key.job, from);
+        self.note(shape, Fact::LeaseGranted(from));
         true
     }
 
     /// A lease was denied.
     pub(in crate::owner) fn denied(&mut self, lease: LeaseId) {
-        if self.leases.get(&lease).is_some_and(|l| !l.granted) {
+        if let Some(denied) = self.leases.get(&lease).filter(|l| !l.granted) {
+            let (shape, node) = (denied.shape, denied.node);
+            self.note(shape, Fact::LeaseDenied(node));
             self.remove_lease(lease);
         }
     }
@@ -89,7 +93,9 @@ impl Schedule {
     pub(in crate::owner) fn recalled(&mut self, lease: LeaseId) {
         if let Some(recalled) = self.leases.get_mut(&lease) {
             recalled.recalled = true;
-            self.dirty.insert(recalled.shape);
+            let (shape, node) = (recalled.shape, recalled.node);
+            self.dirty.insert(shape);
+            self.note(shape, Fact::LeaseRecalled(node));
         }
     }
 
@@ -110,6 +116,7 @@ impl Schedule {
         tasks: &mut Tasks,
     ) -> Option<(NodeId, Slot<Task>)> {
         let failed = self.remove_lease(lease)?;
+        self.note(failed.shape, Fact::LeaseFailed(failed.node));
         let shape = &mut self.shapes[failed.shape];
         self.refusals.failed(now, shape.key.job, failed.node, failure);
         let slot = shape.next_for(failed.node, now)?;
@@ -122,7 +129,9 @@ impl Schedule {
 
     /// A lease is gone: the tasks that were sent under it, oldest first.
     pub(in crate::owner) fn revoked(&mut self, lease: LeaseId) -> VecDeque<Slot<Task>> {
-        self.remove_lease(lease).map(|gone| gone.in_flight).unwrap_or_default()
+        let Some(gone) = self.remove_lease(lease) else { return VecDeque::new() };
+        self.note(gone.shape, Fact::LeaseEnded);
+        gone.in_flight
     }
 
     /// Leases of a node.
@@ -218,6 +227,7 @@ impl Schedule {
     pub(super) fn give_back(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
         if let Some(used) = self.remove_lease(lease) {
             assert!(used.in_flight.is_empty(), "a lease goes back while tasks are sent under it");
+            self.note(used.shape, Fact::LeaseEnded);
             out.push(Effect::ReturnLease { to: used.node, lease });
         }
     }

@@ -29,6 +29,7 @@ pub use shape::Shape;
 
 use super::tasks::{TaskState, Tasks};
 use super::{Effect, Task};
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::place::View;
 use crate::slab::{Slab, Slot};
 use crate::{MS, Now};
@@ -42,6 +43,8 @@ use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass};
 
 /// Tasks that stand this long behind one that does not end are taken back.
 const STEAL_AFTER: Now = 5 * MS;
+/// Leases that are told one by one.
+const LEASES_TOLD_MAX: usize = 8;
 
 /// Queues and leases of one node's ledger.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub(super) struct Schedule {
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
     refusals: Refusals,
+    journal: Journal,
 }
 
 /// Work that waits, and why.
@@ -80,7 +84,62 @@ impl Schedule {
             next_lease: 0,
             dirty: BTreeSet::new(),
             refusals: Refusals::default(),
+            journal: Journal::default(),
         }
+    }
+
+    /// What time it is: changes that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to the leases of a shape, as far as it is remembered.
+    pub(super) fn past(&self, shape: Slot<Shape>) -> impl Iterator<Item = Entry> {
+        self.journal.about(self.about(shape))
+    }
+
+    /// Why tasks of a shape are queued, and how each of its leases stands, in words.
+    pub(super) fn describe(&self, slot: Slot<Shape>) -> Vec<String> {
+        let shape = &self.shapes[slot];
+        let (count, resources) = (shape.len(), &shape.key.resources);
+        let mut lines =
+            vec![format!("tasks queued that need {resources}: {count}; {}", self.why_pending(shape))];
+        for id in shape.leases.iter().take(LEASES_TOLD_MAX) {
+            let used = &self.leases[id];
+            let how = match used {
+                LeaseUse { granted: false, .. } => "asked for, not granted".to_owned(),
+                LeaseUse { recalled: true, in_flight, .. } => {
+                    format!("wanted back, tasks sent under it: {}", in_flight.len())
+                }
+                LeaseUse { paused: true, in_flight, .. } => {
+                    format!(
+                        "its task waits for others or takes long, tasks sent under it: {}",
+                        in_flight.len()
+                    )
+                }
+                LeaseUse { in_flight, .. } => format!("granted, tasks sent under it: {}", in_flight.len()),
+            };
+            lines.push(format!("lease {} on node {}: {how}", id.0, used.node));
+        }
+        let untold = shape.leases.len().saturating_sub(LEASES_TOLD_MAX);
+        if 0 < untold {
+            lines.push(format!("and {untold} more leases"));
+        }
+        lines
+    }
+
+    /// What each task of a shape needs.
+    pub(super) fn resources(&self, shape: Slot<Shape>) -> &Resources {
+        &self.shapes[shape].key.resources
+    }
+
+    fn about(&self, shape: Slot<Shape>) -> About {
+        About::Shape(self.shapes[shape].key.job, shape.number())
+    }
+
+    /// Notes what happened to a lease of a shape.
+    fn note(&mut self, shape: Slot<Shape>, fact: Fact) {
+        self.journal.note(self.about(shape), fact);
     }
 
     /// The shape of a class.

@@ -2,6 +2,7 @@
 
 use super::{LeaseUse, Schedule, Shape};
 use crate::Now;
+use crate::journal::Fact;
 use crate::owner::Effect;
 use crate::owner::tasks::Tasks;
 use crate::place::{Choice, View};
@@ -169,6 +170,7 @@ impl Schedule {
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, now));
         assert!(old.is_none(), "two leases have one name");
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
+        self.note(shape_index, Fact::LeaseAsked(node));
     }
 
     fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {

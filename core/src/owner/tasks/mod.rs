@@ -16,6 +16,8 @@ pub use lineage::LineageUsage;
 pub(super) use state::TaskState;
 
 use super::{Class, Object};
+use crate::Now;
+use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::{Slab, Slot};
 use lineage::Lineage;
 use std::ops::Index;
@@ -32,6 +34,7 @@ pub(super) struct Tasks {
     /// Unfinished tasks of each job.
     unfinished: IdMap<JobId, usize>,
     lineage: Lineage,
+    journal: Journal,
 }
 
 /// One task of the ledger.
@@ -40,6 +43,8 @@ pub struct Task {
     id: TaskId,
     class: Slot<Class>,
     state: TaskState,
+    /// When it came into that state.
+    since: Now,
     attempt: Attempt,
     /// Negative for a task that may run again any number of times.
     retries_left: i32,
@@ -92,7 +97,17 @@ impl Index<Slot<Task>> for Tasks {
 impl Tasks {
     pub(super) fn new(lineage_bytes_max: usize) -> Self {
         let lineage = Lineage::new(lineage_bytes_max);
-        Self { entries: Slab::default(), unfinished: IdMap::default(), lineage }
+        Self { entries: Slab::default(), unfinished: IdMap::default(), lineage, journal: Journal::default() }
+    }
+
+    /// What time it is: transitions that follow are made then.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.journal.tell_time(now);
+    }
+
+    /// What happened to a task, as far as it is remembered.
+    pub(super) fn past(&self, task: TaskId) -> impl Iterator<Item = Entry> {
+        self.journal.about(About::Task(task))
     }
 
     /// A task that may have ended, and whose slot another one may have.
@@ -136,6 +151,9 @@ impl Tasks {
         assert!(missing as usize <= inputs.dependencies.len(), "{} waits for more than it takes", task.id);
         task.state = TaskState::Waiting { missing };
         task.inputs = Some(Box::new(inputs));
+        if 0 < missing {
+            self.journal.note(About::Task(task.id), Fact::Waits(missing));
+        }
     }
 
     /// Notes how long the function ran.
@@ -150,6 +168,7 @@ impl Tasks {
         let task = &mut self.entries[slot];
         task.assert_sent();
         task.cancelled = true;
+        self.journal.note(About::Task(task.id), Fact::CancelWanted);
     }
 
     /// The next run of a task is another attempt: this one may have been started.
@@ -165,6 +184,7 @@ impl Tasks {
         }
         task.retries_left -= i32::from(task.retries_left > 0);
         task.attempt += 1;
+        self.journal.note(About::Task(task.id), Fact::TriedAgain(task.attempt));
         true
     }
 
@@ -229,6 +249,11 @@ impl Task {
 
     pub(super) fn state(&self) -> TaskState {
         self.state
+    }
+
+    /// When it came into its state.
+    pub(super) fn since(&self) -> Now {
+        self.since
     }
 
     pub(super) fn attempt(&self) -> Attempt {

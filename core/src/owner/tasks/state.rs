@@ -23,6 +23,8 @@
 //! them. Every function here asserts the state that it comes from.
 
 use super::{Inputs, NewTask, Outputs, Task, Tasks};
+use crate::Now;
+use crate::journal::{About, Fact};
 use crate::slab::Slot;
 use tharsis_types::{LeaseId, TaskId};
 
@@ -64,6 +66,10 @@ impl Task {
         matches!(self.state, TaskState::Kept { .. })
     }
 
+    fn enter(&mut self, state: TaskState, now: Now) {
+        (self.state, self.since) = (state, now);
+    }
+
     /// Asserts that it is sent.
     pub(super) fn assert_sent(&self) {
         assert!(matches!(self.state, TaskState::Sent { .. }), "{} is {:?}, not sent", self.id, self.state);
@@ -82,6 +88,7 @@ impl Tasks {
             id: new.id,
             class: new.class,
             state: TaskState::Waiting { missing: 0 },
+            since: self.journal.now(),
             attempt: 0,
             retries_left: new.retries,
             run_ns: 0,
@@ -112,28 +119,35 @@ impl Tasks {
         let task = &mut self.entries[slot];
         let is_ready = task.state == TaskState::Waiting { missing: 0 };
         assert!(is_ready, "{} is {:?}, not ready to be queued", task.id, task.state);
-        task.state = TaskState::Queued;
+        task.enter(TaskState::Queued, self.journal.now());
+        if task.inputs.is_some() {
+            self.journal.note(About::Task(task.id), Fact::Queued);
+        }
     }
 
     /// Its turn in the queue has come, for a lease.
     pub(in crate::owner) fn queued_to_sent(&mut self, slot: Slot<Task>, lease: LeaseId) {
         let task = &mut self.entries[slot];
         task.assert_queued();
-        task.state = TaskState::Sent { lease };
+        task.enter(TaskState::Sent { lease }, self.journal.now());
+        if task.inputs.is_some() || 0 < task.attempt {
+            self.journal.note(About::Task(task.id), Fact::Sent(lease));
+        }
     }
 
     /// It was taken out of its queue to fail, or to be queued anew.
     pub(in crate::owner) fn queued_to_waiting(&mut self, slot: Slot<Task>) {
         let task = &mut self.entries[slot];
         task.assert_queued();
-        task.state = TaskState::Waiting { missing: 0 };
+        task.enter(TaskState::Waiting { missing: 0 }, self.journal.now());
     }
 
     /// It was taken back, or runs again.
     pub(in crate::owner) fn sent_to_queued(&mut self, slot: Slot<Task>) {
         let task = &mut self.entries[slot];
         task.assert_sent();
-        task.state = TaskState::Queued;
+        task.enter(TaskState::Queued, self.journal.now());
+        self.journal.note(About::Task(task.id), Fact::BackInQueue);
     }
 
     /// It was taken back, and some of its arguments are being computed again.
@@ -141,7 +155,8 @@ impl Tasks {
         let task = &mut self.entries[slot];
         task.assert_sent();
         assert!(0 < missing, "{} waits for nothing", task.id);
-        task.state = TaskState::Waiting { missing };
+        task.enter(TaskState::Waiting { missing }, self.journal.now());
+        self.journal.note(About::Task(task.id), Fact::WaitsAgain(missing));
     }
 
     /// It has ended, and its outputs are worth computing again.
@@ -149,7 +164,8 @@ impl Tasks {
         let task = &mut self.entries[slot];
         task.assert_sent();
         let (id, since) = (task.id, self.lineage.add(slot, task.kept_bytes()));
-        task.state = TaskState::Kept { since };
+        task.enter(TaskState::Kept { since }, self.journal.now());
+        self.journal.note(About::Task(id), Fact::Kept);
         self.ended(id);
     }
 
@@ -165,22 +181,25 @@ impl Tasks {
         let task = &mut self.entries[slot];
         assert_eq!(task.output_count(), outputs.len(), "{} has lost an output", task.id);
         task.set_outputs(outputs);
-        task.state = TaskState::Waiting { missing };
+        task.enter(TaskState::Waiting { missing }, self.journal.now());
         let id = task.id;
+        self.journal.note(About::Task(id), Fact::RunsAgain(task.attempt));
         self.begun(id);
     }
 
     /// It is kept no more: nobody can want its outputs, or it took too much memory.
     pub(in crate::owner) fn kept_to_gone(&mut self, slot: Slot<Task>) -> Option<Box<Inputs>> {
         self.forget_kept(slot);
-        self.entries.take(slot).inputs
+        let task = self.entries.take(slot);
+        self.journal.note(About::Task(task.id), Fact::Forgotten);
+        task.inputs
     }
 
     /// It ended in its queue.
     fn queued_to_tombstone(&mut self, slot: Slot<Task>) -> Option<Box<Inputs>> {
         let task = &mut self.entries[slot];
         task.assert_queued();
-        task.state = TaskState::Tombstone;
+        task.enter(TaskState::Tombstone, self.journal.now());
         task.more_outputs = None;
         task.inputs.take()
     }
@@ -201,10 +220,13 @@ impl Tasks {
         assert!(task.is_unfinished(), "{} ends twice", task.id);
         let outputs: Outputs = task.output_slots().flatten().collect();
         assert_eq!(outputs.len(), task.output_count(), "{} lacks an output", task.id);
-        self.ended(task.id);
-        match self.entries[slot].state {
-            TaskState::Queued => (outputs, self.queued_to_tombstone(slot)),
-            _ => (outputs, self.entries.take(slot).inputs),
+        let (id, is_queued) = (task.id, task.state == TaskState::Queued);
+        self.ended(id);
+        let fact = if is_queued { Fact::EndedInQueue } else { Fact::Ended };
+        self.journal.note(About::Task(id), fact);
+        match is_queued {
+            true => (outputs, self.queued_to_tombstone(slot)),
+            false => (outputs, self.entries.take(slot).inputs),
         }
     }
 

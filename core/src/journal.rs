@@ -1,0 +1,322 @@
+//! Journals: the last transitions that each machine has made, for people who ask what happened to something.
+//!
+//! A machine that owns a state notes what becomes of it: when, to whom, what. An entry is a plain copy of 48
+//! bytes in a ring, so that noting one takes a few nanoseconds, no memory and no text. Text is made when
+//! somebody asks ([`crate::Node::story`]).
+//!
+//! A ring is short: a flood of tasks overwrites it within milliseconds. So what happens to every task and
+//! what seldom happens stand in rings of their own ([`Fact::is_ordinary`]): what went wrong with one task is
+//! not washed out by a thousand others with which nothing did. Of a task that takes the shortest way (without
+//! arguments, queued once and sent once, with a small value) only the end is noted: how long it has been in
+//! its present state, it knows itself.
+
+use crate::Now;
+use std::fmt;
+use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskId};
+
+/// Entries of a ring.
+const ENTRIES_MAX: usize = 512;
+
+/// What an entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// A lease of a worker here, by the node that asked for it.
+    Lease(NodeId, LeaseId),
+    /// A value.
+    Object(ObjectId),
+    /// Another node.
+    Peer(NodeId),
+    /// Tasks that need the same, by their job and the number of their shape.
+    Shape(JobId, u32),
+    /// A call.
+    Task(TaskId),
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A task was sent and goes back into its queue.
+    BackInQueue,
+    /// A client wants a task stopped that was sent.
+    CancelWanted,
+    /// A node has a copy of an object.
+    CopyAdded(NodeId),
+    /// A node has no copy of an object any more.
+    CopyGone(NodeId),
+    /// No copy of an object can be read.
+    CopiesLost,
+    /// A lease has a worker.
+    Employed(ClientId),
+    /// A task is over, and its outputs have their values.
+    Ended,
+    /// A task is over; it stood in a queue.
+    EndedInQueue,
+    /// A copy made room in the store.
+    Evicted,
+    /// An object has no value, but a failure.
+    Failed,
+    /// A task is not kept any more: its outputs cannot be computed again.
+    Forgotten,
+    /// Nothing refers to an object any more.
+    Freed,
+    /// A peer joined.
+    Joined,
+    /// A task is over, and kept so that its outputs can be computed again.
+    Kept,
+    /// A node was asked for a lease.
+    LeaseAsked(NodeId),
+    /// A node has no room for a lease.
+    LeaseDenied(NodeId),
+    /// A lease is over.
+    LeaseEnded,
+    /// A node started no worker for a lease.
+    LeaseFailed(NodeId),
+    /// A node granted a lease.
+    LeaseGranted(NodeId),
+    /// A node wants a lease back.
+    LeaseRecalled(NodeId),
+    /// A request for a lease waits for resources.
+    LeaseWaits,
+    /// A peer is gone.
+    Left,
+    /// The owner of an object was asked what it is.
+    OwnerAsked(NodeId),
+    /// An object of another node is this node's own now: its task runs again here.
+    OwnerBefore(NodeId),
+    /// A lease has its resources, and waits for its worker.
+    Placed,
+    /// An object was read into the store.
+    PullArrived,
+    /// An object was not read from a node.
+    PullFailed(NodeId),
+    /// An object cannot be read from any node.
+    PullGivenUp,
+    /// An object is read into the store, from another node or from the disk of this one.
+    PullStarted(NodeId),
+    /// Somebody needs an object that is not here.
+    PullWanted,
+    /// A task was queued.
+    Queued,
+    /// A node was asked whether it has time to send an object.
+    ReadAsked(NodeId),
+    /// An object is read from a node.
+    ReadBegun(NodeId),
+    /// A transfer of an object has no room in the store.
+    RoomAwaited,
+    /// The worker of a run is killed because of it.
+    RunDoomed(ClientId),
+    /// A run is over.
+    RunEnded(ClientId),
+    /// A run was sent to its worker.
+    RunSent(ClientId),
+    /// Some arguments of a run are not here.
+    RunWaits(u32),
+    /// A kept task runs again to compute what was lost, as this attempt.
+    RunsAgain(u32),
+    /// A task was sent under a lease.
+    Sent(LeaseId),
+    /// A copy is being written to disk.
+    SpillBegun,
+    /// A copy was not written to disk.
+    SpillFailed,
+    /// A copy was written to disk.
+    Spilled,
+    /// An object has a value of so many bytes in a store.
+    Stored(u64),
+    /// A task is tried again, as this attempt.
+    TriedAgain(u32),
+    /// A task waits for so many arguments.
+    Waits(u32),
+    /// A task came back, and waits for so many arguments that are computed again.
+    WaitsAgain(u32),
+}
+
+/// One line of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Now,
+    /// To whom.
+    pub about: About,
+    /// What happened.
+    pub fact: Fact,
+}
+
+const _: () = assert!(size_of::<Entry>() == 48);
+
+/// The last transitions of one machine.
+#[derive(Debug, Default)]
+pub struct Journal {
+    now: Now,
+    ordinary: Ring,
+    rare: Ring,
+}
+
+/// The last entries, the oldest at `next` once it is full.
+#[derive(Debug, Default)]
+struct Ring {
+    entries: Vec<Entry>,
+    next: usize,
+}
+
+impl Journal {
+    /// What time it is: entries that follow are made then.
+    pub fn tell_time(&mut self, now: Now) {
+        self.now = now;
+    }
+
+    /// The time that it was told last.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Notes what happened to somebody now.
+    #[inline]
+    pub fn note(&mut self, about: About, fact: Fact) {
+        let entry = Entry { at: self.now, about, fact };
+        let ring = if fact.is_ordinary() { &mut self.ordinary } else { &mut self.rare };
+        ring.push(entry);
+    }
+
+    /// What happened to somebody, as far as it is remembered; of each kind of fact the oldest first.
+    pub fn about(&self, about: About) -> impl Iterator<Item = Entry> {
+        self.ordinary.iter().chain(self.rare.iter()).filter(move |entry| entry.about == about)
+    }
+}
+
+impl Ring {
+    #[inline]
+    fn push(&mut self, entry: Entry) {
+        match self.entries.get_mut(self.next) {
+            Some(oldest) => *oldest = entry,
+            None => self.grow(entry),
+        }
+        self.next = (self.next + 1) % ENTRIES_MAX;
+    }
+
+    /// The first time around. What has nothing to tell takes no memory.
+    #[cold]
+    fn grow(&mut self, entry: Entry) {
+        if self.entries.is_empty() {
+            self.entries.reserve_exact(ENTRIES_MAX);
+        }
+        self.entries.push(entry);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Entry> {
+        let (newer, older) = self.entries.split_at(self.next.min(self.entries.len()));
+        older.iter().chain(newer).copied()
+    }
+}
+
+impl Fact {
+    /// Whether it happens to most tasks and objects.
+    #[inline]
+    #[must_use]
+    pub fn is_ordinary(&self) -> bool {
+        matches!(
+            self,
+            Self::BackInQueue
+                | Self::CopyAdded(_)
+                | Self::Ended
+                | Self::Forgotten
+                | Self::Freed
+                | Self::Kept
+                | Self::PullArrived
+                | Self::PullStarted(_)
+                | Self::PullWanted
+                | Self::Queued
+                | Self::RunEnded(_)
+                | Self::RunSent(_)
+                | Self::RunWaits(_)
+                | Self::Sent(_)
+                | Self::Stored(_)
+                | Self::Waits(_)
+        )
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BackInQueue => write!(f, "came back and was queued again"),
+            Self::CancelWanted => write!(f, "a client cancelled it where it was sent"),
+            Self::CopyAdded(node) => write!(f, "node {node} has a copy"),
+            Self::CopyGone(node) => write!(f, "node {node} has no copy any more"),
+            Self::CopiesLost => write!(f, "no copy can be read"),
+            Self::Employed(client) => write!(f, "the lease has worker {}", client.0),
+            Self::Ended => write!(f, "ended"),
+            Self::EndedInQueue => write!(f, "ended in its queue"),
+            Self::Evicted => write!(f, "left the store to make room"),
+            Self::Failed => write!(f, "failed"),
+            Self::Forgotten => write!(f, "is not kept any more"),
+            Self::Freed => write!(f, "freed: nothing refers to it"),
+            Self::Joined => write!(f, "joined"),
+            Self::Kept => write!(f, "ended, and is kept to compute its outputs again"),
+            Self::LeaseAsked(node) => write!(f, "asked node {node} for a lease"),
+            Self::LeaseDenied(node) => write!(f, "node {node} denied a lease"),
+            Self::LeaseEnded => write!(f, "the lease ended"),
+            Self::LeaseFailed(node) => write!(f, "node {node} started no worker"),
+            Self::LeaseGranted(node) => write!(f, "node {node} granted a lease"),
+            Self::LeaseRecalled(node) => write!(f, "node {node} wants a lease back"),
+            Self::LeaseWaits => write!(f, "the request for a lease waits for resources"),
+            Self::Left => write!(f, "left"),
+            Self::OwnerAsked(node) => write!(f, "asked its owner, node {node}, what it is"),
+            Self::OwnerBefore(node) => {
+                write!(f, "was of node {node} and is of this one: its task runs again")
+            }
+            Self::Placed => write!(f, "the lease has its resources and waits for a worker"),
+            Self::PullArrived => write!(f, "arrived in the store"),
+            Self::PullFailed(node) => write!(f, "was not read from node {node}"),
+            Self::PullGivenUp => write!(f, "cannot be read from any node"),
+            Self::PullStarted(node) => write!(f, "to be read from node {node}"),
+            Self::PullWanted => write!(f, "needed here"),
+            Self::Queued => write!(f, "queued"),
+            Self::ReadAsked(node) => write!(f, "asked node {node} to send it"),
+            Self::ReadBegun(node) => write!(f, "being read from node {node}"),
+            Self::RoomAwaited => write!(f, "has no room in the store"),
+            Self::RunDoomed(client) => write!(f, "worker {} is killed because of it", client.0),
+            Self::RunEnded(client) => write!(f, "over at worker {}", client.0),
+            Self::RunSent(client) => write!(f, "at worker {}", client.0),
+            Self::RunWaits(count) => write!(f, "arguments that are not on this node: {count}"),
+            Self::RunsAgain(attempt) => write!(f, "runs again for lost values, attempt {attempt}"),
+            Self::Sent(lease) => write!(f, "sent under lease {}", lease.0),
+            Self::SpillBegun => write!(f, "being written to disk"),
+            Self::SpillFailed => write!(f, "the disk did not take it"),
+            Self::Spilled => write!(f, "on disk"),
+            Self::Stored(bytes) => write!(f, "has a value of {bytes} bytes"),
+            Self::TriedAgain(attempt) => write!(f, "is tried again, attempt {attempt}"),
+            Self::Waits(count) => write!(f, "waits for arguments: {count}"),
+            Self::WaitsAgain(count) => write!(f, "came back, as arguments are computed again: {count}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(n: u64) -> About {
+        About::Task(TaskId::root(JobId(1)).child(n))
+    }
+
+    #[test]
+    fn the_oldest_entries_go_and_what_seldom_happens_outlives_what_always_does() {
+        let mut journal = Journal::default();
+        journal.tell_time(7);
+        journal.note(task(0), Fact::Queued);
+        journal.note(task(0), Fact::TriedAgain(1));
+        for n in 0..2 * ENTRIES_MAX as u64 {
+            journal.tell_time(8 + n);
+            journal.note(task(1 + n % 2), Fact::Queued);
+        }
+        let of = |n| journal.about(task(n)).map(|entry| (entry.at, entry.fact)).collect::<Vec<_>>();
+        assert_eq!(of(0), [(7, Fact::TriedAgain(1))]);
+        let newer = of(2);
+        assert_eq!(newer.len(), ENTRIES_MAX / 2);
+        assert!(newer.iter().map(|(at, _)| at).is_sorted(), "the oldest first");
+        assert_eq!(newer.last(), Some(&(7 + 2 * ENTRIES_MAX as u64, Fact::Queued)));
+        assert_eq!(journal.ordinary.entries.capacity(), ENTRIES_MAX, "it never grows");
+    }
+}
