@@ -13,8 +13,8 @@ fn main() -> Outcome<()> {
     let place = options.start()?;
     let started = Instant::now();
     let count = options.size;
-    let x = default_rng(1).random(&[count])?;
-    let total = options.compute(&place, &((&x + 1.0)? * 2.0)?.sum(())?, "axpb")?;
+    let x = default_rng(1).random(&[count]);
+    let total = options.compute(&place, &((&x + 1.0) * 2.0).sum(..), "axpb")?;
     let seconds = started.elapsed().as_secs_f64();
     println!("elements      {count}, {:.0} million a second", count as f64 / seconds / 1e6);
     println!("mean          {:.8} (expected 3)", total / count as f64);

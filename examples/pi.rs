@@ -15,8 +15,8 @@ fn main() -> Outcome<()> {
     let place = options.start()?;
     let started = Instant::now();
     let points = options.size;
-    let x = default_rng(42).random(&[points, 2])?;
-    let inside = (&x * &x)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())?;
+    let x = default_rng(42).random(&[points, 2]);
+    let inside = (&x * &x).sum(1).sqrt().less(1.0).count_nonzero(..);
     let hits = options.compute(&place, &inside, "pi")?;
     let seconds = started.elapsed().as_secs_f64();
     let estimate = 4.0 * hits / points as f64;

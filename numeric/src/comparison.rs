@@ -1,7 +1,6 @@
 //! Comparisons of integers that no common dtype makes exactly: int64 with uint64, and numbers beyond the
 //! dtype beside them.
 
-use crate::error::Result;
 use crate::operand::{Operand, cast, is_below, is_beyond};
 use crate::tensor::Tensor;
 use std::cmp::Ordering;
@@ -9,39 +8,42 @@ use tharsis_kernels::{BinaryOp, DType, Kind};
 
 /// The comparison of `a` with `b` where it takes more than a loop in their common dtype.
 #[track_caller]
-pub(crate) fn exactly(op: BinaryOp, a: &Operand, b: &Operand) -> Result<Option<Tensor>> {
-    let Some(swapped) = swapped(op) else { return Ok(None) };
-    Ok(Some(match (a, b) {
-        (Operand::Tensor(x), number) if is_beyond(number, x.dtype()) => {
-            constant(x, holds(op, if is_below(number) { Ordering::Greater } else { Ordering::Less }))?
+pub(crate) fn exactly(op: BinaryOp, a: &Operand, b: &Operand) -> Option<Tensor> {
+    let swapped = swapped(op)?;
+    let (left, right) = (a.dtype(), b.dtype());
+    Some(match (a, b) {
+        (Operand::Tensor(x), number) if is_beyond(number, left) => {
+            constant(x, holds(op, if is_below(number) { Ordering::Greater } else { Ordering::Less }))
         }
-        (number, Operand::Tensor(x)) if is_beyond(number, x.dtype()) => {
-            constant(x, holds(swapped, if is_below(number) { Ordering::Greater } else { Ordering::Less }))?
+        (number, Operand::Tensor(x)) if is_beyond(number, right) => {
+            constant(x, holds(swapped, if is_below(number) { Ordering::Greater } else { Ordering::Less }))
         }
-        (Operand::Tensor(x), Operand::Tensor(y)) if is_mixed(x, y) => signed_with_unsigned(op, x, y)?,
-        (Operand::Tensor(x), Operand::Tensor(y)) if is_mixed(y, x) => signed_with_unsigned(swapped, y, x)?,
-        _ => return Ok(None),
-    }))
+        (Operand::Tensor(x), Operand::Tensor(y)) if is_mixed(left, right) => signed_with_unsigned(op, x, y),
+        (Operand::Tensor(x), Operand::Tensor(y)) if is_mixed(right, left) => {
+            signed_with_unsigned(swapped, y, x)
+        }
+        _ => return None,
+    })
 }
 
-fn is_mixed(signed: &Tensor, unsigned: &Tensor) -> bool {
-    signed.dtype().kind() == Kind::Signed && unsigned.dtype() == DType::U64
+fn is_mixed(signed: Option<DType>, unsigned: Option<DType>) -> bool {
+    signed.is_some_and(|dtype| dtype.kind() == Kind::Signed) && unsigned == Some(DType::U64)
 }
 
 /// What is not negative is compared as an unsigned number; what is, is less than all of them.
 #[track_caller]
-fn signed_with_unsigned(op: BinaryOp, signed: &Tensor, unsigned: &Tensor) -> Result<Tensor> {
-    let compared = Tensor::apply(tharsis_graph::ops::Binary(op), &[&cast(signed, DType::U64)?, unsigned])?;
+fn signed_with_unsigned(op: BinaryOp, signed: &Tensor, unsigned: &Tensor) -> Tensor {
+    let compared = Tensor::apply(tharsis_graph::ops::Binary(op), &[&cast(signed, DType::U64), unsigned]);
     if holds(op, Ordering::Less) {
-        signed.less(0)?.logical_or(&compared)
+        signed.less(0).logical_or(&compared)
     } else {
-        signed.greater_equal(0)?.logical_and(&compared)
+        signed.greater_equal(0).logical_and(&compared)
     }
 }
 
 /// `value` in the shape of `x`, whether that is known or not.
 #[track_caller]
-fn constant(x: &Tensor, value: bool) -> Result<Tensor> {
+fn constant(x: &Tensor, value: bool) -> Tensor {
     if value { x.equal(x) } else { x.not_equal(x) }
 }
 

@@ -1,9 +1,8 @@
 //! Element-wise functions made of others: they fuse into the same loop as one with a kernel of its own.
 
 use crate::elementwise::{binary, unary, where_};
-use crate::error::{Error, Result};
 use crate::operand::{Operand, cast};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp};
 
@@ -13,13 +12,14 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn angle(&self) -> Result<Tensor> {
-        if self.dtype().is_complex() {
-            return self.imag()?.arctan2(&self.real()?);
+    pub fn angle(&self) -> Tensor {
+        let dtype = carry!(self.dtype());
+        if dtype.is_complex() {
+            return self.imag().arctan2(self.real());
         }
-        let dtype = if self.dtype() == DType::Bool { DType::F64 } else { self.dtype().to_inexact() };
-        let x = cast(self, dtype)?;
-        x.zeros_of()?.arctan2(&x)
+        let dtype = if dtype == DType::Bool { DType::F64 } else { dtype.to_inexact() };
+        let x = cast(self, dtype);
+        x.zeros_of().arctan2(&x)
     }
 
     /// The quotient rounded down, and what is left.
@@ -27,9 +27,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::floor_divide`].
     #[track_caller]
-    pub fn divmod(&self, other: impl Into<Operand>) -> Result<(Tensor, Tensor)> {
+    pub fn divmod(&self, other: impl Into<Operand>) -> (Tensor, Tensor) {
         let other = other.into();
-        Ok((self.floor_divide(other.clone())?, self.remainder(other)?))
+        (self.floor_divide(other.clone()), self.remainder(other))
     }
 
     /// Rounded towards zero.
@@ -37,7 +37,7 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for complex numbers.
     #[track_caller]
-    pub fn fix(&self) -> Result<Tensor> {
+    pub fn fix(&self) -> Tensor {
         self.trunc()
     }
 
@@ -46,11 +46,11 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
     #[track_caller]
-    pub fn float_power(&self, exponent: impl Into<Operand>) -> Result<Tensor> {
-        let exponent = exponent.into().alone()?;
-        let complex = self.dtype().is_complex() || exponent.dtype().is_complex();
+    pub fn float_power(&self, exponent: impl Into<Operand>) -> Tensor {
+        let exponent = exponent.into().alone();
+        let complex = carry!(self.dtype()).is_complex() || carry!(exponent.dtype()).is_complex();
         let dtype = if complex { DType::C128 } else { DType::F64 };
-        cast(self, dtype)?.power(&cast(&exponent, dtype)?)
+        cast(self, dtype).power(cast(&exponent, dtype))
     }
 
     /// Mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times them give the
@@ -59,9 +59,9 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for complex numbers.
     #[track_caller]
-    pub fn frexp(&self) -> Result<(Tensor, Tensor)> {
-        let power = unary(UnaryOp::FrexpExponent, self)?;
-        Ok((unary(UnaryOp::FrexpMantissa, self)?, cast(&power, DType::I32)?))
+    pub fn frexp(&self) -> (Tensor, Tensor) {
+        let power = unary(UnaryOp::FrexpExponent, self);
+        (unary(UnaryOp::FrexpMantissa, self), cast(&power, DType::I32))
     }
 
     /// Whether elements are as close as `atol + rtol * |other|`; infinities if they are equal, NaN never.
@@ -69,7 +69,7 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
     #[track_caller]
-    pub fn isclose(&self, other: impl Into<Operand>, rtol: f64, atol: f64) -> Result<Tensor> {
+    pub fn isclose(&self, other: impl Into<Operand>, rtol: f64, atol: f64) -> Tensor {
         let y = match other.into() {
             Operand::Number(number @ (Scalar::Int(_) | Scalar::Unsigned(_))) => {
                 Operand::Number(Scalar::Float(number.to_f64()))
@@ -77,10 +77,10 @@ impl Tensor {
             other => other,
         };
         // Differences of floats are made in their own dtype, as NumPy's are.
-        let y = y.beside(self.dtype())?;
-        let y = if y.dtype().kind() < Kind::Float { cast(&y, DType::F64)? } else { y };
-        let near = (self - &y)?.abs()?.less_equal(((y.abs()? * rtol)? + atol)?)?;
-        near.logical_and(&y.isfinite()?)?.logical_or(&self.equal(&y)?)
+        let y = y.beside(carry!(self.dtype()));
+        let y = if carry!(y.dtype()).kind() < Kind::Float { cast(&y, DType::F64) } else { y };
+        let near = (self - &y).abs().less_equal(y.abs() * rtol + atol);
+        near.logical_and(y.isfinite()).logical_or(self.equal(&y))
     }
 
     /// Whether minus infinity.
@@ -88,8 +88,8 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for complex numbers.
     #[track_caller]
-    pub fn isneginf(&self) -> Result<Tensor> {
-        self.signbit()?.logical_and(&self.isinf()?)
+    pub fn isneginf(&self) -> Tensor {
+        self.signbit().logical_and(self.isinf())
     }
 
     /// Whether plus infinity.
@@ -97,8 +97,8 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for complex numbers.
     #[track_caller]
-    pub fn isposinf(&self) -> Result<Tensor> {
-        self.signbit()?.logical_not()?.logical_and(&self.isinf()?)
+    pub fn isposinf(&self) -> Tensor {
+        self.signbit().logical_not().logical_and(self.isinf())
     }
 
     /// The fractional and the whole part, each with the sign of the number.
@@ -106,11 +106,12 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for complex numbers.
     #[track_caller]
-    pub fn modf(&self) -> Result<(Tensor, Tensor)> {
-        let x = cast(self, self.dtype().to_inexact())?;
-        let whole = x.trunc()?;
-        let fraction = where_(&x.isinf()?, x.zeros_of()?, (&x - &whole)?)?.copysign(&x)?;
-        Ok((fraction, whole))
+    pub fn modf(&self) -> (Tensor, Tensor) {
+        let dtype = self.dtype().map_or(DType::F64, DType::to_inexact);
+        let x = cast(self, dtype);
+        let whole = x.trunc();
+        let fraction = where_(&x.isinf(), x.zeros_of(), &x - &whole).copysign(&x);
+        (fraction, whole)
     }
 
     /// Numbers in place of NaN and infinities: `nan`, and the largest and smallest of the dtype.
@@ -118,19 +119,17 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn nan_to_num(&self, nan: f64) -> Result<Tensor> {
-        if self.dtype().is_complex() {
-            return self.by_parts(|part| part.nan_to_num(nan));
-        }
-        let largest = match self.dtype() {
+    pub fn nan_to_num(&self, nan: f64) -> Tensor {
+        let largest = match carry!(self.dtype()) {
+            dtype if dtype.is_complex() => return self.by_parts(|part| part.nan_to_num(nan)),
             DType::F16 => 65504.0,
             DType::BF16 => tharsis_kernels::bf16::MAX.to_f64(),
             DType::F32 => f64::from(f32::MAX),
             DType::F64 => f64::MAX,
-            _ => return Ok(self.clone()),
+            _ => return self.clone(),
         };
-        let finite = self.clip(-largest, largest)?;
-        where_(&self.isnan()?, nan, &finite)
+        let finite = self.clip(-largest, largest);
+        where_(&self.isnan(), nan, &finite)
     }
 
     /// Rounded to so many decimals, halves to even.
@@ -138,23 +137,24 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for bool.
     #[track_caller]
-    pub fn round(&self, decimals: u32) -> Result<Tensor> {
-        if self.dtype().is_integer() {
-            return Ok(self.clone());
+    pub fn round(&self, decimals: u32) -> Tensor {
+        let dtype = carry!(self.dtype());
+        if dtype.is_integer() {
+            return self.clone();
         }
         if decimals == 0 {
             return self.rint();
         }
-        if self.dtype().is_complex() {
+        if dtype.is_complex() {
             return self.by_parts(|part| part.round(decimals));
         }
-        if self.dtype() == DType::Bool {
+        if dtype == DType::Bool {
             let text = "Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool') with casting \
                         rule 'same_kind'";
-            return Err(Error::here(GraphError::Type(text.to_owned())));
+            return Tensor::refused(GraphError::Type(text.to_owned()), &[self]);
         }
         let scale = 10f64.powi(decimals as i32);
-        self.multiply(scale)?.rint()?.divide(scale)
+        self.multiply(scale).rint().divide(scale)
     }
 
     /// `sin(pi x) / (pi x)`, 1 at zero.
@@ -162,30 +162,31 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn sinc(&self) -> Result<Tensor> {
-        let angle = self.multiply(std::f64::consts::PI)?;
+    pub fn sinc(&self) -> Tensor {
+        let angle = self.multiply(std::f64::consts::PI);
         // As NumPy: what is so near zero has the sine of its argument.
-        let near = match angle.dtype() {
+        let near = match carry!(angle.dtype()) {
             DType::F16 => 2f64.powi(-10),
             DType::BF16 => 2f64.powi(-7),
             DType::F32 => 2f64.powi(-23),
             DType::F64 => 2f64.powi(-52),
             _ => 1e-20,
         };
-        let angle = where_(&angle.equal(0.0)?, near, &angle)?;
-        angle.sin()?.divide(&angle)
+        let angle = where_(&angle.equal(0.0), near, &angle);
+        angle.sin().divide(&angle)
     }
 
     /// A function of real numbers applied to the real and to the imaginary part.
     #[track_caller]
-    fn by_parts(&self, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-        binary(BinaryOp::FromParts, f(&self.real()?)?, f(&self.imag()?)?)
+    fn by_parts(&self, f: impl Fn(&Tensor) -> Tensor) -> Tensor {
+        binary(BinaryOp::FromParts, f(&self.real()), f(&self.imag()))
     }
 
     /// Zeros in the shape of this tensor, whether it is known or not.
     #[track_caller]
-    fn zeros_of(&self) -> Result<Tensor> {
-        cast(&cast(&self.isnan()?, self.dtype())?.multiply(0.0)?, self.dtype())
+    fn zeros_of(&self) -> Tensor {
+        let dtype = carry!(self.dtype());
+        cast(&cast(&self.isnan(), dtype).multiply(0.0), dtype)
     }
 }
 
@@ -195,8 +196,8 @@ mod tests {
 
     #[test]
     fn parts_of_infinities_and_zeros_keep_their_sign() {
-        let x = Tensor::from_elements(&[5], &[2.5, -0.5, f64::INFINITY, f64::NEG_INFINITY, -0.0]).unwrap();
-        let (fraction, whole) = x.modf().unwrap();
+        let x = Tensor::from_elements(&[5], &[2.5, -0.5, f64::INFINITY, f64::NEG_INFINITY, -0.0]);
+        let (fraction, whole) = x.modf();
         let fraction = fraction.fetch::<f64>().unwrap().into_raw_vec_and_offset().0;
         assert_eq!(fraction, [0.5, -0.5, 0.0, 0.0, 0.0]);
         let signs: Vec<bool> = fraction.iter().map(|x| x.is_sign_negative()).collect();

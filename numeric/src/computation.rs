@@ -3,7 +3,7 @@
 use crate::bar::Bar;
 use crate::error::{Blame, Result};
 use crate::errstate;
-use crate::run::default_executor;
+use crate::run::{at_hand, default_executor, nodes_of};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -15,7 +15,7 @@ use tharsis_graph::{Executor, Explanation, Metrics, Progress};
 /// ```
 /// use tharsis_numeric::{Computation, random::default_rng};
 ///
-/// let total = default_rng(1).random(&[1000, 1000])?.sum(())?;
+/// let total = default_rng(1).random(&[1000, 1000]).sum(..);
 /// let computed = Computation::of(&[&total]).bar("total").run()?;
 /// println!("{}", computed.explanation);
 /// assert!((computed.tensors[0].item()?.to_f64() - 5e5).abs() < 1e4);
@@ -90,7 +90,7 @@ impl<'a> Computation<'a> {
                 &*default as &dyn Executor
             }
         };
-        let nodes: Vec<_> = self.tensors.iter().map(|tensor| tensor.node().clone()).collect();
+        let nodes = nodes_of(self.tensors)?;
         let (nodes, spent) = tharsis_graph::phases::settle(&nodes, executor).blame()?;
         let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
         let explanation = Explanation::new(&nodes, &job, executor).blame()?;
@@ -102,8 +102,7 @@ impl<'a> Computation<'a> {
         };
         errstate::tell(&metrics.warnings)?;
         let explanation = explanation.with_metrics(&metrics);
-        let tensors = outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[]));
-        Ok(Computed { tensors: tensors.collect::<Result<_>>()?, metrics, explanation })
+        Ok(Computed { tensors: at_hand(outcome.results), metrics, explanation })
     }
 }
 
@@ -166,8 +165,8 @@ mod tests {
 
     #[test]
     fn watchers_see_the_end_and_the_explanation_tells_what_happened() {
-        let x = default_rng(1).random(&[100, 100]).unwrap().rechunk(Chunks::Each(10)).unwrap();
-        let total = x.sum(()).unwrap();
+        let x = default_rng(1).random(&[100, 100]).rechunk(Chunks::Each(10));
+        let total = x.sum(..);
         let seen = Mutex::new(Vec::new());
         let executor = LocalExecutor::sized(2, 1 << 30);
         let computed = Computation::of(&[&total])

@@ -1,10 +1,9 @@
 //! Tensors out of nothing.
 
 use crate::elementwise::where_;
-use crate::error::{Blame, Error, Result};
 use crate::late::late;
 use crate::operand::cast;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Full, Indexed, Viewed};
@@ -18,9 +17,9 @@ use tharsis_kernels::{DType, Scalar};
 /// # Errors
 /// `ValueError` if the shape is too big.
 #[track_caller]
-pub fn full(shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
+pub fn full(shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Tensor {
     let value = value.into();
-    check_shape(shape).blame()?;
+    carry!(check_shape(shape));
     Tensor::apply(Full { shape: shape.to_vec(), value, dtype }, &[])
 }
 
@@ -29,7 +28,7 @@ pub fn full(shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<T
 /// # Errors
 /// As [`full`].
 #[track_caller]
-pub fn zeros(shape: &[usize]) -> Result<Tensor> {
+pub fn zeros(shape: &[usize]) -> Tensor {
     full(shape, 0.0, DType::F64)
 }
 
@@ -38,7 +37,7 @@ pub fn zeros(shape: &[usize]) -> Result<Tensor> {
 /// # Errors
 /// As [`full`].
 #[track_caller]
-pub fn ones(shape: &[usize]) -> Result<Tensor> {
+pub fn ones(shape: &[usize]) -> Tensor {
     full(shape, 1.0, DType::F64)
 }
 
@@ -47,7 +46,7 @@ pub fn ones(shape: &[usize]) -> Result<Tensor> {
 /// # Errors
 /// `ValueError` if there are too many.
 #[track_caller]
-pub fn arange(count: usize) -> Result<Tensor> {
+pub fn arange(count: usize) -> Tensor {
     Tensor::apply(Indexed { shape: vec![count], map: IndexMap::Position }, &[])
 }
 
@@ -56,23 +55,19 @@ pub fn arange(count: usize) -> Result<Tensor> {
 /// # Errors
 /// `ZeroDivisionError` for a step of zero, `ValueError` if there are too many.
 #[track_caller]
-pub fn arange_step(
-    start: impl Into<Scalar>,
-    stop: impl Into<Scalar>,
-    step: impl Into<Scalar>,
-) -> Result<Tensor> {
+pub fn arange_step(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Tensor {
     let (start, stop, step) = (start.into(), stop.into(), step.into());
     if step.to_f64() == 0.0 {
         let float = [start, stop, step].iter().any(|x| matches!(x, Scalar::Float(_)));
         let text = if float { "float division by zero" } else { "division by zero" };
-        return Err(Error::here(GraphError::ZeroDivision(text.to_owned())));
+        return Tensor::refused(GraphError::ZeroDivision(text.to_owned()), &[]);
     }
     let count = count_of_range(start, stop, step);
     if count.is_nan() {
-        return Err(Error::here(GraphError::Value("arange: cannot compute length".to_owned())));
+        return Tensor::refused(GraphError::Value("arange: cannot compute length".to_owned()), &[]);
     }
     if count > tharsis_graph::shape::ELEMENTS_MAX as f64 {
-        return Err(Error::here(GraphError::Value("Maximum allowed size exceeded".to_owned())));
+        return Tensor::refused(GraphError::Value("Maximum allowed size exceeded".to_owned()), &[]);
     }
     let shape = vec![count.max(0.0) as usize];
     let float = |x: Scalar| matches!(x, Scalar::Float(_));
@@ -82,8 +77,8 @@ pub fn arange_step(
         let step = (first + step.to_f64()) - first;
         return Tensor::apply(Indexed { shape, map: IndexMap::Ramp { start: first, step } }, &[]);
     }
-    let position = Tensor::apply(Indexed { shape, map: IndexMap::Position }, &[])?;
-    position.multiply(step)?.add(start)
+    let position = Tensor::apply(Indexed { shape, map: IndexMap::Position }, &[]);
+    position.multiply(step).add(start)
 }
 
 /// How many numbers there are from `start` in steps of `step`, before `stop`; not positive if none. The
@@ -106,7 +101,7 @@ fn count_of_range(start: Scalar, stop: Scalar, step: Scalar) -> f64 {
 /// # Errors
 /// `ValueError` if there are too many.
 #[track_caller]
-pub fn linspace(start: f64, stop: f64, count: usize) -> Result<Tensor> {
+pub fn linspace(start: f64, stop: f64, count: usize) -> Tensor {
     linspace_endpoint(start, stop, count, true)
 }
 
@@ -115,23 +110,23 @@ pub fn linspace(start: f64, stop: f64, count: usize) -> Result<Tensor> {
 /// # Errors
 /// As [`linspace`].
 #[track_caller]
-pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) -> Result<Tensor> {
+pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) -> Tensor {
     let steps = if endpoint { count.saturating_sub(1) } else { count };
-    let position = arange(count)?.astype(DType::F64)?;
+    let position = arange(count).astype(DType::F64);
     if steps == 0 {
-        return position.multiply(0.0)?.add(start);
+        return position.multiply(0.0).add(start);
     }
     let step = (stop - start) / steps as f64;
     let scaled = if step == 0.0 {
-        position.divide(steps as f64)?.multiply(stop - start)?
+        position.divide(steps as f64).multiply(stop - start)
     } else {
-        position.multiply(step)?
+        position.multiply(step)
     };
-    let values = scaled.add(start)?;
+    let values = scaled.add(start);
     if !endpoint {
-        return Ok(values);
+        return values;
     }
-    where_(&arange(count)?.equal(steps as i64)?, stop, values)
+    where_(&arange(count).equal(steps as i64), stop, values)
 }
 
 /// Ones on a diagonal, zeros elsewhere: `offset` 0 is the main diagonal, positive ones lie above it; float64.
@@ -139,10 +134,10 @@ pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) ->
 /// # Errors
 /// `ValueError` if the shape is too big.
 #[track_caller]
-pub fn eye(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
-    let row = position_along(&[rows, columns], 0)?;
-    let column = position_along(&[rows, columns], 1)?;
-    row.add(offset)?.equal(column)?.astype(DType::F64)
+pub fn eye(rows: usize, columns: usize, offset: i64) -> Tensor {
+    let row = position_along(&[rows, columns], 0);
+    let column = position_along(&[rows, columns], 1);
+    row.add(offset).equal(column).astype(DType::F64)
 }
 
 /// For each element its coordinate along `axis`, int64: what functions of the index are made of.
@@ -150,12 +145,12 @@ pub fn eye(rows: usize, columns: usize, offset: i64) -> Result<Tensor> {
 /// # Errors
 /// `ValueError` if the shape is too big, `AxisError` if there is no such axis.
 #[track_caller]
-pub fn position_along(shape: &[usize], axis: usize) -> Result<Tensor> {
-    check_shape(shape).blame()?;
+pub fn position_along(shape: &[usize], axis: usize) -> Tensor {
+    carry!(check_shape(shape));
     if shape.len() <= axis {
-        return Err(Error::here(GraphError::Axis { axis: axis as i64, rank: shape.len() }));
+        return Tensor::refused(GraphError::Axis { axis: axis as i64, rank: shape.len() }, &[]);
     }
-    let along = arange(shape[axis])?;
+    let along = arange(shape[axis]);
     let view = View { shape: shape.to_vec(), axes: vec![AxisMap::identity(axis)] };
     Tensor::apply(Viewed { name: "indices", view }, &[&along])
 }
@@ -165,9 +160,10 @@ pub fn position_along(shape: &[usize], axis: usize) -> Result<Tensor> {
 /// # Errors
 /// What `f` refuses.
 #[track_caller]
-pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Result<Tensor>) -> Result<Tensor> {
-    let coordinates = (0..shape.len()).map(|axis| position_along(shape, axis)).collect::<Result<Vec<_>>>()?;
-    f(&coordinates)
+pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Tensor) -> Tensor {
+    // The axes exist, and the closure has no caller to blame for a shape that is too big.
+    carry!(check_shape(shape));
+    f(&(0..shape.len()).map(|axis| position_along(shape, axis)).collect::<Vec<_>>())
 }
 
 impl Tensor {
@@ -176,7 +172,7 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn number(value: impl Into<Scalar>) -> Result<Tensor> {
+    pub fn number(value: impl Into<Scalar>) -> Tensor {
         let value = value.into();
         Tensor::apply(Full { shape: vec![], value, dtype: value.dtype() }, &[])
     }
@@ -186,12 +182,12 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn zeros_like(&self) -> Result<Tensor> {
-        if !is_known(self.shape()) {
-            let meta = self.meta_of(self.shape().to_vec());
+    pub fn zeros_like(&self) -> Tensor {
+        let meta = carry!(self.meta()).clone();
+        if !is_known(&meta.shape) {
             return late("zeros_like", (), meta, &[self], |x| x[0].zeros_like());
         }
-        full(self.shape(), 0i64, self.dtype())
+        full(&meta.shape, 0i64, meta.dtype)
     }
 
     /// Ones of this tensor's shape and dtype.
@@ -199,12 +195,12 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn ones_like(&self) -> Result<Tensor> {
-        if !is_known(self.shape()) {
-            let meta = self.meta_of(self.shape().to_vec());
+    pub fn ones_like(&self) -> Tensor {
+        let meta = carry!(self.meta()).clone();
+        if !is_known(&meta.shape) {
             return late("ones_like", (), meta, &[self], |x| x[0].ones_like());
         }
-        full(self.shape(), 1i64, self.dtype())
+        full(&meta.shape, 1i64, meta.dtype)
     }
 
     /// One number in this tensor's shape and dtype.
@@ -212,12 +208,12 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Tensor {
         let value = value.into();
-        if !is_known(self.shape()) {
-            let meta = self.meta_of(self.shape().to_vec());
+        let meta = carry!(self.meta()).clone();
+        if !is_known(&meta.shape) {
             return late("full_like", value, meta, &[self], move |x| x[0].full_like(value));
         }
-        cast(&full(self.shape(), value, self.dtype())?, self.dtype())
+        cast(&full(&meta.shape, value, meta.dtype), meta.dtype)
     }
 }

@@ -1,12 +1,11 @@
 //! Element-wise functions as methods, under NumPy's names, and Rust's operators.
 //!
-//! All return a `Result`: shapes may clash and dtypes may be refused. Operators take tensors by value or
-//! reference, numbers, and the `Result` of another operator on their right.
+//! Shapes may clash and dtypes may be refused: the tensor that comes of it carries the error, see [`Tensor`].
+//! Operators take tensors by value or by reference, and numbers on either side.
 
 use crate::comparison;
-use crate::error::{Error, Result};
 use crate::operand::{Operand, cast, is_below, is_beyond, pair, pair_in};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Binary, Cast, Unary, Where};
 use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp, can_cast_same_kind, promote_all};
@@ -16,7 +15,7 @@ use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp, can_cast_same_kind
 /// # Errors
 /// `TypeError` if it is not defined for the dtype.
 #[track_caller]
-pub fn unary(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
+pub fn unary(op: UnaryOp, x: &Tensor) -> Tensor {
     Tensor::apply(Unary(op), &[x])
 }
 
@@ -26,32 +25,35 @@ pub fn unary(op: UnaryOp, x: &Tensor) -> Result<Tensor> {
 /// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the dtypes,
 /// `OverflowError` if a number does not fit the dtype beside it.
 #[track_caller]
-pub fn binary(op: BinaryOp, a: impl Into<Operand>, b: impl Into<Operand>) -> Result<Tensor> {
+pub fn binary(op: BinaryOp, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
     let (a, b) = (a.into(), b.into());
     if let (BinaryOp::Power, Operand::Tensor(base), Operand::Number(exponent)) = (op, &a, &b)
-        && let Some(special) = power_by_number(base, *exponent)?
+        && let Some(special) = power_by_number(base, *exponent)
     {
-        return Ok(special);
+        return special;
     }
-    if let Some(compared) = comparison::exactly(op, &a, &b)? {
-        return Ok(compared);
+    if let Some(compared) = comparison::exactly(op, &a, &b) {
+        return compared;
     }
-    let (a, b) = pair_in(op, a, b)?;
+    let (a, b) = pair_in(op, a, b);
     Tensor::apply(Binary(op), &[&a, &b])
 }
 
 /// The exponents for which NumPy has a faster way.
 #[track_caller]
-fn power_by_number(base: &Tensor, exponent: Scalar) -> Result<Option<Tensor>> {
-    match exponent {
-        Scalar::Int(exponent) if base.dtype().kind() == Kind::Signed && exponent < 0 => Err(Error::here(
-            GraphError::Value("integers to negative integer powers are not allowed".to_owned()),
-        )),
-        Scalar::Int(2) if base.dtype() != DType::Bool => Ok(Some(unary(UnaryOp::Square, base)?)),
-        Scalar::Float(2.0) if base.dtype().kind() >= Kind::Float => Ok(Some(unary(UnaryOp::Square, base)?)),
-        Scalar::Float(0.5) if base.dtype().is_float() => Ok(Some(unary(UnaryOp::Sqrt, base)?)),
-        _ => Ok(None),
-    }
+fn power_by_number(base: &Tensor, exponent: Scalar) -> Option<Tensor> {
+    let dtype = base.dtype().ok()?;
+    let faster = match exponent {
+        Scalar::Int(exponent) if dtype.kind() == Kind::Signed && exponent < 0 => {
+            let text = "integers to negative integer powers are not allowed";
+            return Some(Tensor::refused(GraphError::Value(text.to_owned()), &[base]));
+        }
+        Scalar::Int(2) if dtype != DType::Bool => UnaryOp::Square,
+        Scalar::Float(2.0) if dtype.kind() >= Kind::Float => UnaryOp::Square,
+        Scalar::Float(0.5) if dtype.is_float() => UnaryOp::Sqrt,
+        _ => return None,
+    };
+    Some(unary(faster, base))
 }
 
 macro_rules! unary_methods {
@@ -63,7 +65,7 @@ macro_rules! unary_methods {
                 /// # Errors
                 /// `TypeError` if it is not defined for the dtype.
                 #[track_caller]
-                pub fn $name(&self) -> Result<Tensor> {
+                pub fn $name(&self) -> Tensor {
                     unary(UnaryOp::$op, self)
                 }
             )*
@@ -174,7 +176,7 @@ macro_rules! binary_methods {
                 /// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the
                 /// dtypes.
                 #[track_caller]
-                pub fn $name(&self, other: impl Into<Operand>) -> Result<Tensor> {
+                pub fn $name(&self, other: impl Into<Operand>) -> Tensor {
                     binary(BinaryOp::$op, self, other)
                 }
             )*
@@ -263,7 +265,7 @@ impl Tensor {
     /// # Errors
     /// None; every dtype converts to every other.
     #[track_caller]
-    pub fn astype(&self, dtype: DType) -> Result<Tensor> {
+    pub fn astype(&self, dtype: DType) -> Tensor {
         Tensor::apply(Cast(dtype), &[self])
     }
 
@@ -273,11 +275,11 @@ impl Tensor {
     /// # Errors
     /// `TypeError` if the kinds do not allow it.
     #[track_caller]
-    pub fn astype_same_kind(&self, dtype: DType) -> Result<Tensor> {
-        if !can_cast_same_kind(self.dtype(), dtype) {
-            let message =
-                format!("cannot cast from {} to {dtype} according to the rule 'same_kind'", self.dtype());
-            return Err(Error::here(GraphError::Type(message)));
+    pub fn astype_same_kind(&self, dtype: DType) -> Tensor {
+        let from = carry!(self.dtype());
+        if !can_cast_same_kind(from, dtype) {
+            let message = format!("cannot cast from {from} to {dtype} according to the rule 'same_kind'");
+            return Tensor::refused(GraphError::Type(message), &[self]);
         }
         self.astype(dtype)
     }
@@ -287,7 +289,7 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
     #[track_caller]
-    pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<Tensor> {
+    pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Tensor {
         self.clip_to(Some(low.into()), Some(high.into()))
     }
 
@@ -297,9 +299,10 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::clip`]; `OverflowError` for bounds that no element can keep to.
     #[track_caller]
-    pub fn clip_to(&self, low: Option<Operand>, high: Option<Operand>) -> Result<Tensor> {
-        let low = low.filter(|low| !is_beyond(low, self.dtype()) || !is_below(low));
-        let high = high.filter(|high| !is_beyond(high, self.dtype()) || is_below(high));
+    pub fn clip_to(&self, low: Option<Operand>, high: Option<Operand>) -> Tensor {
+        let dtype = carry!(self.dtype());
+        let low = low.filter(|low| !is_beyond(low, Some(dtype)) || !is_below(low));
+        let high = high.filter(|high| !is_beyond(high, Some(dtype)) || is_below(high));
         match (low, high) {
             (None, None) => self.positive(),
             (Some(low), None) => self.maximum(low),
@@ -307,10 +310,10 @@ impl Tensor {
             (Some(low), Some(high)) => {
                 // Both bounds take part in the dtype, tensors before numbers.
                 let strong = [&low, &high].into_iter().filter_map(Operand::dtype);
-                let common = promote_all(strong.chain([self.dtype()]));
+                let common = promote_all(strong.chain([dtype]));
                 let dtype = low.joined(high.joined(common));
-                let (low, high) = (low.beside(dtype)?, high.beside(dtype)?);
-                cast(self, dtype)?.maximum(&low)?.minimum(&high)
+                let (low, high) = (low.beside(dtype), high.beside(dtype));
+                cast(self, dtype).maximum(&low).minimum(&high)
             }
         }
     }
@@ -321,8 +324,8 @@ impl Tensor {
 /// # Errors
 /// `ValueError` if the shapes do not broadcast.
 #[track_caller]
-pub fn where_(condition: &Tensor, a: impl Into<Operand>, b: impl Into<Operand>) -> Result<Tensor> {
-    let (a, b) = pair(a.into(), b.into())?;
+pub fn where_(condition: &Tensor, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
+    let (a, b) = pair(a.into(), b.into());
     Tensor::apply(Where, &[condition, &a, &b])
 }
 
@@ -335,25 +338,25 @@ macro_rules! operators {
     )*};
     (@tensor $Trait:ident, $method:ident, $op:ident, $left:ty) => {
         impl<R: Into<Operand>> std::ops::$Trait<R> for $left {
-            type Output = Result<Tensor>;
+            type Output = Tensor;
             #[track_caller]
-            fn $method(self, right: R) -> Result<Tensor> {
+            fn $method(self, right: R) -> Tensor {
                 binary(BinaryOp::$op, self, right)
             }
         }
     };
     (@numbers $Trait:ident, $method:ident, $op:ident: $($number:ty),*) => {$(
         impl std::ops::$Trait<&Tensor> for $number {
-            type Output = Result<Tensor>;
+            type Output = Tensor;
             #[track_caller]
-            fn $method(self, right: &Tensor) -> Result<Tensor> {
+            fn $method(self, right: &Tensor) -> Tensor {
                 binary(BinaryOp::$op, self, right)
             }
         }
         impl std::ops::$Trait<Tensor> for $number {
-            type Output = Result<Tensor>;
+            type Output = Tensor;
             #[track_caller]
-            fn $method(self, right: Tensor) -> Result<Tensor> {
+            fn $method(self, right: Tensor) -> Tensor {
                 binary(BinaryOp::$op, self, right)
             }
         }
@@ -371,18 +374,47 @@ operators! {
     Sub, sub, Subtract;
 }
 
-impl std::ops::Neg for &Tensor {
-    type Output = Result<Tensor>;
-    #[track_caller]
-    fn neg(self) -> Result<Tensor> {
-        self.negative()
-    }
+// No numbers on the left: there, Rust's own shifts are meant.
+operators!(@tensor Shl, shl, LeftShift, Tensor);
+operators!(@tensor Shl, shl, LeftShift, &Tensor);
+operators!(@tensor Shr, shr, RightShift, Tensor);
+operators!(@tensor Shr, shr, RightShift, &Tensor);
+
+// The name is bound to the new expression; who has the old one keeps it.
+macro_rules! assigning_operators {
+    ($($Trait:ident, $method:ident, $op:ident;)*) => {$(
+        impl<R: Into<Operand>> std::ops::$Trait<R> for Tensor {
+            #[track_caller]
+            fn $method(&mut self, right: R) {
+                *self = binary(BinaryOp::$op, &*self, right);
+            }
+        }
+    )*};
 }
 
-impl std::ops::Not for &Tensor {
-    type Output = Result<Tensor>;
-    #[track_caller]
-    fn not(self) -> Result<Tensor> {
-        self.invert()
-    }
+assigning_operators! {
+    AddAssign, add_assign, Add;
+    DivAssign, div_assign, Divide;
+    MulAssign, mul_assign, Multiply;
+    SubAssign, sub_assign, Subtract;
+}
+
+// One argument, by value and by reference.
+macro_rules! unary_operators {
+    ($($Trait:ident, $method:ident, $op:ident, $operand:ty;)*) => {$(
+        impl std::ops::$Trait for $operand {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self) -> Tensor {
+                unary(UnaryOp::$op, &self)
+            }
+        }
+    )*};
+}
+
+unary_operators! {
+    Neg, neg, Negative, Tensor;
+    Neg, neg, Negative, &Tensor;
+    Not, not, Invert, Tensor;
+    Not, not, Invert, &Tensor;
 }

@@ -1,51 +1,116 @@
-//! Errors with the place in the program that caused them.
+//! Errors with the place in the program that caused them; tensors carry them.
 
 use std::fmt;
 use std::panic::Location;
-use tharsis_graph::Error as GraphError;
+use std::sync::Arc;
+use tharsis_graph::error::shape_text;
+use tharsis_graph::{Error as GraphError, Meta};
+use tharsis_kernels::KernelError;
 
 /// What went wrong, and where the expression was built.
-#[derive(Clone, Debug)]
+///
+/// ```
+/// use tharsis_numeric::{arange, ones};
+///
+/// let error = (ones(&[2, 3]) + arange(4)).sqrt().check().unwrap_err();
+/// assert_eq!(error.class(), "ValueError");
+/// assert_eq!(error.location().file(), file!());
+/// assert_eq!((&error.operands()[0].shape[..], &error.operands()[1].shape[..]), (&[2, 3][..], &[4][..]));
+/// ```
+#[derive(Clone)]
 pub struct Error {
-    cause: Box<GraphError>,
-    location: &'static Location<'static>,
+    facts: Arc<Facts>,
 }
 
-/// The result of building or running an expression.
+/// Errors are cloned with the tensors that carry them.
+struct Facts {
+    cause: GraphError,
+    location: &'static Location<'static>,
+    operands: Vec<Meta>,
+}
+
+/// The result of running an expression, or of looking at what is known of it.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// `cause`, blamed on the caller.
     #[track_caller]
     pub fn here(cause: impl Into<GraphError>) -> Error {
-        Error { cause: Box::new(cause.into()), location: Location::caller() }
+        Error::new(cause.into(), Location::caller(), Vec::new())
+    }
+
+    fn new(cause: GraphError, location: &'static Location<'static>, operands: Vec<Meta>) -> Error {
+        Error { facts: Arc::new(Facts { cause, location, operands }) }
     }
 
     /// What went wrong in the expression.
     pub fn cause(&self) -> &GraphError {
-        &self.cause
+        &self.facts.cause
     }
 
     /// The exception that a NumPy user would see.
     pub fn class(&self) -> &'static str {
-        self.cause.class()
+        self.facts.cause.class()
     }
 
     /// Where the program asked for it.
     pub fn location(&self) -> &'static Location<'static> {
-        self.location
+        self.facts.location
+    }
+
+    /// Shape and dtype of each operand of an operation that was refused when it was built.
+    pub fn operands(&self) -> &[Meta] {
+        &self.facts.operands
     }
 }
 
 impl fmt::Display for Error {
+    /// The cause, the place, and the operands where the cause does not name their shapes itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (at {}:{})", self.cause, self.location.file(), self.location.line())
+        let Facts { cause, location, operands } = &*self.facts;
+        write!(f, "{cause} (at {}:{}", location.file(), location.line())?;
+        for (i, Meta { shape, dtype }) in operands.iter().enumerate() {
+            write!(f, "{} {dtype} {}", if i == 0 { ", of" } else { " and" }, shape_text(shape))?;
+        }
+        write!(f, ")")
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts { cause, location, operands } = &*self.facts;
+        let mut fields = f.debug_struct("Error");
+        fields.field("cause", cause).field("location", location).field("operands", operands).finish()
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.cause)
+        Some(&self.facts.cause)
+    }
+}
+
+/// Why an operation cannot be built: a new reason, or the error that an operand carries.
+pub(crate) trait Refusal {
+    /// As an error of an operation at `location` on `operands`; what has a place already keeps it.
+    fn blamed(self, location: &'static Location<'static>, operands: Vec<Meta>) -> Error;
+}
+
+impl Refusal for Error {
+    fn blamed(self, _: &'static Location<'static>, _: Vec<Meta>) -> Error {
+        self
+    }
+}
+
+impl Refusal for GraphError {
+    fn blamed(self, location: &'static Location<'static>, operands: Vec<Meta>) -> Error {
+        Error::new(self, location, operands)
+    }
+}
+
+impl Refusal for KernelError {
+    fn blamed(self, location: &'static Location<'static>, operands: Vec<Meta>) -> Error {
+        GraphError::from(self).blamed(location, operands)
     }
 }
 
@@ -54,12 +119,12 @@ pub(crate) trait Blame<T> {
     fn blame(self) -> Result<T>;
 }
 
-impl<T, E: Into<GraphError>> Blame<T> for std::result::Result<T, E> {
+impl<T, E: Refusal> Blame<T> for std::result::Result<T, E> {
     #[track_caller]
     fn blame(self) -> Result<T> {
         match self {
             Ok(value) => Ok(value),
-            Err(cause) => Err(Error::here(cause)),
+            Err(cause) => Err(cause.blamed(Location::caller(), Vec::new())),
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum Reaction {
 /// use tharsis_numeric::errstate::{ErrState, Reaction};
 /// use tharsis_numeric::{LocalExecutor, ones, zeros};
 ///
-/// let quotient = (ones(&[3])? / &zeros(&[3])?)?;
+/// let quotient = ones(&[3]) / zeros(&[3]);
 /// let (_, metrics) = tharsis_numeric::execute(&[&quotient], &LocalExecutor::sized(2, 1 << 20))?;
 /// assert_eq!(ErrState::default().apply(&metrics.warnings)?, ["divide by zero encountered in divide"]);
 /// let strict = ErrState { divide: Reaction::Raise, ..ErrState::default() };
@@ -71,7 +71,7 @@ pub struct Guard {
 /// use tharsis_numeric::{ones, zeros};
 ///
 /// let guard = errstate(ErrState::default());
-/// (ones(&[3])? / &zeros(&[3])?)?.fetch::<f64>()?;
+/// (ones(&[3]) / zeros(&[3])).fetch::<f64>()?;
 /// assert_eq!(guard.take(), ["divide by zero encountered in divide"]);
 /// # Ok::<(), tharsis_numeric::Error>(())
 /// ```

@@ -6,10 +6,10 @@
 
 use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::Factorize;
-use tharsis_graph::shape::require_known;
+use tharsis_graph::shape::{element_count, require_known};
 use tharsis_kernels::DType;
 use tharsis_kernels::factor::Factor;
 
@@ -24,38 +24,47 @@ struct TallQr {
     upper: Tensor,
 }
 
+/// How a matrix is factored.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The dtype of the factors, which are computed in float64.
+    dtype: DType,
+    is_tall: bool,
+}
+
 impl Tensor {
-    /// The dtype of the results: factors are computed in float64.
     #[track_caller]
-    fn factor_dtype(&self) -> Result<DType> {
-        match self.dtype() {
-            dtype @ (DType::F16 | DType::BF16) => {
-                let text = format!("array type {dtype} is unsupported in linalg");
-                Err(Error::here(GraphError::Type(text)))
-            }
-            DType::F32 => Ok(DType::F32),
-            _ => Ok(DType::F64),
-        }
+    fn way(&self) -> Result<Way> {
+        let meta = self.meta()?;
+        let dtype = factor_dtype(meta.dtype).blame()?;
+        require_known("factorization", &meta.shape).blame()?;
+        let [m, n] = meta.shape[..] else {
+            let (shapes, reason) = (vec![meta.shape.clone()], "a matrix of two axes is needed".to_owned());
+            return Err(Error::here(GraphError::Shape { function: "factorization", shapes, reason }));
+        };
+        let is_large = TALL_ELEMENTS_MIN <= element_count(&meta.shape);
+        let is_tall = n * TALL_RATIO <= m && is_large && 0 < n && !meta.dtype.is_complex();
+        Ok(Way { dtype, is_tall })
     }
 
     #[track_caller]
-    fn factor(&self, factor: Factor) -> Result<Tensor> {
+    fn factor(&self, factor: Factor) -> Tensor {
         Tensor::apply(Factorize(factor), &[self])
     }
 
-    /// The lower Cholesky factor of a symmetric positive definite matrix: (n, n) to (n, n), float32 of
-    /// float32, else float64.
+    /// NumPy's `linalg.cholesky`: the lower Cholesky factor of a symmetric positive definite matrix, (n, n)
+    /// to (n, n); float32 of float32, else float64.
     ///
     /// # Errors
     /// `TypeError` for float16;
     /// `LinAlgError` if the matrix is not square, or (when run) not positive definite.
     #[track_caller]
-    pub fn cholesky(&self) -> Result<Tensor> {
-        let dtype = self.factor_dtype()?;
-        cast(&self.factor(Factor::Cholesky)?, dtype)
+    pub fn cholesky(&self) -> Tensor {
+        let dtype = carry!(factor_dtype(carry!(self.dtype())), self);
+        cast(&self.factor(Factor::Cholesky), dtype)
     }
 
-    /// The reduced QR factorization: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as
+    /// NumPy's `linalg.qr`, reduced: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as
     /// [`Tensor::cholesky`].
     ///
     /// # Errors
@@ -64,20 +73,23 @@ impl Tensor {
     /// # Memory
     /// A tall matrix is read three times by blocks of rows; it is not held.
     #[track_caller]
-    pub fn qr(&self) -> Result<(Tensor, Tensor)> {
-        let dtype = self.factor_dtype()?;
-        let (q, r) = if self.is_tall()? {
-            let x = cast(self, DType::F64)?;
-            let TallQr { inverses, upper } = x.tall_qr()?;
-            (x.times(&inverses)?, upper)
-        } else {
-            (self.factor(Factor::QrQ)?, self.factor(Factor::QrR)?)
+    pub fn qr(&self) -> (Tensor, Tensor) {
+        let way = match self.way() {
+            Ok(way) => way,
+            Err(error) => return (Tensor::from(error.clone()), Tensor::from(error)),
         };
-        Ok((cast(&q, dtype)?, cast(&r, dtype)?))
+        let (q, r) = if way.is_tall {
+            let x = cast(self, DType::F64);
+            let TallQr { inverses, upper } = x.tall_qr();
+            (x.times(&inverses), upper)
+        } else {
+            (self.factor(Factor::QrQ), self.factor(Factor::QrR))
+        };
+        (cast(&q, way.dtype), cast(&r, way.dtype))
     }
 
-    /// The reduced singular value decomposition: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes
-    /// as [`Tensor::cholesky`].
+    /// NumPy's `linalg.svd`, reduced: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes as
+    /// [`Tensor::cholesky`].
     ///
     /// # Errors
     /// As [`Tensor::qr`].
@@ -85,65 +97,64 @@ impl Tensor {
     /// # Memory
     /// As [`Tensor::qr`].
     #[track_caller]
-    pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
-        let dtype = self.factor_dtype()?;
-        let (u, s, vt) = self.wide_svd()?;
-        Ok((cast(&u, dtype)?, cast(&s, dtype)?, cast(&vt, dtype)?))
-    }
-
-    #[track_caller]
-    fn wide_svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
-        if !self.is_tall()? {
-            return Ok((self.factor(Factor::SvdU)?, self.factor(Factor::SvdS)?, self.factor(Factor::SvdVt)?));
-        }
-        let x = cast(self, DType::F64)?;
-        let TallQr { mut inverses, upper } = x.tall_qr()?;
-        // The last correction is nearly the identity, so the small rotation may be joined to it.
-        if let Some(last) = inverses.pop() {
-            inverses.push(last.matmul(&upper.factor(Factor::SvdU)?)?);
-        }
-        Ok((x.times(&inverses)?, upper.factor(Factor::SvdS)?, upper.factor(Factor::SvdVt)?))
-    }
-
-    #[track_caller]
-    fn is_tall(&self) -> Result<bool> {
-        require_known("factorization", self.shape()).blame()?;
-        match *self.shape() {
-            [m, n] => Ok(n * TALL_RATIO <= m
-                && TALL_ELEMENTS_MIN <= self.size()
-                && 0 < n
-                && !self.dtype().is_complex()),
-            _ => {
-                let shapes = vec![self.shape().to_vec()];
-                let reason = "a matrix of two axes is needed".to_owned();
-                Err(Error::here(GraphError::Shape { function: "factorization", shapes, reason }))
+    pub fn svd(&self) -> (Tensor, Tensor, Tensor) {
+        let way = match self.way() {
+            Ok(way) => way,
+            Err(error) => {
+                return (Tensor::from(error.clone()), Tensor::from(error.clone()), Tensor::from(error));
             }
-        }
+        };
+        let (u, s, vt) = if way.is_tall {
+            let x = cast(self, DType::F64);
+            let TallQr { mut inverses, upper } = x.tall_qr();
+            // The last correction is nearly the identity, so the small rotation may be joined to it.
+            if let Some(last) = inverses.pop() {
+                inverses.push(last.matmul(&upper.factor(Factor::SvdU)));
+            }
+            (x.times(&inverses), upper.factor(Factor::SvdS), upper.factor(Factor::SvdVt))
+        } else {
+            (self.factor(Factor::SvdU), self.factor(Factor::SvdS), self.factor(Factor::SvdVt))
+        };
+        (cast(&u, way.dtype), cast(&s, way.dtype), cast(&vt, way.dtype))
     }
 
     #[track_caller]
-    fn tall_qr(&self) -> Result<TallQr> {
-        let rows = self.shape()[0] as u64;
-        let mut qr: Option<TallQr> = None;
-        for _ in 0..3 {
-            let known = qr.as_ref().map_or(&[][..], |qr| &qr.inverses);
-            let basis = self.times(known)?;
-            let upper = basis.t()?.matmul(&basis)?.factor(Factor::GramUpper { rows })?;
-            let inverse = upper.factor(Factor::InverseUpper)?;
-            qr = Some(match qr {
-                None => TallQr { inverses: vec![inverse], upper },
-                Some(TallQr { mut inverses, upper: before }) => {
-                    inverses.push(inverse);
-                    TallQr { inverses, upper: upper.matmul(&before)? }
-                }
-            });
+    fn tall_qr(&self) -> TallQr {
+        let rows = self.shape().map_or(0, |shape| shape[0]) as u64;
+        let mut upper = self.gram_upper(rows);
+        let mut inverses = vec![upper.factor(Factor::InverseUpper)];
+        for _ in 0..2 {
+            let correction = self.times(&inverses).gram_upper(rows);
+            inverses.push(correction.factor(Factor::InverseUpper));
+            upper = correction.matmul(&upper);
         }
-        qr.ok_or_else(|| Error::here(GraphError::Internal("no factorization".to_owned())))
+        TallQr { inverses, upper }
+    }
+
+    /// The upper factor of the Gram matrix.
+    #[track_caller]
+    fn gram_upper(&self, rows: u64) -> Tensor {
+        self.t().matmul(self).factor(Factor::GramUpper { rows })
     }
 
     /// This matrix times each of `factors` in turn.
     #[track_caller]
-    fn times(&self, factors: &[Tensor]) -> Result<Tensor> {
-        factors.iter().try_fold(self.clone(), |product, factor| product.matmul(factor))
+    fn times(&self, factors: &[Tensor]) -> Tensor {
+        let mut product = self.clone();
+        for factor in factors {
+            product = product.matmul(factor);
+        }
+        product
+    }
+}
+
+/// The dtype of the factors of a matrix.
+fn factor_dtype(dtype: DType) -> std::result::Result<DType, GraphError> {
+    match dtype {
+        DType::F16 | DType::BF16 => {
+            Err(GraphError::Type(format!("array type {dtype} is unsupported in linalg")))
+        }
+        DType::F32 => Ok(DType::F32),
+        _ => Ok(DType::F64),
     }
 }

@@ -1,9 +1,8 @@
 //! Basic indexing: integers, slices, new axes, an ellipsis.
 
-use crate::error::{Blame, Error, Result};
 use crate::late::late;
 use crate::manipulate::concatenate;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::View;
@@ -87,9 +86,9 @@ impl From<RangeInclusive<i64>> for Index {
 ///
 /// ```
 /// use tharsis_numeric::{arange, index, Index, index::slice};
-/// let x = arange(24)?.reshape(&[2, 3, 4])?;
-/// assert_eq!(x.get(&index![0, .., slice(None, None, -2)])?.shape(), [3, 2]);
-/// assert_eq!(x.get(&index![Index::Ellipsis, 1..3])?.shape(), [2, 3, 2]);
+/// let x = arange(24).reshape(&[2, 3, 4]);
+/// assert_eq!(x.get(&index![0, .., slice(None, None, -2)]).shape()?, [3, 2]);
+/// assert_eq!(x.get(&index![Index::Ellipsis, 1..3]).shape()?, [2, 3, 2]);
 /// # Ok::<(), tharsis_numeric::Error>(())
 /// ```
 #[macro_export]
@@ -103,15 +102,17 @@ impl Tensor {
     /// # Errors
     /// `IndexError` for too many indices or a coordinate out of range, `ValueError` for a step of zero.
     #[track_caller]
-    pub fn get(&self, indices: &[Index]) -> Result<Tensor> {
-        match view_of(self.shape(), indices) {
-            Ok(view) => Tensor::apply(Viewed { name: "getitem", view }, &[self]),
+    pub fn get(&self, indices: &[Index]) -> Tensor {
+        let shape = carry!(self.shape());
+        let view = match view_of(shape, indices) {
             Err(GraphError::UnknownSize { .. }) => {
-                let (shape, later) = (shape_before_sizes(self.shape(), indices), indices.to_vec());
-                late("getitem", indices, self.meta_of(shape), &[self], move |x| x[0].get(&later))
+                let (shape, later) = (shape_before_sizes(shape, indices), indices.to_vec());
+                let meta = carry!(self.meta_with(shape));
+                return late("getitem", indices, meta, &[self], move |x| x[0].get(&later));
             }
-            Err(error) => Err(Error::here(error)),
-        }
+            view => carry!(view, self),
+        };
+        Tensor::apply(Viewed { name: "getitem", view }, &[self])
     }
 }
 
@@ -124,28 +125,29 @@ impl Tensor {
     ///
     /// ```
     /// use tharsis_numeric::arange;
-    /// assert_eq!(arange(5)?.take(&[4, 0, 1], 0)?.fetch::<i64>()?.as_slice(), Some(&[4, 0, 1][..]));
+    /// assert_eq!(arange(5).take(&[4, 0, 1], 0).fetch::<i64>()?.as_slice(), Some(&[4, 0, 1][..]));
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
     ///
     /// # Errors
     /// `AxisError` if there is no such axis, `IndexError` for a position out of range.
     #[track_caller]
-    pub fn take(&self, positions: &[i64], axis: i64) -> Result<Tensor> {
-        let axis = normalize_axis(axis, self.ndim()).blame()?;
-        let extent = self.shape()[axis];
+    pub fn take(&self, positions: &[i64], axis: i64) -> Tensor {
+        let from = carry!(self.shape());
+        let axis = carry!(normalize_axis(axis, from.len()), self);
+        let extent = from[axis];
         if extent == UNKNOWN {
-            let mut shape = self.shape().to_vec();
+            let mut shape = from.to_vec();
             shape[axis] = positions.len();
             let later = positions.to_vec();
-            let meta = self.meta_of(shape);
+            let meta = carry!(self.meta_with(shape));
             return late("take", (positions, axis), meta, &[self], move |x| x[0].take(&later, axis as i64));
         }
         let mut runs: Vec<Range<i64>> = Vec::new();
         for &index in positions {
             let at = if index < 0 { index.saturating_add(extent as i64) } else { index };
             if at < 0 || extent as i64 <= at {
-                return Err(Error::here(GraphError::Index { index, axis, extent }));
+                return Tensor::refused(GraphError::Index { index, axis, extent }, &[self]);
             }
             match runs.last_mut() {
                 Some(run) if run.end == at => run.end += 1,
@@ -160,7 +162,7 @@ impl Tensor {
             index.push(Index::from(run));
             self.get(&index)
         };
-        let parts = runs.into_iter().map(part).collect::<Result<Vec<_>>>()?;
+        let parts: Vec<Tensor> = runs.into_iter().map(part).collect();
         concatenate(&parts.iter().collect::<Vec<_>>(), axis as i64)
     }
 }

@@ -5,16 +5,15 @@
 //! axis, another shape. For these [`late`] stands in the graph until a phase has found the sizes, and is then
 //! replaced by what the operation builds on tensors of known shape, as if these had been known all along.
 
-use crate::error::{Blame, Result};
 use crate::tensor::Tensor;
 use std::fmt;
 use std::sync::Arc;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::lower::{ExprId, Lowering};
-use tharsis_graph::node::{Meta, Node, NodeRef, Operator};
+use tharsis_graph::node::{Meta, NodeRef, Operator};
 use tharsis_graph::shape::is_known;
 
-type Build = dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync;
+type Build = dyn Fn(&[Tensor]) -> Tensor + Send + Sync;
 
 /// An operation that awaits sizes.
 struct Late {
@@ -40,11 +39,10 @@ pub(crate) fn late(
     arguments: impl fmt::Debug,
     meta: Meta,
     inputs: &[&Tensor],
-    build: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
-) -> Result<Tensor> {
+    build: impl Fn(&[Tensor]) -> Tensor + Send + Sync + 'static,
+) -> Tensor {
     let late = Late { name, arguments: format!("{arguments:?}"), meta, build: Arc::new(build) };
-    let inputs = inputs.iter().map(|input| input.node().clone()).collect();
-    Ok(Tensor::from_node(Node::new(late, inputs).blame()?))
+    Tensor::lazily(late, inputs)
 }
 
 impl Operator for Late {
@@ -62,7 +60,7 @@ impl Operator for Late {
         }
         let inputs: Vec<Tensor> = inputs.iter().map(|input| Tensor::from_node(input.clone())).collect();
         let built = (self.build)(&inputs);
-        Some(built.map(|tensor| tensor.node().clone()).map_err(|error| error.cause().clone()))
+        Some(built.node().cloned().map_err(|error| error.cause().clone()))
     }
 
     fn lower(&self, _: &mut Lowering<'_>, _: &Meta, _: &[ExprId]) -> std::result::Result<ExprId, GraphError> {

@@ -5,15 +5,16 @@
 //!
 //! # Design
 //! A [`Tensor`] is a handle on a node of the logical graph. Methods carry NumPy's names and semantics and
-//! return a `Result`: what is wrong with shapes or dtypes is said where the expression is built, with the
-//! caller's file and line. Most functions are compositions of the few operators of `tharsis_graph::ops`; the
-//! element-wise ones are a table in `tharsis_kernels::ufunc`.
+//! give a tensor. What is wrong with shapes or dtypes is found where the expression is built and carried,
+//! with that line of the program, to whoever looks at the tensor or computes it: see [`Tensor::check`].
+//! `# Errors` of a method says which errors its tensor may carry. Most functions are compositions of the few
+//! operators of `tharsis_graph::ops`; the element-wise ones are a table in `tharsis_kernels::ufunc`.
 //!
 //! ```
 //! use tharsis_numeric::random::default_rng;
 //!
-//! let points = default_rng(42).random(&[1_000_000, 2])?;
-//! let inside = (&points * &points)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())?;
+//! let points = default_rng(42).random(&[1_000_000, 2]);
+//! let inside = (&points * &points).sum(1).sqrt().less(1.0).count_nonzero(..);
 //! let pi = 4.0 * inside.item()?.to_f64() / 1e6;
 //! assert!((pi - std::f64::consts::PI).abs() < 0.01);
 //! # Ok::<(), tharsis_numeric::Error>(())

@@ -1,8 +1,7 @@
 //! Products of matrices and vectors, and running sums.
 
-use crate::error::{Blame, Error, Result};
 use crate::late::late;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::ops::{Cumulative, MatMul};
 use tharsis_graph::shape::{agree, is_known, normalize_axis};
 use tharsis_graph::{Error as GraphError, Meta};
@@ -16,19 +15,20 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shapes do not fit or a tensor has no axes.
     #[track_caller]
-    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        if self.ndim() == 0 || other.ndim() == 0 {
-            return Err(mismatch("matmul", self, other, "both need at least one axis"));
-        }
-        let (depth, other_depth) =
-            (self.shape()[self.ndim() - 1], other.shape()[other.ndim().saturating_sub(2)]);
+    pub fn matmul(&self, other: &Tensor) -> Tensor {
+        let (a, b) = (carry!(self.meta()), carry!(other.meta()));
+        let (Some(&depth), Some(&other_depth)) =
+            (a.shape.last(), b.shape.get(b.shape.len().saturating_sub(2)))
+        else {
+            return mismatch("matmul", self, other, "both need at least one axis");
+        };
         if !agree(depth, other_depth) {
-            return Err(mismatch("matmul", self, other, "the axes that are summed over differ in extent"));
+            return mismatch("matmul", self, other, "the axes that are summed over differ in extent");
         }
-        match (self.ndim(), other.ndim()) {
-            (1, 1) => self.multiply(other)?.sum(())?.astype(promote(self.dtype(), other.dtype())),
-            (1, _) => Tensor::apply(MatMul, &[&self.expand_dims(0)?, other])?.squeeze(Some(&[-2])),
-            (_, 1) => Tensor::apply(MatMul, &[self, &other.expand_dims(1)?])?.squeeze(Some(&[-1])),
+        match (a.shape.len(), b.shape.len()) {
+            (1, 1) => self.multiply(other).sum(..).astype(promote(a.dtype, b.dtype)),
+            (1, _) => Tensor::apply(MatMul, &[&self.expand_dims(0), other]).squeeze(Some(&[-2])),
+            (_, 1) => Tensor::apply(MatMul, &[self, &other.expand_dims(1)]).squeeze(Some(&[-1])),
             _ => Tensor::apply(MatMul, &[self, other]),
         }
     }
@@ -39,15 +39,13 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shapes do not fit.
     #[track_caller]
-    pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
-        if self.ndim() == 0 || other.ndim() == 0 {
-            return self.multiply(other);
+    pub fn dot(&self, other: &Tensor) -> Tensor {
+        match (carry!(self.ndim()), carry!(other.ndim())) {
+            (0, _) | (_, 0) => self.multiply(other),
+            (1 | 2, 1 | 2) => self.matmul(other),
+            (_, 1) => self.tensordot(other, &[-1], &[0]),
+            _ => self.tensordot(other, &[-1], &[-2]),
         }
-        if self.ndim() <= 2 && other.ndim() <= 2 {
-            return self.matmul(other);
-        }
-        let right = other.ndim() as i64 - 2;
-        self.tensordot(other, &[-1], &[right.max(0)])
     }
 
     /// The sum of products over pairs of axes: `axes[i]` of this tensor with `other_axes[i]` of the other.
@@ -56,46 +54,47 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the axes do not fit, `AxisError` if one does not exist.
     #[track_caller]
-    pub fn tensordot(&self, other: &Tensor, axes: &[i64], other_axes: &[i64]) -> Result<Tensor> {
+    pub fn tensordot(&self, other: &Tensor, axes: &[i64], other_axes: &[i64]) -> Tensor {
         if axes.len() != other_axes.len() {
-            return Err(mismatch("tensordot", self, other, "as many axes are needed of each"));
+            return mismatch("tensordot", self, other, "as many axes are needed of each");
         }
-        let summed = |tensor: &Tensor, axes: &[i64]| {
+        let (a, b) = (carry!(self.meta()), carry!(other.meta()));
+        let summed = |of: &Meta, axes: &[i64]| {
             axes.iter()
-                .map(|&axis| normalize_axis(axis, tensor.ndim()))
+                .map(|&axis| normalize_axis(axis, of.shape.len()))
                 .collect::<std::result::Result<Vec<_>, _>>()
         };
-        let (left, right) = (summed(self, axes).blame()?, summed(other, other_axes).blame()?);
-        if left.iter().zip(&right).any(|(&a, &b)| !agree(self.shape()[a], other.shape()[b])) {
-            return Err(mismatch("tensordot", self, other, "the axes that are summed over differ in extent"));
+        let (left, right) = (carry!(summed(a, axes), self), carry!(summed(b, other_axes), other));
+        if left.iter().zip(&right).any(|(&i, &k)| !agree(a.shape[i], b.shape[k])) {
+            return mismatch("tensordot", self, other, "the axes that are summed over differ in extent");
         }
-        let free = |tensor: &Tensor, summed: &[usize]| -> Vec<usize> {
-            (0..tensor.ndim()).filter(|axis| !summed.contains(axis)).collect()
+        let free = |of: &Meta, summed: &[usize]| -> Vec<usize> {
+            (0..of.shape.len()).filter(|axis| !summed.contains(axis)).collect()
         };
-        let (left_free, right_free) = (free(self, &left), free(other, &right));
-        if !is_known(self.shape()) || !is_known(other.shape()) {
-            let free_extents = |tensor: &Tensor, axes: &[usize]| -> Vec<usize> {
-                axes.iter().map(|&axis| tensor.shape()[axis]).collect()
+        let (left_free, right_free) = (free(a, &left), free(b, &right));
+        if !is_known(&a.shape) || !is_known(&b.shape) {
+            let free_extents = |of: &Meta, axes: &[usize]| -> Vec<usize> {
+                axes.iter().map(|&axis| of.shape[axis]).collect()
             };
-            let shape = [free_extents(self, &left_free), free_extents(other, &right_free)].concat();
-            let meta = Meta { shape, dtype: promote(self.dtype(), other.dtype()) };
+            let shape = [free_extents(a, &left_free), free_extents(b, &right_free)].concat();
+            let meta = Meta { shape, dtype: promote(a.dtype, b.dtype) };
             let axes = (axes.to_vec(), other_axes.to_vec());
             let text = format!("{axes:?}");
             return late("tensordot", text, meta, &[self, other], move |x| {
                 x[0].tensordot(&x[1], &axes.0, &axes.1)
             });
         }
-        let extents = |tensor: &Tensor, axes: &[usize]| -> Vec<i64> {
-            axes.iter().map(|&axis| tensor.shape()[axis] as i64).collect()
+        let extents = |of: &Meta, axes: &[usize]| -> Vec<i64> {
+            axes.iter().map(|&axis| of.shape[axis] as i64).collect()
         };
-        let depth: i64 = extents(self, &left).iter().product();
-        let (rows, columns) = (extents(self, &left_free), extents(other, &right_free));
+        let depth: i64 = extents(a, &left).iter().product();
+        let (rows, columns) = (extents(a, &left_free), extents(b, &right_free));
         let order =
             |axes: &[&[usize]]| -> Vec<i64> { axes.concat().iter().map(|&axis| axis as i64).collect() };
-        let a = self.transpose(&order(&[&left_free, &left]))?.reshape(&[rows.iter().product(), depth])?;
-        let b =
-            other.transpose(&order(&[&right, &right_free]))?.reshape(&[depth, columns.iter().product()])?;
-        a.matmul(&b)?.reshape(&[rows, columns].concat())
+        let first = self.transpose(&order(&[&left_free, &left])).reshape(&[rows.iter().product(), depth]);
+        let second = other.transpose(&order(&[&right, &right_free]));
+        let second = second.reshape(&[depth, columns.iter().product()]);
+        first.matmul(&second).reshape(&[rows, columns].concat())
     }
 
     /// Running sums along an axis; small integers are summed in 64 bits.
@@ -103,7 +102,7 @@ impl Tensor {
     /// # Errors
     /// `AxisError` if there is no such axis.
     #[track_caller]
-    pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
+    pub fn cumsum(&self, axis: i64) -> Tensor {
         self.cumulative(Scan::Sum, axis)
     }
 
@@ -112,22 +111,23 @@ impl Tensor {
     /// # Errors
     /// `AxisError` if there is no such axis.
     #[track_caller]
-    pub fn cumprod(&self, axis: i64) -> Result<Tensor> {
+    pub fn cumprod(&self, axis: i64) -> Tensor {
         self.cumulative(Scan::Prod, axis)
     }
 
     #[track_caller]
-    fn cumulative(&self, scan: Scan, axis: i64) -> Result<Tensor> {
-        if self.ndim() == 0 && matches!(axis, 0 | -1) {
-            return self.ravel()?.cumulative(scan, 0);
+    fn cumulative(&self, scan: Scan, axis: i64) -> Tensor {
+        let rank = carry!(self.ndim());
+        if rank == 0 && matches!(axis, 0 | -1) {
+            return self.ravel().cumulative(scan, 0);
         }
-        let axis = normalize_axis(axis, self.ndim()).blame()?;
+        let axis = carry!(normalize_axis(axis, rank), self);
         Tensor::apply(Cumulative { scan, axis }, &[self])
     }
 }
 
 #[track_caller]
-fn mismatch(function: &'static str, a: &Tensor, b: &Tensor, reason: &str) -> Error {
-    let shapes = vec![a.shape().to_vec(), b.shape().to_vec()];
-    Error::here(GraphError::Shape { function, shapes, reason: reason.to_owned() })
+fn mismatch(function: &'static str, a: &Tensor, b: &Tensor, reason: &str) -> Tensor {
+    let shapes = vec![carry!(a.shape()).to_vec(), carry!(b.shape()).to_vec()];
+    Tensor::refused(GraphError::Shape { function, shapes, reason: reason.to_owned() }, &[a, b])
 }

@@ -1,9 +1,9 @@
 //! Other shapes for the same elements, and tensors put together.
 
-use crate::error::{Blame, Error, Result};
+use crate::error::Result;
 use crate::late::late;
 use crate::operand::cast;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{Concatenate, Rechunk, Reshape, Viewed};
 use tharsis_graph::plan::AxisMap;
@@ -16,12 +16,12 @@ use tharsis_kernels::promote_all;
 
 impl Tensor {
     /// A shape, and the dtype of this tensor.
-    pub(crate) fn meta_of(&self, shape: Vec<usize>) -> Meta {
-        Meta { shape, dtype: self.dtype() }
+    pub(crate) fn meta_with(&self, shape: Vec<usize>) -> Result<Meta> {
+        Ok(Meta { shape, dtype: self.dtype()? })
     }
 
     #[track_caller]
-    fn viewed(&self, name: &'static str, view: View) -> Result<Tensor> {
+    fn viewed(&self, name: &'static str, view: View) -> Tensor {
         Tensor::apply(Viewed { name, view }, &[self])
     }
 
@@ -30,9 +30,10 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn t(&self) -> Result<Tensor> {
-        let order: Vec<usize> = (0..self.ndim()).rev().collect();
-        self.viewed("transpose", View::permute(self.shape(), &order))
+    pub fn t(&self) -> Tensor {
+        let shape = carry!(self.shape());
+        let order: Vec<usize> = (0..shape.len()).rev().collect();
+        self.viewed("transpose", View::permute(shape, &order))
     }
 
     /// Axis `i` of the result is axis `order[i]` of this tensor.
@@ -40,17 +41,16 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if `order` is no permutation of the axes, `AxisError` if an axis does not exist.
     #[track_caller]
-    pub fn transpose(&self, order: &[i64]) -> Result<Tensor> {
-        let order = order
-            .iter()
-            .map(|&axis| normalize_axis(axis, self.ndim()).blame())
-            .collect::<Result<Vec<_>>>()?;
+    pub fn transpose(&self, order: &[i64]) -> Tensor {
+        let shape = carry!(self.shape());
+        let order = order.iter().map(|&axis| normalize_axis(axis, shape.len()));
+        let order = carry!(order.collect::<std::result::Result<Vec<_>, _>>(), self);
         let mut sorted = order.clone();
         sorted.sort_unstable();
-        if sorted != (0..self.ndim()).collect::<Vec<_>>() {
-            return Err(Error::here(GraphError::Value("axes don't match array".to_owned())));
+        if sorted != (0..shape.len()).collect::<Vec<_>>() {
+            return Tensor::refused(GraphError::Value("axes don't match array".to_owned()), &[self]);
         }
-        self.viewed("transpose", View::permute(self.shape(), &order))
+        self.viewed("transpose", View::permute(shape, &order))
     }
 
     /// Two axes exchanged.
@@ -58,11 +58,13 @@ impl Tensor {
     /// # Errors
     /// `AxisError` if an axis does not exist.
     #[track_caller]
-    pub fn swapaxes(&self, a: i64, b: i64) -> Result<Tensor> {
-        let (a, b) = (normalize_axis(a, self.ndim()).blame()?, normalize_axis(b, self.ndim()).blame()?);
-        let mut order: Vec<usize> = (0..self.ndim()).collect();
+    pub fn swapaxes(&self, a: i64, b: i64) -> Tensor {
+        let shape = carry!(self.shape());
+        let a = carry!(normalize_axis(a, shape.len()), self);
+        let b = carry!(normalize_axis(b, shape.len()), self);
+        let mut order: Vec<usize> = (0..shape.len()).collect();
         order.swap(a, b);
-        self.viewed("swapaxes", View::permute(self.shape(), &order))
+        self.viewed("swapaxes", View::permute(shape, &order))
     }
 
     /// One axis moved to another place.
@@ -70,7 +72,7 @@ impl Tensor {
     /// # Errors
     /// `AxisError` if an axis does not exist.
     #[track_caller]
-    pub fn moveaxis(&self, from: i64, to: i64) -> Result<Tensor> {
+    pub fn moveaxis(&self, from: i64, to: i64) -> Tensor {
         self.moveaxes(&[from], &[to])
     }
 
@@ -80,33 +82,19 @@ impl Tensor {
     /// `AxisError` if an axis does not exist; `ValueError` for repeated ones, or if there are not as many
     /// places as axes.
     #[track_caller]
-    pub fn moveaxes(&self, from: &[i64], to: &[i64]) -> Result<Tensor> {
+    pub fn moveaxes(&self, from: &[i64], to: &[i64]) -> Tensor {
         if from.len() != to.len() {
             let message = "`source` and `destination` arguments must have the same number of elements";
-            return Err(Error::here(GraphError::Value(message.to_owned())));
+            return Tensor::refused(GraphError::Value(message.to_owned()), &[self]);
         }
-        let (sources, targets) = (self.distinct("source", from)?, self.distinct("destination", to)?);
+        let shape = carry!(self.shape());
+        let sources = carry!(distinct("source", from, shape.len()), self);
+        let targets = carry!(distinct("destination", to, shape.len()), self);
         let mut moves: Vec<_> = targets.into_iter().zip(&sources).collect();
         moves.sort_unstable();
-        let mut order: Vec<usize> = (0..self.ndim()).filter(|axis| !sources.contains(axis)).collect();
+        let mut order: Vec<usize> = (0..shape.len()).filter(|axis| !sources.contains(axis)).collect();
         moves.into_iter().for_each(|(to, &from)| order.insert(to, from));
-        self.viewed("moveaxis", View::permute(self.shape(), &order))
-    }
-
-    /// Axes counted from the front, in the order given.
-    #[track_caller]
-    fn distinct(&self, argument: &str, axes: &[i64]) -> Result<Vec<usize>> {
-        let mut normal = Vec::with_capacity(axes.len());
-        for &axis in axes {
-            let axis = normalize_axis(axis, self.ndim()).blame()?;
-            if normal.contains(&axis) {
-                return Err(Error::here(GraphError::Value(format!(
-                    "repeated axis in `{argument}` argument"
-                ))));
-            }
-            normal.push(axis);
-        }
-        Ok(normal)
+        self.viewed("moveaxis", View::permute(shape, &order))
     }
 
     /// Repeated to a larger shape without a copy.
@@ -114,20 +102,21 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if this tensor does not broadcast to `shape`.
     #[track_caller]
-    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Tensor> {
-        check_shape(shape).blame()?;
-        let both = broadcast("broadcast_to", &[self.shape(), shape]).blame()?;
+    pub fn broadcast_to(&self, shape: &[usize]) -> Tensor {
+        carry!(check_shape(shape), self);
+        let from = carry!(self.shape());
+        let both = carry!(broadcast("broadcast_to", &[from, shape]), self);
         if both.len() != shape.len() || !both.iter().zip(shape).all(|(&a, &b)| agree(a, b)) {
-            let shapes = vec![self.shape().to_vec(), shape.to_vec()];
+            let shapes = vec![from.to_vec(), shape.to_vec()];
             let reason = "the array does not broadcast to the shape".to_owned();
-            return Err(Error::here(GraphError::Shape { function: "broadcast_to", shapes, reason }));
+            return Tensor::refused(GraphError::Shape { function: "broadcast_to", shapes, reason }, &[self]);
         }
-        if !is_known(self.shape()) {
+        if !is_known(from) {
             // An extent that only running tells may turn out to be neither 1 nor that of the shape.
-            let (meta, to) = (self.meta_of(shape.to_vec()), shape.to_vec());
+            let (meta, to) = (carry!(self.meta_with(shape.to_vec())), shape.to_vec());
             return late("broadcast_to", shape, meta, &[self], move |x| x[0].broadcast_to(&to));
         }
-        self.viewed("broadcast_to", View::broadcast(self.shape(), shape))
+        self.viewed("broadcast_to", View::broadcast(from, shape))
     }
 
     /// A new axis of extent 1 at position `axis` of the result.
@@ -135,7 +124,7 @@ impl Tensor {
     /// # Errors
     /// `AxisError` if there can be no such axis.
     #[track_caller]
-    pub fn expand_dims(&self, axis: i64) -> Result<Tensor> {
+    pub fn expand_dims(&self, axis: i64) -> Tensor {
         self.expand_all_dims(&[axis])
     }
 
@@ -144,9 +133,10 @@ impl Tensor {
     /// # Errors
     /// `AxisError` if there can be no such axis; `ValueError` for repeated ones.
     #[track_caller]
-    pub fn expand_all_dims(&self, axes: &[i64]) -> Result<Tensor> {
-        let axes = normalize_axes(Some(axes), self.ndim() + axes.len()).blame()?;
-        self.viewed("expand_dims", View::insert(self.shape(), &axes))
+    pub fn expand_all_dims(&self, axes: &[i64]) -> Tensor {
+        let shape = carry!(self.shape());
+        let axes = carry!(normalize_axes(Some(axes), shape.len() + axes.len()), self);
+        self.viewed("expand_dims", View::insert(shape, &axes))
     }
 
     /// Without axes of extent 1: all of them, or those given.
@@ -154,22 +144,23 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if a given axis is longer, `AxisError` if it does not exist.
     #[track_caller]
-    pub fn squeeze(&self, axes: Option<&[i64]>) -> Result<Tensor> {
+    pub fn squeeze(&self, axes: Option<&[i64]>) -> Tensor {
+        let from = carry!(self.shape());
         let axes = match axes {
-            Some(_) => normalize_axes(axes, self.ndim()).blame()?,
-            None => (0..self.ndim()).filter(|&axis| self.shape()[axis] == 1).collect(),
+            Some(_) => carry!(normalize_axes(axes, from.len()), self),
+            None => (0..from.len()).filter(|&axis| from[axis] == 1).collect(),
         };
-        if axes.iter().any(|&axis| self.shape()[axis] == UNKNOWN) {
-            let shape = (0..self.ndim()).filter(|axis| !axes.contains(axis)).map(|axis| self.shape()[axis]);
+        if axes.iter().any(|&axis| from[axis] == UNKNOWN) {
+            let shape = (0..from.len()).filter(|axis| !axes.contains(axis)).map(|axis| from[axis]);
             let chosen: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
-            let meta = self.meta_of(shape.collect());
+            let meta = carry!(self.meta_with(shape.collect()));
             return late("squeeze", axes, meta, &[self], move |x| x[0].squeeze(Some(&chosen)));
         }
-        if axes.iter().any(|&axis| self.shape()[axis] != 1) {
+        if axes.iter().any(|&axis| from[axis] != 1) {
             let message = "cannot select an axis to squeeze out which has size not equal to one";
-            return Err(Error::here(GraphError::Value(message.to_owned())));
+            return Tensor::refused(GraphError::Value(message.to_owned()), &[self]);
         }
-        self.viewed("squeeze", View::squeeze(self.shape(), &axes))
+        self.viewed("squeeze", View::squeeze(from, &axes))
     }
 
     /// The order of elements reversed along these axes; along all if none are given.
@@ -177,20 +168,22 @@ impl Tensor {
     /// # Errors
     /// `AxisError`, or `ValueError` for repeated axes.
     #[track_caller]
-    pub fn flip(&self, axes: Option<&[i64]>) -> Result<Tensor> {
-        let axes = normalize_axes(axes, self.ndim()).blame()?;
-        if axes.iter().any(|&axis| self.shape()[axis] == UNKNOWN) {
+    pub fn flip(&self, axes: Option<&[i64]>) -> Tensor {
+        let meta = carry!(self.meta());
+        let shape = &meta.shape;
+        let axes = carry!(normalize_axes(axes, shape.len()), self);
+        if axes.iter().any(|&axis| shape[axis] == UNKNOWN) {
             let turned: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
-            let meta = self.meta_of(self.shape().to_vec());
+            let meta = meta.clone();
             return late("flip", axes, meta, &[self], move |x| x[0].flip(Some(&turned)));
         }
-        let map = |axis: usize| match self.shape()[axis] {
+        let map = |axis: usize| match shape[axis] {
             extent if axes.contains(&axis) && extent != 0 => {
                 AxisMap { start: extent - 1, step: -1, axis: Some(axis) }
             }
             _ => AxisMap::identity(axis),
         };
-        let view = View { shape: self.shape().to_vec(), axes: (0..self.ndim()).map(map).collect() };
+        let view = View { shape: shape.clone(), axes: (0..shape.len()).map(map).collect() };
         self.viewed("flip", view)
     }
 
@@ -199,16 +192,17 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the numbers of elements differ.
     #[track_caller]
-    pub fn reshape(&self, shape: &[i64]) -> Result<Tensor> {
-        if !is_known(self.shape()) {
-            if shape == [-1] && self.ndim() == 1 {
-                return Ok(self.clone());
+    pub fn reshape(&self, shape: &[i64]) -> Tensor {
+        let from = carry!(self.shape());
+        if !is_known(from) {
+            if shape == [-1] && from.len() == 1 {
+                return self.clone();
             }
             let extents = shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(UNKNOWN));
-            let (meta, to) = (self.meta_of(extents.collect()), shape.to_vec());
+            let (meta, to) = (carry!(self.meta_with(extents.collect())), shape.to_vec());
             return late("reshape", shape, meta, &[self], move |x| x[0].reshape(&to));
         }
-        let shape = complete_shape(self.size(), shape).blame()?;
+        let shape = carry!(complete_shape(element_count(from), shape), self);
         Tensor::apply(Reshape { shape }, &[self])
     }
 
@@ -217,7 +211,7 @@ impl Tensor {
     /// # Errors
     /// None in practice.
     #[track_caller]
-    pub fn ravel(&self) -> Result<Tensor> {
+    pub fn ravel(&self) -> Tensor {
         self.reshape(&[-1])
     }
 
@@ -226,7 +220,7 @@ impl Tensor {
     /// # Errors
     /// `ValueError` for chunks of zero, of the wrong number of axes, or that do not add up to the shape.
     #[track_caller]
-    pub fn rechunk(&self, chunks: Chunks) -> Result<Tensor> {
+    pub fn rechunk(&self, chunks: Chunks) -> Tensor {
         Tensor::apply(Rechunk(chunks), &[self])
     }
 
@@ -235,17 +229,18 @@ impl Tensor {
     /// # Errors
     /// `ValueError` for fewer than two axes.
     #[track_caller]
-    pub fn diagonal(&self, offset: i64) -> Result<Tensor> {
-        let rank = self.ndim();
+    pub fn diagonal(&self, offset: i64) -> Tensor {
+        let from = carry!(self.shape());
+        let rank = from.len();
         if rank < 2 {
             let message = "diag requires an array of at least two dimensions";
-            return Err(Error::here(GraphError::Value(message.to_owned())));
+            return Tensor::refused(GraphError::Value(message.to_owned()), &[self]);
         }
-        if !is_known(&self.shape()[rank - 2..]) {
-            let meta = self.meta_of([&self.shape()[..rank - 2], &[UNKNOWN]].concat());
+        if !is_known(&from[rank - 2..]) {
+            let meta = carry!(self.meta_with([&from[..rank - 2], &[UNKNOWN]].concat()));
             return late("diagonal", offset, meta, &[self], move |x| x[0].diagonal(offset));
         }
-        let (rows, columns) = (self.shape()[rank - 2] as i64, self.shape()[rank - 1] as i64);
+        let (rows, columns) = (from[rank - 2] as i64, from[rank - 1] as i64);
         let (row, column) = ((-offset).max(0), offset.max(0));
         let len = (rows - row).min(columns - column).max(0) as usize;
         let mut axes: Vec<AxisMap> = (0..rank - 2).map(AxisMap::identity).collect();
@@ -254,10 +249,23 @@ impl Tensor {
             step: 1,
             axis: Some(rank - 2),
         }));
-        let mut shape = self.shape()[..rank - 2].to_vec();
+        let mut shape = from[..rank - 2].to_vec();
         shape.push(len);
         self.viewed("diagonal", View { shape, axes })
     }
+}
+
+/// Axes counted from the front, in the order given.
+fn distinct(argument: &str, axes: &[i64], rank: usize) -> std::result::Result<Vec<usize>, GraphError> {
+    let mut normal = Vec::with_capacity(axes.len());
+    for &axis in axes {
+        let axis = normalize_axis(axis, rank)?;
+        if normal.contains(&axis) {
+            return Err(GraphError::Value(format!("repeated axis in `{argument}` argument")));
+        }
+        normal.push(axis);
+    }
+    Ok(normal)
 }
 
 fn complete_shape(size: u64, shape: &[i64]) -> std::result::Result<Vec<usize>, GraphError> {
@@ -289,17 +297,19 @@ fn complete_shape(size: u64, shape: &[i64]) -> std::result::Result<Vec<usize>, G
 /// # Errors
 /// `ValueError` if there are none or their other extents differ, `AxisError` if there is no such axis.
 #[track_caller]
-pub fn concatenate(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
+pub fn concatenate(tensors: &[&Tensor], axis: i64) -> Tensor {
     let Some(first) = tensors.first() else {
-        return Err(Error::here(GraphError::Value("need at least one array to concatenate".to_owned())));
+        return Tensor::refused(GraphError::Value("need at least one array to concatenate".to_owned()), &[]);
     };
-    if first.ndim() == 0 {
+    let rank = carry!(first.ndim());
+    if rank == 0 {
         let message = "zero-dimensional arrays cannot be concatenated";
-        return Err(Error::here(GraphError::Value(message.to_owned())));
+        return Tensor::refused(GraphError::Value(message.to_owned()), tensors);
     }
-    let axis = normalize_axis(axis, first.ndim()).blame()?;
-    let dtype = promote_all(tensors.iter().map(|tensor| tensor.dtype()));
-    let parts = tensors.iter().map(|tensor| cast(tensor, dtype)).collect::<Result<Vec<_>>>()?;
+    let axis = carry!(normalize_axis(axis, rank), first);
+    let dtypes = carry!(tensors.iter().map(|tensor| tensor.dtype()).collect::<Result<Vec<_>>>());
+    let dtype = promote_all(dtypes);
+    let parts: Vec<Tensor> = tensors.iter().map(|tensor| cast(tensor, dtype)).collect();
     Tensor::apply(Concatenate { axis }, &parts.iter().collect::<Vec<_>>())
 }
 
@@ -308,17 +318,21 @@ pub fn concatenate(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
 /// # Errors
 /// `ValueError` if there are none or their shapes differ, `AxisError` if there can be no such axis.
 #[track_caller]
-pub fn stack(tensors: &[&Tensor], axis: i64) -> Result<Tensor> {
+pub fn stack(tensors: &[&Tensor], axis: i64) -> Tensor {
     let Some(first) = tensors.first() else {
-        return Err(Error::here(GraphError::Value("need at least one array to stack".to_owned())));
+        return Tensor::refused(GraphError::Value("need at least one array to stack".to_owned()), &[]);
     };
-    let agrees = |tensor: &&Tensor| {
-        let extents = tensor.shape().iter().zip(first.shape());
-        tensor.ndim() == first.ndim() && extents.into_iter().all(|(&a, &b)| agree(a, b))
-    };
-    if !tensors.iter().all(agrees) {
-        return Err(Error::here(GraphError::Value("all input arrays must have the same shape".to_owned())));
+    let first = carry!(first.shape());
+    let shapes = carry!(tensors.iter().map(|tensor| tensor.shape()).collect::<Result<Vec<_>>>());
+    let agrees =
+        |shape: &[usize]| shape.len() == first.len() && shape.iter().zip(first).all(|(&a, &b)| agree(a, b));
+    if !shapes.into_iter().all(agrees) {
+        let message = "all input arrays must have the same shape";
+        return Tensor::refused(GraphError::Value(message.to_owned()), tensors);
     }
-    let wide = tensors.iter().map(|tensor| tensor.expand_dims(axis)).collect::<Result<Vec<_>>>()?;
+    let mut wide = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        wide.push(tensor.expand_dims(axis));
+    }
     concatenate(&wide.iter().collect::<Vec<_>>(), axis)
 }

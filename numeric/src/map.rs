@@ -1,7 +1,6 @@
 //! A user's function applied to each chunk.
 
-use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use ndarray::{ArrayD, IxDyn};
 use std::any::Any;
 use std::fmt;
@@ -51,8 +50,8 @@ impl Tensor {
     /// use ndarray::ArrayD;
     /// use tharsis_numeric::arange;
     ///
-    /// let x = arange(6)?.map_chunk(|chunk: ArrayD<i64>| chunk.mapv(|i| (i * i) as f32))?;
-    /// assert_eq!(x.dtype(), tharsis_numeric::DType::F32);
+    /// let x = arange(6).map_chunk(|chunk: ArrayD<i64>| chunk.mapv(|i| (i * i) as f32));
+    /// assert_eq!(x.dtype()?, tharsis_numeric::DType::F32);
     /// assert_eq!(x.fetch::<f32>()?[[5]], 25.0);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
@@ -64,8 +63,8 @@ impl Tensor {
     pub fn map_chunk<T: Element, R: Mapped + 'static>(
         &self,
         function: impl Fn(ArrayD<T>) -> R + Send + Sync + 'static,
-    ) -> Result<Tensor> {
-        self.map_chunk_to(&vec![None; self.ndim()], function)
+    ) -> Tensor {
+        self.map_chunk_to(&vec![None; carry!(self.ndim())], function)
     }
 
     /// As [`Tensor::map_chunk`], for a function that changes extents: `extents` has for each axis the extent
@@ -77,9 +76,9 @@ impl Tensor {
     /// use tharsis_numeric::ones;
     ///
     /// let rows = |chunk: ArrayD<f64>| chunk.sum_axis(Axis(1)).insert_axis(Axis(1)).into_dyn();
-    /// let sums = ones(&[1000, 3])?.map_chunk_to(&[None, Some(1)], rows)?;
-    /// assert_eq!(sums.shape(), [1000, 1]);
-    /// assert_eq!(sums.sum(())?.item()?.to_f64(), 3000.0);
+    /// let sums = ones(&[1000, 3]).map_chunk_to(&[None, Some(1)], rows);
+    /// assert_eq!(sums.shape()?, [1000, 1]);
+    /// assert_eq!(sums.sum(..).item()?.to_f64(), 3000.0);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
     ///
@@ -90,10 +89,11 @@ impl Tensor {
         &self,
         extents: &[Option<usize>],
         function: impl Fn(ArrayD<T>) -> R + Send + Sync + 'static,
-    ) -> Result<Tensor> {
-        if self.dtype() != T::DTYPE {
-            let text = format!("map_chunk: the function takes {}, the array has {}", T::DTYPE, self.dtype());
-            return Err(Error::here(GraphError::Type(text)));
+    ) -> Tensor {
+        let dtype = carry!(self.dtype());
+        if dtype != T::DTYPE {
+            let text = format!("map_chunk: the function takes {}, the array has {dtype}", T::DTYPE);
+            return Tensor::refused(GraphError::Type(text), &[self]);
         }
         let function = Arc::new(Closure { function, types: PhantomData });
         self.map_foreign(extents, function, R::Element::DTYPE)
@@ -104,12 +104,7 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if there are not as many extents as axes.
     #[track_caller]
-    pub fn map_foreign(
-        &self,
-        extents: &[Option<usize>],
-        function: Arc<dyn Foreign>,
-        dtype: DType,
-    ) -> Result<Tensor> {
+    pub fn map_foreign(&self, extents: &[Option<usize>], function: Arc<dyn Foreign>, dtype: DType) -> Tensor {
         Tensor::apply(MapChunk { function, dtype, extents: extents.to_vec() }, &[self])
     }
 }
@@ -183,28 +178,28 @@ mod tests {
 
     #[test]
     fn each_chunk_is_given_once_and_the_results_are_put_in_place() {
-        let x = default_rng(1).random(&[40, 30]).unwrap();
-        let cut = x.rechunk(Chunks::PerAxis(vec![7, 11])).unwrap();
-        let doubled = cut.map_chunk(|chunk: ArrayD<f64>| chunk * 2.0).unwrap();
+        let x = default_rng(1).random(&[40, 30]);
+        let cut = x.rechunk(Chunks::PerAxis(vec![7, 11]));
+        let doubled = cut.map_chunk(|chunk: ArrayD<f64>| chunk * 2.0);
         for threads in [1, 3] {
             let found = doubled.fetch_on::<f64>(&on(threads)).unwrap();
-            assert_eq!(found, (&x * 2.0).unwrap().fetch::<f64>().unwrap());
+            assert_eq!(found, (&x * 2.0).fetch::<f64>().unwrap());
         }
         // What is before and behind it is fused with its chunks.
-        let sum = (&cut + 1.0).unwrap().map_chunk(|chunk: ArrayD<f64>| chunk.mapv(f64::sqrt)).unwrap();
-        let expected = (&x + 1.0).unwrap().sqrt().unwrap().sum(()).unwrap().item().unwrap().to_f64();
-        assert!((sum.sum(()).unwrap().item().unwrap().to_f64() - expected).abs() < 1e-9);
+        let sum = (&cut + 1.0).map_chunk(|chunk: ArrayD<f64>| chunk.mapv(f64::sqrt));
+        let expected = (&x + 1.0).sqrt().sum(..).item().unwrap().to_f64();
+        assert!((sum.sum(..).item().unwrap().to_f64() - expected).abs() < 1e-9);
     }
 
     #[test]
     fn an_axis_with_a_new_extent_is_whole_in_each_chunk() {
-        let x = arange(24).unwrap().reshape(&[6, 4]).unwrap().rechunk(Chunks::Each(2)).unwrap();
+        let x = arange(24).reshape(&[6, 4]).rechunk(Chunks::Each(2));
         let ends = |chunk: ArrayD<i64>| {
             assert_eq!(chunk.shape()[1], 4);
             chunk.select(ndarray::Axis(1), &[0, 3])
         };
-        let found = x.map_chunk_to(&[None, Some(2)], ends).unwrap();
-        assert_eq!(found.shape(), [6, 2]);
+        let found = x.map_chunk_to(&[None, Some(2)], ends);
+        assert_eq!(found.shape().unwrap(), [6, 2]);
         assert_eq!(
             found.fetch::<i64>().unwrap().into_raw_vec_and_offset().0,
             [0, 3, 4, 7, 8, 11, 12, 15, 16, 19, 20, 23]
@@ -213,27 +208,30 @@ mod tests {
 
     #[test]
     fn what_is_not_as_declared_is_a_typed_error() {
-        let x = zeros(&[5]).unwrap();
-        let wrong = x.map_chunk(|chunk: ArrayD<f32>| chunk).unwrap_err();
+        let x = zeros(&[5]);
+        let wrong = x.map_chunk(|chunk: ArrayD<f32>| chunk).check().unwrap_err();
         assert_eq!(wrong.class(), "TypeError");
-        let shorter = x.map_chunk(|_: ArrayD<f64>| ArrayD::<f64>::zeros(IxDyn(&[2]))).unwrap();
+        let shorter = x.map_chunk(|_: ArrayD<f64>| ArrayD::<f64>::zeros(IxDyn(&[2])));
         let error = shorter.fetch::<f64>().unwrap_err();
         assert_eq!(error.class(), "ValueError");
         assert!(
             matches!(error.cause(), GraphError::Declared { declared, found, .. } if declared == &[5] && found == &[2])
         );
-        assert_eq!(x.map_chunk_to(&[], |chunk: ArrayD<f64>| chunk).unwrap_err().class(), "ValueError");
+        assert_eq!(
+            x.map_chunk_to(&[], |chunk: ArrayD<f64>| chunk).check().unwrap_err().class(),
+            "ValueError"
+        );
     }
 
     #[test]
     fn a_function_that_fails_or_panics_fails_the_program_and_nothing_else() {
-        let x = zeros(&[5]).unwrap();
-        let failing = x.map_chunk(|_: ArrayD<f64>| Err::<ArrayD<f64>, _>("no luck")).unwrap();
+        let x = zeros(&[5]);
+        let failing = x.map_chunk(|_: ArrayD<f64>| Err::<ArrayD<f64>, _>("no luck"));
         let error = failing.fetch::<f64>().unwrap_err();
         assert_eq!(error.class(), "RuntimeError");
         assert!(error.to_string().contains("no luck"), "{error}");
         #[allow(unreachable_code)]
-        let panicking = x.map_chunk(|_: ArrayD<f64>| -> ArrayD<f64> { panic!("on purpose") }).unwrap();
+        let panicking = x.map_chunk(|_: ArrayD<f64>| -> ArrayD<f64> { panic!("on purpose") });
         let error = panicking.fetch::<f64>().unwrap_err();
         assert!(error.to_string().contains("it panicked: on purpose"), "{error}");
         assert!(x.fetch::<f64>().is_ok());

@@ -1,8 +1,7 @@
 //! What may stand beside a tensor: another tensor, or a number of the program.
 
-use crate::error::{Error, Result};
 use crate::integer::LargeInteger;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::Full;
 use tharsis_kernels::{BinaryOp, Complex, DType, Kind, Scalar, promote, to_complex};
@@ -62,43 +61,43 @@ impl Operand {
     /// # Errors
     /// `Overflow` if an integer does not fit an integer `dtype`.
     #[track_caller]
-    pub(crate) fn beside(self, dtype: DType) -> Result<Tensor> {
+    pub(crate) fn beside(self, dtype: DType) -> Tensor {
         match self {
-            Operand::Tensor(tensor) => Ok(tensor),
+            Operand::Tensor(tensor) => tensor,
             Operand::Number(scalar) => {
                 let dtype = weak_dtype(scalar, dtype);
                 if !fits(scalar, dtype) {
                     let text = format!("Python integer {scalar} out of bounds for {dtype}");
-                    return Err(Error::here(GraphError::Overflow(text)));
+                    return Tensor::refused(GraphError::Overflow(text), &[]);
                 }
                 constant(scalar, dtype)
             }
-            Operand::Large(_) if dtype.kind() < Kind::Float => Err(too_large("C long")),
-            Operand::Large(number) => constant(nearest(&number)?, dtype),
+            Operand::Large(_) if dtype.kind() < Kind::Float => Tensor::refused(too_large(), &[]),
+            Operand::Large(number) => constant(carry!(nearest(&number)), dtype),
         }
     }
 
     /// This operand as a tensor on its own.
     #[track_caller]
-    pub(crate) fn alone(self) -> Result<Tensor> {
+    pub(crate) fn alone(self) -> Tensor {
         match self {
-            Operand::Tensor(tensor) => Ok(tensor),
+            Operand::Tensor(tensor) => tensor,
             Operand::Number(scalar) => constant(scalar, scalar.dtype()),
-            Operand::Large(_) => Err(too_large("C long")),
+            Operand::Large(_) => Tensor::refused(too_large(), &[]),
         }
     }
 
     /// This operand beside one of `dtype` as `op` takes it: functions that compute integers as floats or
     /// truth values take a number that the integer dtype does not hold.
     #[track_caller]
-    fn beside_in(self, op: BinaryOp, dtype: DType) -> Result<Tensor> {
+    fn beside_in(self, op: BinaryOp, dtype: DType) -> Tensor {
         let computed = op.signature(dtype, dtype).map_or(dtype, |signature| signature.args);
         let converted = dtype.is_integer() && !computed.is_integer();
         match self {
             Operand::Number(scalar @ (Scalar::Int(_) | Scalar::Unsigned(_))) if converted => {
                 constant(scalar, computed)
             }
-            Operand::Large(number) if computed.is_float() => constant(nearest(&number)?, computed),
+            Operand::Large(number) if computed.is_float() => constant(carry!(nearest(&number)), computed),
             other => other.beside(dtype),
         }
     }
@@ -106,16 +105,16 @@ impl Operand {
     /// The dtype that this operand has together with what is of `dtype`.
     pub(crate) fn joined(&self, dtype: DType) -> DType {
         match self {
-            Operand::Tensor(tensor) => promote(tensor.dtype(), dtype),
+            Operand::Tensor(tensor) => tensor.dtype().map_or(dtype, |own| promote(own, dtype)),
             Operand::Number(scalar) => promote(weak_dtype(*scalar, dtype), dtype),
             Operand::Large(_) => dtype,
         }
     }
 
-    /// The dtype of a tensor operand.
+    /// The dtype of a tensor operand that has one.
     pub(crate) fn dtype(&self) -> Option<DType> {
         match self {
-            Operand::Tensor(tensor) => Some(tensor.dtype()),
+            Operand::Tensor(tensor) => tensor.dtype().ok(),
             Operand::Number(_) | Operand::Large(_) => None,
         }
     }
@@ -123,28 +122,29 @@ impl Operand {
 
 /// Both operands as tensors, each number beside the other operand.
 #[track_caller]
-pub(crate) fn pair(a: Operand, b: Operand) -> Result<(Tensor, Tensor)> {
+pub(crate) fn pair(a: Operand, b: Operand) -> (Tensor, Tensor) {
     match (a.dtype(), b.dtype()) {
-        (Some(dtype), _) => Ok((a.alone()?, b.beside(dtype)?)),
-        (None, Some(dtype)) => Ok((a.beside(dtype)?, b.alone()?)),
-        (None, None) => Ok((a.alone()?, b.alone()?)),
+        (Some(dtype), _) => (a.alone(), b.beside(dtype)),
+        (None, Some(dtype)) => (a.beside(dtype), b.alone()),
+        (None, None) => (a.alone(), b.alone()),
     }
 }
 
 /// Both operands as tensors, as `op` takes them.
 #[track_caller]
-pub(crate) fn pair_in(op: BinaryOp, a: Operand, b: Operand) -> Result<(Tensor, Tensor)> {
+pub(crate) fn pair_in(op: BinaryOp, a: Operand, b: Operand) -> (Tensor, Tensor) {
     match (a.dtype(), b.dtype()) {
         // The exponent is an integer whatever the float.
-        _ if op == BinaryOp::Ldexp => Ok((a.alone()?, b.alone()?)),
-        (Some(dtype), None) => Ok((a.alone()?, b.beside_in(op, dtype)?)),
-        (None, Some(dtype)) => Ok((a.beside_in(op, dtype)?, b.alone()?)),
+        _ if op == BinaryOp::Ldexp => (a.alone(), b.alone()),
+        (Some(dtype), None) => (a.alone(), b.beside_in(op, dtype)),
+        (None, Some(dtype)) => (a.beside_in(op, dtype), b.alone()),
         _ => pair(a, b),
     }
 }
 
 /// Whether a whole number lies beyond what the integer `dtype` holds.
-pub(crate) fn is_beyond(number: &Operand, dtype: DType) -> bool {
+pub(crate) fn is_beyond(number: &Operand, dtype: Option<DType>) -> bool {
+    let Some(dtype) = dtype else { return false };
     match number {
         Operand::Number(scalar) => dtype.is_integer() && !fits(*scalar, dtype),
         Operand::Large(_) => dtype.is_integer(),
@@ -161,19 +161,17 @@ pub(crate) fn is_below(number: &Operand) -> bool {
     }
 }
 
-#[track_caller]
-fn nearest(number: &LargeInteger) -> Result<Scalar> {
+fn nearest(number: &LargeInteger) -> Result<Scalar, GraphError> {
     let nearest = number.to_f64().map(Scalar::Float);
-    nearest.ok_or_else(|| Error::here(GraphError::Overflow("int too large to convert to float".to_owned())))
+    nearest.ok_or_else(|| GraphError::Overflow("int too large to convert to float".to_owned()))
+}
+
+fn too_large() -> GraphError {
+    GraphError::Overflow("Python int too large to convert to C long".to_owned())
 }
 
 #[track_caller]
-fn too_large(target: &str) -> Error {
-    Error::here(GraphError::Overflow(format!("Python int too large to convert to {target}")))
-}
-
-#[track_caller]
-fn constant(value: Scalar, dtype: DType) -> Result<Tensor> {
+fn constant(value: Scalar, dtype: DType) -> Tensor {
     Tensor::apply(Full { shape: vec![], value, dtype }, &[])
 }
 
@@ -207,9 +205,9 @@ fn fits(scalar: Scalar, dtype: DType) -> bool {
 
 /// `tensor` in another dtype.
 #[track_caller]
-pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
-    if tensor.dtype() == dtype {
-        return Ok(tensor.clone());
+pub(crate) fn cast(tensor: &Tensor, dtype: DType) -> Tensor {
+    if tensor.dtype().is_ok_and(|own| own == dtype) {
+        return tensor.clone();
     }
     Tensor::apply(tharsis_graph::ops::Cast(dtype), &[tensor])
 }

@@ -4,8 +4,7 @@
 //! gives each tensor it makes a stream of its own.
 
 use crate::elementwise::unary;
-use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::Indexed;
@@ -44,7 +43,7 @@ impl Generator {
     }
 
     #[track_caller]
-    fn indexed(&self, shape: &[usize], map: IndexMap) -> Result<Tensor> {
+    fn indexed(&self, shape: &[usize], map: IndexMap) -> Tensor {
         Tensor::apply(Indexed { shape: shape.to_vec(), map }, &[])
     }
 
@@ -53,13 +52,13 @@ impl Generator {
     /// # Errors
     /// `ValueError` if the shape is too big.
     #[track_caller]
-    pub fn random(&self, shape: &[usize]) -> Result<Tensor> {
+    pub fn random(&self, shape: &[usize]) -> Tensor {
         self.indexed(shape, IndexMap::Uniform(self.key()))
     }
 
     /// Uniform on (0, 1); float64.
     #[track_caller]
-    fn open_unit(&self, shape: &[usize]) -> Result<Tensor> {
+    fn open_unit(&self, shape: &[usize]) -> Tensor {
         self.indexed(shape, IndexMap::OpenUnit(self.key()))
     }
 
@@ -68,13 +67,12 @@ impl Generator {
     /// # Errors
     /// `ValueError` if the shape is too big; `OverflowError` if the range is infinite.
     #[track_caller]
-    pub fn uniform(&self, low: f64, high: f64, shape: &[usize]) -> Result<Tensor> {
+    pub fn uniform(&self, low: f64, high: f64, shape: &[usize]) -> Tensor {
         if !(high - low).is_finite() {
-            return Err(Error::here(GraphError::Overflow(
-                "high - low range exceeds valid bounds".to_owned(),
-            )));
+            let text = "high - low range exceeds valid bounds";
+            return Tensor::refused(GraphError::Overflow(text.to_owned()), &[]);
         }
-        self.random(shape)?.multiply(high - low)?.add(low)
+        self.random(shape).multiply(high - low).add(low)
     }
 
     /// Normal with mean 0 and deviation 1; float64.
@@ -82,8 +80,8 @@ impl Generator {
     /// # Errors
     /// `ValueError` if the shape is too big.
     #[track_caller]
-    pub fn standard_normal(&self, shape: &[usize]) -> Result<Tensor> {
-        unary(UnaryOp::NormalQuantile, &self.open_unit(shape)?)
+    pub fn standard_normal(&self, shape: &[usize]) -> Tensor {
+        unary(UnaryOp::NormalQuantile, &self.open_unit(shape))
     }
 
     /// Normal with mean `loc` and deviation `scale`; float64.
@@ -91,9 +89,9 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative scale.
     #[track_caller]
-    pub fn normal(&self, loc: f64, scale: f64, shape: &[usize]) -> Result<Tensor> {
-        not_negative("scale", scale)?;
-        self.standard_normal(shape)?.multiply(scale)?.add(loc)
+    pub fn normal(&self, loc: f64, scale: f64, shape: &[usize]) -> Tensor {
+        carry!(not_negative("scale", scale));
+        self.standard_normal(shape).multiply(scale).add(loc)
     }
 
     /// Exponential with mean `scale`; float64.
@@ -101,9 +99,9 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative scale.
     #[track_caller]
-    pub fn exponential(&self, scale: f64, shape: &[usize]) -> Result<Tensor> {
-        not_negative("scale", scale)?;
-        self.open_unit(shape)?.log()?.multiply(-scale)
+    pub fn exponential(&self, scale: f64, shape: &[usize]) -> Tensor {
+        carry!(not_negative("scale", scale));
+        self.open_unit(shape).log().multiply(-scale)
     }
 
     /// The exponential of a normal variable; float64.
@@ -111,8 +109,8 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative deviation.
     #[track_caller]
-    pub fn lognormal(&self, mean: f64, sigma: f64, shape: &[usize]) -> Result<Tensor> {
-        self.normal(mean, sigma, shape)?.exp()
+    pub fn lognormal(&self, mean: f64, sigma: f64, shape: &[usize]) -> Tensor {
+        self.normal(mean, sigma, shape).exp()
     }
 
     /// Logistic; float64.
@@ -120,11 +118,11 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative scale.
     #[track_caller]
-    pub fn logistic(&self, loc: f64, scale: f64, shape: &[usize]) -> Result<Tensor> {
-        not_negative("scale", scale)?;
-        let u = self.open_unit(shape)?;
-        let rest = (1.0 - &u)?;
-        u.divide(rest)?.log()?.multiply(scale)?.add(loc)
+    pub fn logistic(&self, loc: f64, scale: f64, shape: &[usize]) -> Tensor {
+        carry!(not_negative("scale", scale));
+        let u = self.open_unit(shape);
+        let rest = 1.0 - &u;
+        u.divide(rest).log().multiply(scale).add(loc)
     }
 
     /// Gumbel; float64.
@@ -132,9 +130,9 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative scale.
     #[track_caller]
-    pub fn gumbel(&self, loc: f64, scale: f64, shape: &[usize]) -> Result<Tensor> {
-        not_negative("scale", scale)?;
-        self.open_unit(shape)?.log()?.negative()?.log()?.multiply(-scale)?.add(loc)
+    pub fn gumbel(&self, loc: f64, scale: f64, shape: &[usize]) -> Tensor {
+        carry!(not_negative("scale", scale));
+        self.open_unit(shape).log().negative().log().multiply(-scale).add(loc)
     }
 
     /// Rayleigh; float64.
@@ -142,9 +140,9 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative scale.
     #[track_caller]
-    pub fn rayleigh(&self, scale: f64, shape: &[usize]) -> Result<Tensor> {
-        not_negative("scale", scale)?;
-        self.open_unit(shape)?.log()?.multiply(-2.0)?.sqrt()?.multiply(scale)
+    pub fn rayleigh(&self, scale: f64, shape: &[usize]) -> Tensor {
+        carry!(not_negative("scale", scale));
+        self.open_unit(shape).log().multiply(-2.0).sqrt().multiply(scale)
     }
 
     /// Weibull with shape parameter `a`; float64.
@@ -152,9 +150,9 @@ impl Generator {
     /// # Errors
     /// `ValueError` for a negative parameter.
     #[track_caller]
-    pub fn weibull(&self, a: f64, shape: &[usize]) -> Result<Tensor> {
-        not_negative("a", a)?;
-        self.open_unit(shape)?.log()?.negative()?.power(1.0 / a)
+    pub fn weibull(&self, a: f64, shape: &[usize]) -> Tensor {
+        carry!(not_negative("a", a));
+        self.open_unit(shape).log().negative().power(1.0 / a)
     }
 
     /// Integers on [`low`, `high`), all equally likely; int64.
@@ -162,17 +160,17 @@ impl Generator {
     /// # Errors
     /// `ValueError` if the range is empty.
     #[track_caller]
-    pub fn integers(&self, low: i64, high: i64, shape: &[usize]) -> Result<Tensor> {
+    pub fn integers(&self, low: i64, high: i64, shape: &[usize]) -> Tensor {
         if high <= low {
-            return Err(Error::here(GraphError::Value(format!("low >= high: {low} >= {high}"))));
+            let text = format!("low >= high: {low} >= {high}");
+            return Tensor::refused(GraphError::Value(text), &[]);
         }
         let span = (i128::from(high) - i128::from(low)) as u64;
-        let below = self.indexed(shape, IndexMap::Below { key: self.key(), span })?;
-        below.astype(DType::I64)?.add(low)
+        let below = self.indexed(shape, IndexMap::Below { key: self.key(), span });
+        below.astype(DType::I64).add(low)
     }
 }
 
-#[track_caller]
-fn not_negative(name: &str, value: f64) -> Result<()> {
-    if value >= 0.0 { Ok(()) } else { Err(Error::here(GraphError::Value(format!("{name} < 0")))) }
+fn not_negative(name: &str, value: f64) -> Result<(), GraphError> {
+    if value >= 0.0 { Ok(()) } else { Err(GraphError::Value(format!("{name} < 0"))) }
 }

@@ -1,22 +1,23 @@
 //! Reductions over axes.
 
 use crate::elementwise::where_;
-use crate::error::{Blame, Error, Result};
 use crate::operand::{Operand, cast};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
+use std::ops::RangeFull;
 use tharsis_graph::Error as GraphError;
+use tharsis_graph::Meta;
 use tharsis_graph::ops::{ArgExtreme, CountReduced, Moment, Reduce};
 use tharsis_graph::shape::{UNKNOWN, normalize_axes};
 use tharsis_kernels::{DType, Fold, Kind, Scalar};
 
-/// The axes of a reduction: `()` for all, a number, or an array of numbers; negative ones count from the end.
+/// The axes of a reduction: `..` for all, a number, or an array of numbers; negative ones count from the end.
 ///
 /// ```
 /// use tharsis_numeric::{Axes, ones};
-/// let x = ones(&[2, 3])?;
-/// assert!(x.sum(())?.shape().is_empty());
-/// assert_eq!(x.sum(-1)?.shape(), [2]);
-/// assert_eq!(x.sum(Axes::from([0, 1]).keepdims())?.shape(), [1, 1]);
+/// let x = ones(&[2, 3]);
+/// assert!(x.sum(..).shape()?.is_empty());
+/// assert_eq!(x.sum(-1).shape()?, [2]);
+/// assert_eq!(x.sum(Axes::from([0, 1]).keepdims()).shape()?, [1, 1]);
 /// # Ok::<(), tharsis_numeric::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -32,10 +33,23 @@ impl Axes {
     pub fn keepdims(self) -> Axes {
         Axes { keepdims: true, ..self }
     }
+
+    /// The axes of a tensor that are meant, counted from the front.
+    fn of(&self, meta: &Meta) -> Result<Vec<usize>, GraphError> {
+        normalize_axes(self.axes.as_deref(), meta.shape.len())
+    }
+
+    /// The axes of a fold: none where a single axis of a tensor without axes is meant.
+    fn folded(&self, meta: &Meta) -> Result<Vec<usize>, GraphError> {
+        match self.axes.as_deref() {
+            Some(&[0 | -1]) if self.alone && meta.shape.is_empty() => Ok(Vec::new()),
+            _ => self.of(meta),
+        }
+    }
 }
 
-impl From<()> for Axes {
-    fn from((): ()) -> Axes {
+impl From<RangeFull> for Axes {
+    fn from(_: RangeFull) -> Axes {
         Axes::default()
     }
 }
@@ -65,7 +79,7 @@ impl Tensor {
     /// # Errors
     /// `AxisError`, or `ValueError` for repeated axes.
     #[track_caller]
-    pub fn sum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn sum(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::Sum, axes.into())
     }
 
@@ -74,7 +88,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn prod(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn prod(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::Prod, axes.into())
     }
 
@@ -83,7 +97,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`]; `ValueError` if there is nothing to choose from.
     #[track_caller]
-    pub fn min(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn min(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::Min, axes.into())
     }
 
@@ -92,7 +106,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::min`].
     #[track_caller]
-    pub fn max(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn max(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::Max, axes.into())
     }
 
@@ -101,7 +115,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn all(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn all(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::All, axes.into())
     }
 
@@ -110,7 +124,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn any(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn any(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::Any, axes.into())
     }
 
@@ -119,7 +133,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn count_nonzero(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn count_nonzero(&self, axes: impl Into<Axes>) -> Tensor {
         self.reduce(Fold::CountTrue, axes.into())
     }
 
@@ -128,21 +142,22 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn mean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn mean(&self, axes: impl Into<Axes>) -> Tensor {
         let axes = axes.into();
-        let reduced = self.axes_of(&axes)?;
-        let dtype = if self.dtype().kind() < Kind::Float { DType::F64 } else { self.dtype() };
+        let meta = carry!(self.meta());
+        let reduced = carry!(axes.of(meta), self);
+        let dtype = if meta.dtype.kind() < Kind::Float { DType::F64 } else { meta.dtype };
         let wide = match dtype {
             DType::F16 | DType::BF16 => DType::F32,
             other => other,
         };
-        let count: Operand = if reduced.iter().any(|&axis| self.shape()[axis] == UNKNOWN) {
+        let count: Operand = if reduced.iter().any(|&axis| meta.shape[axis] == UNKNOWN) {
             let keepdims = axes.keepdims;
-            cast(&Tensor::apply(CountReduced { axes: reduced, keepdims }, &[self])?, wide)?.into()
+            cast(&Tensor::apply(CountReduced { axes: reduced, keepdims }, &[self]), wide).into()
         } else {
-            reduced.iter().map(|&axis| self.shape()[axis] as f64).product::<f64>().into()
+            reduced.iter().map(|&axis| meta.shape[axis] as f64).product::<f64>().into()
         };
-        cast(&cast(self, wide)?.sum(axes)?.divide(count)?, dtype)
+        cast(&cast(self, wide).sum(axes).divide(count), dtype)
     }
 
     /// The variance around the mean, with divisor n.
@@ -150,7 +165,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn var(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn var(&self, axes: impl Into<Axes>) -> Tensor {
         self.var_ddof(axes, 0.0)
     }
 
@@ -159,7 +174,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn var_ddof(&self, axes: impl Into<Axes>, ddof: f64) -> Result<Tensor> {
+    pub fn var_ddof(&self, axes: impl Into<Axes>, ddof: f64) -> Tensor {
         self.moment(axes.into(), ddof, false)
     }
 
@@ -168,7 +183,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn std(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn std(&self, axes: impl Into<Axes>) -> Tensor {
         self.std_ddof(axes, 0.0)
     }
 
@@ -177,7 +192,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn std_ddof(&self, axes: impl Into<Axes>, ddof: f64) -> Result<Tensor> {
+    pub fn std_ddof(&self, axes: impl Into<Axes>, ddof: f64) -> Tensor {
         self.moment(axes.into(), ddof, true)
     }
 
@@ -186,7 +201,7 @@ impl Tensor {
     /// # Errors
     /// `AxisError`; `ValueError` if there is nothing to choose from or several axes are given.
     #[track_caller]
-    pub fn argmin(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn argmin(&self, axes: impl Into<Axes>) -> Tensor {
         self.arg_extreme(Fold::ArgMin, axes.into())
     }
 
@@ -195,7 +210,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::argmin`].
     #[track_caller]
-    pub fn argmax(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn argmax(&self, axes: impl Into<Axes>) -> Tensor {
         self.arg_extreme(Fold::ArgMax, axes.into())
     }
 
@@ -204,9 +219,9 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::min`].
     #[track_caller]
-    pub fn ptp(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn ptp(&self, axes: impl Into<Axes>) -> Tensor {
         let axes = axes.into();
-        self.max(axes.clone())?.subtract(self.min(axes)?)
+        self.max(axes.clone()).subtract(self.min(axes))
     }
 
     /// The sum of what is not NaN.
@@ -214,8 +229,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn nansum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        self.without_nan(Scalar::Int(0))?.sum(axes)
+    pub fn nansum(&self, axes: impl Into<Axes>) -> Tensor {
+        self.without_nan(Scalar::Int(0)).sum(axes)
     }
 
     /// The product of what is not NaN.
@@ -223,8 +238,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn nanprod(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        self.without_nan(Scalar::Int(1))?.prod(axes)
+    pub fn nanprod(&self, axes: impl Into<Axes>) -> Tensor {
+        self.without_nan(Scalar::Int(1)).prod(axes)
     }
 
     /// The mean of what is not NaN.
@@ -232,14 +247,15 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sum`].
     #[track_caller]
-    pub fn nanmean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
-        if self.dtype().kind() < Kind::Float {
+    pub fn nanmean(&self, axes: impl Into<Axes>) -> Tensor {
+        let dtype = carry!(self.dtype());
+        if dtype.kind() < Kind::Float {
             return self.mean(axes);
         }
         let axes = axes.into();
-        let count = self.isnan()?.logical_not()?.count_nonzero(axes.clone())?;
-        let mean = self.nansum(axes)?.divide(count)?;
-        cast(&mean, self.dtype())
+        let count = self.isnan().logical_not().count_nonzero(axes.clone());
+        let mean = self.nansum(axes).divide(count);
+        cast(&mean, dtype)
     }
 
     /// The smallest of what is not NaN; NaN if all are.
@@ -247,7 +263,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::min`].
     #[track_caller]
-    pub fn nanmin(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn nanmin(&self, axes: impl Into<Axes>) -> Tensor {
         self.nan_extreme(axes.into(), f64::INFINITY, Fold::Min)
     }
 
@@ -256,69 +272,61 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::max`].
     #[track_caller]
-    pub fn nanmax(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+    pub fn nanmax(&self, axes: impl Into<Axes>) -> Tensor {
         self.nan_extreme(axes.into(), f64::NEG_INFINITY, Fold::Max)
     }
 
     #[track_caller]
-    fn nan_extreme(&self, axes: Axes, worst: f64, fold: Fold) -> Result<Tensor> {
-        if self.dtype().kind() < Kind::Float {
+    fn nan_extreme(&self, axes: Axes, worst: f64, fold: Fold) -> Tensor {
+        let dtype = carry!(self.dtype());
+        if dtype.kind() < Kind::Float {
             return self.reduce(fold, axes);
         }
-        if self.dtype().is_complex() {
-            let best = self.without_nan(Scalar::Complex(worst, worst))?.reduce(fold, axes.clone())?;
+        if dtype.is_complex() {
+            let best = self.without_nan(Scalar::Complex(worst, worst)).reduce(fold, axes.clone());
             // Of numbers that are NaN in one part the first is kept, with its other part.
-            return where_(&self.isnan()?.all(axes.clone())?, self.reduce(fold, axes)?, &best);
+            return where_(&self.isnan().all(axes.clone()), self.reduce(fold, axes), &best);
         }
-        let best = self.without_nan(Scalar::Float(worst))?.reduce(fold, axes.clone())?;
-        where_(&self.isnan()?.all(axes)?, cast(&Tensor::number(f64::NAN)?, self.dtype())?, &best)
+        let best = self.without_nan(Scalar::Float(worst)).reduce(fold, axes.clone());
+        where_(&self.isnan().all(axes), cast(&Tensor::number(f64::NAN), dtype), &best)
     }
 
     #[track_caller]
-    fn without_nan(&self, replacement: Scalar) -> Result<Tensor> {
-        if self.dtype().kind() < Kind::Float {
-            Ok(self.clone())
+    fn without_nan(&self, replacement: Scalar) -> Tensor {
+        if carry!(self.dtype()).kind() < Kind::Float {
+            self.clone()
         } else {
-            where_(&self.isnan()?, replacement, self)
-        }
-    }
-
-    /// The axes of a fold: as [`Tensor::axes_of`], and none where a single axis of a tensor without axes is
-    /// meant.
-    #[track_caller]
-    fn folded_axes(&self, axes: &Axes) -> Result<Vec<usize>> {
-        match axes.axes.as_deref() {
-            Some(&[0 | -1]) if axes.alone && self.ndim() == 0 => Ok(Vec::new()),
-            _ => self.axes_of(axes),
+            where_(&self.isnan(), replacement, self)
         }
     }
 
     #[track_caller]
-    fn axes_of(&self, axes: &Axes) -> Result<Vec<usize>> {
-        normalize_axes(axes.axes.as_deref(), self.ndim()).blame()
-    }
-
-    #[track_caller]
-    fn reduce(&self, fold: Fold, axes: Axes) -> Result<Tensor> {
+    fn reduce(&self, fold: Fold, axes: Axes) -> Tensor {
         let keepdims = axes.keepdims;
-        Tensor::apply(Reduce { fold, axes: self.folded_axes(&axes)?, keepdims }, &[self])
+        Tensor::apply(
+            Reduce { fold, axes: carry!(axes.folded(carry!(self.meta())), self), keepdims },
+            &[self],
+        )
     }
 
     #[track_caller]
-    fn moment(&self, axes: Axes, ddof: f64, root: bool) -> Result<Tensor> {
+    fn moment(&self, axes: Axes, ddof: f64, root: bool) -> Tensor {
         let keepdims = axes.keepdims;
-        Tensor::apply(Moment { axes: self.axes_of(&axes)?, keepdims, ddof, root }, &[self])
+        Tensor::apply(
+            Moment { axes: carry!(axes.of(carry!(self.meta())), self), keepdims, ddof, root },
+            &[self],
+        )
     }
 
     #[track_caller]
-    fn arg_extreme(&self, fold: Fold, axes: Axes) -> Result<Tensor> {
-        let axis = match (&axes.axes, self.folded_axes(&axes)?.as_slice()) {
+    fn arg_extreme(&self, fold: Fold, axes: Axes) -> Tensor {
+        let folded = carry!(axes.folded(carry!(self.meta())), self);
+        let axis = match (&axes.axes, folded.as_slice()) {
             (None, _) | (Some(_), []) => None,
             (Some(_), &[axis]) => Some(axis),
             _ => {
-                return Err(Error::here(GraphError::Value(
-                    "argmin and argmax take one axis or none".to_owned(),
-                )));
+                let text = "argmin and argmax take one axis or none";
+                return Tensor::refused(GraphError::Value(text.to_owned()), &[self]);
             }
         };
         Tensor::apply(ArgExtreme { fold, axis, keepdims: axes.keepdims }, &[self])

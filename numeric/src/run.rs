@@ -2,14 +2,14 @@
 
 use crate::error::{Blame, Error, Result};
 use crate::errstate;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use ndarray::{ArrayD, IxDyn};
 use std::sync::{Arc, OnceLock};
 use tharsis_graph::phases::Phase;
 use tharsis_graph::tiling::Tiling;
 use tharsis_graph::{
-    Error as GraphError, Executor, Explanation, Foreign, ForeignName, LocalExecutor, Metrics, Resident,
-    ResidentChunk, run,
+    Error as GraphError, Executor, Explanation, Foreign, ForeignName, LocalExecutor, Metrics, NodeRef,
+    Resident, ResidentChunk, run,
 };
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
@@ -58,12 +58,21 @@ fn memory_bytes() -> u64 {
 /// `MemoryError` before running if no plan fits; what tasks refuse.
 #[track_caller]
 pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Metrics)> {
-    let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
+    let nodes = nodes_of(tensors)?;
     let outcome = run(&nodes, executor).blame()?;
     errstate::tell(&outcome.metrics.warnings)?;
-    let tensors =
-        outcome.results.into_iter().map(|resident| Tensor::apply(resident, &[])).collect::<Result<_>>()?;
-    Ok((tensors, outcome.metrics))
+    Ok((at_hand(outcome.results), outcome.metrics))
+}
+
+/// The nodes of several tensors, or the error that the first of those carries that have one.
+pub(crate) fn nodes_of(tensors: &[&Tensor]) -> Result<Vec<NodeRef>> {
+    tensors.iter().map(|tensor| tensor.node().cloned()).collect()
+}
+
+/// Results as tensors.
+#[track_caller]
+pub(crate) fn at_hand(results: Vec<Resident>) -> Vec<Tensor> {
+    results.into_iter().map(|resident| Tensor::lazily(resident, &[])).collect()
 }
 
 /// The same tensors with all sizes known: runs what they depend on. Says what that took, if anything had to
@@ -73,12 +82,11 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
 /// As [`execute`].
 #[track_caller]
 pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Option<Metrics>)> {
-    let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
-    let (nodes, spent) = tharsis_graph::phases::settle(&nodes, executor).blame()?;
+    let (nodes, spent) = tharsis_graph::phases::settle(&nodes_of(tensors)?, executor).blame()?;
     if let Some(spent) = &spent {
         errstate::tell(&spent.warnings)?;
     }
-    Ok((nodes.into_iter().map(Tensor::of_node).collect(), spent))
+    Ok((nodes.into_iter().map(Tensor::from_node).collect(), spent))
 }
 
 /// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound.
@@ -88,7 +96,7 @@ pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tenso
 /// `MemoryError` if no plan fits.
 #[track_caller]
 pub fn explain(tensors: &[&Tensor], executor: &dyn Executor) -> Result<Explanation> {
-    let nodes: Vec<_> = tensors.iter().map(|tensor| tensor.node().clone()).collect();
+    let nodes = nodes_of(tensors)?;
     let phase = Phase::next(&nodes, executor.limits());
     let nodes = phase.as_ref().map_or(Ok(nodes), Phase::roots).blame()?;
     let job = tharsis_graph::plan(&nodes, executor.limits()).blame()?;
@@ -102,7 +110,7 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shape is too big.
     #[track_caller]
-    pub fn from_array<T: Element>(array: &ArrayD<T>) -> Result<Tensor> {
+    pub fn from_array<T: Element>(array: &ArrayD<T>) -> Tensor {
         let elements: Vec<T> = array.iter().copied().collect();
         Tensor::from_elements(array.shape(), &elements)
     }
@@ -112,12 +120,12 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the number of elements is not that of the shape.
     #[track_caller]
-    pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Result<Tensor> {
+    pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Tensor {
         if tharsis_graph::shape::element_count(shape) != elements.len() as u64 {
             let message = format!("cannot reshape array of size {} into shape {shape:?}", elements.len());
-            return Err(Error::here(GraphError::Value(message)));
+            return Tensor::refused(GraphError::Value(message), &[]);
         }
-        Tensor::from_chunk(Chunk::from_elements(shape, elements).blame()?)
+        Tensor::from_chunk(carry!(Chunk::from_elements(shape, elements)))
     }
 
     /// A tensor over a chunk, without a copy.
@@ -125,7 +133,7 @@ impl Tensor {
     /// # Errors
     /// `ValueError` if the shape is too big.
     #[track_caller]
-    pub fn from_chunk(chunk: Chunk) -> Result<Tensor> {
+    pub fn from_chunk(chunk: Chunk) -> Tensor {
         let (tiling, dtype) = (Tiling::whole(chunk.shape()), chunk.dtype());
         let chunk = ResidentChunk::Here(Arc::new(chunk));
         Tensor::apply(Resident { dtype, tiling, chunks: Arc::new(vec![chunk]) }, &[])
@@ -147,10 +155,11 @@ impl Tensor {
     /// As [`execute`].
     #[track_caller]
     pub fn to_chunk(&self, executor: &dyn Executor) -> Result<Chunk> {
-        let known = match self.node().op().resident() {
+        let node = self.node()?;
+        let known = match node.op().resident() {
             Some(resident) => resident.clone(),
             None => {
-                let outcome = run(&[self.node().clone()], executor).blame()?;
+                let outcome = run(std::slice::from_ref(node), executor).blame()?;
                 errstate::tell(&outcome.metrics.warnings)?;
                 let first = outcome.results.into_iter().next();
                 first.ok_or_else(|| Error::here(GraphError::Internal("no result".to_owned())))?
@@ -190,7 +199,7 @@ impl Tensor {
             let message = "only tensors with one element can be converted to a number";
             Error::here(GraphError::Value(message.to_owned()))
         };
-        if self.is_known() && self.size() != 1 {
+        if self.is_known()? && self.size()? != 1 {
             return Err(refuse());
         }
         self.to_chunk(&*default_executor())?.scalar().ok_or_else(refuse)

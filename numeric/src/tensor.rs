@@ -1,72 +1,182 @@
 //! The tensor: a lazy, dynamically typed n-dimensional array.
 
-use crate::error::{Blame, Result};
-use tharsis_graph::{Node, NodeRef, Operator};
+use crate::error::{Error, Refusal, Result};
+use std::panic::Location;
+use tharsis_graph::{Meta, Node, NodeRef, Operator};
 use tharsis_kernels::DType;
 
-/// An n-dimensional array that is computed when it is asked for.
+/// NumPy's `ndarray`, computed when it is asked for.
 ///
-/// Shape and dtype are known at once; errors in them are raised where the expression is built. Cloning is
-/// cheap and shares the expression.
+/// Shape and dtype are known at once. What cannot be built is a tensor too: it carries the error, with the
+/// line of the program and the operands, through whatever is built on it. [`check`](Tensor::check) and all
+/// that looks at or computes a tensor give that error; of several the first one counts, operands before the
+/// operation that is applied to them, and the left one before the right one. Such a tensor has no shape and
+/// no dtype. Cloning is cheap and shares the expression.
+///
+/// ```
+/// use tharsis_numeric::{arange, ones};
+///
+/// let x = ones(&[2, 3]);
+/// let y = (&x * &x).sum(1).sqrt();
+/// assert_eq!(y.shape()?, [2]);
+/// assert_eq!(y.fetch::<f64>()?[[0]], 3f64.sqrt());
+///
+/// let wrong = (&x + arange(4)).sum(..);
+/// assert!(wrong.item().unwrap_err().to_string().starts_with(
+///     "add: operands could not be broadcast together with shapes (2,3) (4,)",
+/// ));
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor {
-    node: NodeRef,
+    node: Result<NodeRef>,
+}
+
+/// A tensor that carries an error.
+impl From<Error> for Tensor {
+    fn from(error: Error) -> Tensor {
+        Tensor { node: Err(error) }
+    }
 }
 
 impl Tensor {
-    /// The result of an operator of the graph on tensors; in eager mode it is computed at once.
-    ///
-    /// # Errors
-    /// What the operator's inference refuses; in eager mode what its tasks refuse.
+    /// The result of an operator of the graph on tensors; in eager mode it is computed at once. Carries what
+    /// the operator's inference refuses; in eager mode also what its tasks refuse.
     #[track_caller]
-    pub fn apply(op: impl Operator + 'static, inputs: &[&Tensor]) -> Result<Tensor> {
-        crate::eager::as_mode_has_it(Tensor::lazily(op, inputs)?)
+    pub fn apply(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {
+        crate::eager::as_mode_has_it(Tensor::lazily(op, inputs))
     }
 
     /// As [`Tensor::apply`], in whatever mode.
     #[track_caller]
-    pub(crate) fn lazily(op: impl Operator + 'static, inputs: &[&Tensor]) -> Result<Tensor> {
-        let inputs = inputs.iter().map(|input| input.node.clone()).collect();
-        Ok(Tensor { node: Node::new(op, inputs).blame()? })
+    pub(crate) fn lazily(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {
+        let location = Location::caller();
+        let nodes: Result<Vec<NodeRef>> = inputs.iter().map(|input| input.node().cloned()).collect();
+        let node = nodes.and_then(|nodes| {
+            Node::new(op, nodes).map_err(|refusal| refusal.blamed(location, known(inputs)))
+        });
+        Tensor { node }
+    }
+
+    /// A tensor that carries why an operation on `operands` cannot be built.
+    #[track_caller]
+    pub(crate) fn refused(refusal: impl Refusal, operands: &[&Tensor]) -> Tensor {
+        Tensor::from(refusal.blamed(Location::caller(), known(operands)))
     }
 
     /// An expression that is a graph's already.
     pub(crate) fn from_node(node: NodeRef) -> Tensor {
-        Tensor { node }
+        Tensor { node: Ok(node) }
     }
 
-    /// Extent of each axis; [`UNKNOWN`](crate::select::UNKNOWN) where only running tells.
-    pub fn shape(&self) -> &[usize] {
-        &self.node.meta().shape
+    /// This tensor, if it is no erroneous expression. Nothing is computed.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert!(ones(&[2, 3]).sum(1).check().is_ok());
+    /// assert_eq!(ones(&[2, 3]).sum(2).sqrt().check().unwrap_err().class(), "AxisError");
+    /// ```
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn check(&self) -> Result<&Tensor> {
+        self.node().map(|_| self)
     }
 
-    /// The type of the elements.
-    pub fn dtype(&self) -> DType {
-        self.node.meta().dtype
+    /// Shape and dtype.
+    pub(crate) fn meta(&self) -> Result<&Meta> {
+        self.node().map(|node| node.meta())
     }
 
-    /// How many axes there are.
-    pub fn ndim(&self) -> usize {
-        self.shape().len()
+    /// NumPy's `shape`: the extent of each axis; [`UNKNOWN`](crate::select::UNKNOWN) where only running
+    /// tells.
+    ///
+    /// ```
+    /// assert_eq!(tharsis_numeric::ones(&[2, 3]).t().shape()?, [3, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn shape(&self) -> Result<&[usize]> {
+        self.meta().map(|meta| &meta.shape[..])
     }
 
-    /// How many elements there are; the largest number if that is not known.
-    pub fn size(&self) -> u64 {
-        tharsis_graph::shape::element_count(self.shape())
+    /// NumPy's `dtype`: the type of the elements.
+    ///
+    /// ```
+    /// use tharsis_numeric::{DType, arange};
+    /// assert_eq!((arange(3) / 2).dtype()?, DType::F64);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn dtype(&self) -> Result<DType> {
+        self.meta().map(|meta| meta.dtype)
     }
 
-    /// Bytes of all elements.
-    pub fn nbytes(&self) -> u64 {
-        self.size().saturating_mul(self.dtype().size_bytes() as u64)
+    /// NumPy's `ndim`: how many axes there are.
+    ///
+    /// ```
+    /// assert_eq!(tharsis_numeric::ones(&[2, 3]).ndim()?, 2);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn ndim(&self) -> Result<usize> {
+        self.shape().map(<[usize]>::len)
     }
 
-    /// The tensor of a node.
-    pub(crate) fn of_node(node: NodeRef) -> Tensor {
-        Tensor { node }
+    /// NumPy's `size`: how many elements there are; the largest number if that is not known.
+    ///
+    /// ```
+    /// assert_eq!(tharsis_numeric::ones(&[2, 3]).size()?, 6);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn size(&self) -> Result<u64> {
+        self.shape().map(tharsis_graph::shape::element_count)
+    }
+
+    /// NumPy's `nbytes`: bytes of all elements.
+    ///
+    /// ```
+    /// assert_eq!(tharsis_numeric::ones(&[2, 3]).nbytes()?, 48);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn nbytes(&self) -> Result<u64> {
+        Ok(self.size()?.saturating_mul(self.dtype()?.size_bytes() as u64))
     }
 
     /// The node of the logical graph that this tensor stands for.
-    pub fn node(&self) -> &NodeRef {
-        &self.node
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub fn node(&self) -> Result<&NodeRef> {
+        self.node.as_ref().map_err(Error::clone)
     }
 }
+
+/// What is known of those operands that carry no error.
+fn known(operands: &[&Tensor]) -> Vec<Meta> {
+    operands.iter().filter_map(|operand| operand.meta().ok().cloned()).collect()
+}
+
+/// The value of a result; or leaves the function with a tensor that carries the error, blamed on the
+/// function's caller if it has no place yet. The operands, if given, are named in the error.
+macro_rules! carry {
+    ($result:expr $(, $operand:expr)*) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return $crate::tensor::Tensor::refused(error, &[$($operand),*]),
+        }
+    };
+}
+pub(crate) use carry;

@@ -53,14 +53,17 @@ fn header(descr: &str, fortran: &str, shape: &str) -> String {
 fn what_is_saved_in_any_chunks_is_loaded_in_any_chunks() {
     let folder = Folder::new();
     let path = folder.path("x.npy");
-    let x = arange(7 * 5 * 3).unwrap().reshape(&[7, 5, 3]).unwrap();
+    let x = arange(7 * 5 * 3).reshape(&[7, 5, 3]);
     for chunk in [1, 2, 3, 100] {
-        let cut = x.rechunk(Chunks::Each(chunk)).unwrap();
-        for tensor in [&cut, &cut.t().unwrap(), &cut.sum(()).unwrap(), &cut.rechunk(Chunks::Auto).unwrap()] {
+        let cut = x.rechunk(Chunks::Each(chunk));
+        for tensor in [&cut, &cut.t(), &cut.sum(..), &cut.rechunk(Chunks::Auto)] {
             save(&path, tensor, &roomy()).unwrap();
-            let loaded = load(&path).unwrap();
-            assert_eq!((loaded.shape(), loaded.dtype()), (tensor.shape(), tensor.dtype()));
-            let again = loaded.rechunk(Chunks::PerAxis(vec![2; loaded.ndim()])).unwrap();
+            let loaded = load(&path);
+            assert_eq!(
+                (loaded.shape().unwrap(), loaded.dtype().unwrap()),
+                (tensor.shape().unwrap(), tensor.dtype().unwrap())
+            );
+            let again = loaded.rechunk(Chunks::PerAxis(vec![2; loaded.ndim().unwrap()]));
             assert_eq!(again.fetch::<i64>().unwrap(), tensor.fetch::<i64>().unwrap(), "chunks of {chunk}");
         }
     }
@@ -71,9 +74,9 @@ fn what_is_saved_in_any_chunks_is_loaded_in_any_chunks() {
 fn empty_arrays_have_files_too() {
     let folder = Folder::new();
     let path = folder.path("x.npy");
-    let x = tharsis_numeric::zeros(&[3, 0, 2]).unwrap();
+    let x = tharsis_numeric::zeros(&[3, 0, 2]);
     save(&path, &x, &roomy()).unwrap();
-    assert_eq!(load(&path).unwrap().fetch::<f64>().unwrap().shape(), [3, 0, 2]);
+    assert_eq!(load(&path).fetch::<f64>().unwrap().shape(), [3, 0, 2]);
 }
 
 #[test]
@@ -81,11 +84,11 @@ fn files_larger_than_the_memory_are_read_and_written_within_it() {
     const MEMORY_BYTES: u64 = 2 << 20;
     let folder = Folder::new();
     let path = folder.path("x.npy");
-    let x = default_rng(3).random(&[2000, 1000]).unwrap();
+    let x = default_rng(3).random(&[2000, 1000]);
     let small = LocalExecutor::sized(2, MEMORY_BYTES);
     save(&path, &x, &small).unwrap();
-    let loaded = load(&path).unwrap();
-    let compared = loaded.equal(&x).unwrap().all(()).unwrap();
+    let loaded = load(&path);
+    let compared = loaded.equal(&x).all(..);
     let (found, metrics) = execute(&[&compared], &small).unwrap();
     assert_eq!(found[0].fetch::<Bool>().unwrap().first(), Some(&Bool(1)));
     assert!(metrics.peak_bytes <= metrics.bound_bytes && metrics.bound_bytes <= MEMORY_BYTES);
@@ -95,11 +98,11 @@ fn files_larger_than_the_memory_are_read_and_written_within_it() {
 fn a_failure_leaves_no_file() {
     let folder = Folder::new();
     let path = folder.path("x.npy");
-    let indefinite: Tensor = (tharsis_numeric::zeros(&[4, 4]).unwrap() - 1.0).unwrap();
-    assert_eq!(save(&path, &indefinite.cholesky().unwrap(), &roomy()).unwrap_err().class(), "LinAlgError");
+    let indefinite: Tensor = tharsis_numeric::zeros(&[4, 4]) - 1.0;
+    assert_eq!(save(&path, &indefinite.cholesky(), &roomy()).unwrap_err().class(), "LinAlgError");
     assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 0);
     let nowhere = folder.path("none").join("x.npy");
-    assert_eq!(save(&nowhere, &arange(3).unwrap(), &roomy()).unwrap_err().class(), "OSError");
+    assert_eq!(save(&nowhere, &arange(3), &roomy()).unwrap_err().class(), "OSError");
 }
 
 #[test]
@@ -107,11 +110,11 @@ fn bytes_in_reverse_and_columns_first_are_read_as_numpy_does() {
     let folder = Folder::new();
     let data: Vec<u8> = (0..6).flat_map(|i| f64::from(i).to_be_bytes()).collect();
     let path = folder.file(&header(">f8", "True", "(2, 3)"), &data);
-    let x = load(&path).unwrap();
-    assert_eq!(x.shape(), [2, 3]);
+    let x = load(&path);
+    assert_eq!(x.shape().unwrap(), [2, 3]);
     assert_eq!(x.fetch::<f64>().unwrap().into_iter().collect::<Vec<_>>(), [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
     let path = folder.file(&header("|b1", "False", "(3,)"), &[0, 1, 7]);
-    assert_eq!(load(&path).unwrap().sum(()).unwrap().item().unwrap().to_f64(), 2.0);
+    assert_eq!(load(&path).sum(..).item().unwrap().to_f64(), 2.0);
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn extra_bytes_behind_the_elements_are_told() {
     let reply = tharsis_numeric::protocol::answer(&request, folder.0.path());
     assert_eq!(reply["out"]["x"]["arr"]["lit"], serde_json::json!([1, 2]));
     assert!(reply["warnings"][0].as_str().unwrap().contains("3 bytes"), "{reply}");
-    assert_eq!(file.tensor().unwrap().sum(()).unwrap().item().unwrap().to_f64(), 3.0);
+    assert_eq!(file.tensor().sum(..).item().unwrap().to_f64(), 3.0);
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn a_header_of_ten_mebibytes_is_not_read() {
 fn a_file_that_becomes_shorter_fails_the_program() {
     let folder = Folder::new();
     let path = folder.file(&header("<f8", "False", "(100,)"), &[0; 800]);
-    let x = load(&path).unwrap();
+    let x = load(&path);
     std::fs::write(&path, b"gone").unwrap();
     let error = x.fetch::<f64>().unwrap_err();
     assert!(matches!(error.cause(), GraphError::Corrupt { .. }), "{error}");

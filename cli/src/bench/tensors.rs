@@ -43,10 +43,10 @@ pub fn pi(options: &Options) -> Result<Measurement> {
 /// `((x + 1) * 2).sum()` of random numbers, and of a range.
 pub fn axpb(options: &Options) -> Result<Measurement> {
     let n = options.size;
-    let random = || scaled_sum(&default_rng(1).random(&[n])?);
+    let random = || scaled_sum(&default_rng(1).random(&[n]));
     let side = compare(options, MEMORY_BYTES, random, || floors::axpb(n as u64, THREADS))?;
     expect(side.value / n as f64, 3.0, 4.0 / (n as f64).sqrt())?;
-    let ramp = || scaled_sum(&arange(n)?);
+    let ramp = || scaled_sum(&arange(n));
     let range = compare(options, MEMORY_BYTES, ramp, || floors::axpb_arange(n as u64, THREADS))?;
     expect(range.value / n as f64, n as f64 + 1.0, 1e-12 * n as f64)?;
     let measured = side.measurement("axpb", n as f64 / 1e6, "Melements/s");
@@ -69,19 +69,19 @@ pub fn axpb_store(options: &Options) -> Result<Measurement> {
     let mut metrics = Metrics::default();
     let mut kept = |x: &Tensor, middle: f64| -> Result<f64> {
         let begun = Instant::now();
-        let (results, took) = execute(&[&((x + 1.0)? * 2.0)?], &*started.executor)?;
+        let (results, took) = execute(&[&((x + 1.0) * 2.0)], &*started.executor)?;
         let seconds = begun.elapsed().as_secs_f64();
-        let resident = results[0].node().op().resident();
+        let resident = results[0].node()?.op().resident();
         let chunk = resident.and_then(|resident| resident.chunks.last()?.fetch().ok());
         let last = chunk.and_then(|chunk| chunk.as_slice::<f64>()?.last().copied());
         expect(last.unwrap_or(f64::NAN), middle, middle / 3.0)?;
         metrics = took;
         Ok(seconds)
     };
-    let random = default_rng(1).random(&[n])?;
+    let random = default_rng(1).random(&[n]);
     let first_s = kept(&random, 3.0)?;
     let again = (0..ROUNDS).map(|_| kept(&random, 3.0)).collect::<Result<Vec<_>>>();
-    let range = arange(n)?;
+    let range = arange(n);
     let of_range = (0..ROUNDS).map(|_| kept(&range, 2.0 * n as f64)).collect::<Result<Vec<_>>>();
     let (stored, _) = execute(&[&random], &*started.executor)?;
     // The first of them takes the pages that are still fresh.
@@ -113,14 +113,14 @@ pub fn small_chunks(options: &Options) -> Result<Measurement> {
     let chunks = options.size;
     let started = options.on.start(THREADS, MEMORY_BYTES)?;
     let operand =
-        |seed| default_rng(seed).random(&[chunks * SMALL_ELEMENTS])?.rechunk(Chunks::Each(SMALL_ELEMENTS));
-    let (x, y) = (operand(1)?, operand(2)?);
+        |seed| default_rng(seed).random(&[chunks * SMALL_ELEMENTS]).rechunk(Chunks::Each(SMALL_ELEMENTS));
+    let (x, y) = (operand(1), operand(2));
     let mut rates = Vec::new();
     let mut metrics = Metrics::default();
     let ((), peak_bytes) = started.peak_bytes(|| {
         for _ in 0..ROUNDS {
             let begun = Instant::now();
-            let (results, took) = execute(&[&(&x + &y)?.sum(())?], &*started.executor)?;
+            let (results, took) = execute(&[&(&x + &y).sum(..)], &*started.executor)?;
             rates.push(chunks as f64 / begun.elapsed().as_secs_f64());
             let n = (chunks * SMALL_ELEMENTS) as f64;
             expect(value_of(&results[0])? / n, 1.0, 4.0 / n.sqrt())?;
@@ -138,16 +138,16 @@ pub fn small_chunks(options: &Options) -> Result<Measurement> {
 pub fn plan(options: &Options) -> Result<Measurement> {
     let chunks = options.size;
     let started = options.on.start(THREADS, 4 * MEMORY_BYTES)?;
-    let x = default_rng(1).random(&[chunks, SMALL_ELEMENTS])?;
-    let x = x.rechunk(Chunks::PerAxis(vec![1, SMALL_ELEMENTS]))?;
-    let y = (&x + &x.mean(1)?.expand_dims(1)?)?.sum(())?;
+    let x = default_rng(1).random(&[chunks, SMALL_ELEMENTS]);
+    let x = x.rechunk(Chunks::PerAxis(vec![1, SMALL_ELEMENTS]));
+    let y = (&x + &x.mean(1).expand_dims(1)).sum(..);
     let (mut seconds, mut per_chunk, mut tasks) = (Vec::new(), 0.0, 0);
     for _ in 0..ROUNDS {
         crate::allocator::give_back();
         let before = memory::pss_bytes(std::process::id())?;
         memory::reset_peak()?;
         let begun = Instant::now();
-        let job = tharsis_graph::plan(&[y.node().clone()], started.executor.limits())?;
+        let job = tharsis_graph::plan(&[y.node()?.clone()], started.executor.limits())?;
         seconds.push(begun.elapsed().as_secs_f64());
         tasks = job.schedule.order.len();
         per_chunk = memory::peak_bytes()?.saturating_sub(before) as f64 / chunks as f64;
@@ -170,9 +170,9 @@ pub fn gemm_std(options: &Options) -> Result<Measurement> {
     let n = options.size;
     let (floor, _) = floors::gemm(GEMM_FLOOR_N, THREADS);
     let started = options.on.start(THREADS, MEMORY_BYTES)?;
-    let a = default_rng(7).random(&[n, n])?;
+    let a = default_rng(7).random(&[n, n]);
     let begun = Instant::now();
-    let spread = (a.dot(&a.t()?)? - &a)?.std(())?;
+    let spread = (a.dot(&a.t()) - &a).std(..);
     let ((results, metrics), peak_bytes) =
         started.peak_bytes(|| Ok(execute(&[&spread], &*started.executor)?))?;
     let rate = 2.0 * (n as f64).powi(3) / begun.elapsed().as_secs_f64() / 1e9;
@@ -196,19 +196,19 @@ pub fn svd(options: &Options) -> Result<Measurement> {
     Ok(side.measurement("svd", rows as f64 / 1e6, "Mrows/s").with("error", error))
 }
 
-fn count_inside(points: usize) -> tharsis_numeric::Result<Tensor> {
-    let x = default_rng(42).random(&[points, 2])?;
-    (&x * &x)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())
+fn count_inside(points: usize) -> Tensor {
+    let x = default_rng(42).random(&[points, 2]);
+    (&x * &x).sum(1).sqrt().less(1.0).count_nonzero(..)
 }
 
-fn scaled_sum(x: &Tensor) -> tharsis_numeric::Result<Tensor> {
-    ((x + 1.0)? * 2.0)?.sum(())
+fn scaled_sum(x: &Tensor) -> Tensor {
+    ((x + 1.0) * 2.0).sum(..)
 }
 
-fn largest_difference(rows: usize) -> tharsis_numeric::Result<Tensor> {
-    let x = default_rng(3).random(&[rows, TALL_COLUMNS])?;
-    let (u, s, vt) = x.svd()?;
-    ((u * s)?.matmul(&vt)? - x)?.abs()?.max(())
+fn largest_difference(rows: usize) -> Tensor {
+    let x = default_rng(3).random(&[rows, TALL_COLUMNS]);
+    let (u, s, vt) = x.svd();
+    ((u * s).matmul(&vt) - x).abs().max(..)
 }
 
 /// A job beside the same by hand.
@@ -239,14 +239,14 @@ impl SideBySide {
 pub(super) fn compare(
     options: &Options,
     memory_bytes: u64,
-    job: impl Fn() -> tharsis_numeric::Result<Tensor>,
+    job: impl Fn() -> Tensor,
     floor: impl Fn() -> f64,
 ) -> Result<SideBySide> {
     let place = options.on.start(THREADS, memory_bytes)?;
     let (mut value, mut metrics) = (f64::NAN, Metrics::default());
     let mut run = || -> Result<f64> {
         let started = Instant::now();
-        let (results, took) = execute(&[&job()?], &*place.executor)?;
+        let (results, took) = execute(&[&job()], &*place.executor)?;
         metrics = took;
         value = value_of(&results[0])?;
         Ok(started.elapsed().as_secs_f64())

@@ -11,7 +11,7 @@ pub use header::HEADER_BYTES_MAX;
 
 use crate::error::{Blame, Error, Result};
 use crate::run::{execute, settle};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use blocks::{Elements, Entry, Inflating, Reading, Writing, file_error};
 use header::{Header, header_bytes};
 use std::fs::File;
@@ -30,11 +30,11 @@ use tharsis_kernels::{Chunk, DType, Element, with_element};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("x.npy");
-/// npy::save(&path, &arange(1_000_000)?, &LocalExecutor::sized(2, 4 << 20))?;
+/// npy::save(&path, &arange(1_000_000), &LocalExecutor::sized(2, 4 << 20))?;
 /// let file = npy::open(&path)?;
 /// assert_eq!((file.shape(), file.extra_bytes()), (&[1_000_000][..], 0));
 /// // The file has 8 MB, the program may use 4.
-/// let sum = file.tensor()?.sum(())?.fetch_on::<i64>(&LocalExecutor::sized(2, 4 << 20))?;
+/// let sum = file.tensor().sum(..).fetch_on::<i64>(&LocalExecutor::sized(2, 4 << 20))?;
 /// assert_eq!(sum.first(), Some(&499_999_500_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -70,7 +70,7 @@ impl NpyFile {
     /// # Errors
     /// `ValueError` if the shape has more axes than arrays may have.
     #[track_caller]
-    pub fn tensor(&self) -> Result<Tensor> {
+    pub fn tensor(&self) -> Tensor {
         let Header { dtype, swapped, fortran_order, ref shape } = self.header;
         let mut shape = shape.clone();
         if fortran_order {
@@ -82,8 +82,8 @@ impl NpyFile {
             Some(entry) => Arc::new(Inflating { elements, entry }),
             None => Arc::new(Reading(elements)),
         };
-        let tensor = Tensor::apply(Source { function, shape, dtype }, &[])?;
-        if fortran_order { tensor.t() } else { Ok(tensor) }
+        let tensor = Tensor::apply(Source { function, shape, dtype }, &[]);
+        if fortran_order { tensor.t() } else { tensor }
     }
 }
 
@@ -102,8 +102,8 @@ pub fn open(path: &Path) -> Result<NpyFile> {
 /// # Errors
 /// As [`open`].
 #[track_caller]
-pub fn load(path: &Path) -> Result<Tensor> {
-    open_file(path).blame()?.tensor()
+pub fn load(path: &Path) -> Tensor {
+    carry!(open_file(path)).tensor()
 }
 
 /// Computes a tensor and writes it as a `.npy` file, version 1, C order, little endian. Each task writes its
@@ -113,19 +113,19 @@ pub fn load(path: &Path) -> Result<Tensor> {
 /// As [`execute`](crate::execute), and `OSError` if the file cannot be written.
 #[track_caller]
 pub fn save(path: &Path, tensor: &Tensor, executor: &dyn Executor) -> Result<()> {
-    if tensor.dtype() == DType::BF16 {
+    if tensor.dtype()? == DType::BF16 {
         return Err(Error::here(GraphError::Type("bfloat16 has no .npy form".to_owned())));
     }
     let (tensors, _) = settle(&[tensor], executor)?;
     let tensor = tensors.first().unwrap_or(tensor);
     let failed = |error: std::io::Error| Error::here(file_error(path, &error));
     let partial = partial_path(path).map_err(failed)?;
-    let header = header_bytes(tensor.dtype(), tensor.shape());
+    let (dtype, shape) = (tensor.dtype()?, tensor.shape()?.to_vec());
+    let header = header_bytes(dtype, &shape);
     let start = header.len() as u64;
-    let written = prepare(&partial, &header, start + tensor.nbytes()).map_err(failed).and_then(|()| {
-        let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
+    let written = prepare(&partial, &header, start + tensor.nbytes()?).map_err(failed).and_then(|()| {
         let elements = Elements { path: partial.clone(), start, dtype, shape, swapped: false };
-        let sink = Tensor::lazily(Sink { function: Arc::new(Writing(elements)) }, &[tensor])?;
+        let sink = Tensor::lazily(Sink { function: Arc::new(Writing(elements)) }, &[tensor]);
         execute(&[&sink], executor)?;
         std::fs::rename(&partial, path).map_err(failed)
     });

@@ -72,14 +72,15 @@ impl Context {
     pub fn chunked(&self, tensor: Tensor) -> Result<Tensor, Failure> {
         let fits = match &self.chunks {
             Chunks::Auto => false,
-            Chunks::PerAxis(sizes) => sizes.len() == tensor.ndim(),
-            Chunks::Each(_) | Chunks::Lengths(_) => 0 < tensor.ndim(),
+            Chunks::PerAxis(sizes) => sizes.len() == tensor.ndim()?,
+            Chunks::Each(_) | Chunks::Lengths(_) => 0 < tensor.ndim()?,
         };
         if !fits {
             return Ok(tensor);
         }
-        let rechunked = tensor.rechunk(self.chunks.clone())?;
-        match tensor.node().op().resident() {
+        let rechunked = tensor.rechunk(self.chunks.clone());
+        rechunked.check()?;
+        match tensor.node()?.op().resident() {
             // Chunks that exist are cut for good, so that what follows meets chunks of this size.
             Some(_) => self.tensor_at_hand(&rechunked),
             None => Ok(rechunked),

@@ -5,7 +5,7 @@
 
 use super::Failure;
 use super::args::Args;
-use super::registry::Row;
+use super::row::{Row, tensor};
 use super::value::Value;
 use crate::random::{Generator, default_rng, default_rng_words};
 use crate::tensor::Tensor;
@@ -37,7 +37,7 @@ pub(super) const DRAWS: &[Row] = &[
             None | Some(Value::None) => (0, low),
             Some(high) => (low, high.integer()?),
         };
-        Ok(Value::Tensor(rng.integers(low, high, &args.size(2)?)?))
+        tensor(rng.integers(low, high, &args.size(2)?))
     }),
     ("rng.logistic", "(rng, loc=0.0, scale=1.0, size=None)", "logistic", |_, args| {
         placed(args, ["loc", "scale"], Generator::logistic)
@@ -53,36 +53,36 @@ pub(super) const DRAWS: &[Row] = &[
     }),
     ("rng.random", "(rng, size=None)", "uniform on [0, 1)", |_, args| {
         let rng = args.generator();
-        Ok(Value::Tensor(rng.random(&args.size(0)?)?))
+        tensor(rng.random(&args.size(0)?))
     }),
     ("rng.rayleigh", "(rng, scale=1.0, size=None)", "Rayleigh", |_, args| scaled(args, Generator::rayleigh)),
     ("rng.standard_normal", "(rng, size=None)", "normal with mean 0 and deviation 1", |_, args| {
         let rng = args.generator();
-        Ok(Value::Tensor(rng.standard_normal(&args.size(0)?)?))
+        tensor(rng.standard_normal(&args.size(0)?))
     }),
     ("rng.uniform", "(rng, low=0.0, high=1.0, size=None)", "uniform on [low, high)", |_, args| {
         let rng = args.generator();
         let (low, high) = (args.number_or(0, "low", 0.0)?, args.number_or(1, "high", 1.0)?);
-        Ok(Value::Tensor(rng.uniform(low, high, &args.size(2)?)?))
+        tensor(rng.uniform(low, high, &args.size(2)?))
     }),
     ("rng.weibull", "(rng, a, size=None)", "Weibull", |_, args| {
         let rng = args.generator();
         let a = args.need(0, "a")?.real()?;
-        Ok(Value::Tensor(rng.weibull(a, &args.size(1)?)?))
+        tensor(rng.weibull(a, &args.size(1)?))
     }),
 ];
 
-type Scaled = fn(&Generator, f64, &[usize]) -> crate::Result<Tensor>;
-type Placed = fn(&Generator, f64, f64, &[usize]) -> crate::Result<Tensor>;
+type Scaled = fn(&Generator, f64, &[usize]) -> Tensor;
+type Placed = fn(&Generator, f64, f64, &[usize]) -> Tensor;
 
 fn scaled(args: &mut Args, draw: Scaled) -> Result<Value, Failure> {
     let rng = args.generator();
     let scale = args.number_or(0, "scale", 1.0)?;
-    Ok(Value::Tensor(draw(&rng, scale, &args.size(1)?)?))
+    tensor(draw(&rng, scale, &args.size(1)?))
 }
 
 fn placed(args: &mut Args, names: [&str; 2], draw: Placed) -> Result<Value, Failure> {
     let rng = args.generator();
     let (place, scale) = (args.number_or(0, names[0], 0.0)?, args.number_or(1, names[1], 1.0)?);
-    Ok(Value::Tensor(draw(&rng, place, scale, &args.size(2)?)?))
+    tensor(draw(&rng, place, scale, &args.size(2)?))
 }

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::args::Args;
-use super::registry::{Row, tensor};
+use super::row::{Row, tensor};
 use super::value::Value;
 use crate::tensor::Tensor;
 
@@ -26,24 +26,24 @@ pub(super) const MATRICES: &[Row] = &[
                 Some(Value::Text(mode)) if mode == "reduced" => {}
                 Some(mode) => return Err(Failure::missing(format!("the mode {mode:?} is not implemented"))),
             }
-            let (q, r) = x.qr()?;
-            Ok(fields(&["Q", "R"], [q, r]))
+            let (q, r) = x.qr();
+            fields(&["Q", "R"], [q, r])
         },
     ),
     ("np.linalg.svd", "(a, full_matrices=True)", "singular vectors and values", |_, args| {
         let x = matrix(args, "a")?;
         reduced_or_square(&x, args)?;
-        let (u, s, vt) = x.svd()?;
-        Ok(fields(&["U", "S", "Vh"], [u, s, vt]))
+        let (u, s, vt) = x.svd();
+        fields(&["U", "S", "Vh"], [u, s, vt])
     }),
     ("np.linalg.svdvals", "(x)", "singular values in descending order", |_, args| {
-        Ok(Value::Tensor(matrix(args, "x")?.svd()?.1))
+        tensor(matrix(args, "x")?.svd().1)
     }),
 ];
 
 fn matrix(args: &mut Args, name: &str) -> Result<Tensor, Failure> {
     let x = args.tensor(0, name)?;
-    match x.ndim() {
+    match x.ndim()? {
         2 => Ok(x),
         rank @ 0..2 => {
             let message = format!("{rank}-dimensional array given. Array must be at least two-dimensional");
@@ -53,14 +53,14 @@ fn matrix(args: &mut Args, name: &str) -> Result<Tensor, Failure> {
     }
 }
 
-fn fields<const N: usize>(names: &'static [&'static str; N], parts: [Tensor; N]) -> Value {
-    Value::Fields(names, parts.into_iter().map(Value::Tensor).collect())
+fn fields<const N: usize>(names: &'static [&'static str; N], parts: [Tensor; N]) -> Result<Value, Failure> {
+    Ok(Value::Fields(names, parts.into_iter().map(tensor).collect::<Result<_, _>>()?))
 }
 
 /// Only of square matrices are the full factors the reduced ones.
 fn reduced_or_square(x: &Tensor, args: &mut Args) -> Result<(), Failure> {
     let full = args.flag(1, "full_matrices", true)?;
-    match x.shape() {
+    match x.shape()? {
         [m, n] if full && m != n => Err(Failure::missing("full_matrices=True is not implemented")),
         _ => Ok(()),
     }

@@ -14,6 +14,7 @@ mod places;
 mod program;
 pub mod registry;
 mod reply;
+mod row;
 mod selections;
 mod value;
 

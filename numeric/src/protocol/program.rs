@@ -113,10 +113,13 @@ fn finish(
         let name = text(name)?;
         let value =
             names.get(name).ok_or_else(|| Failure::new("KeyError", format!("no value named {name:?}")))?;
-        value.tensors(&mut |tensor| nodes.push(tensor.node().clone()));
+        value.tensors(&mut |tensor| nodes.push(tensor.node().cloned()));
         wanted.push((name, value));
     }
-    let (nodes, spent) = tharsis_graph::phases::settle(&nodes, &*context.executor)?;
+    let (nodes, spent) = tharsis_graph::phases::settle(
+        &nodes.into_iter().collect::<crate::Result<Vec<_>>>()?,
+        &*context.executor,
+    )?;
     let raised_before = spent.as_ref().map(|spent| spent.warnings.clone()).unwrap_or_default();
     let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
     let mut reply = Map::new();

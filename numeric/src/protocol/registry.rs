@@ -10,10 +10,11 @@ use super::bounds::check_number;
 use super::composed::COMPOSED;
 use super::draws::DRAWS;
 use super::matrices::MATRICES;
+use super::row::{Row, Run, tensor};
 use super::selections::{SELECTIONS, nonzero};
-use super::value::{Value, check_numbers, choose};
+use super::value::{Value, check_numbers};
 use crate::create;
-use crate::elementwise::{binary, unary};
+use crate::elementwise::{binary, unary, where_};
 use crate::index::Index;
 use crate::manipulate::{concatenate, stack};
 use crate::reduction::Axes;
@@ -30,8 +31,6 @@ pub struct Operation {
     pub doc: &'static str,
     pub(super) run: Run,
 }
-
-pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
 /// What other functions are made of, and NumPy has no name for.
 const PARTS: [UnaryOp; 4] =
@@ -83,13 +82,13 @@ fn bare(name: &str) -> &str {
 
 fn run_unary(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let op = UnaryOp::from_name(bare(name)).ok_or_else(|| Failure::missing(name))?;
-    Ok(Value::Tensor(unary(op, &args.tensor(0, "x")?)?))
+    tensor(unary(op, &args.tensor(0, "x")?))
 }
 
 fn run_binary(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let op = BinaryOp::from_name(bare(name)).ok_or_else(|| Failure::missing(name))?;
     let (a, b) = (args.need(0, "x1")?.operand()?, args.need(1, "x2")?.operand()?);
-    Ok(Value::Tensor(binary(op, a, b)?))
+    tensor(binary(op, a, b))
 }
 
 fn run_alias(name: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -126,8 +125,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("np.true_divide", "np.divide"),
 ];
 
-pub(super) type Row = (&'static str, &'static str, &'static str, Run);
-
 /// Everything that is not element-wise.
 const NAMED: &[Row] = &[
     ("getitem", "(x, index)", "basic indexing, or a part of a tuple", |_, args| {
@@ -163,9 +160,9 @@ const NAMED: &[Row] = &[
         let (start, stop) = stop.map_or((Scalar::Int(0), first), |stop| (first, stop));
         let made = match dtype {
             Some(dtype) if dtype.is_integer() => whole_range(start, stop, step, dtype)?,
-            _ => create::arange_step(start, stop, step)?,
+            _ => create::arange_step(start, stop, step),
         };
-        if dtype == Some(DType::Bool) && 2 < made.size() {
+        if dtype == Some(DType::Bool) && 2 < made.size()? {
             return Err(Failure::kind(
                 "arange() is only supported for booleans when the result has at most length 2.",
             ));
@@ -214,7 +211,7 @@ const NAMED: &[Row] = &[
         let axis = match args.take(1, "axis") {
             None => 0,
             Some(Value::None) => {
-                parts = parts.iter().map(Tensor::ravel).collect::<crate::Result<_>>()?;
+                parts = parts.iter().map(Tensor::ravel).collect();
                 0
             }
             Some(axis) => axis.integer()?,
@@ -246,7 +243,7 @@ const NAMED: &[Row] = &[
         let extent = |extent: i64| {
             usize::try_from(extent).map_err(|_| Failure::value("negative dimensions are not allowed"))
         };
-        in_dtype(create::eye(extent(rows)?, extent(columns)?, offset)?, dtype)
+        in_dtype(create::eye(extent(rows)?, extent(columns)?, offset), dtype)
     }),
     ("np.flip", "(a, axis=None)", "in reverse order", |_, args| {
         let x = args.tensor(0, "a")?;
@@ -261,7 +258,7 @@ const NAMED: &[Row] = &[
             check_number(*number, dtype)?;
         }
         let value = value.tensor()?;
-        in_dtype(value.broadcast_to(&shape)?, dtype)
+        in_dtype(value.broadcast_to(&shape), dtype)
     }),
     (
         "np.linspace",
@@ -273,10 +270,10 @@ const NAMED: &[Row] = &[
             let count = count.map_err(|_| Failure::value("number of samples must be non-negative"))?;
             let endpoint = args.flag(3, "endpoint", true)?;
             let dtype = args.dtype(usize::MAX, "dtype")?;
-            let made = create::linspace_endpoint(start, stop, count, endpoint)?;
+            let made = create::linspace_endpoint(start, stop, count, endpoint);
             match dtype {
                 // Rounded down, not towards zero.
-                Some(dtype) if dtype.is_integer() => in_dtype(made.floor()?, Some(dtype)),
+                Some(dtype) if dtype.is_integer() => in_dtype(made.floor(), Some(dtype)),
                 _ => in_dtype(made, dtype),
             }
         },
@@ -311,10 +308,10 @@ const NAMED: &[Row] = &[
     ("np.ones", "(shape, dtype=float)", "ones", |_, args| {
         let shape = args.shape(0, "shape")?;
         let dtype = args.dtype(1, "dtype")?;
-        in_dtype(create::ones(&shape)?, dtype)
+        in_dtype(create::ones(&shape), dtype)
     }),
     ("np.ones_like", "(a, dtype=None)", "ones of the same shape", |_, args| {
-        let x = args.tensor(0, "a")?.ones_like()?;
+        let x = args.tensor(0, "a")?.ones_like();
         let dtype = args.dtype(1, "dtype")?;
         in_dtype(x, dtype)
     }),
@@ -376,29 +373,28 @@ const NAMED: &[Row] = &[
         let condition = args.need(0, "condition")?;
         match args.take(1, "x") {
             None => nonzero(&condition.tensor()?),
-            Some(x) => choose(condition, x, args.need(2, "y")?),
+            Some(x) => {
+                let y = args.need(2, "y")?;
+                tensor(where_(&condition.tensor()?, x.operand()?, y.operand()?))
+            }
         }
     }),
     ("np.zeros", "(shape, dtype=float)", "zeros", |_, args| {
         let shape = args.shape(0, "shape")?;
         let dtype = args.dtype(1, "dtype")?;
-        in_dtype(create::zeros(&shape)?, dtype)
+        in_dtype(create::zeros(&shape), dtype)
     }),
     ("np.zeros_like", "(a, dtype=None)", "zeros of the same shape", |_, args| {
-        let x = args.tensor(0, "a")?.zeros_like()?;
+        let x = args.tensor(0, "a")?.zeros_like();
         let dtype = args.dtype(1, "dtype")?;
         in_dtype(x, dtype)
     }),
 ];
 
-pub(super) fn tensor(made: crate::Result<Tensor>) -> Result<Value, Failure> {
-    Ok(Value::Tensor(made?))
-}
-
 /// `np.arange` of whole numbers: the first two elements are converted, and their difference is the step of
 /// all.
 fn whole_range(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Tensor, Failure> {
-    let count = create::arange_step(start, stop, step)?.size() as i64;
+    let count = create::arange_step(start, stop, step).size()? as i64;
     let second = match (start, step) {
         (Scalar::Int(start), Scalar::Int(step)) => start.checked_add(step).map(Scalar::Int),
         _ => None,
@@ -412,38 +408,37 @@ fn whole_range(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Resul
         check_number(number, dtype)?;
     }
     let (Scalar::Int(first), Scalar::Int(second)) = (whole(start), whole(second)) else {
-        return Ok(create::arange_step(start, stop, step)?);
+        return Ok(create::arange_step(start, stop, step));
     };
-    let position = create::arange(count as usize)?;
-    Ok(position.multiply(second.wrapping_sub(first))?.add(first)?)
+    Ok(create::arange(count as usize).multiply(second.wrapping_sub(first)).add(first))
 }
 
 fn in_dtype(made: Tensor, dtype: Option<DType>) -> Result<Value, Failure> {
-    match dtype {
-        Some(dtype) => tensor(made.astype(dtype)),
-        None => Ok(Value::Tensor(made)),
-    }
+    tensor(match dtype {
+        Some(dtype) => made.astype(dtype),
+        None => made,
+    })
 }
 
-fn reduce(args: &mut Args, with: fn(&Tensor, Axes) -> crate::Result<Tensor>) -> Result<Value, Failure> {
+fn reduce(args: &mut Args, with: fn(&Tensor, Axes) -> Tensor) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
     let axes = args.axes(1)?;
     tensor(with(&x, axes))
 }
 
-fn scan(args: &mut Args, with: fn(&Tensor, i64) -> crate::Result<Tensor>) -> Result<Value, Failure> {
+fn scan(args: &mut Args, with: fn(&Tensor, i64) -> Tensor) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
     match args.take(1, "axis") {
-        None | Some(Value::None) => tensor(with(&x.ravel()?, 0)),
+        None | Some(Value::None) => tensor(with(&x.ravel(), 0)),
         Some(axis) => tensor(with(&x, axis.integer()?)),
     }
 }
 
 /// As [`scan`], but more than one axis is not flattened without being asked.
-fn scan_one_axis(args: &mut Args, with: fn(&Tensor, i64) -> crate::Result<Tensor>) -> Result<Value, Failure> {
+fn scan_one_axis(args: &mut Args, with: fn(&Tensor, i64) -> Tensor) -> Result<Value, Failure> {
     let x = args.tensor(0, "x")?;
     match args.take(1, "axis") {
-        Some(Value::None) | None if 1 < x.ndim() => Err(Failure::value(
+        Some(Value::None) | None if 1 < x.ndim()? => Err(Failure::value(
             "For arrays which have more than one dimension ``axis`` argument is required.",
         )),
         Some(Value::None) | None => tensor(with(&x, 0)),
@@ -468,15 +463,15 @@ fn part_of(mut parts: Vec<Value>, index: i64) -> Result<Value, Failure> {
     }
 }
 
-/// The mask in an index, if it is one.
 /// The positions that a list of whole numbers chooses.
 fn positions(list: &Value) -> Result<Vec<i64>, Failure> {
     list.integers().map_err(|_| Failure::missing(format!("indexing with {list:?} is not implemented")))
 }
 
+/// The mask in an index, if it is one.
 fn mask_of(index: &Value) -> Option<Tensor> {
     match index {
-        Value::Tensor(mask) if mask.dtype() == DType::Bool => Some(mask.clone()),
+        Value::Tensor(mask) if mask.dtype().is_ok_and(|dtype| dtype == DType::Bool) => Some(mask.clone()),
         Value::Tuple(parts) => match parts.as_slice() {
             [only] => mask_of(only),
             _ => None,

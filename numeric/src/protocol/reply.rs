@@ -40,7 +40,7 @@ impl<'a> Encoder<'a> {
             Value::Tensor(_) => {
                 let result = self.results.next();
                 let resident = result.ok_or_else(|| Failure::new("Internal", "a result is missing"))?;
-                let tensor = Tensor::apply(resident, &[])?;
+                let tensor = Tensor::apply(resident, &[]);
                 json!({"arr": self.array(name, &tensor.to_chunk(&*self.context.executor)?)?})
             }
         })

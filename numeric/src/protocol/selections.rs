@@ -1,7 +1,7 @@
 //! What programs choose by its values.
 
 use super::Failure;
-use super::registry::{Row, tensor};
+use super::row::{Row, tensor, tuple};
 use super::value::Value;
 use crate::tensor::Tensor;
 
@@ -20,7 +20,7 @@ pub(super) const SELECTIONS: &[Row] = &[
     }),
     ("np.extract", "(condition, arr)", "elements where a condition is true", |_, args| {
         let (condition, x) = (args.tensor(0, "condition")?, args.tensor(1, "arr")?);
-        tensor(x.ravel()?.compress(&condition.ravel()?, Some(0)))
+        tensor(x.ravel().compress(&condition.ravel(), Some(0)))
     }),
     ("np.flatnonzero", "(a)", "where it is not zero, as if flattened", |_, args| {
         tensor(args.tensor(0, "a")?.flatnonzero())
@@ -35,5 +35,5 @@ pub(super) const SELECTIONS: &[Row] = &[
 
 /// The coordinates of what is not zero.
 pub(super) fn nonzero(x: &Tensor) -> Result<Value, Failure> {
-    Ok(Value::Tuple(x.nonzero()?.into_iter().map(Value::Tensor).collect()))
+    tuple(x.nonzero()?)
 }

@@ -2,7 +2,6 @@
 
 use super::Failure;
 use super::bounds::check_number;
-use crate::elementwise::where_;
 use crate::index::Index;
 use crate::integer::LargeInteger;
 use crate::operand::Operand;
@@ -74,7 +73,9 @@ impl Value {
     /// # Errors
     /// As [`Value::operand`].
     pub fn tensor(self) -> Result<Tensor, Failure> {
-        Ok(self.operand()?.alone()?)
+        let tensor = self.operand()?.alone();
+        tensor.check()?;
+        Ok(tensor)
     }
 
     /// This value as a whole number.
@@ -116,9 +117,9 @@ impl Value {
 fn stack_values(parts: Vec<Value>) -> Result<Tensor, Failure> {
     let tensors = parts.into_iter().map(Value::tensor).collect::<Result<Vec<_>, _>>()?;
     if tensors.is_empty() {
-        return Ok(crate::create::zeros(&[0])?);
+        return Ok(crate::create::zeros(&[0]));
     }
-    Ok(crate::manipulate::stack(&tensors.iter().collect::<Vec<_>>(), 0)?)
+    Ok(crate::manipulate::stack(&tensors.iter().collect::<Vec<_>>(), 0))
 }
 
 /// The value that an argument stands for.
@@ -260,7 +261,7 @@ pub(super) fn input(json: &Json, folder: &Path, warnings: &mut Vec<String>) -> R
         if found.extra_bytes() != 0 {
             warnings.push(format!("{file}: {} bytes behind the elements are not read", found.extra_bytes()));
         }
-        return Ok(found.tensor()?);
+        return Ok(found.tensor());
     }
     Err(Failure::missing(format!("the input {json} is not implemented")))
 }
@@ -276,7 +277,7 @@ fn literal_tensor(json: &Json, dtype: Option<DType>) -> Result<Tensor, Failure> 
     numbers.iter().try_for_each(|number| check_number(*number, dtype))?;
     with_element!(dtype, T => {
         let elements: Vec<T> = numbers.into_iter().map(T::from_scalar).collect();
-        Ok(Tensor::from_elements(&shape, &elements)?)
+        Ok(Tensor::from_elements(&shape, &elements))
     })
 }
 
@@ -312,7 +313,7 @@ fn raw_tensor(text: &str, dtype: DType, shape: &[usize]) -> Result<Tensor, Failu
     }
     let mut data = Buffer::zeroed(expected);
     data.elements_mut::<u8>()[..expected].copy_from_slice(&bytes);
-    Ok(Tensor::from_chunk(Chunk::contiguous(dtype, shape, data).map_err(tharsis_graph::Error::from)?)?)
+    Ok(Tensor::from_chunk(Chunk::contiguous(dtype, shape, data).map_err(tharsis_graph::Error::from)?))
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -343,11 +344,6 @@ pub(super) fn encode_base64(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// `np.where` with a condition of any dtype.
-pub(super) fn choose(condition: Value, a: Value, b: Value) -> Result<Value, Failure> {
-    Ok(Value::Tensor(where_(&condition.tensor()?, a.operand()?, b.operand()?)?))
 }
 
 /// Refuses numbers of nested lists that a dtype cannot hold, as NumPy does when it makes an array of them.

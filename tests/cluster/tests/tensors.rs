@@ -55,13 +55,11 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
         .options(Options::default().spread())
         .batch_tasks(3);
     for chunk in [[50, 400], [130, 170]] {
-        let x = default_rng(5).random(&[400, 400]).unwrap();
-        let x = x.rechunk(Chunks::PerAxis(chunk.to_vec())).unwrap();
-        for program in [
-            x.matmul(&x.t().unwrap()).unwrap().sin().unwrap(),
-            (&x - &x.mean(1).unwrap().expand_dims(1).unwrap()).unwrap().std(0).unwrap(),
-            x.t().unwrap().reshape(&[-1]).unwrap().cumsum(0).unwrap(),
-        ] {
+        let x = default_rng(5).random(&[400, 400]);
+        let x = x.rechunk(Chunks::PerAxis(chunk.to_vec()));
+        for program in
+            [x.matmul(&x.t()).sin(), (&x - &x.mean(1).expand_dims(1)).std(0), x.t().reshape(&[-1]).cumsum(0)]
+        {
             let expected = bits(&program, &LocalExecutor::within(remote.limits()));
             assert!(expected == bits(&program, &remote), "chunks {chunk:?}");
         }
@@ -82,10 +80,10 @@ fn what_meets_starts_on_one_node() {
     let runtime = driver(&cluster, 0);
     let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES).batch_tasks(1);
     let scanned = |seed| {
-        let x = default_rng(seed).random(&[128, 1 << 14]).unwrap();
-        x.rechunk(Chunks::PerAxis(vec![1, 1 << 14])).unwrap().cumsum(1).unwrap()
+        let x = default_rng(seed).random(&[128, 1 << 14]);
+        x.rechunk(Chunks::PerAxis(vec![1, 1 << 14])).cumsum(1)
     };
-    let program = (scanned(1) + scanned(2)).unwrap().max(1).unwrap();
+    let program = (scanned(1) + scanned(2)).max(1);
     let text = explain(&[&program], &remote).unwrap().to_string();
     assert!(text.contains("homes on 2 CPUs of several nodes") && text.contains("held back"), "{text}");
     let sent = || (0..2).map(|index| cluster.report(index).unwrap().sent_bytes).sum::<u64>();
@@ -109,19 +107,19 @@ fn results_stay_on_the_nodes_that_made_them() {
     let runtime = driver(&cluster, 0);
     let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES);
     // So large that each is a batch of its own.
-    let x = default_rng(3).random(&[8, 1 << 18]).unwrap();
-    let x = x.rechunk(Chunks::PerAxis(vec![1, 1 << 18])).unwrap();
+    let x = default_rng(3).random(&[8, 1 << 18]);
+    let x = x.rechunk(Chunks::PerAxis(vec![1, 1 << 18]));
     let sent = || (0..2).map(|index| cluster.report(index).unwrap().sent_bytes).sum::<u64>();
     let before = sent();
     let (kept, _) = execute(&[&x], &remote).unwrap();
     let stored = (0..2).map(|index| cluster.report(index).unwrap().store.used_bytes).collect::<Vec<_>>();
     assert!(stored.iter().all(|bytes| 4 << 20 <= *bytes), "{stored:?}");
-    let sums = bits(&kept[0].sum(1).unwrap(), &remote);
+    let sums = bits(&kept[0].sum(1), &remote);
     let (travelled, all) = (sent() - before, 16 << 20);
     assert!(travelled < all / 4, "{travelled} bytes travelled");
     let local = LocalExecutor::within(remote.limits());
     let (expected, _) = execute(&[&x], &local).unwrap();
-    assert_eq!(sums, bits(&expected[0].sum(1).unwrap(), &local));
+    assert_eq!(sums, bits(&expected[0].sum(1), &local));
     assert!(bits(&kept[0], &remote) == bits(&expected[0], &local));
     assert!(all / 4 < sent() - before, "only a look brings them here");
 }

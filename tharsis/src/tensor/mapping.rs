@@ -5,7 +5,7 @@
 //! chunk is not copied into the store to be an argument, and what fails or dies is treated as in every task
 //! of a tensor.
 
-use crate::tensor::{GraphError, Result, Tensor};
+use crate::tensor::{GraphError, Tensor};
 use bytes::Bytes;
 use ndarray::IxDyn;
 use std::fmt;
@@ -39,8 +39,8 @@ pub trait MapRemote: Sized {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let _runtime = tharsis::init().start()?;
-    /// let roots = tensor::full(&[1000], 9.0, tensor::DType::F64)?.map_remote::<root>()?;
-    /// assert_eq!(roots.sum(())?.item()?.to_f64(), 3000.0);
+    /// let roots = tensor::full(&[1000], 9.0, tensor::DType::F64).map_remote::<root>();
+    /// assert_eq!(roots.sum(..).item()?.to_f64(), 3000.0);
     /// # Ok(())
     /// # }
     /// ```
@@ -49,7 +49,7 @@ pub trait MapRemote: Sized {
     /// `TypeError` if the function takes something else. When it runs: `ValueError` if it gives another
     /// shape, `RuntimeError` if it fails or panics.
     #[track_caller]
-    fn map_remote<F: Remote>(&self) -> Result<Self>;
+    fn map_remote<F: Remote>(&self) -> Self;
 
     /// As [`MapRemote::map_remote`], for a function that changes extents: see
     /// [`Tensor::map_chunk_to`](crate::tensor::Tensor::map_chunk_to).
@@ -57,24 +57,31 @@ pub trait MapRemote: Sized {
     /// # Errors
     /// As [`MapRemote::map_remote`]; `ValueError` if there are not as many extents as axes.
     #[track_caller]
-    fn map_remote_to<F: Remote>(&self, extents: &[Option<usize>]) -> Result<Self>;
+    fn map_remote_to<F: Remote>(&self, extents: &[Option<usize>]) -> Self;
 }
 
 impl MapRemote for Tensor {
     #[track_caller]
-    fn map_remote<F: Remote>(&self) -> Result<Tensor> {
-        self.map_remote_to::<F>(&vec![None; self.ndim()])
+    fn map_remote<F: Remote>(&self) -> Tensor {
+        match self.ndim() {
+            Ok(rank) => self.map_remote_to::<F>(&vec![None; rank]),
+            Err(error) => Tensor::from(error),
+        }
     }
 
     #[track_caller]
-    fn map_remote_to<F: Remote>(&self, extents: &[Option<usize>]) -> Result<Tensor> {
+    fn map_remote_to<F: Remote>(&self, extents: &[Option<usize>]) -> Tensor {
         let definition = F::DEFINITION;
-        let Some((dtype, function)) = typed(definition, self.dtype()) else {
-            let (path, signature, dtype) = (definition.path(), definition.signature, self.dtype());
+        let from = match self.dtype() {
+            Ok(dtype) => dtype,
+            Err(error) => return Tensor::from(error),
+        };
+        let Some((dtype, function)) = typed(definition, from) else {
+            let (path, signature) = (definition.path(), definition.signature);
             let text = format!(
-                "map_remote: {path} is {signature}, an array of {dtype} wants a function of one Array of that type to an Array"
+                "map_remote: {path} is {signature}, an array of {from} wants a function of one Array of that type to an Array"
             );
-            return Err(Error::here(GraphError::Type(text)));
+            return Tensor::from(Error::here(GraphError::Type(text)));
         };
         self.map_foreign(extents, function, dtype)
     }

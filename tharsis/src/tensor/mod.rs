@@ -7,8 +7,8 @@
 //! #[tharsis::main]
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let _runtime = tharsis::init().start()?;
-//!     let points = default_rng(42).random(&[1_000_000_000, 2])?;
-//!     let inside = (&points * &points)?.sum(1)?.sqrt()?.less(1.0)?.count_nonzero(())?;
+//!     let points = default_rng(42).random(&[1_000_000_000, 2]);
+//!     let inside = (&points * &points).sum(1).sqrt().less(1.0).count_nonzero(..);
 //!     println!("{}", 4.0 * inside.item()?.to_f64() / 1e9);
 //!     Ok(())
 //! }

@@ -12,16 +12,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("graph", &["lower", "node"]),
     ("kernels", &["evaluate", "program"]),
     (
-        "numeric",
-        &[
-            "protocol/composed",
-            "protocol/draws",
-            "protocol/matrices",
-            "protocol/registry",
-            "protocol/selections",
-        ],
-    ),
-    (
         "remote",
         &[
             "answers",

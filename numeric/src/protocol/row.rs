@@ -1,0 +1,23 @@
+//! A row of a table of operations.
+
+use super::Failure;
+use super::args::Args;
+use super::value::Value;
+use crate::tensor::Tensor;
+
+/// What an operation does: its name, since several may share a function, and its arguments.
+pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
+
+/// A name, a signature, a line of documentation and a function of arguments.
+pub(super) type Row = (&'static str, &'static str, &'static str, Run);
+
+/// A tensor as a value, or the error that it carries.
+pub(super) fn tensor(made: Tensor) -> Result<Value, Failure> {
+    made.check()?;
+    Ok(Value::Tensor(made))
+}
+
+/// Several tensors as a tuple, or the error that the first of those carries that have one.
+pub(super) fn tuple(made: impl IntoIterator<Item = Tensor>) -> Result<Value, Failure> {
+    Ok(Value::Tuple(made.into_iter().map(tensor).collect::<Result<_, _>>()?))
+}
