@@ -331,36 +331,23 @@ pub enum Event {
 /// Names of a task's outputs in the client that submitted it; nearly always one.
 pub type Tokens = smallvec::SmallVec<[u64; 1]>;
 
-/// What a node can want done.
+/// An effect of the machine on the world outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Tell a client where a value lies: read it with [`crate::Node::locations`].
-    AnswerLocations {
+    /// Carry out an operation outside the machine.
+    Do(Operation),
+    /// Write a record into the ring of a client.
+    Tell {
         /// The client.
         client: ClientId,
-        /// Its question.
-        request: u32,
-        /// The value.
-        reference: RefId,
+        /// The record.
+        record: Record,
     },
-    /// Tell a worker to stop a run at its next check.
-    CancelRun {
-        /// The worker.
-        client: ClientId,
-        /// The run.
-        run: u32,
-    },
-    /// Tell a client the state of a reference: read it with [`crate::Node::value`].
-    Deliver {
-        /// The client.
-        client: ClientId,
-        /// Its name for the reference.
-        token: u64,
-        /// The object.
-        object: ObjectId,
-        /// Where it lies in the arena, if it is pinned for the client.
-        extent: Option<Extent>,
-    },
+}
+
+/// Input and output of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
     /// Remove a copy from disk.
     Discard(ObjectId),
     /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].
@@ -369,16 +356,6 @@ pub enum Action {
     ForgetJob {
         /// The job.
         job: JobId,
-    },
-    /// Grant or refuse a region. One in the annex has no blocks yet: it is granted when it has them; if the
-    /// disk has none left, the client is refused, and the region ends like one that the client retired.
-    GrantRegion {
-        /// The client.
-        client: ClientId,
-        /// Its request.
-        request: u32,
-        /// The region, or why there is none.
-        region: Result<Extent, Arc<Failure>>,
     },
     /// Kill a worker.
     KillWorker {
@@ -414,23 +391,6 @@ pub enum Action {
         /// Where to write it.
         into: Extent,
     },
-    /// A blocked worker may go on.
-    Resume {
-        /// The worker.
-        client: ClientId,
-    },
-    /// Ask a client for the regions that it does not write to: there is no room.
-    RetireRegions {
-        /// The client.
-        client: ClientId,
-    },
-    /// Start a run: read it with [`crate::Node::run`].
-    Run {
-        /// The worker.
-        client: ClientId,
-        /// The run.
-        run: u32,
-    },
     /// Send a packet to another node; may get lost.
     Send {
         /// The receiver.
@@ -452,25 +412,70 @@ pub enum Action {
         /// The job.
         job: JobId,
     },
-    /// Ask a worker for runs that it has not started.
+}
+
+/// A record for a client. It names what the node has; the bytes are read from the node when it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// Stop a run at its next check.
+    CancelRun {
+        /// The run.
+        run: u32,
+    },
+    /// Where a value lies: read it with [`crate::Node::locations`].
+    Locations {
+        /// The client's question.
+        request: u32,
+        /// The value.
+        reference: RefId,
+    },
+    /// A region that is granted or refused. One in the annex has no blocks yet: it is granted when it has
+    /// them; if the disk has none left, the client is refused, and the region ends like one that the client
+    /// retired.
+    Region {
+        /// The client's request.
+        request: u32,
+        /// The region, or why there is none.
+        region: Result<Extent, Arc<Failure>>,
+    },
+    /// The client may go on after it was blocked.
+    Resumed,
+    /// Give regions back that nothing writes to: there is no room.
+    RetireRegions,
+    /// Start a run: read it with [`crate::Node::run`].
+    Run {
+        /// The run.
+        run: u32,
+    },
+    /// Give runs back that have not started.
     StealBack {
-        /// The worker.
-        client: ClientId,
         /// How many at most.
         count: u32,
     },
-    /// Let a worker end.
-    StopWorker {
-        /// The worker.
-        client: ClientId,
-    },
-    /// Ask a client to let go of a value that it keeps mapped, as soon as nothing in it looks at the bytes.
+    /// End: the worker is not needed any more.
+    Stop,
+    /// Let go of a value that the client keeps mapped, as soon as nothing in it looks at the bytes.
     Unmap {
-        /// The client.
-        client: ClientId,
-        /// Its name for the reference.
+        /// The client's name for the reference.
         token: u64,
     },
+    /// The state of a reference: read it with [`crate::Node::value`].
+    Value {
+        /// The client's name for the reference.
+        token: u64,
+        /// The object.
+        object: ObjectId,
+        /// Where it lies in the arena, if it is pinned for the client.
+        extent: Option<Extent>,
+    },
+}
+
+impl Record {
+    /// Has a client told.
+    #[must_use]
+    pub fn to(self, client: ClientId) -> Action {
+        Action::Tell { client, record: self }
+    }
 }
 
 /// A message for another node, before the link has numbered it.

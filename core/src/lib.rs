@@ -46,7 +46,7 @@ pub mod store;
 #[cfg(test)]
 mod testing;
 
-pub use event::{Action, Event, TaskOutcome, Value};
+pub use event::{Action, Event, Operation, Record, TaskOutcome, Value};
 pub use node::Node;
 pub use peer::Message;
 

@@ -40,7 +40,7 @@ use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
 use tharsis_core::relay::Turn;
-use tharsis_core::{Action, Event, MS, Message, Node, Now};
+use tharsis_core::{Action, Event, MS, Message, Node, Now, Operation, Record};
 use tharsis_types::{
     ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, Placement,
     RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
@@ -574,68 +574,75 @@ impl World {
 
     fn say(&mut self, host: &str, action: Action) {
         let text = match action {
-            Action::AnswerLocations { .. } => return,
-            Action::CancelRun { client, run } => {
-                format!("cancel {} in {}", self.task_of(host, client, run), self.who(host, client))
-            }
-            Action::Deliver { client, token, object, extent } => {
-                let value = self.hosts[host].node.value_for(client, token, object).cloned();
-                let at = extent.map_or(String::new(), |e| format!(" mapped at {}", e.offset));
-                format!(
-                    "deliver {} to {}: {}{at}",
-                    self.name(object),
-                    self.who(host, client),
-                    tell(value.as_ref())
-                )
-            }
-            Action::GrantRegion { client, region, .. } => {
-                let who = self.who(host, client);
-                match region {
-                    Ok(region) => {
-                        let client = self.clients.get_mut(&who).unwrap();
-                        (client.region, client.used) = (Some(region), 0);
-                        format!("grant {who} {}+{}", region.offset, region.len)
-                    }
-                    Err(failure) => format!("refuse {who} a region: {:?}", failure.kind),
-                }
-            }
-            Action::KillWorker { client, reason } => {
+            Action::Do(operation) => self.operation_text(host, operation),
+            Action::Tell { client, record } => self.record_text(host, client, record),
+        };
+        if let Some(text) = text {
+            writeln!(self.said, "{host}: {text}").unwrap();
+        }
+    }
+
+    fn operation_text(&mut self, host: &str, operation: Operation) -> Option<String> {
+        Some(match operation {
+            Operation::Discard(object) => format!("discard {}", self.name(object)),
+            Operation::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
+            Operation::ForgetJob { job } => format!("forget job {}", job.0),
+            Operation::KillWorker { client, reason } => {
                 let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };
                 format!("kill {}: {:?} {why}", self.who(host, client), reason.kind).trim_end().to_owned()
             }
-            Action::Pull { object, from, done_bytes, .. } => {
+            Operation::MemoryFreed | Operation::Reclaim(_) => return None,
+            Operation::Pull { object, from, done_bytes, .. } => {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
                 let done = if done_bytes > 0 { format!(" at {done_bytes}") } else { String::new() };
                 format!("pull {} from {}{done}", self.name(object), node_name(from))
             }
-            Action::Discard(object) => format!("discard {}", self.name(object)),
-            Action::MemoryFreed | Action::Reclaim(_) => return,
-            Action::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
-            Action::Restore { object, .. } => {
+            Operation::ReadMemory { within_ms } => format!("look at the memory within {within_ms} ms"),
+            Operation::Restore { object, .. } => {
                 let from = self.hosts[host].node.id();
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
                 format!("restore {}", self.name(object))
             }
-            Action::ReadMemory { within_ms } => format!("look at the memory within {within_ms} ms"),
-            Action::Resume { client } => format!("resume {}", self.who(host, client)),
-            Action::Run { client, run } => self.say_run(host, client, run),
-            Action::Send { to, packet } => return self.say_packet(host, to, packet),
-            Action::Spill { object, .. } => format!("spill {}", self.name(object)),
-            Action::StartWorker { start, .. } => {
+            Operation::Send { to, packet } => {
+                self.say_packet(host, to, packet);
+                return None;
+            }
+            Operation::Spill { object, .. } => format!("spill {}", self.name(object)),
+            Operation::StartWorker { start, .. } => {
                 self.hosts.get_mut(host).unwrap().starts.push(start);
                 "start a worker".to_owned()
             }
-            Action::StealBack { client, .. } => format!("steal back from {}", self.who(host, client)),
-            Action::StopWorker { client } => format!("stop {}", self.who(host, client)),
-            Action::RetireRegions { client } => format!("ask {} for its regions", self.who(host, client)),
-            Action::ForgetJob { job } => format!("forget job {}", job.0),
-            Action::Unmap { client, token } => {
-                let client = &self.clients[&self.who(host, client)];
-                let (object, _) = client.tokens.iter().find(|(_, t)| **t == token).unwrap();
+        })
+    }
+
+    fn record_text(&mut self, host: &str, client: ClientId, record: Record) -> Option<String> {
+        let who = self.who(host, client);
+        Some(match record {
+            Record::CancelRun { run } => format!("cancel {} in {who}", self.task_of(host, client, run)),
+            Record::Locations { .. } => return None,
+            Record::Region { region: Ok(region), .. } => {
+                let client = self.clients.get_mut(&who).unwrap();
+                (client.region, client.used) = (Some(region), 0);
+                format!("grant {who} {}+{}", region.offset, region.len)
+            }
+            Record::Region { region: Err(failure), .. } => {
+                format!("refuse {who} a region: {:?}", failure.kind)
+            }
+            Record::Resumed => format!("resume {who}"),
+            Record::RetireRegions => format!("ask {who} for its regions"),
+            Record::Run { run } => self.say_run(host, client, run),
+            Record::StealBack { .. } => format!("steal back from {who}"),
+            Record::Stop => format!("stop {who}"),
+            Record::Unmap { token } => {
+                let (object, _) = self.clients[&who].tokens.iter().find(|(_, t)| **t == token).unwrap();
                 format!("unmap {}", self.name(*object))
             }
-        };
-        writeln!(self.said, "{host}: {text}").unwrap();
+            Record::Value { token, object, extent } => {
+                let value = self.hosts[host].node.value_for(client, token, object).cloned();
+                let at = extent.map_or(String::new(), |e| format!(" mapped at {}", e.offset));
+                format!("deliver {} to {who}: {}{at}", self.name(object), tell(value.as_ref()))
+            }
+        })
     }
 
     fn say_run(&mut self, host: &str, client: ClientId, run: u32) -> String {

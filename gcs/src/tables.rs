@@ -15,8 +15,8 @@
 //! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of
 //! them, fields can be added, and an operator can read them with the tools of the store.
 //!
-//! A member's record does not end with its lease, because a lease also runs out while the store itself does not
-//! answer. `service/judge.rs` decides when a node without a lease is dead.
+//! A member's record does not end with its lease, because a lease also runs out while the store itself does
+//! not answer. `service/judge.rs` decides when a node without a lease is dead.
 //!
 //! Functions here build transactions and read their results; they wait for nothing and know no back end.
 

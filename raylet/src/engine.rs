@@ -6,16 +6,16 @@
 //! to do it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a mark, an
 //! input or the machine's next timeout.
 
-use crate::door;
+use crate::effects::Effects;
 use crate::inbox::{Inbox, Input};
 use crate::inventory;
 use crate::observe::Observation;
 use crate::port::{Drained, Port, Taken};
-use crate::rim::Rim;
+use crate::record_codec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::event::Remains;
-use tharsis_core::{Action, Event, Node, Now};
+use tharsis_core::{Action, Event, Node, Now, Operation, Record};
 use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::records::FromClient;
 use tharsis_protos::report::{NodeRow, PendingRow, Report};
@@ -36,7 +36,7 @@ pub struct Engine {
     index_of: IdMap<ClientId, usize>,
     board: BellBoard,
     inbox: Arc<Inbox>,
-    rim: Rim,
+    effects: Effects,
     observation: Option<Observation>,
     started: Instant,
     actions: Vec<Action>,
@@ -54,7 +54,7 @@ impl Engine {
         node: Node,
         board: BellBoard,
         inbox: Arc<Inbox>,
-        rim: Rim,
+        effects: Effects,
         observation: Option<Observation>,
     ) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Engine {
             index_of: IdMap::default(),
             board,
             inbox,
-            rim,
+            effects,
             observation,
             started: Instant::now(),
             actions: Vec::new(),
@@ -84,7 +84,7 @@ impl Engine {
         for port in self.ports.iter_mut().flatten() {
             port.shutdown("the node stops");
         }
-        self.rim.stop();
+        self.effects.stop();
     }
 
     /// One round; false if there was nothing to do.
@@ -115,24 +115,14 @@ impl Engine {
 
     fn visit(&mut self, now: Now, index: usize) {
         let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
-        let is_driver = port.is_driver;
-        let client = port.client;
-        let (node, actions, rim, observation) =
-            (&mut self.node, &mut self.actions, &self.rim, &mut self.observation);
-        let drained = port.drain(VISIT_RECORDS, |facts, record| {
-            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string())?;
-            if is_driver && matches!(decoded, FromClient::Submit { .. }) && node.is_full(facts.job) {
-                return Ok(Taken::Left);
-            }
-            if let Some(event) = door::event(client, facts, rim, decoded)? {
-                if let Some(observation) = observation {
-                    observation.event(node.id(), &event);
-                }
-                node.handle(now, event, actions);
-            }
-            Ok(Taken::Taken)
-        });
-        match drained {
+        let mut reader = Reader {
+            now,
+            node: &mut self.node,
+            actions: &mut self.actions,
+            effects: &self.effects,
+            observation: &mut self.observation,
+        };
+        match reader.drain(port, VISIT_RECORDS, port.is_driver) {
             Ok(Drained::All) => {}
             Ok(Drained::Some) => self.unfinished.push(index),
             // Its ring fills up, and its calls wait.
@@ -163,7 +153,7 @@ impl Engine {
         port.shutdown(problem);
         let failure =
             Failure::new(FailureKind::DataCorrupt, format!("client {} was cut off: {problem}", client.0));
-        self.rim.kill(client, &failure);
+        self.effects.kill(client, &failure);
         // Whoever sees its end says so; until then it may write.
         self.client_gone(now, client, Remains::Thread, Arc::new(failure));
     }
@@ -205,7 +195,7 @@ impl Engine {
                     self.node.handle(now, Event::RegionRetired { client, region }, &mut self.actions);
                 }
                 let region = failure.map_or(Ok(region), Err);
-                self.tell(client, &Action::GrantRegion { client, request, region });
+                self.tell(client, &Record::Region { request, region });
             }
             Input::Report { reply } => {
                 // What came in this round has no lease and no reason to wait yet.
@@ -222,7 +212,7 @@ impl Engine {
             self.drain_last(now, index);
             self.ports[index] = None;
             self.board.clear(index);
-            self.rim.release_index(index);
+            self.effects.release_index(index);
         }
         let event = Event::ClientGone { client, remains, failure };
         if let Some(observation) = &mut self.observation {
@@ -233,15 +223,16 @@ impl Engine {
 
     fn drain_last(&mut self, now: Now, index: usize) {
         let Some(mut port) = self.ports.get_mut(index).and_then(Option::take) else { return };
-        let client = port.client;
-        let (node, actions, rim) = (&mut self.node, &mut self.actions, &self.rim);
-        let _cut = port.drain(usize::MAX, |facts, record| {
-            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string());
-            if let Some(event) = decoded.and_then(|record| door::event(client, facts, rim, record))? {
-                node.handle(now, event, actions);
-            }
-            Ok(Taken::Taken)
-        });
+        let mut reader = Reader {
+            now,
+            node: &mut self.node,
+            actions: &mut self.actions,
+            effects: &self.effects,
+            observation: &mut self.observation,
+        };
+        if let Err(problem) = reader.drain(&mut port, usize::MAX, false) {
+            tracing::debug!(client = port.client.0, problem, "the last records of a client end here");
+        }
     }
 
     fn perform(&mut self) {
@@ -258,54 +249,34 @@ impl Engine {
 
     fn perform_one(&mut self, action: &Action) {
         match action {
-            Action::GrantRegion { client, request, region: Ok(region) } if self.rim.needs_blocks(*region) => {
-                self.rim.make_blocks(*client, *request, *region);
-            }
-            Action::AnswerLocations { client, .. }
-            | Action::Deliver { client, .. }
-            | Action::Run { client, .. }
-            | Action::CancelRun { client, .. }
-            | Action::GrantRegion { client, .. }
-            | Action::Resume { client }
-            | Action::RetireRegions { client }
-            | Action::StealBack { client, .. }
-            | Action::Unmap { client, .. } => self.tell(*client, action),
-            Action::ForgetJob { job } => self.rim.forget_job(*job),
-            Action::StopWorker { client } => {
-                let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
-                if let Some(port) = port {
-                    port.shutdown("the worker is not needed any more");
-                }
-            }
-            Action::KillWorker { client, reason } => {
-                // First, or it ends by itself meanwhile, and nobody knows any more what it started.
-                self.rim.kill(*client, reason);
-                let port = self.index_of.get(client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
-                if let Some(port) = port {
+            Action::Do(operation) => {
+                self.effects.perform(operation);
+                if let Operation::KillWorker { client, reason } = operation
+                    && let Some(port) = self.port(*client)
+                {
                     port.shutdown(&reason.message);
                 }
             }
-            Action::StartWorker { start, job } => self.rim.start_worker(*start, *job),
-            Action::Pull { object, from, into, done_bytes } => {
-                self.rim.pull(*object, *from, *into, *done_bytes)
+            Action::Tell { client, record: Record::Region { request, region: Ok(region) } }
+                if self.effects.needs_blocks(*region) =>
+            {
+                self.effects.make_blocks(*client, *request, *region);
             }
-            Action::MemoryFreed => self.rim.give_back_memory(),
-            Action::ReadMemory { within_ms } => self.rim.read_memory(*within_ms),
-            Action::FreeBlocks(extent) => self.rim.free_blocks(*extent),
-            Action::Reclaim(extent) => self.rim.reclaim(*extent),
-            Action::Send { to, packet } => self.rim.send(*to, packet),
-            Action::Spill { object, extent } => self.rim.spill(*object, *extent),
-            Action::Restore { object, into } => self.rim.restore(*object, *into),
-            Action::Discard(object) => self.rim.discard(*object),
+            Action::Tell { client, record } => self.tell(*client, record),
         }
     }
 
     /// Writes a record to a client, if it is still there.
-    fn tell(&mut self, client: ClientId, action: &Action) {
-        let port = self.index_of.get(&client).and_then(|index| self.ports.get_mut(*index)?.as_mut());
-        if let Some(port) = port {
-            door::write(&self.node, port, action);
+    fn tell(&mut self, client: ClientId, record: &Record) {
+        let Some(index) = self.index_of.get(&client) else { return };
+        if let Some(port) = self.ports.get_mut(*index).and_then(Option::as_mut) {
+            record_codec::write(&self.node, port, record);
         }
+    }
+
+    /// The rings of a client, if it is still there.
+    fn port(&mut self, client: ClientId) -> Option<&mut Port> {
+        self.ports.get_mut(*self.index_of.get(&client)?)?.as_mut()
     }
 
     /// Shows the clients what was written and wakes those that sleep.
@@ -315,7 +286,7 @@ impl Engine {
             while let Some((token, object)) = port.next_late() {
                 // The client may have let go of it meanwhile.
                 if self.node.value_for(port.client, token, object).is_some() {
-                    door::deliver(&self.node, port, token, object);
+                    record_codec::deliver(&self.node, port, token, object);
                     port.flush();
                 }
             }
@@ -354,10 +325,10 @@ impl Engine {
         Report {
             node: self.node.id().0,
             pid: std::process::id(),
-            address: self.rim.address().unwrap_or_default(),
+            address: self.effects.address().unwrap_or_default(),
             nodes: std::iter::once(mine).chain(others).collect(),
             store: inventory::store_row(&snapshot.store),
-            sent_bytes: self.rim.sent_bytes(),
+            sent_bytes: self.effects.sent_bytes(),
             object_count: snapshot.object_count,
             task_count: snapshot.task_count,
             running_count: snapshot.running_count,
@@ -374,5 +345,37 @@ impl Engine {
                 })
                 .collect(),
         }
+    }
+}
+
+/// What the records of a client go into.
+struct Reader<'a> {
+    now: Now,
+    node: &'a mut Node,
+    actions: &'a mut Vec<Action>,
+    effects: &'a Effects,
+    observation: &'a mut Option<Observation>,
+}
+
+impl Reader<'_> {
+    /// Takes records from a client's ring; one that `holds_back` keeps its calls while its job is full.
+    ///
+    /// # Errors
+    /// The problem with a record that does not keep to the protocol.
+    fn drain(&mut self, port: &mut Port, records_max: usize, holds_back: bool) -> Result<Drained, String> {
+        let client = port.client;
+        port.drain(records_max, |facts, record| {
+            let decoded = FromClient::decode(record).map_err(|bad| bad.to_string())?;
+            if holds_back && matches!(decoded, FromClient::Submit { .. }) && self.node.is_full(facts.job) {
+                return Ok(Taken::Left);
+            }
+            if let Some(event) = record_codec::event(client, facts, self.effects, decoded)? {
+                if let Some(observation) = self.observation {
+                    observation.event(self.node.id(), &event);
+                }
+                self.node.handle(self.now, event, self.actions);
+            }
+            Ok(Taken::Taken)
+        })
     }
 }

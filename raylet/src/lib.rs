@@ -1,15 +1,16 @@
 //! The node process: drives the machines of `core` with real rings, processes, sockets and memory.
 //!
-//! Nothing is decided here. [`engine`] is the only loop; [`door`] turns records into events and actions into
-//! records; everything that may block happens on other threads that talk to the loop through the [`inbox`].
+//! Nothing is decided here. [`engine`] is the only loop; [`record_codec`] turns records into events and
+//! actions into records; everything that may block happens on other threads that talk to the loop through the
+//! [`inbox`].
 //!
 //! This crate must not know user types, graphs of tensors, or etcd.
 //!
 //! | read | for |
 //! |---|---|
 //! | [`node`] | how a node is put together and ended |
-//! | [`engine`], [`door`], [`port`] | the loop and the rings of its clients |
-//! | [`rim`], [`workers`], [`executable`], [`local`] | what the actions do: processes, pages, sockets |
+//! | [`engine`], [`record_codec`], [`port`] | the loop and the rings of its clients |
+//! | [`effects`], [`workers`], [`executable`], [`local`] | what the actions do: processes, pages, sockets |
 //! | [`annex`] | room on disk for values that are larger than the store |
 //! | [`spill`] | what goes to disk and comes back |
 //! | [`pressure`] | looks at the memory of the node and its workers |
@@ -20,7 +21,7 @@
 
 pub mod annex;
 pub mod cluster;
-pub mod door;
+pub mod effects;
 pub mod engine;
 pub mod executable;
 pub mod inbox;
@@ -30,8 +31,8 @@ pub mod node;
 pub mod observe;
 pub mod port;
 pub mod pressure;
+pub mod record_codec;
 pub mod registry;
-pub mod rim;
 pub mod spill;
 pub mod workers;
 

@@ -2,6 +2,7 @@
 
 use crate::annex::Blocks;
 use crate::cluster::{Cluster, ClusterOptions, Desk, Newcomer};
+use crate::effects::Effects;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
 use crate::local::{LocalSocket, NewJob, Reception};
@@ -9,7 +10,6 @@ use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
 use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
-use crate::rim::Rim;
 use crate::spill::{Spill, SpillChoice};
 use crate::workers::{Processes, Starting, Workforce};
 use std::path::PathBuf;
@@ -228,7 +228,7 @@ impl Parts {
         let (cluster, desk) = cluster.unzip();
         let no_thread = |cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}"));
         let blocks = Blocks::start(&self.arena, &self.inbox).map_err(no_thread)?;
-        let rim = Rim::new(
+        let effects = Effects::new(
             Arc::clone(&self.arena),
             Arc::clone(&self.inbox),
             Arc::clone(&self.registry),
@@ -240,7 +240,8 @@ impl Parts {
         .with_blocks(blocks)
         .watching(self.memory_watch);
         let observation = (self.program.collector)().map(Observation::new);
-        let engine = Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), rim, observation);
+        let engine =
+            Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), effects, observation);
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
         let thread = thread.map_err(no_thread)?;
         Ok(NodeHandle {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::time::SystemTime;
-use tharsis_core::{Action, Event, Node, TaskOutcome, Value};
+use tharsis_core::{Action, Event, Node, Record, TaskOutcome, Value};
 use tharsis_types::{Attempt, ClientId, NodeId, ObjectId, TaskId};
 
 /// Tasks under observation at a time; more are counted but not timed.
@@ -96,8 +96,8 @@ impl Observation {
     /// Before an action is performed.
     pub fn action(&mut self, node: &Node, action: &Action) {
         match action {
-            Action::Deliver { object, .. } => self.delivered(node, *object),
-            Action::Run { client, run } => {
+            Action::Tell { record: Record::Value { object, .. }, .. } => self.delivered(node, *object),
+            Action::Tell { client, record: Record::Run { run } } => {
                 if let Some(view) = node.run(*run) {
                     let open = Open {
                         name: view.class.name.clone(),

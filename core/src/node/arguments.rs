@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::runs::Run;
-use crate::event::{Action, TaskOutcome, Value};
+use crate::event::{Action, Record, TaskOutcome, Value};
 use crate::owner::{because, dependency_failure};
 use crate::peer::Message;
 use crate::pull::Purpose;
@@ -27,7 +27,7 @@ impl Node {
         }
         self.runs.sent(slot);
         self.mark_first(client);
-        out.push(Action::Run { client, run: slot.number() });
+        out.push(Record::Run { run: slot.number() }.to(client));
     }
 
     /// Notes since when the first run of a worker can have run. If its memory is limited, somebody looks at

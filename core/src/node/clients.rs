@@ -9,7 +9,7 @@
 
 use super::Node;
 use super::runs::Run;
-use crate::event::{Action, OutputValue, Remains, Value};
+use crate::event::{Action, Operation, OutputValue, Record, Remains, Value};
 use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
@@ -136,7 +136,7 @@ impl Node {
             self.keep_or_free(object);
         }
         if failed {
-            out.push(Action::Deliver { client, token, object, extent: None });
+            out.push(Record::Value { token, object, extent: None }.to(client));
         }
     }
 
@@ -174,7 +174,7 @@ impl Node {
     /// Sends the bytes of a stored object to a client, from another node if need be.
     pub(super) fn serve(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(extent) = self.map(client, token, object) {
-            out.push(Action::Deliver { client, token, object, extent: Some(extent) });
+            out.push(Record::Value { token, object, extent: Some(extent) }.to(client));
             return self.read_ahead(object, out);
         }
         let Some(Value::Stored { len }) = self.owner.value_ref(object) else {
@@ -191,7 +191,7 @@ impl Node {
     fn fetch_or_deliver(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
         match self.owner.reference_of(object).filter(|_| self.owner.is_awaited(object)) {
             Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
-            None => out.push(Action::Deliver { client, token, object, extent: None }),
+            None => out.push(Record::Value { token, object, extent: None }.to(client)),
         }
     }
 
@@ -224,7 +224,7 @@ impl Node {
     ) {
         self.clients.end_read(client, token);
         self.clients.refuse(client, token, failure.clone());
-        out.push(Action::Deliver { client, token, object, extent: None });
+        out.push(Record::Value { token, object, extent: None }.to(client));
     }
 
     /// A client does not wait any more for what it wanted to read.
@@ -275,17 +275,21 @@ impl Node {
             self.peers.job_ended(job);
             self.job_ended(job, out);
             self.apply(out);
-            out.extend(self.store.free_ranges().map(Action::Reclaim));
+            out.extend(self.store.free_ranges().map(|range| Action::Do(Operation::Reclaim(range))));
         }
     }
 
     /// Workers of a job are not needed any more.
     pub(super) fn job_ended(&mut self, job: JobId, out: &mut Vec<Action>) {
         self.leases.job_ended(job);
-        out.push(Action::ForgetJob { job });
+        out.push(Action::Do(Operation::ForgetJob { job }));
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));
-        out.extend(workers.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
+        out.extend(
+            workers
+                .into_iter()
+                .map(|client| Action::Do(Operation::KillWorker { client, reason: reason.clone() })),
+        );
     }
 }
 

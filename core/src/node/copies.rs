@@ -11,7 +11,7 @@
 //! | it is evicted, or the disk loses it | [`CopyOwners::take`]: its owners are told |
 
 use super::Node;
-use crate::event::{Action, Value};
+use crate::event::{Action, Operation, Value};
 use crate::owner;
 use crate::peer::Message;
 use smallvec::SmallVec;
@@ -120,7 +120,7 @@ impl Node {
         if !self.store.is_spilled(object) {
             return;
         }
-        out.push(Action::Discard(object));
+        out.push(Action::Do(Operation::Discard(object)));
         self.pulls.copy_gone(object, self.id);
         if self.store.spill_lost(object) {
             self.copy_gone(object);

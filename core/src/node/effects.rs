@@ -4,7 +4,7 @@
 //! this node to itself is handled at once, without a link and without a packet.
 
 use super::Node;
-use crate::event::Action;
+use crate::event::{Action, Operation, Record};
 use crate::lease::{self, Leases};
 use crate::owner;
 use crate::peer::Message;
@@ -50,10 +50,10 @@ impl Node {
             }
             Effect::CopyIsValue { object } => self.store.promote(object),
             Effect::Deliver { client, token, object } => {
-                out.push(Action::Deliver { client, token, object, extent: None })
+                out.push(Record::Value { token, object, extent: None }.to(client))
             }
             Effect::DropCopy { holder, object } => self.route(holder, Message::ObjectFree { object }, out),
-            Effect::MemoryFreed => out.push(Action::MemoryFreed),
+            Effect::MemoryFreed => out.push(Action::Do(Operation::MemoryFreed)),
             Effect::RequestLease { to, lease, class, wait } => {
                 let weight = self.leases.weight(class.job);
                 self.route(to, Message::LeaseRequest { lease, class, wait, weight }, out)
@@ -93,10 +93,10 @@ impl Node {
             }
             Effect::Granted((owner, lease), _) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Recall((owner, lease)) => self.route(owner, Message::LeaseRecall { lease }, out),
-            Effect::Resume(client) => out.push(Action::Resume { client }),
+            Effect::Resume(client) => out.push(Record::Resumed.to(client)),
             Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
-            Effect::StartWorker { start, job } => out.push(Action::StartWorker { start, job }),
-            Effect::StopWorker(client) => out.push(Action::StopWorker { client }),
+            Effect::StartWorker { start, job } => out.push(Action::Do(Operation::StartWorker { start, job })),
+            Effect::StopWorker(client) => out.push(Record::Stop.to(client)),
         }
     }
 }

@@ -8,7 +8,7 @@
 use super::Node;
 use super::room::{RoomWaiter, StalledPull};
 use crate::Now;
-use crate::event::{Action, Extent};
+use crate::event::{Action, Extent, Operation, Record};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
 
@@ -48,7 +48,7 @@ impl Node {
             matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.patience.until;
         if !wait {
             let region = granted.map_err(|failure| Arc::new(self.explained(failure, waiter.bytes)));
-            out.push(Action::GrantRegion { client: waiter.client, request: waiter.request, region });
+            out.push(Record::Region { request: waiter.request, region }.to(waiter.client));
         }
         !wait
     }
@@ -98,7 +98,7 @@ impl Node {
         let received = self.store.receive(object, len, &mut evicted);
         self.evicted(&evicted);
         match received {
-            Ok(into) if from == self.id => out.push(Action::Restore { object, into }),
+            Ok(into) if from == self.id => out.push(Action::Do(Operation::Restore { object, into })),
             Ok(into) => self.begin_transfer(object, from, into, 0, out),
             Err(failure)
                 if failure.kind == FailureKind::StoreFull
@@ -137,9 +137,11 @@ impl Node {
         self.mappings.ask_for_values(now, bytes, true, &self.store, out);
         for object in self.store.take_discarded() {
             self.forget_ahead(object, out);
-            out.push(Action::Discard(object));
+            out.push(Action::Do(Operation::Discard(object)));
         }
-        out.extend(self.store.take_unneeded().into_iter().map(Action::FreeBlocks));
+        out.extend(
+            self.store.take_unneeded().into_iter().map(|range| Action::Do(Operation::FreeBlocks(range))),
+        );
     }
 
     /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is
@@ -158,7 +160,7 @@ impl Node {
                 self.drop_copy(object);
             } else if can_spill {
                 let Some(extent) = self.store.begin_spill(object) else { break };
-                out.push(Action::Spill { object, extent });
+                out.push(Action::Do(Operation::Spill { object, extent }));
             } else {
                 break;
             }

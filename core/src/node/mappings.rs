@@ -6,7 +6,7 @@
 //! not write to. Who was asked is not asked again until a second has passed.
 
 use super::Node;
-use crate::event::{Action, Extent};
+use crate::event::{Action, Extent, Record};
 use crate::store::Store;
 use crate::{MS, Now};
 use std::collections::btree_map::Entry;
@@ -99,7 +99,7 @@ impl Mappings {
                 return None;
             }
             if store.is_in_annex(object) == in_annex && self.values_asked.insert((client, token)) {
-                out.push(Action::Unmap { client, token });
+                out.push(Record::Unmap { token }.to(client));
                 asked_bytes += store.find(object).map_or(0, |extent| extent.len);
             }
         }
@@ -114,7 +114,7 @@ impl Mappings {
                 return;
             }
             if self.regions_asked.insert(client) {
-                out.push(Action::RetireRegions { client });
+                out.push(Record::RetireRegions.to(client));
                 asked_bytes += granted_bytes;
             }
         }

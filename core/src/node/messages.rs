@@ -8,7 +8,7 @@
 
 use super::Node;
 use crate::Now;
-use crate::event::{Action, Member};
+use crate::event::{Action, Member, Operation};
 use crate::owner::Ended;
 use crate::peer::{Load, Message, Packet};
 use crate::relay::Wish;
@@ -47,7 +47,10 @@ impl Node {
             FailureKind::NodeDied,
             format!("node {node}, which owned the task, is gone"),
         ));
-        out.extend(busy.into_iter().map(|client| Action::KillWorker { client, reason: reason.clone() }));
+        out.extend(
+            busy.into_iter()
+                .map(|client| Action::Do(Operation::KillWorker { client, reason: reason.clone() })),
+        );
     }
 
     /// Nodes that somebody spoke of and that never joined have died before this one joined.

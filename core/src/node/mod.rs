@@ -78,7 +78,7 @@ pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
 pub use story::{Past, Story};
 
-use crate::event::{Action, Event, Extent, Member, Value};
+use crate::event::{Action, Event, Extent, Member, Record, Value};
 use crate::lease::Leases;
 use crate::owner::{self, LineageUsage, Owner, Pending};
 use crate::peer::Load;
@@ -305,7 +305,7 @@ impl Node {
             Event::WorkerReady { start, client } => self.worker_ready(start, client, out),
             Event::WorkerStartFailed { start, failure } => self.start_failed(start, &failure, out),
             Event::LocationsWanted { client, request, reference } => {
-                out.push(Action::AnswerLocations { client, request, reference });
+                out.push(Record::Locations { request, reference }.to(client));
             }
             Event::MemberJoined(member) => self.member_joined(member),
             Event::MemberLeft { node } => self.member_left(now, node, out),
@@ -376,7 +376,7 @@ impl Node {
         self.owner.value_ref(object)
     }
 
-    /// What a client is told of a reference with [`Action::Deliver`]: the value, or why this client cannot
+    /// What a client is told of a reference with [`Record::Value`]: the value, or why this client cannot
     /// have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {

@@ -8,7 +8,7 @@
 //! | unknown | `unknown` | `send` | `joined`, `left` |
 //! | member | `links` | `joined` | `left` |
 
-use crate::event::Action;
+use crate::event::{Action, Operation};
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::link::Link;
 use crate::peer::{Load, Message, Packet};
@@ -138,7 +138,7 @@ impl Peers {
         for (to, link) in &mut self.links {
             let mut packets = Vec::new();
             link.transmit(now, &mut packets);
-            out.extend(packets.into_iter().map(|packet| Action::Send { to: *to, packet }));
+            out.extend(packets.into_iter().map(|packet| Action::Do(Operation::Send { to: *to, packet })));
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
         let mut out = Vec::new();
         peers.transmit(now, &mut out);
         let messages = |action| match action {
-            Action::Send { packet, .. } => packet.messages,
+            Action::Do(Operation::Send { packet, .. }) => packet.messages,
             _ => Vec::new(),
         };
         out.into_iter().flat_map(messages).collect()

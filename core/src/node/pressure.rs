@@ -21,7 +21,7 @@
 //! Workers that are threads of the program cannot be killed: nobody looks at the memory of an embedded node.
 
 use super::Node;
-use crate::event::Action;
+use crate::event::{Action, Operation};
 use crate::memory::{MemoryGauge, MemoryReading, WorkerMemory, time_to_fill_ms};
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
@@ -100,7 +100,7 @@ impl Pressure {
 
     /// What the caller should be asked for.
     pub(super) fn take_request(&mut self) -> Option<Action> {
-        self.look_within_ms.take().map(|within_ms| Action::ReadMemory { within_ms })
+        self.look_within_ms.take().map(|within_ms| Action::Do(Operation::ReadMemory { within_ms }))
     }
 
     /// When new work may start again.
@@ -219,7 +219,7 @@ impl Node {
             mib(watched.peak_bytes),
         );
         let reason = Arc::new(Failure::new(FailureKind::OutOfMemory, text));
-        out.push(Action::KillWorker { client: worker.client, reason });
+        out.push(Action::Do(Operation::KillWorker { client: worker.client, reason }));
     }
 
     /// Kills the worker that can be spared best.
@@ -261,7 +261,7 @@ impl Node {
         self.pressure.hold_until = Some(self.now + self.pressure.next_hold(self.now));
         self.leases.hold_placing();
         let reason = Arc::new(Failure::new(FailureKind::OutOfMemory, text));
-        out.push(Action::KillWorker { client: worker.client, reason });
+        out.push(Action::Do(Operation::KillWorker { client: worker.client, reason }));
     }
 
     /// Gives an idle worker that is being killed nothing more to do: what it would be sent from here on, it

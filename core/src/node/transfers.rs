@@ -14,7 +14,7 @@
 
 use super::Node;
 use crate::Now;
-use crate::event::{Action, Extent};
+use crate::event::{Action, Extent, Operation};
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::peer::Message;
 use crate::relay::{Have, Relay, Turn, Wish};
@@ -238,7 +238,7 @@ impl Node {
                     self.pull_failed(object, holder, done_bytes, cause, out)
                 }
                 Effect::Read { object, from, into, done_bytes } => {
-                    out.push(Action::Pull { object, from, into, done_bytes })
+                    out.push(Action::Do(Operation::Pull { object, from, into, done_bytes }))
                 }
                 Effect::Send { to, message } => self.send(to, message),
             }
@@ -255,7 +255,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         if into.len < self.config.relay_bytes_min {
-            out.push(Action::Pull { object, from: holder, into, done_bytes });
+            out.push(Action::Do(Operation::Pull { object, from: holder, into, done_bytes }));
             return;
         }
         if !self.view.knows(holder) {

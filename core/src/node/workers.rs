@@ -5,7 +5,7 @@ use super::Node;
 use super::pressure::Running;
 use super::runs::Run;
 use crate::Now;
-use crate::event::{Action, TaskOutcome};
+use crate::event::{Action, Operation, Record, TaskOutcome};
 use crate::lease::{self, LeaseKey};
 use crate::peer::Message;
 use crate::slab::Slot;
@@ -76,7 +76,7 @@ impl Node {
         self.lease_change(out, |leases, effects| leases.blocked(client, effects));
         if self.runs.has_behind(client) {
             // Sent before the node knew: behind a blocked task, they could wait for each other.
-            out.push(Action::StealBack { client, count: u32::MAX });
+            out.push(Record::StealBack { count: u32::MAX }.to(client));
         }
     }
 
@@ -84,7 +84,7 @@ impl Node {
     pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
         if let Some(client) = self.leases.worker(key) {
             self.staging_behind_given_back(client, out);
-            out.push(Action::StealBack { client, count: u32::MAX });
+            out.push(Record::StealBack { count: u32::MAX }.to(client));
         }
     }
 }
@@ -121,9 +121,9 @@ impl Node {
             self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
         } else if force && run.is_first() {
             self.runs.doom(slot);
-            out.push(Action::KillWorker { client, reason: failure });
+            out.push(Action::Do(Operation::KillWorker { client, reason: failure }));
         } else {
-            out.push(Action::CancelRun { client, run: slot.number() });
+            out.push(Record::CancelRun { run: slot.number() }.to(client));
         }
     }
 
@@ -132,7 +132,7 @@ impl Node {
         for (client, timeout_ms) in self.runs.doom_overdue(now) {
             let text = format!("ran longer than its timeout of {timeout_ms} ms");
             let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
-            out.push(Action::KillWorker { client, reason });
+            out.push(Action::Do(Operation::KillWorker { client, reason }));
         }
     }
 }

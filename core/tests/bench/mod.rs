@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use tharsis_core::event::{Member, Output, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;
-use tharsis_core::{Action, Event, MS, Node, Value};
+use tharsis_core::{Action, Event, MS, Node, Operation, Record, Value};
 use tharsis_types::{
     ClientId, Dependency, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources,
     RetryOn, TaskArgs, TaskClass, TaskId,
@@ -114,15 +114,15 @@ impl Bench {
         let mut actions = std::mem::take(&mut self.out);
         for action in actions.drain(..) {
             match action {
-                Action::StartWorker { start, .. } => {
+                Action::Do(Operation::StartWorker { start, .. }) => {
                     self.next_client += 1;
                     self.feed(Event::WorkerReady { start, client: ClientId(self.next_client) });
                 }
-                Action::Run { client, run } => {
+                Action::Tell { client, record: Record::Run { run } } => {
                     assert!(self.node.run(run).is_some());
                     self.sent.push((client, run));
                 }
-                Action::Deliver { token, object, .. } => {
+                Action::Tell { record: Record::Value { token, object, .. }, .. } => {
                     self.finished += 1;
                     if let Some(Value::Failed(failure)) = self.node.value(object) {
                         self.failures.push(failure.kind);

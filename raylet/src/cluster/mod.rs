@@ -1,7 +1,7 @@
 //! Other nodes: one port, one stream of messages per pair, transfers, membership, programs.
 //!
 //! ```text
-//!            loop (engine, rim)                 other threads                     the runtime's thread
+//!            loop (engine, effects)             other threads                     the runtime's thread
 //! send       Cluster::send ------------------------------------------------------> links: queue, stream
 //! receive    inbox <-------------------------------------------------------------- links
 //! pull       Cluster::pull -------------------> pulls (at most 8) <--- transfer port of the other node

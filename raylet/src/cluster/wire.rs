@@ -1,4 +1,4 @@
-//! The door between the messages of the machine and their form on the wire.
+//! The messages of the machine, to and from their form on the wire.
 //!
 //! Everything from another node is checked here, field by field; a packet with one bad message is refused
 //! whole, with the field named. Nothing here panics, whatever arrives.

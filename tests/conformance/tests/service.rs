@@ -261,8 +261,8 @@ async fn nobody_dies_because_the_store_was_away() {
     first.server.stop().await.unwrap();
 }
 
-/// A store in memory that answers nothing while it is paused; its leases run out meanwhile, as those of an etcd
-/// do whose requests are lost on their way.
+/// A store in memory that answers nothing while it is paused; its leases run out meanwhile, as those of an
+/// etcd do whose requests are lost on their way.
 #[derive(Debug)]
 struct Unsteady {
     store: Embedded,

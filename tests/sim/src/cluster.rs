@@ -15,7 +15,7 @@ use tharsis_core::event::{Extent, Member, Remains, Value};
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config, Place};
 use tharsis_core::peer::Packet;
-use tharsis_core::{Action, Event, MS, Node, Now};
+use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Resources, SmallBytes};
 
 /// Nanoseconds in a microsecond.
@@ -543,40 +543,52 @@ impl Cluster {
 
     fn perform_one(&mut self, host: usize, action: Action) {
         match action {
-            Action::AnswerLocations { .. } => {}
-            Action::CancelRun { client, run } => self.tell(host, client, Told::Cancel(run)),
-            Action::Deliver { client, token, object, extent } => {
-                let value = self.seen(host, (client, token), object, extent);
-                self.tell(host, client, Told::Value { token, value });
-            }
-            Action::GrantRegion { client, region, .. } => {
-                let region = region.and_then(|region| self.make_blocks(host, client, region));
-                self.tell(host, client, Told::Region(region));
-            }
-            Action::FreeBlocks(extent) => {
+            Action::Do(operation) => self.carry_out(host, operation),
+            Action::Tell { client, record } => self.tell_record(host, client, record),
+        }
+    }
+
+    fn carry_out(&mut self, host: usize, operation: Operation) {
+        match operation {
+            Operation::Discard(object) => self.discard(host, object),
+            Operation::FreeBlocks(extent) => {
                 let when = self.now + self.rng.range(50 * US, 5 * MS);
                 self.at(when, Happening::BlocksFreed { host, extent });
             }
-            Action::KillWorker { client, reason } => self.crash_client(host, client, reason),
-            Action::Pull { object, from, into, .. } => self.start_pull(host, object, from, into),
-            Action::ReadMemory { .. } | Action::Reclaim(_) => {}
-            Action::Resume { client } => self.tell(host, client, Told::Resumed),
-            Action::Run { client, run } => self.send_run(host, client, run),
-            Action::Send { to, packet } => self.send_packet(host, to, packet),
-            Action::StartWorker { start, job } => {
+            Operation::ForgetJob { .. }
+            | Operation::MemoryFreed
+            | Operation::ReadMemory { .. }
+            | Operation::Reclaim(_) => {}
+            Operation::KillWorker { client, reason } => self.crash_client(host, client, reason),
+            Operation::Pull { object, from, into, .. } => self.start_pull(host, object, from, into),
+            Operation::Restore { object, into } => self.start_restore(host, object, into),
+            Operation::Send { to, packet } => self.send_packet(host, to, packet),
+            Operation::Spill { object, extent } => self.start_spill(host, object, extent),
+            Operation::StartWorker { start, job } => {
                 let when = self.now + self.rng.range(MS, 20 * MS);
                 self.at(when, Happening::WorkerStarts { host, start, job });
             }
-            Action::StealBack { client, count } => self.tell(host, client, Told::StealBack(count)),
-            Action::MemoryFreed => {}
-            Action::StopWorker { client } => self.tell(host, client, Told::Stop),
-            Action::ForgetJob { .. } => {}
-            Action::Spill { object, extent } => self.start_spill(host, object, extent),
-            Action::Restore { object, into } => self.start_restore(host, object, into),
-            Action::Discard(object) => self.discard(host, object),
-            Action::RetireRegions { client } => self.tell(host, client, Told::RetireRegions),
-            Action::Unmap { client, token } => self.tell(host, client, Told::Unmap(token)),
         }
+    }
+
+    fn tell_record(&mut self, host: usize, client: ClientId, record: Record) {
+        let told = match record {
+            Record::CancelRun { run } => Told::Cancel(run),
+            Record::Locations { .. } => return,
+            Record::Region { region, .. } => {
+                Told::Region(region.and_then(|region| self.make_blocks(host, client, region)))
+            }
+            Record::Resumed => Told::Resumed,
+            Record::RetireRegions => Told::RetireRegions,
+            Record::Run { run } => return self.send_run(host, client, run),
+            Record::StealBack { count } => Told::StealBack(count),
+            Record::Stop => Told::Stop,
+            Record::Unmap { token } => Told::Unmap(token),
+            Record::Value { token, object, extent } => {
+                Told::Value { token, value: self.seen(host, (client, token), object, extent) }
+            }
+        };
+        self.tell(host, client, told);
     }
 
     fn seen(&self, host: usize, to: (ClientId, u64), object: ObjectId, extent: Option<Extent>) -> Seen {
@@ -883,7 +895,8 @@ impl Cluster {
 fn tell_person_of(host: usize, action: &Action) {
     let is_told = matches!(
         action,
-        Action::Send { .. } | Action::Run { .. } | Action::MemoryFreed | Action::AnswerLocations { .. }
+        Action::Do(Operation::Send { .. } | Operation::MemoryFreed)
+            | Action::Tell { record: Record::Run { .. } | Record::Locations { .. }, .. }
     );
     if !is_told {
         println!("{:>22} node {host}: {action:?}", "");
@@ -916,28 +929,40 @@ fn faults(rng: &mut Rng) -> Faults {
 
 fn action_number(action: &Action) -> u64 {
     match action {
-        Action::CancelRun { run, .. } => mix(1, u64::from(*run)),
-        Action::Deliver { token, client, .. } => mix(2, mix(*token, u64::from(client.0))),
-        Action::GrantRegion { client, .. } => mix(3, u64::from(client.0)),
-        Action::KillWorker { client, .. } => mix(4, u64::from(client.0)),
-        Action::Pull { object, into, .. } => mix(5, mix(object.task.mixed(), into.offset)),
-        Action::ReadMemory { within_ms } => mix(15, *within_ms),
-        Action::Reclaim(extent) => mix(6, extent.offset),
-        Action::FreeBlocks(extent) => mix(19, extent.offset),
-        Action::Resume { client } => mix(7, u64::from(client.0)),
-        Action::Run { client, run } => mix(8, mix(u64::from(client.0), u64::from(*run))),
-        Action::Send { packet, .. } => mix(9, mix(packet.first, packet.messages.len() as u64)),
-        Action::StartWorker { start, .. } => mix(10, *start),
-        Action::StealBack { client, .. } => mix(11, u64::from(client.0)),
-        Action::StopWorker { client } => mix(12, u64::from(client.0)),
-        Action::ForgetJob { job } => mix(29, u64::from(job.0)),
-        Action::MemoryFreed => 13,
-        Action::AnswerLocations { request, .. } => mix(14, u64::from(*request)),
-        Action::Spill { extent, .. } => mix(15, extent.offset),
-        Action::Restore { into, .. } => mix(16, into.offset),
-        Action::Discard(object) => mix(17, object.task.mixed()),
-        Action::RetireRegions { client } => mix(30, u64::from(client.0)),
-        Action::Unmap { client, token } => mix(18, mix(*token, u64::from(client.0))),
+        Action::Do(operation) => operation_number(operation),
+        Action::Tell { client, record } => mix(record_number(record), u64::from(client.0)),
+    }
+}
+
+fn operation_number(operation: &Operation) -> u64 {
+    match operation {
+        Operation::Discard(object) => mix(1, object.task.mixed()),
+        Operation::ForgetJob { job } => mix(2, u64::from(job.0)),
+        Operation::FreeBlocks(extent) => mix(3, extent.offset),
+        Operation::KillWorker { client, .. } => mix(4, u64::from(client.0)),
+        Operation::MemoryFreed => 5,
+        Operation::Pull { object, into, .. } => mix(6, mix(object.task.mixed(), into.offset)),
+        Operation::ReadMemory { within_ms } => mix(7, *within_ms),
+        Operation::Reclaim(extent) => mix(8, extent.offset),
+        Operation::Restore { into, .. } => mix(9, into.offset),
+        Operation::Send { packet, .. } => mix(10, mix(packet.first, packet.messages.len() as u64)),
+        Operation::Spill { extent, .. } => mix(11, extent.offset),
+        Operation::StartWorker { start, .. } => mix(12, *start),
+    }
+}
+
+fn record_number(record: &Record) -> u64 {
+    match record {
+        Record::CancelRun { run } => mix(21, u64::from(*run)),
+        Record::Locations { request, .. } => mix(22, u64::from(*request)),
+        Record::Region { .. } => 23,
+        Record::Resumed => 24,
+        Record::RetireRegions => 25,
+        Record::Run { run } => mix(26, u64::from(*run)),
+        Record::StealBack { .. } => 27,
+        Record::Stop => 28,
+        Record::Unmap { token } => mix(29, *token),
+        Record::Value { token, .. } => mix(30, *token),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where actions leave the loop: workers, transfers, peers, pages.
+//! What the actions of the machine do to the world outside the loop: workers, transfers, peers, pages, disk.
 
 use crate::annex::Blocks;
 use crate::cluster::Cluster;
@@ -9,14 +9,13 @@ use crate::spill::Spill;
 use crate::workers::Workforce;
 use std::sync::Arc;
 use std::time::Duration;
-use tharsis_core::Event;
 use tharsis_core::event::Extent;
-use tharsis_core::peer::Packet;
+use tharsis_core::{Event, Operation};
 use tharsis_object_store::Arena;
 use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId};
 
-/// All that the loop's actions need.
-pub struct Rim {
+/// The resources that operations of the machine work on.
+pub struct Effects {
     arena: Arc<Arena>,
     inbox: Arc<Inbox>,
     registry: Arc<Registry>,
@@ -28,8 +27,8 @@ pub struct Rim {
     memory_watch: Option<MemoryWatch>,
 }
 
-impl Rim {
-    /// The rim of a node.
+impl Effects {
+    /// The effects of a node.
     #[must_use]
     pub fn new(
         arena: Arc<Arena>,
@@ -86,13 +85,6 @@ impl Rim {
         }
     }
 
-    /// Gives the blocks of a range of the annex back.
-    pub fn free_blocks(&self, extent: Extent) {
-        if let Some(blocks) = &self.blocks {
-            blocks.free(extent);
-        }
-    }
-
     /// Where other nodes reach this one.
     #[must_use]
     pub fn address(&self) -> Option<String> {
@@ -105,38 +97,6 @@ impl Rim {
         self.cluster.as_ref().map_or(0, Cluster::sent_bytes)
     }
 
-    /// Pages of a free range go back to the system.
-    pub fn reclaim(&self, extent: Extent) {
-        if let Err(error) = self.arena.punch(extent.offset, extent.len) {
-            tracing::warn!(%error, "free pages stay with the store");
-        }
-    }
-
-    /// Memory of the machine was freed: the allocator need not keep it.
-    pub fn give_back_memory(&self) {
-        (self.give_back_memory)();
-    }
-
-    /// Has somebody look at the memory; nobody where the workers are threads.
-    pub fn read_memory(&self, within_ms: u64) {
-        if let Some(watch) = &self.memory_watch {
-            watch.look_within(Duration::from_millis(within_ms));
-        }
-    }
-
-    /// Lets go of what is kept for a job that has ended.
-    pub fn forget_job(&self, job: JobId) {
-        self.registry.remove_job(job);
-        if let Some(cluster) = &self.cluster {
-            cluster.forget_job(job);
-        }
-    }
-
-    /// Starts a worker process for a job; its end, or why it did not start, arrives as an input.
-    pub fn start_worker(&self, start: u64, job: JobId) {
-        self.workforce.start(start, job);
-    }
-
     /// Ends a worker now.
     pub fn kill(&self, client: ClientId, reason: &Failure) {
         self.workforce.kill(client, reason);
@@ -147,12 +107,64 @@ impl Rim {
         self.registry.release_index(index);
     }
 
-    /// Reads an object from another node.
-    pub fn pull(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
-        match &self.cluster {
-            Some(cluster) => {
-                cluster.pull(object, from, into, done_bytes);
+    /// Begins an operation. What comes of it arrives as an input.
+    pub fn perform(&self, operation: &Operation) {
+        match operation {
+            Operation::Discard(object) => {
+                if let Some(spill) = &self.spill {
+                    spill.discard(*object);
+                }
             }
+            Operation::ForgetJob { job } => self.forget_job(*job),
+            Operation::FreeBlocks(extent) => {
+                if let Some(blocks) = &self.blocks {
+                    blocks.free(*extent);
+                }
+            }
+            Operation::KillWorker { client, reason } => self.kill(*client, reason),
+            // The allocator need not keep it.
+            Operation::MemoryFreed => (self.give_back_memory)(),
+            Operation::Pull { object, from, into, done_bytes } => {
+                self.pull(*object, *from, *into, *done_bytes);
+            }
+            Operation::ReadMemory { within_ms } => {
+                // Nobody reads it where the workers are threads.
+                if let Some(watch) = &self.memory_watch {
+                    watch.look_within(Duration::from_millis(*within_ms));
+                }
+            }
+            Operation::Reclaim(extent) => self.reclaim(*extent),
+            Operation::Restore { object, into } => {
+                if let Some(spill) = &self.spill {
+                    spill.read(*object, *into);
+                }
+            }
+            Operation::Send { to, packet } => {
+                if let Some(cluster) = &self.cluster {
+                    cluster.send(*to, packet);
+                }
+            }
+            Operation::Spill { object, extent } => self.spill(*object, *extent),
+            Operation::StartWorker { start, job } => self.workforce.start(*start, *job),
+        }
+    }
+
+    fn reclaim(&self, extent: Extent) {
+        if let Err(error) = self.arena.punch(extent.offset, extent.len) {
+            tracing::warn!(%error, "free pages stay with the store");
+        }
+    }
+
+    fn forget_job(&self, job: JobId) {
+        self.registry.remove_job(job);
+        if let Some(cluster) = &self.cluster {
+            cluster.forget_job(job);
+        }
+    }
+
+    fn pull(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
+        match &self.cluster {
+            Some(cluster) => cluster.pull(object, from, into, done_bytes),
             None => {
                 let cause = "this node is alone".to_owned();
                 self.inbox.put(Input::Event(Event::PullFailed { object, from, done_bytes, cause }));
@@ -160,35 +172,13 @@ impl Rim {
         }
     }
 
-    /// Writes a copy to disk.
-    pub fn spill(&self, object: ObjectId, extent: Extent) {
+    fn spill(&self, object: ObjectId, extent: Extent) {
         match &self.spill {
             Some(spill) => spill.write(object, extent),
             None => {
                 let refusal = Some("this node has no spill directory".to_owned());
                 self.inbox.put(Input::Event(Event::Spilled { object, refusal, write_ns: 0 }));
             }
-        }
-    }
-
-    /// Reads a copy from disk into the arena.
-    pub fn restore(&self, object: ObjectId, into: Extent) {
-        if let Some(spill) = &self.spill {
-            spill.read(object, into);
-        }
-    }
-
-    /// Removes a copy from disk.
-    pub fn discard(&self, object: ObjectId) {
-        if let Some(spill) = &self.spill {
-            spill.discard(object);
-        }
-    }
-
-    /// Sends a packet to another node.
-    pub fn send(&self, to: NodeId, packet: &Packet) {
-        if let Some(cluster) = &self.cluster {
-            cluster.send(to, packet);
         }
     }
 

@@ -1,12 +1,12 @@
-//! The door between records and the machine: everything from a client is checked here, everything for it is
-//! packed here.
+//! Records of clients to events of the machine, and its records for clients to bytes. Whatever comes from a
+//! client is checked here.
 
+use crate::effects::Effects;
 use crate::port::{Facts, Port};
-use crate::rim::Rim;
 use std::sync::Arc;
 use tharsis_core::event::{Extent, Output, OutputValue, Outputs};
 use tharsis_core::node::ArgumentValue;
-use tharsis_core::{Action, Event, Node, TaskOutcome, Value};
+use tharsis_core::{Event, Node, Record, TaskOutcome, Value};
 use tharsis_protos::records::{
     self, ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, ToClient, ValueView, pack,
 };
@@ -23,7 +23,7 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskArgs, T
 pub fn event(
     client: ClientId,
     facts: &Facts,
-    rim: &Rim,
+    effects: &Effects,
     record: FromClient<'_>,
 ) -> Result<Option<Event>, String> {
     Ok(Some(match record {
@@ -36,7 +36,7 @@ pub fn event(
             Event::ClassDefined { client, class, definition }
         }
         FromClient::Done { slot, run_ns, outcome } => {
-            Event::Finished { client, run: slot, run_ns, outcome: task_outcome(rim, outcome)? }
+            Event::Finished { client, run: slot, run_ns, outcome: task_outcome(effects, outcome)? }
         }
         FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
@@ -49,7 +49,7 @@ pub fn event(
             if object.task.job() != facts.job || !object.is_put() {
                 return Err(format!("client {} of job {} cannot put {object}", client.0, facts.job.0));
             }
-            let (value, nested) = (output_value(rim, value)?, nested.iter().collect());
+            let (value, nested) = (output_value(effects, value)?, nested.iter().collect());
             Event::Put { client, token, object, value, nested, site: site.into() }
         }
         FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
@@ -98,59 +98,39 @@ pub fn deliver(node: &Node, port: &mut Port, token: u64, object: ObjectId) {
     port.write(&ToClient::Value { token, value });
 }
 
-/// Packs an action that is a record for a client.
-pub fn write(node: &Node, port: &mut Port, action: &Action) {
-    match action {
-        Action::AnswerLocations { request, reference, .. } => {
+/// Writes a record for a client.
+pub fn write(node: &Node, port: &mut Port, record: &Record) {
+    match record {
+        Record::CancelRun { run } => port.write(&ToClient::CancelRun { slot: *run }),
+        Record::Locations { request, reference } => {
             let nodes = pack::nodes(&node.locations(*reference));
             if let Ok(nodes) = NodesView::new(&nodes) {
                 port.write(&ToClient::Locations { request: *request, nodes });
             }
         }
-        Action::CancelRun { run, .. } => port.write(&ToClient::CancelRun { slot: *run }),
-        Action::Deliver { token, extent: Some(extent), .. } => {
+        Record::Region { request, region } => {
+            let (region, failure) = match region {
+                Ok(region) => (wire_extent(*region), Vec::new()),
+                Err(failure) => (records::Extent { offset: 0, len: 0 }, encode_failure(failure)),
+            };
+            port.write(&ToClient::Region { request: *request, region, failure: &failure });
+        }
+        Record::Resumed => port.write(&ToClient::Resumed),
+        Record::RetireRegions => port.write(&ToClient::RetireRegions),
+        Record::Run { run } => write_run(node, port, *run),
+        Record::StealBack { count } => port.write(&ToClient::StealBack { count: *count }),
+        Record::Stop => port.shutdown("the worker is not needed any more"),
+        Record::Unmap { token } => port.write(&ToClient::Unmap { token: *token }),
+        Record::Value { token, extent: Some(extent), .. } => {
             port.write(&ToClient::Value { token: *token, value: ValueView::Local(wire_extent(*extent)) });
         }
-        Action::Deliver { token, object, extent: None, .. } => {
+        Record::Value { token, object, extent: None } => {
             let stays = || matches!(node.value_for(port.client, *token, *object), Some(Value::Inline(_)));
             match port.is_far_behind() && stays() {
                 true => port.deliver_later(*token, *object),
                 false => deliver(node, port, *token, *object),
             }
         }
-        Action::GrantRegion { request, region, .. } => match region {
-            Ok(region) => port.write(&ToClient::Region {
-                request: *request,
-                region: wire_extent(*region),
-                failure: &[],
-            }),
-            Err(failure) => {
-                let region = records::Extent { offset: 0, len: 0 };
-                port.write(&ToClient::Region {
-                    request: *request,
-                    region,
-                    failure: &encode_failure(failure),
-                });
-            }
-        },
-        Action::Unmap { token, .. } => port.write(&ToClient::Unmap { token: *token }),
-        Action::Resume { .. } => port.write(&ToClient::Resumed),
-        Action::RetireRegions { .. } => port.write(&ToClient::RetireRegions),
-        Action::Run { run, .. } => write_run(node, port, *run),
-        Action::StealBack { count, .. } => port.write(&ToClient::StealBack { count: *count }),
-        Action::KillWorker { .. }
-        | Action::MemoryFreed
-        | Action::Discard(_)
-        | Action::FreeBlocks(_)
-        | Action::Pull { .. }
-        | Action::ReadMemory { .. }
-        | Action::Reclaim(_)
-        | Action::Restore { .. }
-        | Action::Send { .. }
-        | Action::Spill { .. }
-        | Action::StartWorker { .. }
-        | Action::ForgetJob { .. }
-        | Action::StopWorker { .. } => debug_assert!(false, "not a record: {action:?}"),
     }
 }
 
@@ -227,9 +207,9 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
     }
 }
 
-fn task_outcome(rim: &Rim, outcome: OutcomeView<'_>) -> Result<TaskOutcome, String> {
+fn task_outcome(effects: &Effects, outcome: OutcomeView<'_>) -> Result<TaskOutcome, String> {
     Ok(match outcome {
-        OutcomeView::Returned(outputs) => TaskOutcome::Returned(task_outputs(rim, outputs)?),
+        OutcomeView::Returned(outputs) => TaskOutcome::Returned(task_outputs(effects, outputs)?),
         OutcomeView::Failed { error_type, failure } => {
             let failure =
                 postcard::from_bytes(failure).map_err(|cause| format!("failure does not decode: {cause}"))?;
@@ -238,16 +218,16 @@ fn task_outcome(rim: &Rim, outcome: OutcomeView<'_>) -> Result<TaskOutcome, Stri
     })
 }
 
-fn task_outputs(rim: &Rim, outputs: OutputsView<'_>) -> Result<Outputs, String> {
+fn task_outputs(effects: &Effects, outputs: OutputsView<'_>) -> Result<Outputs, String> {
     let each = outputs.iter().map(|output| {
         let (value, nested) = output.map_err(|bad| bad.to_string())?;
         let nested: Vec<RefId> = nested.iter().collect();
-        Ok(Output { value: output_value(rim, value)?, nested })
+        Ok(Output { value: output_value(effects, value)?, nested })
     });
     each.collect()
 }
 
-fn output_value(rim: &Rim, value: ValueView<'_>) -> Result<OutputValue, String> {
+fn output_value(effects: &Effects, value: ValueView<'_>) -> Result<OutputValue, String> {
     match value {
         ValueView::Inline(bytes) if bytes.len() <= INLINE_BYTES_MAX => Ok(OutputValue::Inline(bytes.into())),
         ValueView::Inline(bytes) => {
@@ -255,7 +235,7 @@ fn output_value(rim: &Rim, value: ValueView<'_>) -> Result<OutputValue, String> 
         }
         ValueView::Local(range) => {
             let end = range.offset.checked_add(range.len);
-            if end.is_none_or(|end| end > rim.arena_bytes()) {
+            if end.is_none_or(|end| end > effects.arena_bytes()) {
                 return Err(format!("range {}+{} leaves the arena", range.offset, range.len));
             }
             Ok(OutputValue::Written(extent(range)))
