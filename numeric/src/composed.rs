@@ -7,10 +7,13 @@ use tharsis_graph::Error as GraphError;
 use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp};
 
 impl Tensor {
-    /// The angle of complex numbers in radians; 0 or pi of real ones.
+    /// NumPy's `angle`: the angle of complex numbers in radians, 0 or pi of real ones; gives floats.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([1.0, -1.0]).angle().to_vec::<f64>()?, [0.0, std::f64::consts::PI]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn angle(&self) -> Tensor {
         let dtype = carry!(self.dtype());
@@ -22,7 +25,15 @@ impl Tensor {
         x.zeros_of().arctan2(&x)
     }
 
-    /// The quotient rounded down, and what is left.
+    /// NumPy's `divmod`: the quotient rounded down, and what is left; shapes are broadcast, the common dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let (quotient, rest) = arange(5).divmod(2);
+    /// assert_eq!(quotient.to_vec::<i64>()?, [0, 0, 1, 1, 2]);
+    /// assert_eq!(rest.to_vec::<i64>()?, [0, 1, 0, 1, 0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::floor_divide`].
@@ -32,7 +43,13 @@ impl Tensor {
         (self.floor_divide(other.clone()), self.remainder(other))
     }
 
-    /// Rounded towards zero.
+    /// NumPy's `fix`: rounded towards zero; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([1.7, -1.7]).fix().to_vec::<f64>()?, [1.0, -1.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for complex numbers.
@@ -41,7 +58,13 @@ impl Tensor {
         self.trunc()
     }
 
-    /// Powers computed in float64, or complex128.
+    /// NumPy's `float_power`: powers in float64, or complex128; shapes are broadcast.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(3).float_power(-1).to_vec::<f64>()?, [f64::INFINITY, 1.0, 0.5]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
@@ -53,8 +76,16 @@ impl Tensor {
         cast(self, dtype).power(cast(&exponent, dtype))
     }
 
-    /// Mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times them give the
-    /// numbers.
+    /// NumPy's `frexp`: mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times
+    /// them give the numbers.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let (mantissa, power) = array([12.0]).frexp();
+    /// assert_eq!(mantissa.to_vec::<f64>()?, [0.75]);
+    /// assert_eq!(power.to_vec::<i32>()?, [4]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for complex numbers.
@@ -64,7 +95,14 @@ impl Tensor {
         (unary(UnaryOp::FrexpMantissa, self), cast(&power, DType::I32))
     }
 
-    /// Whether elements are as close as `atol + rtol * |other|`; infinities if they are equal, NaN never.
+    /// NumPy's `isclose`: whether elements are as close as `atol + rtol * |other|`; infinities if they are
+    /// equal, NaN never; shapes are broadcast; gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([1.0, 2.0]).isclose(1.000_001, 1e-5, 0.0).to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
@@ -83,7 +121,13 @@ impl Tensor {
         near.logical_and(y.isfinite()).logical_or(self.equal(&y))
     }
 
-    /// Whether minus infinity.
+    /// NumPy's `isneginf`: whether minus infinity; gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([f64::NEG_INFINITY, 0.0]).isneginf().to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for complex numbers.
@@ -92,7 +136,13 @@ impl Tensor {
         self.signbit().logical_and(self.isinf())
     }
 
-    /// Whether plus infinity.
+    /// NumPy's `isposinf`: whether plus infinity; gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([f64::INFINITY, 0.0]).isposinf().to_vec::<bool>()?, [true, false]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for complex numbers.
@@ -101,7 +151,14 @@ impl Tensor {
         self.signbit().logical_not().logical_and(self.isinf())
     }
 
-    /// The fractional and the whole part, each with the sign of the number.
+    /// NumPy's `modf`: the fractional and the whole part, each with the sign of the number; floats.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let (fraction, whole) = array([-2.5]).modf();
+    /// assert_eq!((fraction.to_vec::<f64>()?, whole.to_vec::<f64>()?), (vec![-0.5], vec![-2.0]));
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for complex numbers.
@@ -114,10 +171,14 @@ impl Tensor {
         (fraction, whole)
     }
 
-    /// Numbers in place of NaN and infinities: `nan`, and the largest and smallest of the dtype.
+    /// NumPy's `nan_to_num`: numbers in place of NaN and infinities: `nan`, and the largest and smallest of
+    /// the dtype, which stays.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([f64::NAN, f64::INFINITY]).nan_to_num(0.0).to_vec::<f64>()?, [0.0, f64::MAX]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn nan_to_num(&self, nan: f64) -> Tensor {
         let largest = match carry!(self.dtype()) {
@@ -132,7 +193,13 @@ impl Tensor {
         where_(&self.isnan(), nan, &finite)
     }
 
-    /// Rounded to so many decimals, halves to even.
+    /// NumPy's `round`: rounded to so many decimals, halves to even; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([0.5, 1.25]).round(1).to_vec::<f64>()?, [0.5, 1.2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for bool.
@@ -157,10 +224,13 @@ impl Tensor {
         self.multiply(scale).rint().divide(scale)
     }
 
-    /// `sin(pi x) / (pi x)`, 1 at zero.
+    /// NumPy's `sinc`: `sin(pi x) / (pi x)`, 1 at zero; floats and complex numbers.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([0.0]).sinc().to_vec::<f64>()?, [1.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn sinc(&self) -> Tensor {
         let angle = self.multiply(std::f64::consts::PI);

@@ -53,6 +53,15 @@ impl<'a> Computation<'a> {
     }
 
     /// On this executor instead of the default one.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Computation, LocalExecutor, arange};
+    /// let local = LocalExecutor::sized(2, 1 << 20);
+    /// let total = arange(10).sum(..);
+    /// let computed = Computation::of(&[&total]).on(&local).run()?;
+    /// assert_eq!(computed.tensors[0].item()?.to_f64(), 45.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[must_use]
     pub fn on(mut self, executor: &'a dyn Executor) -> Computation<'a> {
         self.executor = Some(executor);
@@ -61,6 +70,16 @@ impl<'a> Computation<'a> {
 
     /// Calls `watch` on a thread of its own, some twenty times a second and at the end, with the tasks that
     /// have run and with all there are.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Computation, arange};
+    /// let mut last = (0, 1);
+    /// let total = arange(1000).sum(..);
+    /// let tensors = [&total];
+    /// Computation::of(&tensors).watched(|done, all| last = (done, all)).run()?;
+    /// assert_eq!(last.0, last.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[must_use]
     pub fn watched(mut self, watch: impl FnMut(u64, u64) + Send + 'a) -> Computation<'a> {
         self.watchers.push(Box::new(watch));
@@ -138,6 +157,13 @@ impl Tensor {
     /// This tensor with its values at hand: what is built on it does not compute it again. The same as
     /// [`Tensor::execute`].
     ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let x = arange(3).persist()?;
+    /// assert_eq!((x + 1).to_vec::<i64>()?, [1, 2, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`execute`](crate::execute).
     #[track_caller]
@@ -146,6 +172,12 @@ impl Tensor {
     }
 
     /// What computing this tensor on the default executor would do. Nothing runs.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert!(arange(3).sum(..).explain()?.to_string().contains("fold sum"));
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `MemoryError` if no plan fits.

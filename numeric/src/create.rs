@@ -2,6 +2,7 @@
 
 use crate::elementwise::where_;
 use crate::late::late;
+use crate::native::Native;
 use crate::operand::cast;
 use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
@@ -12,7 +13,25 @@ use tharsis_graph::shape::{check_shape, is_known};
 use tharsis_kernels::program::IndexMap;
 use tharsis_kernels::{DType, Scalar};
 
-/// A tensor of one number everywhere.
+/// NumPy's `array` of a list: a copy of the elements; (n,), in the dtype of their type.
+///
+/// ```
+/// use tharsis_numeric::array;
+/// assert_eq!((array([1.0, 2.0]) * 2.0).to_vec::<f64>()?, [2.0, 4.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+#[track_caller]
+pub fn array<T: Native, const N: usize>(elements: [T; N]) -> Tensor {
+    Tensor::from_elements(&[N], &elements.map(T::into_element))
+}
+
+/// NumPy's `full`: one number everywhere, in any shape and dtype.
+///
+/// ```
+/// use tharsis_numeric::{DType, full};
+/// assert_eq!(full(&[2], 7, DType::I64).to_vec::<i64>()?, [7, 7]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if the shape is too big.
@@ -23,7 +42,13 @@ pub fn full(shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Tensor {
     Tensor::apply(Full { shape: shape.to_vec(), value, dtype }, &[])
 }
 
-/// float64 zeros.
+/// NumPy's `zeros`: any shape; float64.
+///
+/// ```
+/// use tharsis_numeric::zeros;
+/// assert_eq!(zeros(&[2, 1]).to_vec::<f64>()?, [0.0, 0.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`full`].
@@ -32,7 +57,13 @@ pub fn zeros(shape: &[usize]) -> Tensor {
     full(shape, 0.0, DType::F64)
 }
 
-/// float64 ones.
+/// NumPy's `ones`: any shape; float64.
+///
+/// ```
+/// use tharsis_numeric::ones;
+/// assert_eq!(ones(&[2, 1]).to_vec::<f64>()?, [1.0, 1.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`full`].
@@ -41,7 +72,13 @@ pub fn ones(shape: &[usize]) -> Tensor {
     full(shape, 1.0, DType::F64)
 }
 
-/// Whole numbers `0..count`, int64.
+/// NumPy's `arange(count)`: the whole numbers `0..count`; (count,), int64.
+///
+/// ```
+/// use tharsis_numeric::arange;
+/// assert_eq!(arange(3).to_vec::<i64>()?, [0, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if there are too many.
@@ -50,7 +87,15 @@ pub fn arange(count: usize) -> Tensor {
     Tensor::apply(Indexed { shape: vec![count], map: IndexMap::Position }, &[])
 }
 
-/// Numbers from `start` in steps of `step`, before `stop`: integers if all three are integers.
+/// NumPy's `arange(start, stop, step)`: numbers from `start` in steps of `step`, before `stop`; (n,), int64
+/// if all three are integers, else float64.
+///
+/// ```
+/// use tharsis_numeric::arange_step;
+/// assert_eq!(arange_step(1, 8, 3).to_vec::<i64>()?, [1, 4, 7]);
+/// assert_eq!(arange_step(1.0, 2.0, 0.5).to_vec::<f64>()?, [1.0, 1.5]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ZeroDivisionError` for a step of zero, `ValueError` if there are too many.
@@ -96,7 +141,14 @@ fn count_of_range(start: Scalar, stop: Scalar, step: Scalar) -> f64 {
     (distance / step.to_f64()).ceil()
 }
 
-/// `count` numbers evenly spaced from `start` to `stop`, both included; float64.
+/// NumPy's `linspace`: `count` numbers evenly spaced from `start` to `stop`, both included; (count,),
+/// float64.
+///
+/// ```
+/// use tharsis_numeric::linspace;
+/// assert_eq!(linspace(0.0, 1.0, 3).to_vec::<f64>()?, [0.0, 0.5, 1.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if there are too many.
@@ -105,7 +157,14 @@ pub fn linspace(start: f64, stop: f64, count: usize) -> Tensor {
     linspace_endpoint(start, stop, count, true)
 }
 
-/// As [`linspace`]; without `endpoint` the last number is one step before `stop`.
+/// NumPy's `linspace(.., endpoint=..)`: as [`linspace`]; without `endpoint` the last number is one step
+/// before `stop`.
+///
+/// ```
+/// use tharsis_numeric::linspace_endpoint;
+/// assert_eq!(linspace_endpoint(0.0, 1.0, 2, false).to_vec::<f64>()?, [0.0, 0.5]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`linspace`].
@@ -129,7 +188,14 @@ pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) ->
     where_(&arange(count).equal(steps as i64), stop, values)
 }
 
-/// Ones on a diagonal, zeros elsewhere: `offset` 0 is the main diagonal, positive ones lie above it; float64.
+/// NumPy's `eye`: ones on a diagonal, zeros elsewhere; `offset` 0 is the main diagonal, positive ones lie
+/// above it; (rows, columns), float64.
+///
+/// ```
+/// use tharsis_numeric::eye;
+/// assert_eq!(eye(2, 2, 0).to_vec::<f64>()?, [1.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if the shape is too big.
@@ -140,7 +206,13 @@ pub fn eye(rows: usize, columns: usize, offset: i64) -> Tensor {
     row.add(offset).equal(column).astype(DType::F64)
 }
 
-/// For each element its coordinate along `axis`, int64: what functions of the index are made of.
+/// One part of NumPy's `indices`: for each element its coordinate along `axis`; int64.
+///
+/// ```
+/// use tharsis_numeric::position_along;
+/// assert_eq!(position_along(&[2, 2], 1).to_vec::<i64>()?, [0, 1, 0, 1]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if the shape is too big, `AxisError` if there is no such axis.
@@ -155,7 +227,14 @@ pub fn position_along(shape: &[usize], axis: usize) -> Tensor {
     Tensor::apply(Viewed { name: "indices", view }, &[&along])
 }
 
-/// A tensor computed from the coordinates of its elements: `f` gets one int64 tensor per axis.
+/// NumPy's `fromfunction`: `f` gets one int64 tensor of coordinates per axis.
+///
+/// ```
+/// use tharsis_numeric::fromfunction;
+/// let sums = fromfunction(&[2, 2], |at| &at[0] + &at[1]);
+/// assert_eq!(sums.to_vec::<i64>()?, [0, 1, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// What `f` refuses.
@@ -167,20 +246,26 @@ pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Tensor) -> Ten
 }
 
 impl Tensor {
-    /// A 0-d tensor.
+    /// NumPy's `array` of a number: no axes; bool, int64, float64 or complex128.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::Tensor;
+    /// assert_eq!(Tensor::number(3).item()?.to_f64(), 3.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn number(value: impl Into<Scalar>) -> Tensor {
         let value = value.into();
         Tensor::apply(Full { shape: vec![], value, dtype: value.dtype() }, &[])
     }
 
-    /// Zeros of this tensor's shape and dtype.
+    /// NumPy's `zeros_like`: zeros of this tensor's shape and dtype.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(2).zeros_like().to_vec::<i64>()?, [0, 0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn zeros_like(&self) -> Tensor {
         let meta = carry!(self.meta()).clone();
@@ -190,10 +275,13 @@ impl Tensor {
         full(&meta.shape, 0i64, meta.dtype)
     }
 
-    /// Ones of this tensor's shape and dtype.
+    /// NumPy's `ones_like`: ones of this tensor's shape and dtype.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(2).ones_like().to_vec::<i64>()?, [1, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn ones_like(&self) -> Tensor {
         let meta = carry!(self.meta()).clone();
@@ -203,10 +291,13 @@ impl Tensor {
         full(&meta.shape, 1i64, meta.dtype)
     }
 
-    /// One number in this tensor's shape and dtype.
+    /// NumPy's `full_like`: one number in this tensor's shape and dtype.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(2).full_like(7).to_vec::<i64>()?, [7, 7]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Tensor {
         let value = value.into();

@@ -41,11 +41,24 @@ pub fn eager() -> Eager {
 }
 
 /// Makes all threads eager, or lazy again but for those with a guard.
+///
+/// ```
+/// use tharsis_numeric::{is_eager, set_eager};
+/// set_eager(true);
+/// assert!(std::thread::spawn(is_eager).join().expect("it ends"));
+/// set_eager(false);
+/// ```
 pub fn set_eager(is_eager: bool) {
     EVERYWHERE.store(is_eager, Ordering::Relaxed);
 }
 
 /// Whether expressions of this thread are computed when they are built.
+///
+/// ```
+/// let guard = tharsis_numeric::eager();
+/// assert!(tharsis_numeric::is_eager());
+/// drop(guard);
+/// ```
 pub fn is_eager() -> bool {
     0 < GUARDS.get() || EVERYWHERE.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! Element-wise functions as methods, under NumPy's names, and Rust's operators.
+//! Element-wise functions under NumPy's names, and Rust's operators.
 //!
 //! Shapes may clash and dtypes may be refused: the tensor that comes of it carries the error, see [`Tensor`].
 //! Operators take tensors by value or by reference, and numbers on either side.
@@ -10,7 +10,16 @@ use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Binary, Cast, Unary, Where};
 use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp, can_cast_same_kind, promote_all};
 
-/// Applies a function of one argument by its kernel name.
+/// Applies one of NumPy's functions of one argument, in the shape of the tensor; the function says which
+/// dtypes.
+///
+/// ```
+/// use tharsis_kernels::UnaryOp;
+/// use tharsis_numeric::array;
+/// use tharsis_numeric::elementwise::unary;
+/// assert_eq!(unary(UnaryOp::Sqrt, &array([9.0])).to_vec::<f64>()?, [3.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `TypeError` if it is not defined for the dtype.
@@ -19,7 +28,15 @@ pub fn unary(op: UnaryOp, x: &Tensor) -> Tensor {
     Tensor::apply(Unary(op), &[x])
 }
 
-/// Applies a function of two arguments by its kernel name; shapes are broadcast.
+/// Applies one of NumPy's functions of two arguments; shapes are broadcast; the function says which dtypes.
+///
+/// ```
+/// use tharsis_kernels::BinaryOp;
+/// use tharsis_numeric::arange;
+/// use tharsis_numeric::elementwise::binary;
+/// assert_eq!(binary(BinaryOp::Subtract, 10, arange(2)).to_vec::<i64>()?, [10, 9]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the dtypes,
@@ -56,221 +73,28 @@ fn power_by_number(base: &Tensor, exponent: Scalar) -> Option<Tensor> {
     Some(unary(faster, base))
 }
 
-macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $name:ident: $op:ident;)*) => {
-        impl Tensor {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                /// `TypeError` if it is not defined for the dtype.
-                #[track_caller]
-                pub fn $name(&self) -> Tensor {
-                    unary(UnaryOp::$op, self)
-                }
-            )*
-        }
-    };
-}
-
-unary_methods! {
-    /// Absolute value; of complex numbers the modulus.
-    abs: Absolute;
-    /// Inverse cosine.
-    arccos: Arccos;
-    /// Inverse hyperbolic cosine.
-    arccosh: Arccosh;
-    /// Inverse sine.
-    arcsin: Arcsin;
-    /// Inverse hyperbolic sine.
-    arcsinh: Arcsinh;
-    /// Inverse tangent.
-    arctan: Arctan;
-    /// Inverse hyperbolic tangent.
-    arctanh: Arctanh;
-    /// Number of ones in the absolute value of an integer.
-    bitwise_count: BitwiseCount;
-    /// Cube root.
-    cbrt: Cbrt;
-    /// Smallest whole number not below.
-    ceil: Ceil;
-    /// Complex conjugate.
-    conj: Conjugate;
-    /// Cosine.
-    cos: Cos;
-    /// Hyperbolic cosine.
-    cosh: Cosh;
-    /// Radians to degrees.
-    degrees: Degrees;
-    /// e to the power of each element.
-    exp: Exp;
-    /// 2 to the power of each element.
-    exp2: Exp2;
-    /// `exp(x) - 1`, exact near zero.
-    expm1: Expm1;
-    /// Absolute value as a float.
-    fabs: Fabs;
-    /// Largest whole number not above.
-    floor: Floor;
-    /// Imaginary part.
-    imag: Imag;
-    /// Bits inverted.
-    invert: Invert;
-    /// Whether neither infinite nor NaN.
-    isfinite: Isfinite;
-    /// Whether infinite.
-    isinf: Isinf;
-    /// Whether NaN.
-    isnan: Isnan;
-    /// Natural logarithm.
-    log: Log;
-    /// Decimal logarithm.
-    log10: Log10;
-    /// `log(1 + x)`, exact near zero.
-    log1p: Log1p;
-    /// Binary logarithm.
-    log2: Log2;
-    /// Whether zero or false.
-    logical_not: LogicalNot;
-    /// The negative.
-    negative: Negative;
-    /// The element itself.
-    positive: Positive;
-    /// Degrees to radians.
-    radians: Radians;
-    /// Real part.
-    real: Real;
-    /// One divided by each element.
-    reciprocal: Reciprocal;
-    /// Nearest whole number, halves to even.
-    rint: Rint;
-    /// -1, 0 or 1; of complex numbers the direction.
-    sign: Sign;
-    /// Whether the sign bit is set.
-    signbit: Signbit;
-    /// Sine.
-    sin: Sin;
-    /// Hyperbolic sine.
-    sinh: Sinh;
-    /// Distance to the next float.
-    spacing: Spacing;
-    /// Square root.
-    sqrt: Sqrt;
-    /// Product with itself.
-    square: Square;
-    /// Tangent.
-    tan: Tan;
-    /// Hyperbolic tangent.
-    tanh: Tanh;
-    /// Whole number toward zero.
-    trunc: Trunc;
-}
-
-macro_rules! binary_methods {
-    ($($(#[$doc:meta])* $name:ident: $op:ident;)*) => {
-        impl Tensor {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                /// `ValueError` if the shapes do not broadcast, `TypeError` if it is not defined for the
-                /// dtypes.
-                #[track_caller]
-                pub fn $name(&self, other: impl Into<Operand>) -> Tensor {
-                    binary(BinaryOp::$op, self, other)
-                }
-            )*
-        }
-    };
-}
-
-binary_methods! {
-    /// Sum.
-    add: Add;
-    /// Angle of the point (`other`, `self`).
-    arctan2: Arctan2;
-    /// Bits set in both.
-    bitwise_and: BitwiseAnd;
-    /// Bits set in either.
-    bitwise_or: BitwiseOr;
-    /// Bits set in one of them.
-    bitwise_xor: BitwiseXor;
-    /// Magnitude of the one with the sign of the other.
-    copysign: Copysign;
-    /// True quotient.
-    divide: Divide;
-    /// Whether equal.
-    equal: Equal;
-    /// Quotient rounded down.
-    floor_divide: FloorDivide;
-    /// The larger, ignoring NaN.
-    fmax: Fmax;
-    /// The smaller, ignoring NaN.
-    fmin: Fmin;
-    /// Remainder with the sign of the dividend.
-    fmod: Fmod;
-    /// Greatest common divisor.
-    gcd: Gcd;
-    /// Whether greater.
-    greater: Greater;
-    /// Whether greater or equal.
-    greater_equal: GreaterEqual;
-    /// 0 for negative, 1 for positive elements, `other` for zeros.
-    heaviside: Heaviside;
-    /// Length of the hypotenuse.
-    hypot: Hypot;
-    /// Least common multiple.
-    lcm: Lcm;
-    /// Bits shifted up.
-    left_shift: LeftShift;
-    /// Whether less.
-    less: Less;
-    /// Whether less or equal.
-    less_equal: LessEqual;
-    /// `x * 2^i`, where `i` is a whole number.
-    ldexp: Ldexp;
-    /// Logarithm of the sum of exponentials.
-    logaddexp: Logaddexp;
-    /// Binary logarithm of the sum of powers of two.
-    logaddexp2: Logaddexp2;
-    /// Whether both are true.
-    logical_and: LogicalAnd;
-    /// Whether either is true.
-    logical_or: LogicalOr;
-    /// Whether one of them is true.
-    logical_xor: LogicalXor;
-    /// The larger; NaN if either is.
-    maximum: Maximum;
-    /// The smaller; NaN if either is.
-    minimum: Minimum;
-    /// Product.
-    multiply: Multiply;
-    /// The next float toward the other.
-    nextafter: Nextafter;
-    /// Whether different.
-    not_equal: NotEqual;
-    /// Power.
-    power: Power;
-    /// Remainder with the sign of the divisor.
-    remainder: Remainder;
-    /// Bits shifted down.
-    right_shift: RightShift;
-    /// Difference.
-    subtract: Subtract;
-}
-
 impl Tensor {
-    /// The same values in another dtype, converted as NumPy's `astype` does.
+    /// NumPy's `astype`: the same values in another dtype; any shape.
     ///
-    /// # Errors
-    /// None; every dtype converts to every other.
+    /// ```
+    /// use tharsis_numeric::{DType, array};
+    /// assert_eq!(array([1.9, -1.9]).astype(DType::I64).to_vec::<i64>()?, [1, -1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn astype(&self, dtype: DType) -> Tensor {
         Tensor::apply(Cast(dtype), &[self])
     }
 
-    /// The same values in another dtype if no kind of value is lost: not float to integer, not signed to
-    /// unsigned.
+    /// NumPy's `astype(.., casting='same_kind')`: the same values in another dtype if no kind of value is
+    /// lost, not float to integer, not signed to unsigned.
+    ///
+    /// ```
+    /// use tharsis_numeric::{DType, ones};
+    /// assert_eq!(ones(&[2]).astype_same_kind(DType::F32).dtype()?, DType::F32);
+    /// assert_eq!(ones(&[2]).astype_same_kind(DType::I64).check().unwrap_err().class(), "TypeError");
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` if the kinds do not allow it.
@@ -284,7 +108,14 @@ impl Tensor {
         self.astype(dtype)
     }
 
-    /// Elements limited to `low..=high`; NaN stays NaN.
+    /// NumPy's `clip`: elements limited to `low..=high`; NaN stays NaN; shapes are broadcast, dtypes
+    /// promoted.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).clip(1, 2).to_vec::<i64>()?, [1, 1, 2, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shapes do not broadcast.
@@ -293,8 +124,14 @@ impl Tensor {
         self.clip_to(Some(low.into()), Some(high.into()))
     }
 
-    /// As [`Tensor::clip`], without a bound where there is none. A whole number beyond the dtype of an
-    /// integer tensor bounds nothing.
+    /// NumPy's `clip` with `None`: as [`Tensor::clip`], without a bound where there is none. A whole number
+    /// beyond the dtype of an integer tensor bounds nothing.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(3).clip_to(None, Some(1.into())).to_vec::<i64>()?, [0, 1, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::clip`]; `OverflowError` for bounds that no element can keep to.
@@ -319,7 +156,15 @@ impl Tensor {
     }
 }
 
-/// Elements of `a` where `condition` is true, else of `b`; all three are broadcast.
+/// NumPy's `where`: elements of `a` where `condition` is true, else of `b`; all three are broadcast, the
+/// dtypes of `a` and `b` promoted.
+///
+/// ```
+/// use tharsis_numeric::{arange, where_};
+/// let x = arange(3);
+/// assert_eq!(where_(&x.less(1), -1, &x).to_vec::<i64>()?, [-1, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if the shapes do not broadcast.

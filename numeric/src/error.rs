@@ -34,6 +34,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// `cause`, blamed on the caller.
+    ///
+    /// ```
+    /// let error = tharsis_numeric::Error::here(tharsis_graph::Error::Value("no such shape".to_owned()));
+    /// assert_eq!((error.class(), error.location().line()), ("ValueError", line!() - 1));
+    /// ```
     #[track_caller]
     pub fn here(cause: impl Into<GraphError>) -> Error {
         Error::new(cause.into(), Location::caller(), Vec::new())
@@ -44,21 +49,44 @@ impl Error {
     }
 
     /// What went wrong in the expression.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// let error = ones(&[2]).sum(1).check().unwrap_err();
+    /// assert!(matches!(error.cause(), tharsis_graph::Error::Axis { axis: 1, rank: 1 }));
+    /// ```
     pub fn cause(&self) -> &GraphError {
         &self.facts.cause
     }
 
     /// The exception that a NumPy user would see.
+    ///
+    /// ```
+    /// use tharsis_numeric::{index, ones};
+    /// assert_eq!(ones(&[2]).get(&index![5]).check().unwrap_err().class(), "IndexError");
+    /// ```
     pub fn class(&self) -> &'static str {
         self.facts.cause.class()
     }
 
     /// Where the program asked for it.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// let error = ones(&[2]).sum(1).check().unwrap_err();
+    /// assert_eq!(error.location().line(), line!() - 1);
+    /// ```
     pub fn location(&self) -> &'static Location<'static> {
         self.facts.location
     }
 
     /// Shape and dtype of each operand of an operation that was refused when it was built.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// let error = ones(&[2]).sum(1).check().unwrap_err();
+    /// assert_eq!(error.operands()[0].shape, [2]);
+    /// ```
     pub fn operands(&self) -> &[Meta] {
         &self.facts.operands
     }

@@ -133,7 +133,12 @@ pub(crate) fn tell(warnings: &Warnings) -> Result<()> {
 }
 
 impl ErrState {
-    /// The same for all conditions.
+    /// NumPy's `errstate(all=..)`: the same for all conditions.
+    ///
+    /// ```
+    /// use tharsis_numeric::{ErrState, Reaction};
+    /// assert_eq!(ErrState::all(Reaction::Warn), ErrState::default());
+    /// ```
     #[must_use]
     pub fn all(reaction: Reaction) -> ErrState {
         ErrState { divide: reaction, invalid: reaction, over: reaction }

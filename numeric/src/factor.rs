@@ -55,6 +55,13 @@ impl Tensor {
     /// NumPy's `linalg.cholesky`: the lower Cholesky factor of a symmetric positive definite matrix, (n, n)
     /// to (n, n); float32 of float32, else float64.
     ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([4.0, 2.0, 2.0, 5.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.cholesky().to_vec::<f64>()?, [2.0, 0.0, 1.0, 2.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `TypeError` for float16;
     /// `LinAlgError` if the matrix is not square, or (when run) not positive definite.
@@ -66,6 +73,14 @@ impl Tensor {
 
     /// NumPy's `linalg.qr`, reduced: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as
     /// [`Tensor::cholesky`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([3.0, 1.0, 4.0, 2.0]).reshape(&[2, 2]);
+    /// let (q, r) = x.qr();
+    /// assert!(q.matmul(&r).isclose(&x, 1e-12, 0.0).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
@@ -90,6 +105,14 @@ impl Tensor {
 
     /// NumPy's `linalg.svd`, reduced: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes as
     /// [`Tensor::cholesky`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 2.0, 3.0, 0.0]).reshape(&[2, 2]);
+    /// let (_, s, _) = x.svd();
+    /// assert!(s.isclose(array([3.0, 2.0]), 1e-12, 0.0).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::qr`].

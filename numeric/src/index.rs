@@ -31,7 +31,13 @@ pub enum Index {
 }
 
 impl Index {
-    /// Every `step`-th of a slice.
+    /// Every `step`-th of a slice: Python's `start:stop:step`.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Index, arange};
+    /// assert_eq!(arange(9).get(&[Index::from(1..8).step(3)]).to_vec::<i64>()?, [1, 4, 7]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     pub fn step(self, step: i64) -> Index {
         match self {
             Index::Slice { start, stop, .. } => Index::Slice { start, stop, step },
@@ -41,6 +47,13 @@ impl Index {
 }
 
 /// Python's `start:stop:step`, `None` where Python leaves a part out.
+///
+/// ```
+/// use tharsis_numeric::arange;
+/// use tharsis_numeric::index::slice;
+/// assert_eq!(arange(5).get(&[slice(None, None, -2)]).to_vec::<i64>()?, [4, 2, 0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 pub fn slice(start: impl Into<Option<i64>>, stop: impl Into<Option<i64>>, step: i64) -> Index {
     Index::Slice { start: start.into(), stop: stop.into(), step }
 }
@@ -97,7 +110,15 @@ macro_rules! index {
 }
 
 impl Tensor {
-    /// The part of this tensor that an index expression selects, without a copy.
+    /// NumPy's `x[..]` with integers and slices: the part of this tensor that an index expression selects,
+    /// without a copy; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::{arange, index};
+    /// let x = arange(6).reshape(&[2, 3]);
+    /// assert_eq!(x.get(&index![-1, 1..]).to_vec::<i64>()?, [4, 5]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `IndexError` for too many indices or a coordinate out of range, `ValueError` for a step of zero.

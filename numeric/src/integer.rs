@@ -13,6 +13,12 @@ pub struct LargeInteger {
 impl LargeInteger {
     /// The number that a decimal text stands for; `None` if it is no whole number or has more than 10 000
     /// digits.
+    ///
+    /// ```
+    /// use tharsis_numeric::LargeInteger;
+    /// let text = "-18446744073709551616";
+    /// assert_eq!(LargeInteger::parse(text).expect("a number").to_string(), text);
+    /// ```
     pub fn parse(text: &str) -> Option<LargeInteger> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -25,16 +31,31 @@ impl LargeInteger {
     }
 
     /// Whether it is below zero.
+    ///
+    /// ```
+    /// use tharsis_numeric::LargeInteger;
+    /// assert!(LargeInteger::parse("-18446744073709551616").expect("a number").is_negative());
+    /// ```
     pub fn is_negative(&self) -> bool {
         self.negative
     }
 
     /// The nearest float; `None` if that is infinite.
+    ///
+    /// ```
+    /// use tharsis_numeric::LargeInteger;
+    /// assert_eq!(LargeInteger::parse("18446744073709551616").and_then(|n| n.to_f64()), Some(2f64.powi(64)));
+    /// ```
     pub fn to_f64(&self) -> Option<f64> {
         self.to_string().parse().ok().filter(|nearest: &f64| nearest.is_finite())
     }
 
     /// The absolute value as digits in base 2^64, the lowest first.
+    ///
+    /// ```
+    /// use tharsis_numeric::LargeInteger;
+    /// assert_eq!(LargeInteger::parse("18446744073709551617").expect("a number").words(), [1, 1]);
+    /// ```
     pub fn words(&self) -> Vec<u64> {
         let mut words: Vec<u64> = Vec::new();
         for digit in self.digits.bytes() {

@@ -38,6 +38,7 @@ mod late;
 pub mod linear;
 pub mod manipulate;
 pub mod map;
+pub mod native;
 pub mod npy;
 pub mod operand;
 pub mod protocol;
@@ -47,10 +48,12 @@ mod repr;
 pub mod run;
 pub mod select;
 pub mod tensor;
+mod ufuncs;
 
 pub use computation::{Computation, Computed};
 pub use create::{
-    arange, arange_step, eye, fromfunction, full, linspace, linspace_endpoint, ones, position_along, zeros,
+    arange, arange_step, array, eye, fromfunction, full, linspace, linspace_endpoint, ones, position_along,
+    zeros,
 };
 pub use eager::{eager, is_eager, set_eager};
 pub use elementwise::where_;
@@ -59,6 +62,7 @@ pub use errstate::{ErrState, Reaction};
 pub use index::Index;
 pub use integer::LargeInteger;
 pub use manipulate::{concatenate, stack};
+pub use native::Native;
 pub use operand::Operand;
 pub use reduction::Axes;
 pub use run::{default_executor, execute, explain, offer_executor};

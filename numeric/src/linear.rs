@@ -9,8 +9,16 @@ use tharsis_kernels::chunkwise::Scan;
 use tharsis_kernels::promote;
 
 impl Tensor {
-    /// The matrix product: (.., m, k) x (.., k, n) to (.., m, n). A vector on the left counts as a row, on
-    /// the right as a column, and its axis is dropped from the result; leading axes are broadcast.
+    /// NumPy's `matmul`: (.., m, k) x (.., k, n) to (.., m, n), the common dtype. A vector on the left counts
+    /// as a row, on the right as a column, and its axis is dropped from the result; leading axes are
+    /// broadcast.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.matmul(&x).to_vec::<f64>()?, [7.0, 10.0, 15.0, 22.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shapes do not fit or a tensor has no axes.
@@ -34,7 +42,14 @@ impl Tensor {
     }
 
     /// NumPy's `dot`: the product of vectors and matrices; of more axes the sum over the last of the one and
-    /// the last but one of the other.
+    /// the last but one of the other; the common dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let v = arange(4);
+    /// assert_eq!(v.dot(&v).item()?.to_f64(), 14.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shapes do not fit.
@@ -48,8 +63,17 @@ impl Tensor {
         }
     }
 
-    /// The sum of products over pairs of axes: `axes[i]` of this tensor with `other_axes[i]` of the other.
-    /// What is left of this tensor's axes comes first in the result.
+    /// NumPy's `tensordot`: the sum of products over pairs of axes, `axes[i]` of this tensor with
+    /// `other_axes[i]` of the other; the common dtype. What is left of this tensor's axes comes first in the
+    /// result.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// let product = ones(&[2, 3, 4]).tensordot(&ones(&[4, 3, 5]), &[1, 2], &[1, 0]);
+    /// assert_eq!(product.shape()?, [2, 5]);
+    /// assert_eq!(product.max(..).item()?.to_f64(), 12.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the axes do not fit, `AxisError` if one does not exist.
@@ -97,7 +121,13 @@ impl Tensor {
         first.matmul(&second).reshape(&[rows, columns].concat())
     }
 
-    /// Running sums along an axis; small integers are summed in 64 bits.
+    /// NumPy's `cumsum`: running sums along an axis, in the same shape; small integers in 64 bits.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).cumsum(0).to_vec::<i64>()?, [0, 1, 3, 6]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if there is no such axis.
@@ -106,7 +136,13 @@ impl Tensor {
         self.cumulative(Scan::Sum, axis)
     }
 
-    /// Running products along an axis.
+    /// NumPy's `cumprod`: running products along an axis, in the same shape; small integers in 64 bits.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!((arange(4) + 1).cumprod(0).to_vec::<i64>()?, [1, 2, 6, 24]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if there is no such axis.

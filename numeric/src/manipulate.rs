@@ -25,10 +25,13 @@ impl Tensor {
         Tensor::apply(Viewed { name, view }, &[self])
     }
 
-    /// Axes in reverse order.
+    /// NumPy's `T`: axes in reverse order, without a copy; (m, n) to (n, m), any dtype.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).reshape(&[2, 2]).t().to_vec::<i64>()?, [0, 2, 1, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn t(&self) -> Tensor {
         let shape = carry!(self.shape());
@@ -36,7 +39,14 @@ impl Tensor {
         self.viewed("transpose", View::permute(shape, &order))
     }
 
-    /// Axis `i` of the result is axis `order[i]` of this tensor.
+    /// NumPy's `transpose(axes)`: axis `i` of the result is axis `order[i]` of this tensor, without a copy;
+    /// any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2, 3, 4]).transpose(&[2, 0, 1]).shape()?, [4, 2, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if `order` is no permutation of the axes, `AxisError` if an axis does not exist.
@@ -53,7 +63,13 @@ impl Tensor {
         self.viewed("transpose", View::permute(shape, &order))
     }
 
-    /// Two axes exchanged.
+    /// NumPy's `swapaxes`: two axes exchanged, without a copy; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2, 3, 4]).swapaxes(0, -1).shape()?, [4, 3, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if an axis does not exist.
@@ -67,7 +83,13 @@ impl Tensor {
         self.viewed("swapaxes", View::permute(shape, &order))
     }
 
-    /// One axis moved to another place.
+    /// NumPy's `moveaxis` of one axis: moved to another place, without a copy; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2, 3, 4]).moveaxis(0, -1).shape()?, [3, 4, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if an axis does not exist.
@@ -76,7 +98,14 @@ impl Tensor {
         self.moveaxes(&[from], &[to])
     }
 
-    /// Each axis of `from` moved to the place in `to`; the others stay in order.
+    /// NumPy's `moveaxis`: each axis of `from` moved to the place in `to`; the others stay in order; any
+    /// dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2, 3, 4]).moveaxes(&[0, 1], &[1, 2]).shape()?, [4, 2, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if an axis does not exist; `ValueError` for repeated ones, or if there are not as many
@@ -97,7 +126,13 @@ impl Tensor {
         self.viewed("moveaxis", View::permute(shape, &order))
     }
 
-    /// Repeated to a larger shape without a copy.
+    /// NumPy's `broadcast_to`: repeated to a larger shape without a copy; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(2).broadcast_to(&[2, 2]).to_vec::<i64>()?, [0, 1, 0, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if this tensor does not broadcast to `shape`.
@@ -119,7 +154,14 @@ impl Tensor {
         self.viewed("broadcast_to", View::broadcast(from, shape))
     }
 
-    /// A new axis of extent 1 at position `axis` of the result.
+    /// NumPy's `expand_dims` for one axis: a new axis of extent 1 at position `axis` of the result; any
+    /// dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2, 3]).expand_dims(1).shape()?, [2, 1, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if there can be no such axis.
@@ -128,7 +170,13 @@ impl Tensor {
         self.expand_all_dims(&[axis])
     }
 
-    /// New axes of extent 1 at these positions of the result.
+    /// NumPy's `expand_dims`: new axes of extent 1 at these positions of the result; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2]).expand_all_dims(&[0, 2]).shape()?, [1, 2, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError` if there can be no such axis; `ValueError` for repeated ones.
@@ -139,7 +187,14 @@ impl Tensor {
         self.viewed("expand_dims", View::insert(shape, &axes))
     }
 
-    /// Without axes of extent 1: all of them, or those given.
+    /// NumPy's `squeeze`: without axes of extent 1, all of them or those given; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[1, 2, 1]).squeeze(None).shape()?, [2]);
+    /// assert_eq!(ones(&[1, 2, 1]).squeeze(Some(&[0])).shape()?, [2, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if a given axis is longer, `AxisError` if it does not exist.
@@ -163,7 +218,14 @@ impl Tensor {
         self.viewed("squeeze", View::squeeze(from, &axes))
     }
 
-    /// The order of elements reversed along these axes; along all if none are given.
+    /// NumPy's `flip`: the order of elements reversed along these axes, along all if none are given; any
+    /// dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(3).flip(None).to_vec::<i64>()?, [2, 1, 0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError`, or `ValueError` for repeated axes.
@@ -187,7 +249,14 @@ impl Tensor {
         self.viewed("flip", view)
     }
 
-    /// The same elements in C order in another shape; one extent may be -1, to be found from the others.
+    /// NumPy's `reshape`: the same elements in C order in another shape; one extent may be -1, to be found
+    /// from the others; any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(6).reshape(&[2, -1]).shape()?, [2, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the numbers of elements differ.
@@ -206,16 +275,26 @@ impl Tensor {
         Tensor::apply(Reshape { shape }, &[self])
     }
 
-    /// All elements in one axis.
+    /// NumPy's `ravel`: all elements in C order in one axis; any dtype.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2, 3]).ravel().shape()?, [6]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn ravel(&self) -> Tensor {
         self.reshape(&[-1])
     }
 
-    /// The same tensor, cut so where there is a choice.
+    /// The same tensor, cut so where there is a choice; NumPy has no chunks.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Chunks, ones};
+    /// let rows = ones(&[6, 4]).rechunk(Chunks::PerAxis(vec![2, 4])).execute()?;
+    /// assert!(format!("{rows:?}").contains("3 chunks (3,1) of up to (2,4)"));
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for chunks of zero, of the wrong number of axes, or that do not add up to the shape.
@@ -224,7 +303,14 @@ impl Tensor {
         Tensor::apply(Rechunk(chunks), &[self])
     }
 
-    /// The elements on a diagonal of the last two axes; `offset` above the main one if positive.
+    /// NumPy's `diagonal` of the last two axes; `offset` above the main one if positive; (.., m, n) to (..,
+    /// k), any dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).reshape(&[2, 2]).diagonal(0).to_vec::<i64>()?, [0, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for fewer than two axes.
@@ -292,7 +378,13 @@ fn complete_shape(size: u64, shape: &[i64]) -> std::result::Result<Vec<usize>, G
     Ok(shape.iter().map(|&extent| if extent == -1 { missing as usize } else { extent as usize }).collect())
 }
 
-/// Tensors behind one another along an existing axis; dtypes are promoted.
+/// NumPy's `concatenate`: tensors behind one another along an existing axis; dtypes are promoted.
+///
+/// ```
+/// use tharsis_numeric::{arange, concatenate};
+/// assert_eq!(concatenate(&[&arange(2), &arange(1)], 0).to_vec::<i64>()?, [0, 1, 0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if there are none or their other extents differ, `AxisError` if there is no such axis.
@@ -313,7 +405,13 @@ pub fn concatenate(tensors: &[&Tensor], axis: i64) -> Tensor {
     Tensor::apply(Concatenate { axis }, &parts.iter().collect::<Vec<_>>())
 }
 
-/// Tensors of one shape along a new axis.
+/// NumPy's `stack`: tensors of one shape along a new axis; dtypes are promoted.
+///
+/// ```
+/// use tharsis_numeric::{arange, stack};
+/// assert_eq!(stack(&[&arange(2), &arange(2)], 1).to_vec::<i64>()?, [0, 0, 1, 1]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `ValueError` if there are none or their shapes differ, `AxisError` if there can be no such axis.

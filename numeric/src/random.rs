@@ -18,13 +18,28 @@ pub struct Generator {
     streams: AtomicU64,
 }
 
-/// A generator for this seed, as NumPy's `default_rng`; the numbers are not NumPy's.
+/// NumPy's `random.default_rng`: a generator for this seed; the numbers are not NumPy's.
+///
+/// ```
+/// use tharsis_numeric::random::default_rng;
+/// let (a, b) = (default_rng(7).random(&[3]), default_rng(7).random(&[3]));
+/// assert_eq!(a.to_vec::<f64>()?, b.to_vec::<f64>()?);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 pub fn default_rng(seed: u64) -> Generator {
     Generator { seed, streams: AtomicU64::new(0) }
 }
 
-/// A generator for a seed beyond 64 bits, as digits in base 2^64, the lowest first. All digits count; one
-/// digit alone is [`default_rng`].
+/// NumPy's `random.default_rng` of a seed beyond 64 bits, as digits in base 2^64, the lowest first. All
+/// digits count; one digit alone is [`default_rng`].
+///
+/// ```
+/// use tharsis_numeric::random::default_rng;
+/// use tharsis_numeric::random::default_rng_words;
+/// let (a, b) = (default_rng_words(&[7, 1]), default_rng(7));
+/// assert_ne!(a.random(&[3]).to_vec::<f64>()?, b.random(&[3]).to_vec::<f64>()?);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 pub fn default_rng_words(seed: &[u64]) -> Generator {
     let Some((&first, rest)) = seed.split_first() else { return default_rng(0) };
     // Each digit is mixed with what came of those before it (the finalizer of SplitMix64).
@@ -47,7 +62,14 @@ impl Generator {
         Tensor::apply(Indexed { shape: shape.to_vec(), map }, &[])
     }
 
-    /// Uniform on [0, 1); float64.
+    /// NumPy's `Generator.random`: uniform on [0, 1); any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).random(&[1000]);
+    /// assert!(x.greater_equal(0.0).logical_and(x.less(1.0)).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shape is too big.
@@ -62,7 +84,14 @@ impl Generator {
         self.indexed(shape, IndexMap::OpenUnit(self.key()))
     }
 
-    /// Uniform on [`low`, `high`); float64.
+    /// NumPy's `Generator.uniform`: uniform on [`low`, `high`); any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).uniform(-2.0, 3.0, &[1000]);
+    /// assert!(x.greater_equal(-2.0).logical_and(x.less(3.0)).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shape is too big; `OverflowError` if the range is infinite.
@@ -75,7 +104,14 @@ impl Generator {
         self.random(shape).multiply(high - low).add(low)
     }
 
-    /// Normal with mean 0 and deviation 1; float64.
+    /// NumPy's `Generator.standard_normal`: normal with mean 0 and deviation 1; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).standard_normal(&[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 0.0).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shape is too big.
@@ -84,7 +120,14 @@ impl Generator {
         unary(UnaryOp::NormalQuantile, &self.open_unit(shape))
     }
 
-    /// Normal with mean `loc` and deviation `scale`; float64.
+    /// NumPy's `Generator.normal`: normal with mean `loc` and deviation `scale`; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).normal(5.0, 2.0, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 5.0).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative scale.
@@ -94,7 +137,14 @@ impl Generator {
         self.standard_normal(shape).multiply(scale).add(loc)
     }
 
-    /// Exponential with mean `scale`; float64.
+    /// NumPy's `Generator.exponential`: exponential with mean `scale`; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).exponential(2.0, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 2.0).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative scale.
@@ -104,7 +154,14 @@ impl Generator {
         self.open_unit(shape).log().multiply(-scale)
     }
 
-    /// The exponential of a normal variable; float64.
+    /// NumPy's `Generator.lognormal`: the exponential of a normal variable; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).lognormal(0.0, 0.5, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 0.125f64.exp()).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative deviation.
@@ -113,7 +170,14 @@ impl Generator {
         self.normal(mean, sigma, shape).exp()
     }
 
-    /// Logistic; float64.
+    /// NumPy's `Generator.logistic`: mean `loc`; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).logistic(1.0, 0.5, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 1.0).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative scale.
@@ -125,7 +189,14 @@ impl Generator {
         u.divide(rest).log().multiply(scale).add(loc)
     }
 
-    /// Gumbel; float64.
+    /// NumPy's `Generator.gumbel`: mode `loc`; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).gumbel(0.0, 1.0, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 0.5772).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative scale.
@@ -135,7 +206,14 @@ impl Generator {
         self.open_unit(shape).log().negative().log().multiply(-scale).add(loc)
     }
 
-    /// Rayleigh; float64.
+    /// NumPy's `Generator.rayleigh`: mode `scale`; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).rayleigh(1.0, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 1.2533).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative scale.
@@ -145,7 +223,14 @@ impl Generator {
         self.open_unit(shape).log().multiply(-2.0).sqrt().multiply(scale)
     }
 
-    /// Weibull with shape parameter `a`; float64.
+    /// NumPy's `Generator.weibull` with shape parameter `a`; any shape, float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).weibull(1.0, &[10_000]);
+    /// assert!((x.mean(..).item()?.to_f64() - 1.0).abs() < 0.1);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for a negative parameter.
@@ -155,7 +240,14 @@ impl Generator {
         self.open_unit(shape).log().negative().power(1.0 / a)
     }
 
-    /// Integers on [`low`, `high`), all equally likely; int64.
+    /// NumPy's `Generator.integers`: on [`low`, `high`), all equally likely; any shape, int64.
+    ///
+    /// ```
+    /// use tharsis_numeric::random::default_rng;
+    /// let x = default_rng(1).integers(-3, 4, &[1000]);
+    /// assert!(x.greater_equal(-3).logical_and(x.less(4)).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the range is empty.

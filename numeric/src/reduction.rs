@@ -29,7 +29,13 @@ pub struct Axes {
 }
 
 impl Axes {
-    /// Reduced axes stay, with extent 1.
+    /// NumPy's `keepdims=True`: reduced axes stay, with extent 1.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Axes, ones};
+    /// assert_eq!(ones(&[2, 3]).sum(Axes::from(1).keepdims()).shape()?, [2, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     pub fn keepdims(self) -> Axes {
         Axes { keepdims: true, ..self }
     }
@@ -73,8 +79,16 @@ impl From<Vec<i64>> for Axes {
 }
 
 impl Tensor {
-    /// The sum; small integers are summed in 64 bits, floats to within a rounding or two whatever their
+    /// NumPy's `sum`. Small integers are summed in 64 bits, floats to within a rounding or two whatever their
     /// number.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.sum(..).item()?.to_f64(), 10.0);
+    /// assert_eq!(x.sum(0).to_vec::<f64>()?, [4.0, 6.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError`, or `ValueError` for repeated axes.
@@ -83,7 +97,14 @@ impl Tensor {
         self.reduce(Fold::Sum, axes.into())
     }
 
-    /// The product.
+    /// NumPy's `prod`: the product; small integers in 64 bits.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.prod(1).to_vec::<f64>()?, [2.0, 12.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -92,7 +113,14 @@ impl Tensor {
         self.reduce(Fold::Prod, axes.into())
     }
 
-    /// The smallest; NaN if any is.
+    /// NumPy's `min`: the smallest, NaN if any is; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.min(1).to_vec::<f64>()?, [1.0, 3.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`]; `ValueError` if there is nothing to choose from.
@@ -101,7 +129,14 @@ impl Tensor {
         self.reduce(Fold::Min, axes.into())
     }
 
-    /// The largest; NaN if any is.
+    /// NumPy's `max`: the largest, NaN if any is; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.max(0).to_vec::<f64>()?, [3.0, 4.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::min`].
@@ -110,7 +145,14 @@ impl Tensor {
         self.reduce(Fold::Max, axes.into())
     }
 
-    /// Whether all are true.
+    /// NumPy's `all`: whether all are true; any dtype, gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.greater(1.0).all(1).to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -119,7 +161,14 @@ impl Tensor {
         self.reduce(Fold::All, axes.into())
     }
 
-    /// Whether any is true.
+    /// NumPy's `any`: whether any is true; any dtype, gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.greater(3.0).any(1).to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -128,7 +177,14 @@ impl Tensor {
         self.reduce(Fold::Any, axes.into())
     }
 
-    /// How many are other than zero.
+    /// NumPy's `count_nonzero`: how many are other than zero; any dtype, gives int64.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.less(3.5).count_nonzero(..).item()?.to_f64(), 3.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -137,7 +193,14 @@ impl Tensor {
         self.reduce(Fold::CountTrue, axes.into())
     }
 
-    /// The arithmetic mean: of integers in float64; NaN of nothing.
+    /// NumPy's `mean`: in float64 of integers, else the dtype stays; NaN of nothing.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.mean(1).to_vec::<f64>()?, [1.5, 3.5]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -160,7 +223,14 @@ impl Tensor {
         cast(&cast(self, wide).sum(axes).divide(count), dtype)
     }
 
-    /// The variance around the mean, with divisor n.
+    /// NumPy's `var`: the variance around the mean, with divisor n; floats.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.var(..).item()?.to_f64(), 1.25);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -169,7 +239,14 @@ impl Tensor {
         self.var_ddof(axes, 0.0)
     }
 
-    /// The variance around the mean, with divisor n - `ddof`.
+    /// NumPy's `var(.., ddof=..)`: the variance around the mean, with divisor n - `ddof`; floats.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.var_ddof(1, 1.0).to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -178,7 +255,14 @@ impl Tensor {
         self.moment(axes.into(), ddof, false)
     }
 
-    /// The standard deviation, with divisor n.
+    /// NumPy's `std`: the standard deviation, with divisor n; floats.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.std(1).to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -187,7 +271,14 @@ impl Tensor {
         self.std_ddof(axes, 0.0)
     }
 
-    /// The standard deviation, with divisor n - `ddof`.
+    /// NumPy's `std(.., ddof=..)`: the standard deviation, with divisor n - `ddof`; floats.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.std_ddof(.., 3.0).item()?.to_f64(), 5f64.sqrt());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -196,7 +287,15 @@ impl Tensor {
         self.moment(axes.into(), ddof, true)
     }
 
-    /// Where the smallest is, the first of equals; over one axis, or all as if flattened.
+    /// NumPy's `argmin`: where the smallest is, the first of equals; over one axis, or all as if flattened;
+    /// int64.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.argmin(0).to_vec::<i64>()?, [0, 0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `AxisError`; `ValueError` if there is nothing to choose from or several axes are given.
@@ -205,7 +304,14 @@ impl Tensor {
         self.arg_extreme(Fold::ArgMin, axes.into())
     }
 
-    /// Where the largest is; as [`Tensor::argmin`].
+    /// NumPy's `argmax`: where the largest is; as [`Tensor::argmin`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.argmax(..).item()?.to_f64(), 3.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::argmin`].
@@ -214,7 +320,14 @@ impl Tensor {
         self.arg_extreme(Fold::ArgMax, axes.into())
     }
 
-    /// Difference of the largest and the smallest.
+    /// NumPy's `ptp`: difference of the largest and the smallest; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.ptp(0).to_vec::<f64>()?, [2.0, 2.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::min`].
@@ -224,7 +337,14 @@ impl Tensor {
         self.max(axes.clone()).subtract(self.min(axes))
     }
 
-    /// The sum of what is not NaN.
+    /// NumPy's `nansum`: the sum of what is not NaN; as [`Tensor::sum`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, f64::NAN, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.nansum(1).to_vec::<f64>()?, [1.0, 7.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -233,7 +353,14 @@ impl Tensor {
         self.without_nan(Scalar::Int(0)).sum(axes)
     }
 
-    /// The product of what is not NaN.
+    /// NumPy's `nanprod`: the product of what is not NaN; as [`Tensor::prod`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, f64::NAN, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.nanprod(1).to_vec::<f64>()?, [1.0, 12.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -242,7 +369,14 @@ impl Tensor {
         self.without_nan(Scalar::Int(1)).prod(axes)
     }
 
-    /// The mean of what is not NaN.
+    /// NumPy's `nanmean`: the mean of what is not NaN; as [`Tensor::mean`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, f64::NAN, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.nanmean(1).to_vec::<f64>()?, [1.0, 3.5]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::sum`].
@@ -258,7 +392,14 @@ impl Tensor {
         cast(&mean, dtype)
     }
 
-    /// The smallest of what is not NaN; NaN if all are.
+    /// NumPy's `nanmin`: the smallest of what is not NaN, NaN if all are; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, f64::NAN, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.nanmin(..).item()?.to_f64(), 1.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::min`].
@@ -267,7 +408,14 @@ impl Tensor {
         self.nan_extreme(axes.into(), f64::INFINITY, Fold::Min)
     }
 
-    /// The largest of what is not NaN; NaN if all are.
+    /// NumPy's `nanmax`: the largest of what is not NaN, NaN if all are; the dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, f64::NAN, 3.0, 4.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.nanmax(1).to_vec::<f64>()?, [1.0, 4.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::max`].

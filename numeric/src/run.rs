@@ -2,6 +2,7 @@
 
 use crate::error::{Blame, Error, Result};
 use crate::errstate;
+use crate::native::Native;
 use crate::tensor::{Tensor, carry};
 use ndarray::{ArrayD, IxDyn};
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,10 @@ use tharsis_kernels::{Chunk, Element, Scalar};
 
 /// The executor of programs that name none: what the task engine offers if it runs, else all cores of this
 /// machine and half of its memory.
+///
+/// ```
+/// assert!(0 < tharsis_numeric::default_executor().limits().memory_bytes);
+/// ```
 pub fn default_executor() -> Arc<dyn Executor> {
     static LOCAL: OnceLock<Arc<LocalExecutor>> = OnceLock::new();
     let offered = OFFER.get().and_then(|offer| offer());
@@ -54,6 +59,16 @@ fn memory_bytes() -> u64 {
 
 /// Computes several tensors at once, sharing work. The results are tensors whose values are at hand.
 ///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, execute};
+/// let local = LocalExecutor::sized(2, 1 << 20);
+/// let x = arange(10);
+/// let (made, metrics) = execute(&[&x.sum(..), &x.max(..)], &local)?;
+/// assert_eq!((made[0].item()?.to_f64(), made[1].item()?.to_f64()), (45.0, 9.0));
+/// assert!(metrics.peak_bytes <= metrics.bound_bytes);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
 /// # Errors
 /// `MemoryError` before running if no plan fits; what tasks refuse.
 #[track_caller]
@@ -78,6 +93,16 @@ pub(crate) fn at_hand(results: Vec<Resident>) -> Vec<Tensor> {
 /// The same tensors with all sizes known: runs what they depend on. Says what that took, if anything had to
 /// run.
 ///
+/// ```
+/// use tharsis_numeric::run::settle;
+/// use tharsis_numeric::{LocalExecutor, arange};
+/// let local = LocalExecutor::sized(2, 1 << 20);
+/// let x = arange(10);
+/// let (settled, _) = settle(&[&x.filter(&x.less(3))], &local)?;
+/// assert_eq!(settled[0].shape()?, [3]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`execute`].
 #[track_caller]
@@ -92,6 +117,14 @@ pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tenso
 /// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound.
 /// Nothing runs; where only running tells a size, it is the first phase that is explained.
 ///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, explain};
+/// let local = LocalExecutor::sized(2, 1 << 20);
+/// let text = explain(&[&arange(10).sum(..)], &local)?.to_string();
+/// assert!(text.contains("fold sum"), "{text}");
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
 /// # Errors
 /// `MemoryError` if no plan fits.
 #[track_caller]
@@ -105,7 +138,15 @@ pub fn explain(tensors: &[&Tensor], executor: &dyn Executor) -> Result<Explanati
 }
 
 impl Tensor {
-    /// A tensor over a copy of an array's elements.
+    /// NumPy's `array`: a tensor over a copy of an array's elements, in its shape and the dtype of their
+    /// type.
+    ///
+    /// ```
+    /// use tharsis_numeric::Tensor;
+    /// let x = Tensor::from_array(&ndarray::arr2(&[[1.0, 2.0], [3.0, 4.0]]).into_dyn());
+    /// assert_eq!(x.sum(0).to_vec::<f64>()?, [4.0, 6.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shape is too big.
@@ -115,7 +156,14 @@ impl Tensor {
         Tensor::from_elements(array.shape(), &elements)
     }
 
-    /// A tensor over a copy of elements in C order.
+    /// NumPy's `array(..).reshape(shape)`: a tensor over a copy of elements in C order.
+    ///
+    /// ```
+    /// use tharsis_numeric::Tensor;
+    /// let x = Tensor::from_elements(&[2, 2], &[1i64, 2, 3, 4]);
+    /// assert_eq!(x.sum(1).to_vec::<i64>()?, [3, 7]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the number of elements is not that of the shape.
@@ -128,7 +176,15 @@ impl Tensor {
         Tensor::from_chunk(carry!(Chunk::from_elements(shape, elements)))
     }
 
-    /// A tensor over a chunk, without a copy.
+    /// NumPy's `asarray`: a tensor over a chunk, without a copy.
+    ///
+    /// ```
+    /// use tharsis_kernels::Chunk;
+    /// use tharsis_numeric::Tensor;
+    /// let chunk = Chunk::from_elements(&[2], &[1.0, 2.0]).expect("two elements");
+    /// assert_eq!(Tensor::from_chunk(chunk).to_vec::<f64>()?, [1.0, 2.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shape is too big.
@@ -141,6 +197,13 @@ impl Tensor {
 
     /// Computes this tensor on the default executor.
     ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let x = (arange(3) + 1).execute()?;
+    /// assert!(format!("{x:?}").contains("at hand"));
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`execute`].
     #[track_caller]
@@ -150,6 +213,13 @@ impl Tensor {
     }
 
     /// The values as one chunk in C order.
+    ///
+    /// ```
+    /// use tharsis_numeric::{LocalExecutor, arange};
+    /// let local = LocalExecutor::sized(2, 1 << 20);
+    /// assert_eq!(arange(3).to_chunk(&local)?.shape(), [3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`execute`].
@@ -170,6 +240,12 @@ impl Tensor {
 
     /// Computes this tensor on the default executor and copies its elements out.
     ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).reshape(&[2, 2]).fetch::<i64>()?[[1, 0]], 2);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`execute`]; `TypeError` if `T` is not the type of the elements.
     #[track_caller]
@@ -177,7 +253,30 @@ impl Tensor {
         self.fetch_on(&*default_executor())
     }
 
+    /// NumPy's `ravel().tolist()`: computes this tensor on the default executor; its elements in C order.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).reshape(&[2, 2]).to_vec::<i64>()?, [0, 1, 2, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::fetch`].
+    #[track_caller]
+    pub fn to_vec<T: Native>(&self) -> Result<Vec<T>> {
+        let elements = self.to_chunk(&*default_executor())?.to_vec::<T::Element>().blame()?;
+        Ok(elements.into_iter().map(T::from_element).collect())
+    }
+
     /// As [`Tensor::fetch`], on an executor of your choice.
+    ///
+    /// ```
+    /// use tharsis_numeric::{LocalExecutor, arange};
+    /// let local = LocalExecutor::sized(2, 1 << 20);
+    /// assert_eq!(arange(3).fetch_on::<i64>(&local)?[[2]], 2);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::fetch`].
@@ -189,7 +288,13 @@ impl Tensor {
             .map_err(|error| Error::here(GraphError::Internal(error.to_string())))
     }
 
-    /// Computes a tensor of one element.
+    /// NumPy's `item()`: computes a tensor of one element.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(4).sum(..).item()?.to_f64(), 6.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`execute`]; `ValueError` if there is not exactly one element.

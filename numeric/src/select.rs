@@ -37,7 +37,14 @@ impl Tensor {
     }
 
     /// The same tensor with its shape known. Runs, on the default executor, what its sizes depend on and no
-    /// more.
+    /// more; NumPy's shapes are always known.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let x = arange(5);
+    /// assert_eq!(x.filter(&x.greater(2)).compute_chunk_sizes()?.shape()?, [2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`execute`](crate::execute).
@@ -47,7 +54,15 @@ impl Tensor {
         tensors.pop().ok_or_else(|| Error::here(GraphError::Internal("no result".to_owned())))
     }
 
-    /// NumPy's `x[mask]`: the elements, or rows, where a mask over the leading axes is true.
+    /// NumPy's `x[mask]`: the elements, or rows, where a mask of bool over the leading axes is true; any
+    /// dtype.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let x = arange(5);
+    /// assert_eq!(x.filter(&x.greater(2)).to_vec::<i64>()?, [3, 4]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` if the mask is not of bool, `IndexError` if it does not fit.
@@ -80,7 +95,14 @@ impl Tensor {
     }
 
     /// NumPy's `compress`: the slices along an axis where a condition of one axis is true; of the flattened
-    /// array without an axis. What the condition does not reach is left out.
+    /// array without an axis; any dtype. What the condition does not reach is left out.
+    ///
+    /// ```
+    /// use tharsis_numeric::{arange, array};
+    /// let x = arange(4).reshape(&[2, 2]);
+    /// assert_eq!(x.compress(&array([false, true]), Some(1)).to_vec::<i64>()?, [1, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` unless the condition has one axis, `AxisError`, `IndexError` if the condition is too
@@ -103,10 +125,13 @@ impl Tensor {
         rows.choose(&mask).moveaxis(0, axis)
     }
 
-    /// The positions, in the flattened array, of what is not zero.
+    /// NumPy's `flatnonzero`: the positions, in the flattened array, of what is not zero; (found,), int64.
     ///
-    /// # Errors
-    /// None in practice.
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([0.0, 5.0, 7.0]).flatnonzero().to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn flatnonzero(&self) -> Tensor {
         let shape = carry!(self.shape());
@@ -118,7 +143,15 @@ impl Tensor {
         arange(element_count(shape) as usize).choose(&mask)
     }
 
-    /// The coordinates of what is not zero: a tensor for each axis.
+    /// NumPy's `nonzero`: the coordinates of what is not zero, a tensor for each axis; (found,) each, int64.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let found = arange(4).reshape(&[2, 2]).nonzero()?;
+    /// assert_eq!(found[0].to_vec::<i64>()?, [0, 1, 1]);
+    /// assert_eq!(found[1].to_vec::<i64>()?, [1, 0, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` for no axes.
@@ -154,7 +187,13 @@ impl Tensor {
         carry!(self.nonzero()).swap_remove(axis)
     }
 
-    /// The coordinates of what is not zero: (found, axes).
+    /// NumPy's `argwhere`: the coordinates of what is not zero; (found, axes), int64.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(3).argwhere().to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::nonzero`].
@@ -168,7 +207,14 @@ impl Tensor {
         crate::manipulate::stack(&coordinates.iter().collect::<Vec<_>>(), 1)
     }
 
-    /// The distinct elements in ascending order; NaN is last and there once.
+    /// NumPy's `unique`: the distinct elements in ascending order; NaN is last and there once; (found,), the
+    /// dtype stays.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([2.0, 1.0, 2.0]).unique().to_vec::<f64>()?, [1.0, 2.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for a dtype without an order.

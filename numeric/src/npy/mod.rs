@@ -97,7 +97,17 @@ pub fn open(path: &Path) -> Result<NpyFile> {
     open_file(path).blame()
 }
 
-/// A tensor over the elements of a `.npy` file, which is read in blocks when the tensor is computed.
+/// NumPy's `load(.., mmap_mode='r')`: a tensor over the elements of a `.npy` file, which is read in blocks
+/// when the tensor is computed.
+///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, npy};
+/// let folder = tempfile::tempdir().expect("a folder");
+/// let path = folder.path().join("x.npy");
+/// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+/// assert_eq!(npy::load(&path).to_vec::<i64>()?, [0, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`open`].
