@@ -1,20 +1,13 @@
 //! What can happen to a node, and what it can want done. Both lists are closed.
 
 use crate::memory::MemoryReading;
-use crate::peer::{Message, Packet};
 use std::sync::Arc;
+use tharsis_types::peer::{DoneValue, Message, Packet};
+use tharsis_types::task::Outcome;
 use tharsis_types::{
-    ClientId, Failure, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskArgs, TaskClass, TaskId,
+    ClientId, Extent, Failure, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskArgs, TaskClass,
+    TaskId,
 };
-
-/// A range of the node's arena, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Extent {
-    /// First byte.
-    pub offset: u64,
-    /// Bytes.
-    pub len: u64,
-}
 
 /// What an object is, where it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,18 +23,6 @@ pub enum Value {
     },
 }
 
-/// One output of a finished task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
-    /// Inline, or stored in the arena of the node that ran the task.
-    pub value: OutputValue,
-    /// References inside the value.
-    pub nested: Vec<RefId>,
-}
-
-/// The outputs of a task; nearly always one.
-pub type Outputs = smallvec::SmallVec<[Output; 1]>;
-
 /// Where a worker left an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputValue {
@@ -51,19 +32,17 @@ pub enum OutputValue {
     Written(Extent),
 }
 
-/// How an attempt ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskOutcome {
-    /// With outputs.
-    Returned(Outputs),
-    /// With a failure, and the type name of the user's error (else empty).
-    Failed {
-        /// Type name of a user's error value.
-        error_type: String,
-        /// What happened.
-        failure: Arc<Failure>,
-    },
+impl From<OutputValue> for DoneValue {
+    fn from(value: OutputValue) -> Self {
+        match value {
+            OutputValue::Inline(bytes) => Self::Inline(bytes),
+            OutputValue::Written(extent) => Self::Stored { len: extent.len },
+        }
+    }
 }
+
+/// The outcome of an attempt on this node.
+pub type TaskOutcome = Outcome<OutputValue>;
 
 /// What of a client goes on when it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

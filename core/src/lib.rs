@@ -37,7 +37,6 @@ pub mod link;
 pub mod memory;
 pub mod node;
 pub mod owner;
-pub mod peer;
 pub mod place;
 pub mod pull;
 pub mod relay;
@@ -48,7 +47,6 @@ mod testing;
 
 pub use event::{Action, Event, Operation, Record, TaskOutcome, Value};
 pub use node::Node;
-pub use peer::Message;
 
 /// Time since some fixed moment, in nanoseconds; only differences mean anything.
 pub type Now = u64;

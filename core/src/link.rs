@@ -9,8 +9,8 @@
 //! The machines above so need no request ids, no duplicate checks and no timers of their own.
 
 use crate::Now;
-use crate::peer::{Message, Packet};
 use std::collections::VecDeque;
+use tharsis_types::peer::{Message, Packet};
 
 /// Messages on the way at a time.
 const WINDOW_MESSAGES: usize = 4096;

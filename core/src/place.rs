@@ -5,7 +5,6 @@
 //! have room. What the other nodes have free is known from their reports, less what was asked of them since.
 
 use crate::event::Member;
-use crate::peer::Load;
 use crate::{MS, Now};
 use std::collections::BTreeMap;
 use tharsis_types::task::{LabelSelector, LabelTerm};
@@ -28,6 +27,15 @@ struct Seen {
     member: Member,
     load: Load,
     denied_until: Now,
+}
+
+/// Load of a node as others see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Unused resources.
+    pub free: Resources,
+    /// Lease requests that wait there.
+    pub waiting: u32,
 }
 
 /// Where to ask for a lease.

@@ -11,6 +11,7 @@
 
 use smallvec::SmallVec;
 use tharsis_types::hash::IdMap;
+use tharsis_types::peer::Turn;
 use tharsis_types::{NodeId, ObjectId};
 
 /// Readers of a copy at a time.
@@ -25,17 +26,6 @@ pub enum Have {
     Some,
     /// Nothing.
     Nothing,
-}
-
-/// What a node that wants to read is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Read.
-    Now,
-    /// Ask that node.
-    At(NodeId),
-    /// There is nothing to read here.
-    Never,
 }
 
 /// A node's wish to read.

@@ -34,16 +34,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Member, Output, OutputValue, Remains, TaskOutcome, Value};
+use tharsis_core::event::{Member, OutputValue, Remains, TaskOutcome, Value};
 use tharsis_core::journal::About;
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
-use tharsis_core::peer::{DoneOutcome, DoneValue, Packet, RemoteState};
-use tharsis_core::relay::Turn;
-use tharsis_core::{Action, Event, MS, Message, Node, Now, Operation, Record};
+use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
+use tharsis_types::peer::{DoneOutcome, DoneValue, Message, Packet, RemoteState, Turn};
+use tharsis_types::task::Output;
 use tharsis_types::{
-    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, Placement,
-    RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId,
+    Placement, RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
 };
 
 #[test]

@@ -59,9 +59,8 @@ mod loom_tests {
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::thread;
-    use tharsis_core::event::Extent;
     use tharsis_core::store::Store;
-    use tharsis_types::{ClientId, JobId, ObjectId, TaskId};
+    use tharsis_types::{ClientId, Extent, JobId, ObjectId, TaskId};
 
     const PART_BYTES: u64 = 64;
     const REGION_BYTES: u64 = 4096;

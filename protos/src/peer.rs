@@ -1,10 +1,10 @@
 //! The one stream between each two nodes: packets of messages in both directions.
 //!
-//! Here is the transport: how a stream is opened, taken up, probed and bounded. What is in the packets is
-//! what the machines of the nodes tell each other, and this crate must not know those; so, unlike the control
-//! store's, the generated types are shown as they are ([`wire`]) and the node converts and checks them at its
-//! own door. Refused: plain types of our own in between, a third copy of every message that nobody would look
-//! at.
+//! Here is the transport: how a stream is opened, taken up, probed and bounded. It carries the generated
+//! types as they are ([`wire`]); [`convert`] makes them of the messages of [`tharsis_types::peer`], and
+//! checks what arrives.
+
+pub mod convert;
 
 use crate::call::{CallError, Refusal, chain};
 use crate::generated::peer::peer_client::PeerClient;

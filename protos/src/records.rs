@@ -24,7 +24,7 @@ pub use from_client::{FromClient, OutcomeView};
 pub use lists::{ArgumentsView, DependenciesView, NodesView, OutputsView, RefsView, SlotsView, TokensView};
 pub use to_client::ToClient;
 
-use tharsis_types::RefId;
+use tharsis_types::{Extent, RefId};
 
 /// Names a reference inside its client.
 pub type Token = u64;
@@ -47,15 +47,6 @@ pub struct BadRecord {
     pub len: usize,
     /// What is wrong.
     pub problem: &'static str,
-}
-
-/// A range of the node's arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Extent {
-    /// First byte.
-    pub offset: u64,
-    /// Bytes.
-    pub len: u64,
 }
 
 /// A value on its way between node and client.

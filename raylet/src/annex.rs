@@ -12,9 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tharsis_core::Event;
-use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
-use tharsis_types::{ClientId, Failure, FailureKind};
+use tharsis_types::{ClientId, Extent, Failure, FailureKind};
 
 /// Makes and frees blocks.
 pub struct Blocks {

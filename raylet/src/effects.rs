@@ -9,10 +9,9 @@ use crate::spill::Spill;
 use crate::workers::Workforce;
 use std::sync::Arc;
 use std::time::Duration;
-use tharsis_core::event::Extent;
 use tharsis_core::{Event, Operation};
 use tharsis_object_store::Arena;
-use tharsis_types::{ClientId, Failure, JobId, NodeId, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, JobId, NodeId, ObjectId};
 
 /// The resources that operations of the machine work on.
 pub struct Effects {

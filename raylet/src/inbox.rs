@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use tharsis_core::Event;
-use tharsis_core::event::Extent;
 use tharsis_core::node::Place;
 use tharsis_object_store::BellBoard;
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::report::Report;
-use tharsis_types::{ClientId, Failure, JobId, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, JobId, ObjectId};
 
 /// One thing the loop should know or do.
 pub enum Input {

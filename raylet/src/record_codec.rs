@@ -4,16 +4,17 @@
 use crate::effects::Effects;
 use crate::port::{Facts, Port};
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Output, OutputValue, Outputs};
+use tharsis_core::event::OutputValue;
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Event, Node, Record, TaskOutcome, Value};
 use tharsis_protos::records::{
-    self, ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, ToClient, ValueView, pack,
+    ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, ToClient, ValueView, pack,
 };
 use tharsis_types::limits::{
     INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX,
 };
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, RefId, TaskArgs, TaskClass};
+use tharsis_types::task::{Output, Outputs};
+use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId, RefId, TaskArgs, TaskClass};
 
 /// The event that a record stands for, if any.
 ///
@@ -53,7 +54,7 @@ pub fn event(
             Event::Put { client, token, object, value, nested, site: site.into() }
         }
         FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
-        FromClient::RegionRetired { region } => Event::RegionRetired { client, region: extent(region) },
+        FromClient::RegionRetired { region } => Event::RegionRetired { client, region },
         FromClient::Release { token, reference } => Event::Released { client, token, reference },
         FromClient::Submit { class, task, tokens, payload, dependencies, nested } => {
             if task.job() != facts.job {
@@ -110,8 +111,8 @@ pub fn write(node: &Node, port: &mut Port, record: &Record) {
         }
         Record::Region { request, region } => {
             let (region, failure) = match region {
-                Ok(region) => (wire_extent(*region), Vec::new()),
-                Err(failure) => (records::Extent { offset: 0, len: 0 }, encode_failure(failure)),
+                Ok(region) => (*region, Vec::new()),
+                Err(failure) => (Extent { offset: 0, len: 0 }, encode_failure(failure)),
             };
             port.write(&ToClient::Region { request: *request, region, failure: &failure });
         }
@@ -122,7 +123,7 @@ pub fn write(node: &Node, port: &mut Port, record: &Record) {
         Record::Stop => port.shutdown("the worker is not needed any more"),
         Record::Unmap { token } => port.write(&ToClient::Unmap { token: *token }),
         Record::Value { token, extent: Some(extent), .. } => {
-            port.write(&ToClient::Value { token: *token, value: ValueView::Local(wire_extent(*extent)) });
+            port.write(&ToClient::Value { token: *token, value: ValueView::Local(*extent) });
         }
         Record::Value { token, object, extent: None } => {
             let stays = || matches!(node.value_for(port.client, *token, *object), Some(Value::Inline(_)));
@@ -151,7 +152,7 @@ fn write_run(node: &Node, port: &mut Port, run: u32) {
     for (parameter, reference, value) in &view.arguments {
         let value = match value {
             ArgumentValue::Inline(bytes) => ValueView::Inline(bytes),
-            ArgumentValue::Local(extent) => ValueView::Local(wire_extent(*extent)),
+            ArgumentValue::Local(extent) => ValueView::Local(*extent),
         };
         pack::argument(&mut arguments, *parameter, reference, &value);
     }
@@ -218,7 +219,7 @@ fn task_outcome(effects: &Effects, outcome: OutcomeView<'_>) -> Result<TaskOutco
     })
 }
 
-fn task_outputs(effects: &Effects, outputs: OutputsView<'_>) -> Result<Outputs, String> {
+fn task_outputs(effects: &Effects, outputs: OutputsView<'_>) -> Result<Outputs<OutputValue>, String> {
     let each = outputs.iter().map(|output| {
         let (value, nested) = output.map_err(|bad| bad.to_string())?;
         let nested: Vec<RefId> = nested.iter().collect();
@@ -238,16 +239,8 @@ fn output_value(effects: &Effects, value: ValueView<'_>) -> Result<OutputValue, 
             if end.is_none_or(|end| end > effects.arena_bytes()) {
                 return Err(format!("range {}+{} leaves the arena", range.offset, range.len));
             }
-            Ok(OutputValue::Written(extent(range)))
+            Ok(OutputValue::Written(range))
         }
         ValueView::Ready { .. } | ValueView::Failed(_) => Err("a value must be sent or written".to_owned()),
     }
-}
-
-fn extent(range: records::Extent) -> Extent {
-    Extent { offset: range.offset, len: range.len }
-}
-
-fn wire_extent(extent: Extent) -> records::Extent {
-    records::Extent { offset: extent.offset, len: extent.len }
 }

@@ -16,12 +16,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
-use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
 use tharsis_object_store::spill::{SpillError, SpillOptions, SpillPlace, SpillSet};
 use tharsis_object_store::transfer::ReadAt;
 use tharsis_types::limits::MIB;
-use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
+use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 
 /// Threads that write and read: enough to keep a fast disk's queue filled while one of them computes
 /// checksums.

@@ -30,8 +30,8 @@ use std::time::Duration;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::deferred::Deferred;
 use tharsis_object_store::{ArenaMap, BellBoard, PendingLarge, Producer, PushError};
-use tharsis_protos::records::{Extent, FromClient, Token};
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, RefId, TaskId};
+use tharsis_protos::records::{FromClient, Token};
+use tharsis_types::{ClientId, Extent, Failure, FailureKind, JobId, NodeId, RefId, TaskId};
 
 /// Rest of a sender that found the ring full: the node has thousands of records to work off.
 const FULL_RING_REST: Duration = Duration::from_micros(100);

@@ -24,8 +24,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread::Thread;
-use tharsis_protos::records::{Extent, FromClient, Token, ValueView};
-use tharsis_types::{Failure, FailureKind, RefId};
+use tharsis_protos::records::{FromClient, Token, ValueView};
+use tharsis_types::{Extent, Failure, FailureKind, RefId};
 
 /// One reference of this client.
 pub(crate) struct Handle {

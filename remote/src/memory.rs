@@ -12,8 +12,7 @@ use crate::handles::View;
 use crate::uses::Use;
 use std::sync::{Arc, OnceLock};
 use tharsis_object_store::ArenaSlice;
-use tharsis_protos::records::Extent;
-use tharsis_types::RefId;
+use tharsis_types::{Extent, RefId};
 
 /// Sealed bytes of an object.
 #[derive(Clone)]

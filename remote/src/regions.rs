@@ -24,10 +24,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tharsis_object_store::carve::Carver;
 use tharsis_object_store::{StoreError, WriteSlot, copy_large};
-use tharsis_protos::records::{Extent, FromClient};
+use tharsis_protos::records::FromClient;
 use tharsis_types::limits::{MIB, OBJECT_ALIGN};
 use tharsis_types::payload::FrameLayout;
-use tharsis_types::{Failure, FailureKind};
+use tharsis_types::{Extent, Failure, FailureKind};
 
 /// First region of a client.
 const REGION_BYTES_MIN: u64 = MIB as u64;

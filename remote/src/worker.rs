@@ -28,13 +28,11 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use tharsis_protos::records::{
-    ArgumentsView, Extent, FromClient, OutcomeView, OutputsView, SlotsView, ValueView,
-};
+use tharsis_protos::records::{ArgumentsView, FromClient, OutcomeView, OutputsView, SlotsView, ValueView};
 use tharsis_types::failure::Origin;
 use tharsis_types::hash::IdMap;
 use tharsis_types::limits::{FAILURE_BYTES_MAX, FAILURE_TEXT_KEPT};
-use tharsis_types::{Attempt, Dependency, Failure, FailureKind, RefId, TaskClass, TaskId};
+use tharsis_types::{Attempt, Dependency, Extent, Failure, FailureKind, RefId, TaskClass, TaskId};
 
 /// A class of tasks that the node may send, and the function behind it if this program has it.
 pub(crate) struct RunClass {

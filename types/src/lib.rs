@@ -9,16 +9,19 @@
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod extent;
 pub mod failure;
 pub mod hash;
 pub mod ids;
 pub mod limits;
 pub mod payload;
+pub mod peer;
 pub mod resources;
 pub mod task;
 pub mod text;
 
 pub use bytes::SmallBytes;
+pub use extent::Extent;
 pub use failure::{Failure, FailureKind};
 pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, NotAnId, ObjectId, TaskId};
 pub use resources::{BadResource, Resources};

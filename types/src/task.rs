@@ -4,10 +4,11 @@
 //! once and named by a number afterwards, so that a queued call costs little more than its id and its
 //! arguments.
 
-use crate::{FunctionId, JobId, NodeId, ObjectId, Resources, SmallBytes};
+use crate::{Failure, FunctionId, JobId, NodeId, ObjectId, Resources, SmallBytes};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use std::sync::Arc;
 
 /// Which try of a task this is; the first is 0.
 pub type Attempt = u32;
@@ -191,4 +192,42 @@ pub struct TaskArgs {
     pub dependencies: Box<[Dependency]>,
     /// References that stand inside the payload and must live until the task ends.
     pub nested: Box<[RefId]>,
+}
+
+/// How an attempt ended; `V` is what its outputs are, seen from whoever holds this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome<V> {
+    /// With outputs.
+    Returned(Outputs<V>),
+    /// With a failure, and the type name of the user's error (else empty).
+    Failed {
+        /// Type name of a user's error value.
+        error_type: String,
+        /// What happened.
+        failure: Arc<Failure>,
+    },
+}
+
+/// One output of a finished task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output<V> {
+    /// The value, or where it is.
+    pub value: V,
+    /// References inside the value.
+    pub nested: Vec<RefId>,
+}
+
+/// The outputs of a task; nearly always one.
+pub type Outputs<V> = smallvec::SmallVec<[Output<V>; 1]>;
+
+impl<V> Outcome<V> {
+    /// The same outcome with each value converted.
+    #[must_use]
+    pub fn map<W>(self, convert: impl Fn(V) -> W) -> Outcome<W> {
+        let output = |output: Output<V>| Output { value: convert(output.value), nested: output.nested };
+        match self {
+            Self::Returned(outputs) => Outcome::Returned(outputs.into_iter().map(output).collect()),
+            Self::Failed { error_type, failure } => Outcome::Failed { error_type, failure },
+        }
+    }
 }

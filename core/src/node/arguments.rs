@@ -4,10 +4,10 @@ use super::Node;
 use super::runs::Run;
 use crate::event::{Action, Record, TaskOutcome, Value};
 use crate::owner::{because, dependency_failure};
-use crate::peer::Message;
 use crate::pull::Purpose;
 use crate::slab::Slot;
 use std::sync::Arc;
+use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
 
 impl Node {

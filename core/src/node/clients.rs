@@ -10,12 +10,12 @@
 use super::Node;
 use super::runs::Run;
 use crate::event::{Action, Operation, OutputValue, Record, Remains, Value};
-use crate::peer::Message;
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
+use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, ObjectId, RefId, TaskClass};
 
 /// Drivers, and what clients wait to read.

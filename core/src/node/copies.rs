@@ -13,9 +13,9 @@
 use super::Node;
 use crate::event::{Action, Operation, Value};
 use crate::owner;
-use crate::peer::Message;
 use smallvec::SmallVec;
 use tharsis_types::hash::IdMap;
+use tharsis_types::peer::Message;
 use tharsis_types::{NodeId, ObjectId, RefId};
 
 /// Owners of one copy.

@@ -7,8 +7,8 @@ use super::Node;
 use crate::event::{Action, Operation, Record};
 use crate::lease::{self, Leases};
 use crate::owner;
-use crate::peer::Message;
 use tharsis_types::NodeId;
+use tharsis_types::peer::Message;
 
 impl Node {
     /// Passes a message on to a node, this one or another.

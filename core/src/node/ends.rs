@@ -2,13 +2,14 @@
 
 use super::Node;
 use super::runs::{Origin, Run};
-use crate::event::{Action, Output, OutputValue, TaskOutcome};
+use crate::event::{Action, OutputValue, TaskOutcome};
 use crate::owner::Ended;
-use crate::peer::{DoneOutcome, Message};
 use crate::pull::Purpose;
 use crate::slab::Slot;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use tharsis_types::peer::{DoneValue, Message};
+use tharsis_types::task::Output;
 use tharsis_types::{ClientId, NodeId, ObjectId, TaskId};
 
 impl Node {
@@ -84,7 +85,7 @@ impl Node {
                     self.now,
                     Some(task),
                     &ended,
-                    DoneOutcome::from_local(outcome),
+                    outcome.map(DoneValue::from),
                     &mut self.effects,
                 );
             }
@@ -93,7 +94,7 @@ impl Node {
                     self.lend_outputs(run.task, outputs, to);
                 }
                 lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
-                let outcome = Box::new(DoneOutcome::from_local(outcome));
+                let outcome = Box::new(outcome.map(DoneValue::from));
                 self.send(
                     to,
                     Message::TaskDone { lease, task: run.task, attempt: run.attempt, run_ns, outcome },
@@ -105,7 +106,7 @@ impl Node {
     }
 
     /// Outputs made for another node: it decides how long they live, and has the references inside on loan.
-    fn lend_outputs(&mut self, task: TaskId, outputs: &mut [Output], to: NodeId) {
+    fn lend_outputs(&mut self, task: TaskId, outputs: &mut [Output<OutputValue>], to: NodeId) {
         let lives = self.view.knows(to);
         for (index, output) in outputs.iter_mut().enumerate() {
             let object = ObjectId::output(task, index as u32);

@@ -8,9 +8,9 @@
 use super::Node;
 use super::room::{RoomWaiter, StalledPull};
 use crate::Now;
-use crate::event::{Action, Extent, Operation, Record};
+use crate::event::{Action, Operation, Record};
 use std::sync::Arc;
-use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, FailureKind, NodeId, ObjectId};
 
 /// Holders that a refusal names.
 const HOLDERS_NAMED: usize = 5;

@@ -6,13 +6,13 @@
 //! not write to. Who was asked is not asked again until a second has passed.
 
 use super::Node;
-use crate::event::{Action, Extent, Record};
+use crate::event::{Action, Record};
 use crate::store::Store;
 use crate::{MS, Now};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::hash::{IdMap, IdSet};
-use tharsis_types::{ClientId, ObjectId, RefId};
+use tharsis_types::{ClientId, Extent, ObjectId, RefId};
 
 /// How often clients are asked for mapped values while somebody waits.
 const UNMAP_EVERY: Now = 5 * MS;

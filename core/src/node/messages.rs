@@ -10,9 +10,10 @@ use super::Node;
 use crate::Now;
 use crate::event::{Action, Member, Operation};
 use crate::owner::Ended;
-use crate::peer::{Load, Message, Packet};
+use crate::place::Load;
 use crate::relay::Wish;
 use std::sync::Arc;
+use tharsis_types::peer::{Message, Packet};
 use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
 
 impl Node {

@@ -78,10 +78,10 @@ pub use inventory::{Inventory, Item, Others};
 pub use runs::{ArgumentValue, RunView};
 pub use story::{Past, Story};
 
-use crate::event::{Action, Event, Extent, Member, Record, Value};
+use crate::event::{Action, Event, Member, Record, Value};
 use crate::lease::Leases;
 use crate::owner::{self, LineageUsage, Owner, Pending};
-use crate::peer::Load;
+use crate::place::Load;
 use crate::place::View;
 use crate::slab::Slot;
 use crate::store::{Store, Usage};
@@ -95,7 +95,7 @@ use pressure::Pressure;
 use pulls::Pulls;
 use room::Room;
 use runs::Runs;
-use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, Resources};
+use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, Resources};
 use transfers::Transfers;
 
 /// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.

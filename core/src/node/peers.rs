@@ -11,9 +11,10 @@
 use crate::event::{Action, Operation};
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::link::Link;
-use crate::peer::{Load, Message, Packet};
+use crate::place::Load;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
+use tharsis_types::peer::{Message, Packet};
 use tharsis_types::{JobId, NodeId};
 
 /// An unknown peer that has not joined within this time is dead.

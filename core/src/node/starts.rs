@@ -4,8 +4,8 @@ use super::Node;
 use super::runs::{ArgumentValue, Lent, Origin, Run, RunView};
 use crate::event::{Action, Value};
 use crate::owner::Task;
-use crate::peer::{Message, PushedTask};
 use crate::slab::Slot;
+use tharsis_types::peer::{Message, PushedTask};
 use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
 
 impl Node {

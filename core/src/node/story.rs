@@ -148,7 +148,7 @@ impl Node {
     fn room_of_nodes(&self) -> Vec<String> {
         let mut members: Vec<_> = self.view.members().collect();
         members.sort_by_key(|(member, _)| (Reverse(member.node == self.id), member.node));
-        let line = |(member, load): &(&crate::event::Member, &crate::peer::Load)| {
+        let line = |(member, load): &(&crate::event::Member, &crate::place::Load)| {
             let whose = if member.node == self.id { "this node" } else { "node" };
             let (node, all, free, waiting) = (member.node, &member.resources, &load.free, load.waiting);
             format!("{whose} {node}: free {free}, of {all}; {waiting} requests for leases wait there")

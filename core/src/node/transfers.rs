@@ -14,13 +14,13 @@
 
 use super::Node;
 use crate::Now;
-use crate::event::{Action, Extent, Operation};
+use crate::event::{Action, Operation};
 use crate::journal::{About, Entry, Fact, Journal};
-use crate::peer::Message;
-use crate::relay::{Have, Relay, Turn, Wish};
+use crate::relay::{Have, Relay, Wish};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Failure, FailureKind, NodeId, ObjectId};
+use tharsis_types::peer::{Message, Turn};
+use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 
 /// A holder is asked so often before its copy counts as unreadable: those it names may turn out to be of no
 /// use.

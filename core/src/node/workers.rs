@@ -7,9 +7,9 @@ use super::runs::Run;
 use crate::Now;
 use crate::event::{Action, Operation, Record, TaskOutcome};
 use crate::lease::{self, LeaseKey};
-use crate::peer::Message;
 use crate::slab::Slot;
 use std::sync::Arc;
+use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
 
 /// Workers that come.

@@ -1,14 +1,15 @@
 //! Ends of tasks: returned, failed, tried again, cancelled.
 
 use super::references::Unkept;
-use super::tasks::{Outputs, TaskState};
+use super::tasks::{OutputSlots, TaskState};
 use super::{Effect, Object, Owner, Task};
 use crate::Now;
 use crate::event::Value;
-use crate::peer::{DoneOutcome, DoneOutput, DoneOutputs, DoneValue, Message};
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::failure::Origin;
+use tharsis_types::peer::{DoneOutcome, DoneValue, Message};
+use tharsis_types::task::{Output, Outputs};
 use tharsis_types::{Attempt, Failure, FailureKind, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
 
 /// An attempt that ended, wherever it ran.
@@ -182,7 +183,13 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
-    fn succeed(&mut self, slot: Slot<Task>, node: NodeId, returned: DoneOutputs, out: &mut Vec<Effect>) {
+    fn succeed(
+        &mut self,
+        slot: Slot<Task>,
+        node: NodeId,
+        returned: Outputs<DoneValue>,
+        out: &mut Vec<Effect>,
+    ) {
         if let Some(failure) = self.unfit(slot, &returned) {
             self.drop_returned(self.tasks[slot].id(), node, &returned, out);
             let failure = self.located_failure(slot, &failure, node);
@@ -209,7 +216,7 @@ impl Owner {
     }
 
     /// Why what a run returned cannot be the outputs of its task, if so.
-    fn unfit(&self, slot: Slot<Task>, returned: &[DoneOutput]) -> Option<Failure> {
+    fn unfit(&self, slot: Slot<Task>, returned: &[Output<DoneValue>]) -> Option<Failure> {
         let expected = self.tasks[slot].output_count();
         if returned.len() != expected {
             let text = format!("the function returned {} values, {expected} were asked for", returned.len());
@@ -226,7 +233,7 @@ impl Owner {
     /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see:
     /// bytes in messages are compared, of those in an arena their number. A value with references inside says
     /// who owns them, which depends on the node that it was made on: it is not compared.
-    fn differing(&self, slot: Slot<Task>, returned: &[DoneOutput]) -> Option<usize> {
+    fn differing(&self, slot: Slot<Task>, returned: &[Output<DoneValue>]) -> Option<usize> {
         let outputs = self.tasks[slot].output_slots().flatten();
         outputs.zip(returned).position(|(output, returned)| {
             let left = &self.references[output];
@@ -243,7 +250,7 @@ impl Owner {
     }
 
     /// Takes a task out of the ledger, drops its references and returns its outputs.
-    fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> Outputs {
+    fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
         let task = &self.tasks[slot];
         let (is_queued, class) = (task.state() == TaskState::Queued, task.class());
         let (outputs, inputs) = self.tasks.end(slot);
@@ -258,7 +265,7 @@ impl Owner {
     }
 
     /// Keeps a task as lineage, which needs its references from now on, and returns its outputs.
-    fn finish_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> Outputs {
+    fn finish_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
         let outputs = self.keep(slot, out);
         let inputs: Vec<_> = self.tasks[slot].input_slots().collect();
         self.drop_inputs(slot, &outputs, inputs.into_iter(), out);
@@ -283,7 +290,13 @@ impl Owner {
     }
 
     /// What an attempt that does not count returned is dropped where it lies, and what it borrowed goes back.
-    fn drop_returned(&mut self, task: TaskId, node: NodeId, outputs: &[DoneOutput], out: &mut Vec<Effect>) {
+    fn drop_returned(
+        &mut self,
+        task: TaskId,
+        node: NodeId,
+        outputs: &[Output<DoneValue>],
+        out: &mut Vec<Effect>,
+    ) {
         for (index, output) in outputs.iter().enumerate() {
             let object = ObjectId::output(task, index as u32);
             // An earlier attempt may have left the very copy that counts.

@@ -89,7 +89,6 @@ pub use starts::StartView;
 pub use submit::Submission;
 pub use tasks::{LineageUsage, Task};
 
-use crate::peer::Message;
 use crate::slab::Slot;
 use crate::{MS, Now};
 use classes::Classes;
@@ -99,6 +98,7 @@ use references::References;
 use schedule::{Schedule, Shape};
 use std::sync::Arc;
 use tasks::{TaskState, Tasks};
+use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
 
 /// What the ledger wants done.

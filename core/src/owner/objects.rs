@@ -8,10 +8,10 @@ use super::references::{Fate, Holders, Lost, Unused};
 use super::{Effect, Object, Owner, Task};
 use crate::Now;
 use crate::event::Value;
-use crate::peer::RemoteState;
 use crate::slab::Slot;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tharsis_types::peer::RemoteState;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// The task or the call that made an object.

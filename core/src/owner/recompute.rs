@@ -12,7 +12,7 @@
 //! [`super::tasks`] owns the kept tasks, [`super::references`] what each object keeps in mind of them.
 
 use super::references::{Origin, Unkept};
-use super::tasks::Outputs;
+use super::tasks::OutputSlots;
 use super::{Effect, LineageUsage, Object, Owner, Task, because};
 use crate::event::Value;
 use crate::slab::Slot;
@@ -45,9 +45,9 @@ impl Owner {
     }
 
     /// Keeps a task that has ended: its arguments stay for it.
-    pub(super) fn keep(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> Outputs {
+    pub(super) fn keep(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
         self.tasks.sent_to_kept(slot);
-        let outputs: Outputs = self.tasks[slot].output_slots().flatten().collect();
+        let outputs: OutputSlots = self.tasks[slot].output_slots().flatten().collect();
         self.tasks[slot].input_slots().for_each(|input| self.references.add_need(input));
         for output in &outputs {
             // Its task was submitted anew while the ledger still kept it.
@@ -222,7 +222,7 @@ impl Owner {
 
     /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when
     /// it ends.
-    fn expect_outputs(&mut self, slot: Slot<Task>) -> Outputs {
+    fn expect_outputs(&mut self, slot: Slot<Task>) -> OutputSlots {
         let task = &self.tasks[slot];
         let id = task.id();
         let expect = |(index, known): (usize, Option<Slot<Object>>)| {

@@ -7,11 +7,11 @@ use super::schedule::{End, Pending};
 use super::{Effect, Ended, Owner, Shape, Task};
 use crate::Now;
 use crate::event::Value;
-use crate::peer::DoneOutcome;
 use crate::place::View;
 use crate::slab::Slot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tharsis_types::peer::DoneOutcome;
 use tharsis_types::{Failure, FailureKind, LeaseId, NodeId};
 
 /// Arguments elsewhere that are worth going there for, in bytes.

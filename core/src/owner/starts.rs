@@ -4,10 +4,10 @@ use super::tasks::TaskState;
 use super::{Effect, Ended, Object, Owner, Task};
 use crate::Now;
 use crate::event::Value;
-use crate::peer::{DoneOutcome, PushedDependency, PushedTask};
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::limits::LARGE_RECORD_BYTES_MAX;
+use tharsis_types::peer::{DoneOutcome, PushedDependency, PushedTask};
 use tharsis_types::{
     Attempt, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
 };

@@ -1,6 +1,6 @@
 //! Calls of clients: a task and its outputs are entered, and it waits for its arguments.
 
-use super::tasks::{Inputs, NewTask, Outputs};
+use super::tasks::{Inputs, NewTask, OutputSlots};
 use super::{Effect, Object, Owner, Task, dependency_failure};
 use crate::event::{Tokens, Value};
 use crate::slab::Slot;
@@ -90,7 +90,7 @@ impl Owner {
         tokens: &[u64],
         is_fresh: bool,
         out: &mut Vec<Effect>,
-    ) -> Outputs {
+    ) -> OutputSlots {
         let insert = |(index, token): (usize, &u64)| {
             let object = ObjectId::output(id, index as u32);
             if let Some(slot) = if is_fresh { None } else { self.references.find(&object) } {

@@ -5,9 +5,8 @@
 //! becomes free is used again when the disk has its blocks back.
 
 use super::Extents;
-use crate::event::Extent;
 use std::collections::BTreeMap;
-use tharsis_types::ObjectId;
+use tharsis_types::{Extent, ObjectId};
 
 /// Blocks of disks, and what a client may write to, go by pages of this size.
 const PAGE: u64 = 4096;

@@ -10,8 +10,8 @@
 //! `extents_tests.rs`). Both ends use what was used before ahead of the untouched middle, whose pages cost
 //! ten times as much at the first touch.
 
-use crate::event::Extent;
 use std::collections::BTreeMap;
+use tharsis_types::Extent;
 use tharsis_types::limits::{MIB, OBJECT_ALIGN};
 
 const ALIGN: u64 = OBJECT_ALIGN as u64;

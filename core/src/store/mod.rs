@@ -32,7 +32,6 @@ pub use extents::{Extents, NotInUse, rounded};
 pub use room::Usage;
 
 use crate::Now;
-use crate::event::Extent;
 use crate::journal::{About, Entry, Fact, Journal};
 use annex::Annex;
 use disk::Disk;
@@ -40,7 +39,7 @@ use regions::Region;
 use replaced::Replaced;
 use std::collections::BTreeMap;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, Failure, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, ObjectId};
 
 /// The objects in one node's arena.
 #[derive(Debug)]

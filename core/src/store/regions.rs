@@ -6,9 +6,8 @@
 
 use super::annex::Annex;
 use super::{Extents, Store, Stored, rounded};
-use crate::event::Extent;
 use std::collections::BTreeMap;
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId};
 
 /// A range that a client may write to.
 #[derive(Debug)]

@@ -9,8 +9,7 @@
 //! the new one as well, until it has taken back all its pins of the object.
 
 use super::Store;
-use crate::event::Extent;
-use tharsis_types::{ClientId, ObjectId};
+use tharsis_types::{ClientId, Extent, ObjectId};
 
 /// A freed copy whose object is here anew.
 #[derive(Debug)]

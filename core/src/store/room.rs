@@ -1,9 +1,8 @@
 //! How full the arena is, and what goes to make room.
 
 use super::{Extents, Store, rounded};
-use crate::event::Extent;
 use crate::journal::{About, Fact};
-use tharsis_types::{Failure, FailureKind, ObjectId};
+use tharsis_types::{Extent, Failure, FailureKind, ObjectId};
 
 /// At most this share of the arena is kept free to read back what is on disk.
 const RESERVE_SHARE: u64 = 4;

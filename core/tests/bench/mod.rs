@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
-use tharsis_core::event::{Member, Output, OutputValue, TaskOutcome};
+use tharsis_core::event::{Member, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;
 use tharsis_core::{Action, Event, MS, Node, Operation, Record, Value};
+use tharsis_types::task::Output;
 use tharsis_types::{
     ClientId, Dependency, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources,
     RetryOn, TaskArgs, TaskClass, TaskId,

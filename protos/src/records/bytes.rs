@@ -1,7 +1,7 @@
 //! What records are made of: numbers, strings of bytes, references and values, written and read.
 
-use super::{BadRecord, Extent, REF_BYTES, Token, ValueView};
-use tharsis_types::{ObjectId, RefId, TaskId};
+use super::{BadRecord, REF_BYTES, Token, ValueView};
+use tharsis_types::{Extent, ObjectId, RefId, TaskId};
 
 const VALUE_INLINE: u8 = 0;
 const VALUE_LOCAL: u8 = 1;

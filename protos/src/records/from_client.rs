@@ -2,9 +2,9 @@
 
 use super::bytes::{Reader, put_bytes, put_extent, put_token_ref, put_u32, put_u64, put_value};
 use super::{
-    BadRecord, DependenciesView, Extent, OutputsView, RefsView, SlotsView, Token, TokensView, ValueView, pack,
+    BadRecord, DependenciesView, OutputsView, RefsView, SlotsView, Token, TokensView, ValueView, pack,
 };
-use tharsis_types::{ObjectId, RefId, TaskId};
+use tharsis_types::{Extent, ObjectId, RefId, TaskId};
 
 /// From a client to its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What a node tells its drivers and workers.
 
 use super::bytes::{Reader, put_bytes, put_extent, put_u32, put_u64, put_value};
-use super::{ArgumentsView, BadRecord, Extent, NodesView, Token, ValueView};
-use tharsis_types::TaskId;
+use super::{ArgumentsView, BadRecord, NodesView, Token, ValueView};
+use tharsis_types::{Extent, TaskId};
 
 /// From a node to one of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
-use super::wire;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use futures::StreamExt;
@@ -15,13 +14,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tharsis_core::Event;
-use tharsis_core::peer::Packet;
 use tharsis_protos::control::NodeInfo;
+use tharsis_protos::peer::convert;
 use tharsis_protos::peer::wire::Packet as WirePacket;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
 use tharsis_protos::proof::Credentials;
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
+use tharsis_types::peer::Packet;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -100,7 +100,7 @@ impl Peers {
     /// Queues a packet for a member.
     pub fn send(&self, to: NodeId, packet: &Packet) {
         if let Some(peer) = self.get(to) {
-            wire::encode(self.me, to, packet).into_iter().for_each(|part| peer.put(part));
+            convert::encode(self.me, to, packet).into_iter().for_each(|part| peer.put(part));
         }
     }
 
@@ -196,8 +196,8 @@ impl peer::Service for Links {
         let Ok(Some(Ok(first))) = first else {
             return Err(Refusal::new(RefusalCode::InvalidArgument, "the stream does not say whose it is"));
         };
-        let hello =
-            wire::decode(first).map_err(|bad| Refusal::new(RefusalCode::InvalidArgument, bad.to_string()))?;
+        let hello = convert::decode(first)
+            .map_err(|bad| Refusal::new(RefusalCode::InvalidArgument, bad.to_string()))?;
         if hello.to != me || me <= hello.from {
             let reason = format!("node {} calls node {}, and this is node {me}", hello.from, hello.to);
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
@@ -221,7 +221,7 @@ pub async fn dial(me: NodeId, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbo
     let mut pause = PAUSE_MIN;
     while !peer.is_closed() {
         let (stream, packets) = peer.open_stream();
-        let hello = wire::hello(me, peer.info.id);
+        let hello = convert::hello(me, peer.info.id);
         let outgoing = futures::stream::once(async move { hello }).chain(packets).boxed();
         match peer::connect(peer.info.listen.clone(), own.clone(), outgoing, OPEN_DEADLINE).await {
             Ok(incoming) => {
@@ -241,7 +241,7 @@ async fn receive(me: NodeId, peer: Arc<Peer>, inbox: Arc<Inbox>, mut incoming: I
     let from = peer.info.id;
     while let Some(packet) = incoming.next().await {
         let decoded =
-            packet.map_err(|e| e.to_string()).and_then(|p| wire::decode(p).map_err(|bad| bad.to_string()));
+            packet.map_err(|e| e.to_string()).and_then(|p| convert::decode(p).map_err(|bad| bad.to_string()));
         match decoded {
             Ok(received) if received.from == from && received.to == me => {
                 if peer.is_closed() {

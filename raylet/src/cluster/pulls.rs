@@ -14,13 +14,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
-use tharsis_core::event::Extent;
 use tharsis_object_store::Arena;
 use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
 use tharsis_protos::proof::{self, Credentials, Purpose};
 use tharsis_types::limits::MIB;
-use tharsis_types::{NodeId, ObjectId};
+use tharsis_types::{Extent, NodeId, ObjectId};
 
 /// Threads, and so transfers at a time; the machine asks for no more.
 const THREADS_MAX: usize = 8;

@@ -14,7 +14,7 @@ use tharsis_object_store::{Arena, Bell, BellBoard, Consumer, PendingLarge, Produ
 use tharsis_protos::records::*;
 use tharsis_remote::{Client, ClientParts, current, run_worker};
 use tharsis_types::{
-    ClientId, Dependency, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+    ClientId, Dependency, Extent, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, TaskClass, TaskId,
 };
 
 pub struct Loopback {

@@ -6,12 +6,12 @@
 
 use tharsis_object_store::inputs as store;
 use tharsis_protos::records::{
-    ArgumentsView, DependenciesView, Extent, FromClient, NodesView, OutcomeView, OutputsView, RefsView,
-    SlotsView, ToClient, TokensView, ValueView, pack,
+    ArgumentsView, DependenciesView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, SlotsView,
+    ToClient, TokensView, ValueView, pack,
 };
 use tharsis_types::payload::{Frame, FrameLayout, PayloadKind, seal_checksum};
 use tharsis_types::task::Dependency;
-use tharsis_types::{JobId, NodeId, ObjectId, RefId, TaskId};
+use tharsis_types::{Extent, JobId, NodeId, ObjectId, RefId, TaskId};
 
 /// A reader of foreign bytes.
 #[derive(Clone, Copy, Debug)]

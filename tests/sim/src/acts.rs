@@ -4,10 +4,13 @@ use crate::client::{Argument, Client, Context, Current, Phase, RunRecord};
 use crate::cluster::{Cluster, Happening, Seen, Told, US, class_of};
 use crate::program::{self, Content, FATAL, FLAKY, Payload, Step};
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Output, OutputValue, TaskOutcome};
+use tharsis_core::event::{OutputValue, TaskOutcome};
 use tharsis_core::{Event, MS};
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
-use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, SmallBytes, TaskArgs};
+use tharsis_types::task::Output;
+use tharsis_types::{
+    ClientId, Dependency, Extent, Failure, FailureKind, ObjectId, RefId, SmallBytes, TaskArgs,
+};
 
 /// The rule that ids keep.
 const ONE_ID: &str = "one id is one call, with its arguments, or one value put";

@@ -3,8 +3,9 @@
 use crate::program::{self, Content, OutputPlan, Script};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_core::Now;
-use tharsis_core::event::{Extent, Output};
-use tharsis_types::{ClientId, JobId, NodeId, ObjectId, RefId, TaskId};
+use tharsis_core::event::OutputValue;
+use tharsis_types::task::Output;
+use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, TaskId};
 
 /// Bytes of a region that a client asks for.
 const REGION_BYTES: u64 = 64 << 10;
@@ -150,7 +151,7 @@ pub struct Current {
     /// Mapped arguments, and what stood there at the start.
     pub mapped: Vec<(Extent, Content)>,
     /// Outputs so far.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<Output<OutputValue>>,
     /// It was asked to stop.
     pub cancelled: bool,
     /// It ends by the death of the worker.

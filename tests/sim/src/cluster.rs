@@ -11,12 +11,12 @@ use crate::rng::{Rng, mix};
 use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tharsis_core::event::{Extent, Member, Remains, Value};
+use tharsis_core::event::{Member, Remains, Value};
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config, Place};
-use tharsis_core::peer::Packet;
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Resources, SmallBytes};
+use tharsis_types::peer::Packet;
+use tharsis_types::{ClientId, Extent, Failure, FailureKind, JobId, NodeId, ObjectId, Resources, SmallBytes};
 
 /// Nanoseconds in a microsecond.
 pub(crate) const US: Now = 1_000;

@@ -3,9 +3,8 @@
 use crate::cluster::{Cluster, Happening, US};
 use crate::program::Content;
 use std::sync::Arc;
-use tharsis_core::event::Extent;
 use tharsis_core::{Event, MS, Now};
-use tharsis_types::{ClientId, Failure, FailureKind, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId};
 
 /// How long a client that looks at a value that its node wants back may go on.
 const LOOK_MAX: Now = 20 * MS;

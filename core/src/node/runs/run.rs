@@ -1,6 +1,6 @@
 //! One run: a task on its way to a worker, or in it.
 
-use crate::event::{Extent, Value};
+use crate::event::Value;
 use crate::lease::LeaseKey;
 use crate::owner::{Object, Owner, Task};
 use crate::pull::Missing;
@@ -9,7 +9,9 @@ use crate::store::Store;
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::hash::IdSet;
-use tharsis_types::{Attempt, ClientId, Dependency, LeaseId, ObjectId, RefId, SmallBytes, TaskClass, TaskId};
+use tharsis_types::{
+    Attempt, ClientId, Dependency, Extent, LeaseId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
+};
 
 /// A task on its way to a worker of this node, or in it.
 #[derive(Debug)]

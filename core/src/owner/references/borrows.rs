@@ -9,9 +9,9 @@ use super::{Object, References};
 use crate::event::Value;
 use crate::journal::{About, Fact};
 use crate::owner::Effect;
-use crate::peer::Message;
 use crate::slab::Slot;
 use crate::{MS, Now};
+use tharsis_types::peer::Message;
 use tharsis_types::{NodeId, ObjectId, RefId};
 
 /// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.

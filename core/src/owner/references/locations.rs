@@ -8,9 +8,9 @@ use super::{Object, References};
 use crate::event::Value;
 use crate::journal::{About, Fact};
 use crate::owner::Effect;
-use crate::peer::{Message, RemoteState};
 use crate::slab::Slot;
 use std::sync::Arc;
+use tharsis_types::peer::{Message, RemoteState};
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 
 /// Answers of an object's owner that may name only copies that cannot be read: news of those that went may be
@@ -192,7 +192,7 @@ impl References {
 mod tests {
     use crate::event::Value;
     use crate::owner::Owner;
-    use crate::peer::RemoteState;
+    use tharsis_types::peer::RemoteState;
     use tharsis_types::{JobId, NodeId, ObjectId, RefId, TaskId};
 
     #[test]

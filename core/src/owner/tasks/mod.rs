@@ -25,7 +25,7 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::{Attempt, Dependency, JobId, LeaseId, SmallBytes, TaskId};
 
 /// Slots of a task's outputs.
-pub(super) type Outputs = smallvec::SmallVec<[Slot<Object>; 2]>;
+pub(super) type OutputSlots = smallvec::SmallVec<[Slot<Object>; 2]>;
 
 /// The tasks of one node's ledger.
 #[derive(Debug)]

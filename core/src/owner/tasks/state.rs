@@ -22,7 +22,7 @@
 //! The place itself is the caller's to change, in the same step; [`super::super::Owner::check`] compares
 //! them. Every function here asserts the state that it comes from.
 
-use super::{Inputs, NewTask, Outputs, Task, Tasks};
+use super::{Inputs, NewTask, OutputSlots, Task, Tasks};
 use crate::Now;
 use crate::journal::{About, Fact};
 use crate::slab::Slot;
@@ -215,10 +215,10 @@ impl Tasks {
 
     /// Ends an unfinished task for good: it leaves the table, or a tombstone in its queue. Returns its
     /// outputs and its references.
-    pub(in crate::owner) fn end(&mut self, slot: Slot<Task>) -> (Outputs, Option<Box<Inputs>>) {
+    pub(in crate::owner) fn end(&mut self, slot: Slot<Task>) -> (OutputSlots, Option<Box<Inputs>>) {
         let task = &self.entries[slot];
         assert!(task.is_unfinished(), "{} ends twice", task.id);
-        let outputs: Outputs = task.output_slots().flatten().collect();
+        let outputs: OutputSlots = task.output_slots().flatten().collect();
         assert_eq!(outputs.len(), task.output_count(), "{} lacks an output", task.id);
         let (id, is_queued) = (task.id, task.state == TaskState::Queued);
         self.ended(id);

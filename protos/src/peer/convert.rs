@@ -1,30 +1,23 @@
-//! The messages of the machine, to and from their form on the wire.
+//! Messages between nodes, to and from their form on the wire.
 //!
 //! Everything from another node is checked here, field by field; a packet with one bad message is refused
 //! whole, with the field named. Nothing here panics, whatever arrives.
-//!
-//! It stands here and not in `protos`, because that crate must not know the machines of `core`, whose
-//! messages these are.
 
+use super::PACKET_MESSAGES_MAX;
+use super::wire::{self, label_term, message::Kind, output, placement, read_reply, state, task_done};
+use crate::message::{BadMessage, amounts, fixed, job_id, name, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use std::sync::Arc;
-use tharsis_core::peer::{
-    DoneOutcome, DoneOutput, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState,
-};
-use tharsis_core::relay::Turn;
-use tharsis_protos::BadMessage;
-use tharsis_protos::message::{amounts, fixed, job_id, name, node_id, required, text};
-use tharsis_protos::peer::PACKET_MESSAGES_MAX;
-use tharsis_protos::peer::wire::{
-    self, label_term, message::Kind, output, placement, read_reply, state, task_done,
-};
 use tharsis_types::failure::{Origin, UserError};
 use tharsis_types::limits::{
     DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, JOB_WEIGHT_DEFAULT, JOB_WEIGHT_MAX, KIB, MIB,
     RETURNS_MAX,
 };
-use tharsis_types::task::{LabelSelector, LabelTerm};
+use tharsis_types::peer::{
+    DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState, Turn,
+};
+use tharsis_types::task::{LabelSelector, LabelTerm, Output};
 use tharsis_types::{
     Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, ObjectId, Placement, RefId, Resources,
     RetryOn, SmallBytes, TaskClass, TaskId,
@@ -354,12 +347,12 @@ fn done(m: wire::TaskDone) -> Result<Message, BadMessage> {
     Ok(Message::TaskDone { lease, task, attempt: m.attempt, run_ns: m.run_ns, outcome: Box::new(outcome) })
 }
 
-fn done_output(m: wire::Output) -> Result<DoneOutput, BadMessage> {
+fn done_output(m: wire::Output) -> Result<Output<DoneValue>, BadMessage> {
     let value = match required("value", m.value)? {
         output::Value::Inline(bytes) => DoneValue::Inline(inline("inline", &bytes, INLINE_BYTES_MAX)?),
         output::Value::StoredBytes(len) => DoneValue::Stored { len },
     };
-    Ok(DoneOutput { value, nested: references("nested", m.nested)? })
+    Ok(Output { value, nested: references("nested", m.nested)? })
 }
 
 fn remote_state(field: &str, state: Option<wire::State>) -> Result<RemoteState, BadMessage> {
@@ -672,5 +665,5 @@ fn cut(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
+#[path = "convert_tests.rs"]
 mod tests;

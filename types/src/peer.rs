@@ -4,16 +4,14 @@
 //! first, and the receiver gives the loan back to whoever it came from**. Loans so form a tree; with links
 //! that keep order, no release can overtake a registration.
 
-use crate::event::{Output, TaskOutcome};
-use crate::relay::Turn;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use tharsis_types::{
+use crate::task::Outcome;
+use crate::{
     Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskClass,
     TaskId,
 };
+use std::sync::Arc;
 
-/// A unit of exchange between two nodes; see [`crate::link`].
+/// A unit of exchange between two nodes; the link between them numbers its messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     /// Number of the first message in the packet.
@@ -243,31 +241,8 @@ pub enum Message {
     },
 }
 
-/// A [`TaskOutcome`] as it looks from another node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DoneOutcome {
-    /// Outputs.
-    Returned(DoneOutputs),
-    /// A failure, and the type name of the user's error (else empty).
-    Failed {
-        /// Type name of a user's error value.
-        error_type: String,
-        /// What happened.
-        failure: Arc<Failure>,
-    },
-}
-
-/// Outputs as they look from another node.
-pub type DoneOutputs = smallvec::SmallVec<[DoneOutput; 1]>;
-
-/// An [`Output`] as it looks from another node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DoneOutput {
-    /// The value, or its length in the sender's arena.
-    pub value: DoneValue,
-    /// References inside the value.
-    pub nested: Vec<RefId>,
-}
+/// The outcome of an attempt as it looks from another node.
+pub type DoneOutcome = Outcome<DoneValue>;
 
 /// Where an output is, seen from another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,6 +254,17 @@ pub enum DoneValue {
         /// Bytes.
         len: u64,
     },
+}
+
+/// What a node that wants to read is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Read.
+    Now,
+    /// Ask that node.
+    At(NodeId),
+    /// There is nothing to read here.
+    Never,
 }
 
 impl Message {
@@ -314,36 +300,4 @@ impl Message {
             | Self::TaskStealBack { .. } => None,
         }
     }
-}
-
-impl DoneOutcome {
-    /// The outcome of a local run, told to another node.
-    #[must_use]
-    pub fn from_local(outcome: TaskOutcome) -> Self {
-        match outcome {
-            TaskOutcome::Failed { error_type, failure } => Self::Failed { error_type, failure },
-            TaskOutcome::Returned(outputs) => {
-                Self::Returned(outputs.into_iter().map(DoneOutput::from_local).collect())
-            }
-        }
-    }
-}
-
-impl DoneOutput {
-    fn from_local(output: Output) -> Self {
-        let value = match output.value {
-            crate::event::OutputValue::Inline(bytes) => DoneValue::Inline(bytes),
-            crate::event::OutputValue::Written(extent) => DoneValue::Stored { len: extent.len },
-        };
-        Self { value, nested: output.nested }
-    }
-}
-
-/// Load of a node as others see it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Load {
-    /// Unused resources.
-    pub free: Resources,
-    /// Lease requests that wait there.
-    pub waiting: u32,
 }

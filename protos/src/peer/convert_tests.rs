@@ -1,9 +1,9 @@
-//! Tests of `wire`: every message survives the wire, and no bytes make it panic.
+//! Tests of `convert`: every message survives the wire, and no bytes make it panic.
 
 use super::*;
 use proptest::prelude::*;
-use tharsis_core::relay::Turn;
 use tharsis_types::JobId;
+use tharsis_types::peer::Turn;
 
 fn task_id(n: u64) -> TaskId {
     TaskId::root(JobId(7)).child(n)
@@ -88,8 +88,8 @@ fn all_messages() -> Vec<Message> {
     };
     let returned = DoneOutcome::Returned(
         [
-            DoneOutput { value: DoneValue::Inline(inline), nested: vec![reference_to(1)] },
-            DoneOutput { value: DoneValue::Stored { len: 77 }, nested: Vec::new() },
+            Output { value: DoneValue::Inline(inline), nested: vec![reference_to(1)] },
+            Output { value: DoneValue::Stored { len: 77 }, nested: Vec::new() },
         ]
         .into_iter()
         .collect(),
