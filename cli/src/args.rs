@@ -5,6 +5,8 @@ use crate::settings::flags::{FlagsOf, TextParser};
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
+use tharsis_protos::handshake::Subject;
+use tharsis_types::NotAnId;
 
 /// Call functions remotely and get futures: on one machine or on many.
 #[derive(Debug, Parser)]
@@ -100,6 +102,27 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Say what a task or an object waits for, and what happened to it.
+    Why {
+        /// Its id, as `status`, `memory` and failures print it: 32 hexadecimal digits for a task, with `/0`
+        /// or `/put0` behind them for an object.
+        #[arg(value_parser = subject)]
+        id: Subject,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+        /// Which node.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::ASK }>,
+    },
+}
+
+/// A task or an object by its id.
+fn subject(text: &str) -> Result<Subject, NotAnId> {
+    match text.contains('/') {
+        true => text.parse().map(Subject::Object),
+        false => text.parse().map(Subject::Task),
+    }
 }
 
 /// What to measure, and how much of it.

@@ -120,6 +120,17 @@ pub enum Refusal {
         /// What was asked for, and what there is.
         cause: String,
     },
+    /// The node has nothing to tell of a task or an object.
+    #[error(
+        "Unknown: node {node:016x} knows nothing of {id}: it ended long ago or was freed, or it is another node's; ask \
+         the node on which it was submitted or put, with --socket"
+    )]
+    Unknown {
+        /// The node.
+        node: u64,
+        /// The task or object.
+        id: String,
+    },
     /// Somebody else is there.
     #[error("ProtocolMismatch: what answers at {address} is not a control store of this release: {cause}")]
     ProtocolMismatch {
@@ -154,6 +165,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
             Refusal::NodeEnded { status, .. } => *status,
             Refusal::ResourceExhausted { .. } => EXHAUSTED,
+            Refusal::Unknown { .. } => process::FAILED,
         };
     }
     if let Some(error) = error.downcast_ref::<tharsis_gcs::StoreError>() {

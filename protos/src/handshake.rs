@@ -7,13 +7,13 @@
 //! each side that the other one is gone.
 
 use crate::inventory::{Inventory, SITE_BYTES_MAX, SITES_MAX};
-use crate::report::Report;
+use crate::report::{Report, Story};
 use serde::{Deserialize, Serialize};
 use tharsis_types::limits::CLIENTS_MAX;
-use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId};
+use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -85,6 +85,8 @@ pub enum Answer {
     // Behind the others: a client of another version must be able to read why it is refused.
     /// What lies in the store.
     Inventory(Box<Inventory>),
+    /// What the node knows of a task or an object.
+    Story(Box<Story>),
 }
 
 /// What a client needs to work with its node.
@@ -117,4 +119,15 @@ pub enum Question {
     Status,
     /// End yourself, and your workers.
     Stop,
+    /// What does it wait for, and what happened to it? Answered by [`Answer::Story`].
+    Why(Subject),
+}
+
+/// What an observer asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    /// A value, by its id.
+    Object(ObjectId),
+    /// A call, by its id.
+    Task(TaskId),
 }

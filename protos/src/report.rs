@@ -76,4 +76,31 @@ pub struct PendingRow {
     pub count: usize,
     /// Why they wait.
     pub reason: String,
+    /// The id of one of them; empty if none is wanted any more.
+    pub task: String,
+}
+
+/// Bytes of a line of a story at most.
+pub const STORY_LINE_BYTES_MAX: usize = 4096;
+
+/// What a node knows of a task or an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Story {
+    /// The node that answers.
+    pub node: u64,
+    /// Its process.
+    pub pid: u32,
+    /// How it stands and what it waits for; empty if it is not there any more, or never was.
+    pub present: Vec<String>,
+    /// What happened to it, oldest first, as far as the node remembers.
+    pub past: Vec<PastRow>,
+}
+
+/// What happened to a task or an object once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastRow {
+    /// How long ago, in nanoseconds.
+    pub ago_ns: u64,
+    /// What happened, in words.
+    pub what: String,
 }

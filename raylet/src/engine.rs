@@ -203,6 +203,11 @@ impl Engine {
                 let _gone = reply.send(self.report());
             }
             Input::Stop => self.stopping = true,
+            Input::Story { about, reply } => {
+                // What came in this round has no lease and no reason to wait yet.
+                self.node.settle(now, &mut self.actions);
+                let _gone = reply.send(self.node.story(now, about));
+            }
         }
     }
 
@@ -342,6 +347,7 @@ impl Engine {
                     resources: p.resources.to_string(),
                     count: p.count,
                     reason: p.reason,
+                    task: p.task.map(|task| task.to_string()).unwrap_or_default(),
                 })
                 .collect(),
         }

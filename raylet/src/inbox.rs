@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use tharsis_core::Event;
-use tharsis_core::node::Place;
+use tharsis_core::journal::About;
+use tharsis_core::node::{Place, Story};
 use tharsis_object_store::BellBoard;
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::report::Report;
@@ -71,6 +72,13 @@ pub enum Input {
     },
     /// End.
     Stop,
+    /// Somebody asks about a task or an object.
+    Story {
+        /// Which.
+        about: About,
+        /// Takes the answer: nothing if the node does not know it.
+        reply: SyncSender<Option<Story>>,
+    },
 }
 
 /// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers,

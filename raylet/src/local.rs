@@ -16,13 +16,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::Event;
 use tharsis_core::event::Remains;
+use tharsis_core::journal::About;
 use tharsis_object_store::local_socket::{self, SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Welcome,
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
-use tharsis_protos::report::Report;
+use tharsis_protos::report::{PastRow, Report, STORY_LINE_BYTES_MAX, Story};
 use tharsis_types::limits::JOB_WEIGHT_MAX;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
@@ -170,6 +171,7 @@ impl Reception {
         let report = match question {
             Question::Memory => return self.answer_inventory(stream),
             Question::Status => self.report()?,
+            Question::Why(subject) => return self.answer_why(stream, subject),
             Question::Stop => {
                 let report = self.report()?;
                 self.inbox.put(Input::Stop);
@@ -189,6 +191,27 @@ impl Reception {
         };
         let frame = inventory.fit(HELLO_BYTES_MAX, encode);
         send_frame(stream, &frame, HELLO_BYTES_MAX, None).map_err(|e| e.to_string())
+    }
+
+    fn answer_why(&self, stream: &UnixStream, subject: Subject) -> Result<(), String> {
+        let (reply, answer) = sync_channel(1);
+        let about = match subject {
+            Subject::Object(object) => About::Object(object),
+            Subject::Task(task) => About::Task(task),
+        };
+        self.inbox.put(Input::Story { about, reply });
+        let told =
+            answer.recv_timeout(REPORT_WAIT).map_err(|_| "the node is too busy to answer".to_owned())?;
+        let told = told.unwrap_or_default();
+        let cut = |line: &String| line[..line.floor_char_boundary(STORY_LINE_BYTES_MAX)].to_owned();
+        let past = told.past.iter().map(|past| PastRow { ago_ns: past.ago, what: cut(&past.what) });
+        let story = Story {
+            node: self.node.0,
+            pid: std::process::id(),
+            present: told.present.iter().map(cut).collect(),
+            past: past.collect(),
+        };
+        send(stream, &Answer::Story(Box::new(story)), None)
     }
 
     fn report(&self) -> Result<Report, String> {

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 use tharsis_object_store::local_socket::{check_peer, recv_frame, send_frame};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role,
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject,
 };
 use tharsis_protos::inventory::Inventory;
-use tharsis_protos::report::Report;
+use tharsis_protos::report::{Report, Story};
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// How long a node may take to answer.
@@ -32,6 +32,17 @@ pub fn ask(socket: &Path, question: Question) -> Result<Report> {
 pub fn memory(socket: &Path) -> Result<Inventory> {
     match answer(socket, Question::Memory)? {
         Answer::Inventory(inventory) => Ok(*inventory),
+        other => Err(unasked(other)),
+    }
+}
+
+/// Asks the node that listens at `socket` what a task or an object waits for, and what happened to it.
+///
+/// # Errors
+/// As [`ask`].
+pub fn why(socket: &Path, subject: Subject) -> Result<Story> {
+    match answer(socket, Question::Why(subject))? {
+        Answer::Story(story) => Ok(*story),
         other => Err(unasked(other)),
     }
 }

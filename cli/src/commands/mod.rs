@@ -9,6 +9,7 @@ mod node;
 mod start;
 mod status;
 mod stop;
+mod why;
 
 use crate::args::{Args, BenchArgs, Command, ConfigCommand};
 use crate::refusal::Refusal;
@@ -44,6 +45,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
         Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Version { json } => version(json),
+        Command::Why { id, json, settings } => why::run(&Settings::read(&settings)?.socket(), id, json),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::output;
 use anyhow::Result;
 use std::path::Path;
 use tharsis_protos::handshake::Question;
-use tharsis_protos::report::Report;
+use tharsis_protos::report::{PendingRow, Report};
 
 /// Asks the node at `socket` and prints its answer.
 ///
@@ -58,7 +58,9 @@ fn describe(report: &Report) -> Vec<String> {
         report.object_count
     ));
     for row in &report.pending {
-        lines.push(format!("waiting   {} x {} ({}): {}", row.count, row.name, row.resources, row.reason));
+        let PendingRow { count, name, resources, reason, task } = row;
+        let more = if task.is_empty() { String::new() } else { format!("; more: tharsis why {task}") };
+        lines.push(format!("waiting   {count} x {name} ({resources}): {reason}{more}"));
     }
     lines
 }

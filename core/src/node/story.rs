@@ -10,7 +10,8 @@ use crate::Now;
 use crate::journal::{About, Entry};
 use crate::slab::Slot;
 use std::cmp::Reverse;
-use tharsis_types::{NodeId, ObjectId, TaskId};
+use tharsis_types::limits::MIB;
+use tharsis_types::{NodeId, ObjectId, Resources, TaskId};
 
 /// Lines of the past that are told at most: the last ones.
 const PAST_MAX: usize = 40;
@@ -65,7 +66,7 @@ impl Node {
             present.splice(0..0, story.lines);
             if let Some(demand) = story.demand {
                 present.push(format!("each needs {demand}"));
-                present.extend(self.room_of_nodes());
+                present.extend(self.room_of_nodes(&demand));
             }
         }
         if let Some((slot, run)) = run {
@@ -144,14 +145,22 @@ impl Node {
         })
     }
 
-    /// What each node has free, this one first.
-    fn room_of_nodes(&self) -> Vec<String> {
+    /// What each node has too little of, this one first.
+    fn room_of_nodes(&self, demand: &Resources) -> Vec<String> {
         let mut members: Vec<_> = self.view.members().collect();
         members.sort_by_key(|(member, _)| (Reverse(member.node == self.id), member.node));
         let line = |(member, load): &(&crate::event::Member, &crate::place::Load)| {
             let whose = if member.node == self.id { "this node" } else { "node" };
-            let (node, all, free, waiting) = (member.node, &member.resources, &load.free, load.waiting);
-            format!("{whose} {node}: free {free}, of {all}; {waiting} requests for leases wait there")
+            let (node, all, waiting) = (member.node, &member.resources, load.waiting);
+            let room = match load.free.lacking(demand) {
+                Some((name, need, have)) => {
+                    let unit = if name == "memory" { MIB as f64 } else { Resources::UNIT as f64 };
+                    let name = if name == "memory" { "MiB of memory".to_owned() } else { name };
+                    format!("{} {name} free, {} needed", have as f64 / unit, need as f64 / unit)
+                }
+                None => "has room".to_owned(),
+            };
+            format!("{whose} {node}: {room}; it has {all}; requests for leases that wait there: {waiting}")
         };
         let mut lines: Vec<_> = members.iter().take(NODES_TOLD_MAX).map(line).collect();
         let untold = members.len() - lines.len();

@@ -130,7 +130,7 @@ impl Owner {
     /// Work that waits for leases, and why.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
-        self.schedule.pending()
+        self.schedule.pending(&self.tasks)
     }
 
     /// How many tasks are in queues.

@@ -39,7 +39,7 @@ use shape::ShapeKey;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass};
+use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass, TaskId};
 
 /// Tasks that stand this long behind one that does not end are taken back.
 const STEAL_AFTER: Now = 5 * MS;
@@ -71,6 +71,8 @@ pub struct Pending {
     pub count: usize,
     /// Why they wait.
     pub reason: String,
+    /// One of them, if any is still wanted.
+    pub task: Option<TaskId>,
 }
 
 /// Shapes.
@@ -183,14 +185,16 @@ impl Schedule {
     }
 
     /// Work that waits for leases, and why.
-    pub(super) fn pending(&self) -> Vec<Pending> {
+    pub(super) fn pending(&self, tasks: &Tasks) -> Vec<Pending> {
         let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
+        let is_wanted = |task: &&Task| task.state() != TaskState::Tombstone;
         waiting
             .map(|s| Pending {
                 name: s.sample.name.clone(),
                 resources: s.key.resources.clone(),
                 count: s.len(),
                 reason: self.why_pending(s),
+                task: s.queued().map(|slot| &tasks[slot]).find(is_wanted).map(Task::id),
             })
             .collect()
     }
