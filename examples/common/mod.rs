@@ -86,7 +86,7 @@ impl Options {
         };
         let executor = RemoteExecutor::new(&runtime);
         let executor = match self.memory_bytes {
-            Some(bytes) => executor.memory(bytes),
+            Some(bytes) => executor.memory_bytes(bytes),
             None => executor,
         };
         Ok(Place { executor, _runtime: runtime, _cluster: cluster })

@@ -23,10 +23,10 @@ use proc_macro::TokenStream;
 /// `Result<T, E>` gives an `ObjectRef<T>`; its error is what `get` fails with, and keeps its type if `E` can
 /// be encoded.
 ///
-/// Options in the attribute are defaults for all calls: `num_cpus`, `num_gpus`, `memory`, `resources(name =
-/// amount)`, `priority`, `timeout` (seconds), `max_retries`, `retry_on(Type, ..)`, `name`, `num_returns`,
-/// `max_calls`, `pure`. With `num_returns = N` a function that returns a tuple of `N` values gives a tuple of
-/// `N` references; a function that returns `Returns<T>` gives as many as `num_returns` says.
+/// Options in the attribute are defaults for all calls: `num_cpus`, `num_gpus`, `memory_bytes`,
+/// `resources(name = amount)`, `priority`, `timeout` (seconds), `max_retries`, `retry_on(Type, ..)`, `name`,
+/// `num_returns`, `max_calls`, `pure`. With `num_returns = N` a function that returns a tuple of `N` values
+/// gives a tuple of `N` references; a function that returns `Returns<T>` gives as many as `num_returns` says.
 #[proc_macro_attribute]
 pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
     remote_function::expand(attribute.into(), item.into())

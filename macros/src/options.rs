@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Ident, LitInt, Path, Result, Token, Type, parenthesized};
 
-const KNOWN: &str = "num_cpus, num_gpus, memory, resources, priority, timeout, max_retries, retry_on, \
+const KNOWN: &str = "num_cpus, num_gpus, memory_bytes, resources, priority, timeout, max_retries, retry_on, \
                      retry_exceptions, name, num_returns, max_calls, pure";
 
 /// Options in the order given, as calls on `Options`.
@@ -52,7 +52,7 @@ impl Attribute {
                 let amount = value(input)?;
                 self.setters.push(quote!(.#name((#amount) as f64)));
             }
-            "memory" | "priority" | "max_retries" | "max_calls" | "name" | "pure" => {
+            "memory_bytes" | "priority" | "max_retries" | "max_calls" | "name" | "pure" => {
                 let value = value(input)?;
                 self.setters.push(quote!(.#name(#value)));
             }

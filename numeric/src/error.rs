@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tharsis_graph::error::shape_text;
 use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::KernelError;
+use tharsis_types::{Failure, FailureKind};
 
 /// What went wrong, and where the expression was built.
 ///
@@ -115,6 +116,27 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.facts.cause)
+    }
+}
+
+/// The same in the vocabulary of the task engine, so that one error type serves tasks and tensors. A failure
+/// of the engine is what it was; of others the class is the first word of the message.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        if let GraphError::Engine(engine) = error.cause()
+            && let Some(failure) = engine.cause().downcast_ref::<Failure>()
+        {
+            return failure.clone();
+        }
+        let kind = match error.class() {
+            "DataCorrupt" | "ObjectArray" | "PathTraversal" => FailureKind::DataCorrupt,
+            "Internal" => FailureKind::Internal,
+            "MemoryError" => FailureKind::ResourceExhausted,
+            "RuntimeError" => FailureKind::UserError,
+            "Timeout" => FailureKind::TimedOut,
+            _ => FailureKind::InvalidArgument,
+        };
+        Failure::new(kind, format!("{}: {error}", error.class()))
     }
 }
 

@@ -108,6 +108,18 @@ fn whatever_looks_at_an_erroneous_tensor_gets_its_error() {
 }
 
 #[test]
+fn errors_keep_class_place_and_operands_as_failures_of_the_engine() {
+    use tharsis_types::{Failure, FailureKind};
+    let failure = Failure::from(carried(&(ones(&[2]) + ones(&[3]))));
+    assert_eq!(failure.kind, FailureKind::InvalidArgument);
+    assert!(failure.message.starts_with("ValueError: add: operands could not be broadcast"), "{failure}");
+    assert!(failure.message.ends_with("of float64 (2,) and float64 (3,))"), "{failure}");
+    let small = LocalExecutor::sized(1, 1 << 10);
+    let refused = execute(&[&ones(&[1000, 1000])], &small).unwrap_err();
+    assert_eq!(Failure::from(refused).kind, FailureKind::ResourceExhausted);
+}
+
+#[test]
 fn eager_tensors_carry_what_their_values_refuse() {
     let _eager = eager();
     let line = line!() + 1;

@@ -77,15 +77,10 @@ impl Error {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        Self(Arc::new(failure))
-    }
-}
-
-impl From<tharsis_types::BadResource> for Error {
-    fn from(bad: tharsis_types::BadResource) -> Self {
-        Self::argument(bad.to_string())
+/// Whatever is a failure in the one vocabulary of errors: a refused resource, an error of tensors.
+impl<E: Into<Failure>> From<E> for Error {
+    fn from(failure: E) -> Self {
+        Self(Arc::new(failure.into()))
     }
 }
 

@@ -51,7 +51,7 @@ impl Options {
     /// Memory in bytes that the task needs at most. It starts where so much is left of what the node offers;
     /// a worker process that takes more for it is ended, and the task with it: `OutOfMemory`.
     #[must_use]
-    pub fn memory(mut self, bytes: u64) -> Self {
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
@@ -211,7 +211,7 @@ macro_rules! __option_setters {
         $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
         /// Memory in bytes that the task is expected to need.
         #[must_use]
-        $vis fn memory(self, bytes: u64) -> Self { Self(self.0.memory(bytes)) }
+        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
         /// An amount of a custom resource. Call it once for each.
         #[must_use]
         $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn amounts_become_resources() {
-        let options = Options::default().num_cpus(0.25).num_gpus(1.0).memory(5).resource("tpu", 2.0);
+        let options = Options::default().num_cpus(0.25).num_gpus(1.0).memory_bytes(5).resource("tpu", 2.0);
         let resources = options.resources();
         assert_eq!((resources.cpu, resources.gpu, resources.memory), (2_500, 10_000, 5));
         assert_eq!(resources.custom["tpu"], 20_000);

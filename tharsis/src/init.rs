@@ -63,7 +63,7 @@ impl Init {
     }
 
     /// Memory in bytes that tasks may ask for; by default what the memory limit leaves beside the store.
-    pub fn memory(mut self, bytes: u64) -> Self {
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
         self
     }
@@ -105,7 +105,7 @@ impl Init {
     /// Where they are used up, the node ends workers before the kernel ends anything: the newest task that
     /// has retries first, which then runs again without using them up. Of effect with [`Init::workers`] only:
     /// tasks in threads of the program cannot be ended without it.
-    pub fn memory_limit(mut self, bytes: u64) -> Self {
+    pub fn memory_limit_bytes(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = Some(bytes);
         self
     }

@@ -1,6 +1,6 @@
-//! Call functions remotely and get futures.
+//! Call functions remotely and get futures; compute with tensors on the same engine.
 //!
-//! ```no_run
+//! ```
 //! use tharsis::prelude::*;
 //!
 //! #[remote]
@@ -23,6 +23,25 @@
 //! }
 //! ```
 //!
+//! Tensors are NumPy's, lazy and in chunks (feature `tensor`, module `tensor`). Nothing is
+//! computed before `item`; then a plan that is bounded in memory runs as remote tasks:
+//!
+//! ```
+//! # #[cfg(feature = "tensor")]
+//! # fn main() -> Result<(), tharsis::Error> {
+//! use tharsis::tensor::random::default_rng;
+//!
+//! let _runtime = tharsis::init().start()?;
+//! let points = default_rng(42).random(&[1_000_000, 2]);
+//! let inside = (&points * &points).sum(1).sqrt().less(1.0).count_nonzero(..);
+//! let pi = 4.0 * inside.item()?.to_f64() / 1e6;
+//! assert!((pi - std::f64::consts::PI).abs() < 0.01);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "tensor"))]
+//! # fn main() {}
+//! ```
+//!
 //! The same program runs embedded (as above: no server, no set-up), on one machine and on a cluster
 //! (`init().address(..)`). It is its own worker: nodes start its executable, and `#[tharsis::main]` turns
 //! such a process into a worker. Embedded, a program needs no such attribute; everywhere else a start without
@@ -38,8 +57,8 @@
 //! **Waiting.** [`ObjectRef::get`], [`get_all`], [`wait`] block; `.await` on an [`ObjectRef`] does not. A
 //! task that waits lends its slot to others, so nested calls do not deadlock.
 //!
-//! **Errors.** Everything that can go wrong is an [`Error`]: what, where, why, what to do. An error value of
-//! a remote function keeps its type, see [`Error::downcast`].
+//! **Errors.** Everything that can go wrong with tasks and tensors is an [`Error`]: what, where, why, what to
+//! do. An error value of a remote function keeps its type, see [`Error::downcast`].
 //!
 //! This crate knows no sockets and no wire messages; it joins `tharsis-remote` (the client) with the node
 //! that an embedded program runs in itself.
@@ -53,11 +72,14 @@ extern crate self as tharsis;
 mod cluster;
 mod embedded;
 mod init;
+#[doc(hidden)]
 pub mod machine;
 pub mod observe;
 mod part;
+#[doc(hidden)]
 pub mod process;
 mod runtime;
+#[doc(hidden)]
 pub mod spill_dirs;
 mod start;
 #[cfg(feature = "tensor")]

@@ -4,6 +4,7 @@
 //! and is read by whoever reads them. It says what happened ([`FailureKind`]), where ([`Origin`]), why
 //! (`cause`) and what to do next ([`FailureKind::advice`]).
 
+use crate::resources::BadResource;
 use crate::text::Shown;
 use crate::{Attempt, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,7 @@ impl FailureKind {
                 "free space in the spill directories named, or start the node with more of them"
             }
             Self::OutOfMemory => {
-                "lower the task's use of memory, say what it needs with `memory`, or raise the memory limit of the node"
+                "lower the task's use of memory, say what it needs with `memory_bytes`, or raise the memory limit of the node"
             }
             Self::Panicked => "mend the function; the place of the panic is named above",
             Self::ResourceExhausted => "ask for less, or raise the limit named above",
@@ -297,6 +298,12 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<BadResource> for Failure {
+    fn from(bad: BadResource) -> Self {
+        Self::new(FailureKind::InvalidArgument, bad.to_string())
+    }
+}
 
 #[cfg(test)]
 mod tests {

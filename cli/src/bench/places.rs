@@ -54,7 +54,7 @@ impl Place {
         };
         let executor: Box<dyn Executor> = match &runtime {
             None => Box::new(LocalExecutor::sized(threads, memory_bytes)),
-            Some(runtime) => Box::new(RemoteExecutor::new(runtime).memory(memory_bytes)),
+            Some(runtime) => Box::new(RemoteExecutor::new(runtime).memory_bytes(memory_bytes)),
         };
         Ok(Started { executor, place: self, _runtime: runtime })
     }

@@ -33,7 +33,7 @@ impl Places for Started {
             None => Place::start(wish)
                 .map_err(|error| Failure { class: "RuntimeError".to_owned(), message: error.to_string() })?,
         };
-        let executor = RemoteExecutor::new(&place.runtime).memory(wish.memory_bytes);
+        let executor = RemoteExecutor::new(&place.runtime).memory_bytes(wish.memory_bytes);
         *started = Some(place);
         Ok(match wish.deadline {
             Some(deadline) => Box::new(executor.until(deadline)),

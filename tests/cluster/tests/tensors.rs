@@ -51,7 +51,7 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
     let cluster = two_nodes();
     let runtime = driver(&cluster, 0);
     let remote = RemoteExecutor::new(&runtime)
-        .memory(MEMORY_BYTES)
+        .memory_bytes(MEMORY_BYTES)
         .options(Options::default().spread())
         .batch_tasks(3);
     for chunk in [[50, 400], [130, 170]] {
@@ -78,7 +78,7 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
 fn what_meets_starts_on_one_node() {
     let cluster = two_nodes();
     let runtime = driver(&cluster, 0);
-    let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES).batch_tasks(1);
+    let remote = RemoteExecutor::new(&runtime).memory_bytes(MEMORY_BYTES).batch_tasks(1);
     let scanned = |seed| {
         let x = default_rng(seed).random(&[128, 1 << 14]);
         x.rechunk(Chunks::PerAxis(vec![1, 1 << 14])).cumsum(1)
@@ -105,7 +105,7 @@ fn what_meets_starts_on_one_node() {
 fn results_stay_on_the_nodes_that_made_them() {
     let cluster = two_nodes();
     let runtime = driver(&cluster, 0);
-    let remote = RemoteExecutor::new(&runtime).memory(MEMORY_BYTES);
+    let remote = RemoteExecutor::new(&runtime).memory_bytes(MEMORY_BYTES);
     // So large that each is a batch of its own.
     let x = default_rng(3).random(&[8, 1 << 18]);
     let x = x.rechunk(Chunks::PerAxis(vec![1, 1 << 18]));

@@ -52,7 +52,7 @@ impl RemoteExecutor {
 
     /// Bytes that chunks and registers may take, all workers together.
     #[must_use]
-    pub fn memory(mut self, bytes: u64) -> RemoteExecutor {
+    pub fn memory_bytes(mut self, bytes: u64) -> RemoteExecutor {
         self.memory_bytes = Some(bytes.max(1));
         self
     }

@@ -1,5 +1,5 @@
 //! Errors between the two halves: what a task refuses travels as a [`Fault`], what the engine reports becomes
-//! an [`EngineFailure`] that keeps the engine's own error.
+//! an [`EngineFailure`] that keeps the engine's own failure.
 
 use serde::{Deserialize, Serialize};
 use tharsis_graph::{EngineFailure, Error};
@@ -75,7 +75,9 @@ impl From<Fault> for Error {
 pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
     match error.downcast::<Fault>() {
         Some(fault) => fault.into(),
-        None => Error::Engine(EngineFailure::new(class_of(error.failure().root().kind), error)),
+        None => {
+            Error::Engine(EngineFailure::new(class_of(error.failure().root().kind), error.failure().clone()))
+        }
     }
 }
 

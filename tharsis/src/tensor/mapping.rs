@@ -37,7 +37,7 @@ pub trait MapRemote: Sized {
     ///     chunk.into_owned().mapv(f64::sqrt).into()
     /// }
     ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn main() -> Result<(), Error> {
     /// let _runtime = tharsis::init().start()?;
     /// let roots = tensor::full(&[1000], 9.0, tensor::DType::F64).map_remote::<root>();
     /// assert_eq!(roots.sum(..).item()?.to_f64(), 3000.0);

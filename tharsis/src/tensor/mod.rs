@@ -1,15 +1,15 @@
 //! Tensors on the task engine: NumPy's names over chunks that lie in the object store, computed by remote
 //! tasks.
 //!
-//! ```no_run
+//! ```
 //! use tharsis::tensor::random::default_rng;
 //!
 //! #[tharsis::main]
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! fn main() -> Result<(), tharsis::Error> {
 //!     let _runtime = tharsis::init().start()?;
-//!     let points = default_rng(42).random(&[1_000_000_000, 2]);
+//!     let points = default_rng(42).random(&[1_000_000, 2]);
 //!     let inside = (&points * &points).sum(1).sqrt().less(1.0).count_nonzero(..);
-//!     println!("{}", 4.0 * inside.item()?.to_f64() / 1e9);
+//!     println!("{}", 4.0 * inside.item()?.to_f64() / 1e6);
 //!     Ok(())
 //! }
 //! ```
@@ -18,6 +18,9 @@
 //! (`init().address(..)`): where a runtime is active, tensors are computed on it, otherwise on threads of the
 //! process. A [`RemoteExecutor`] says more about how. Results are the same to the bit everywhere: what a task
 //! computes depends on its plan alone.
+//!
+//! [`Error`] is that of tensors, with class, operands and the line that built them; `?` makes a
+//! [`tharsis::Error`](crate::Error) of it.
 //!
 //! All of [`tharsis_numeric`] is here. This is the only place that knows both halves:
 //!

@@ -23,7 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("graph", &["tharsis-kernels"]),
     ("kernels", &[]),
     ("macros", &[]),
-    ("numeric", &["tharsis-graph", "tharsis-kernels"]),
+    ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-types"]),
     ("remote", &["tharsis-macros", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
     ("raylet", &["tharsis-core", "tharsis-gcs", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
 ];

@@ -100,7 +100,7 @@ fn read_all(folder: String) -> u64 {
 
 /// A hog ends with its worker, long before the memory does; node, store and the others stay.
 fn i1_a_hog_dies_before_the_kernel_acts(mode: Mode) {
-    let session = mode.start_with(2, |init| init.memory_limit(LIMIT_BYTES));
+    let session = mode.start_with(2, |init| init.memory_limit_bytes(LIMIT_BYTES));
     let _entered = session.enter();
     let started = session.path("started");
     let blob = tharsis::put(&Blob::from(vec![3; 2 * MIB as usize])).unwrap();
@@ -120,7 +120,7 @@ fn i1_a_hog_dies_before_the_kernel_acts(mode: Mode) {
 /// Of three tasks, the newest one that may run again goes, as often as it must, and none of its retries with
 /// it.
 fn i1_the_newest_that_can_run_again_goes_and_keeps_its_retries(mode: Mode) {
-    let session = mode.start_with(3, |init| init.memory_limit(LIMIT_BYTES));
+    let session = mode.start_with(3, |init| init.memory_limit_bytes(LIMIT_BYTES));
     let _entered = session.enter();
     let (started, end) = (session.path("keeps"), session.path("end"));
     let is_up = |path: &str, count: usize| fs::read_to_string(path).is_ok_and(|text| count <= text.len());
@@ -148,7 +148,7 @@ fn i1_a_task_may_not_take_more_than_it_said(mode: Mode) {
     let session = mode.start(2);
     let _entered = session.enter();
     let started = session.path("started");
-    let greedy = hog::options().memory(64 * MIB).max_retries(3).remote(HOG_BYTES_MAX, started.clone());
+    let greedy = hog::options().memory_bytes(64 * MIB).max_retries(3).remote(HOG_BYTES_MAX, started.clone());
     let error = greedy.get().unwrap_err();
     assert_eq!(error.kind(), FailureKind::OutOfMemory, "{error}");
     let text = error.to_string();
@@ -156,7 +156,7 @@ fn i1_a_task_may_not_take_more_than_it_said(mode: Mode) {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
     assert_eq!(fs::read_to_string(&started).unwrap(), "x", "it would take as much again");
-    let modest = hog::options().memory(64 * MIB).remote(32 * MIB, started);
+    let modest = hog::options().memory_bytes(64 * MIB).remote(32 * MIB, started);
     assert_eq!(modest.get().unwrap(), 32);
     drop((greedy, modest));
     session.await_quiet();
@@ -165,13 +165,13 @@ fn i1_a_task_may_not_take_more_than_it_said(mode: Mode) {
 /// A task that has the memory in another process ends like one that has it itself, and that process with it.
 fn i1_what_a_task_starts_counts_with_it(mode: Mode) {
     for (limit, memory, said) in [(LIMIT_BYTES, None, "200 MiB"), (4096 * MIB, Some(64 * MIB), "64 MiB")] {
-        let session = mode.start_with(2, |init| init.memory_limit(limit));
+        let session = mode.start_with(2, |init| init.memory_limit_bytes(limit));
         let _entered = session.enter();
         for started_with in ["", "setsid "] {
             let pid_file = session.path(&format!("{started_with}pid"));
             let options = starts_hog::options().max_retries(0);
             let options = match memory {
-                Some(bytes) => options.memory(bytes),
+                Some(bytes) => options.memory_bytes(bytes),
                 None => options,
             };
             let hogs = options.remote(started_with.to_owned(), HOG_BYTES_MAX, pid_file.clone());

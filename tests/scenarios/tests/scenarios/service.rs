@@ -145,7 +145,7 @@ fn run_job(socket: &str, number: u64) {
     let _entered = runtime.enter();
     let value = put(&number).unwrap();
     let all: Vec<_> =
-        (0..99).map(|_| double::options().memory(CALL_MEMORY_BYTES + number).remote(&value)).collect();
+        (0..99).map(|_| double::options().memory_bytes(CALL_MEMORY_BYTES + number).remote(&value)).collect();
     let values = get_all(&all, Some(30.0.into())).unwrap();
     assert!(values.iter().all(|n| *n == 2 * number), "job {number}");
 }
