@@ -47,6 +47,15 @@ const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 impl<'a> Computation<'a> {
     /// Several tensors, which share work.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Computation, arange};
+    /// let x = arange(10);
+    /// let (sum, max) = (x.sum(..), x.max(..));
+    /// let computed = Computation::of(&[&sum, &max]).run()?;
+    /// assert_eq!(computed.tensors[1].item()?.to_f64(), 9.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[must_use]
     pub fn of(tensors: &'a [&'a Tensor]) -> Computation<'a> {
         Computation { tensors, executor: None, watchers: Vec::new() }
@@ -87,6 +96,14 @@ impl<'a> Computation<'a> {
     }
 
     /// Draws a progress bar on standard error if that is a terminal.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Computation, arange};
+    /// let total = arange(10).sum(..);
+    /// let computed = Computation::of(&[&total]).bar("total").run()?;
+    /// assert_eq!(computed.tensors[0].item()?.to_f64(), 45.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[must_use]
     pub fn bar(self, label: &str) -> Computation<'a> {
         match Bar::on_terminal(label) {
@@ -96,6 +113,14 @@ impl<'a> Computation<'a> {
     }
 
     /// Runs it.
+    ///
+    /// ```
+    /// use tharsis_numeric::{Computation, arange};
+    /// let total = arange(10).sum(..);
+    /// let computed = Computation::of(&[&total]).run()?;
+    /// assert_eq!(computed.metrics.tasks, computed.explanation.tasks);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`execute`](crate::execute).

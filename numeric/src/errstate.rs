@@ -82,6 +82,16 @@ pub fn errstate(state: ErrState) -> Guard {
 
 impl Guard {
     /// What was warned of since the last call, while this was the innermost guard.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// use tharsis_numeric::errstate::{ErrState, errstate};
+    /// let guard = errstate(ErrState::default());
+    /// array([-1.0]).sqrt().to_vec::<f64>()?;
+    /// assert_eq!(guard.take(), ["invalid value encountered in sqrt"]);
+    /// assert!(guard.take().is_empty());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     pub fn take(&self) -> Vec<String> {
         GUARDS
             .with_borrow_mut(|guards| guards.last_mut().map(|(_, told)| std::mem::take(told)))
@@ -145,6 +155,15 @@ impl ErrState {
     }
 
     /// The texts of what is warned of.
+    ///
+    /// ```
+    /// use tharsis_numeric::{ErrState, Reaction};
+    /// use tharsis_numeric::{LocalExecutor, array, execute};
+    /// let local = LocalExecutor::sized(2, 1 << 20);
+    /// let (_, metrics) = execute(&[&array([0.0]).log()], &local)?;
+    /// assert!(ErrState::all(Reaction::Ignore).apply(&metrics.warnings)?.is_empty());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `FloatingPointError` for the first that is to be raised.

@@ -101,6 +101,34 @@ impl Tensor {
 
     /// As [`Tensor::map_chunk_to`], for a function that is told by name; it gives elements of `dtype`.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tharsis_graph::{Error, Foreign, ForeignName};
+    /// use tharsis_kernels::{Chunk, Place};
+    /// use tharsis_numeric::{DType, arange};
+    ///
+    /// #[derive(Debug)]
+    /// struct Same;
+    ///
+    /// impl Foreign for Same {
+    ///     fn name(&self) -> Option<ForeignName> {
+    ///         None
+    ///     }
+    ///
+    ///     fn describe(&self) -> String {
+    ///         "same".to_owned()
+    ///     }
+    ///
+    ///     fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+    ///         Ok(args[0].clone())
+    ///     }
+    /// }
+    ///
+    /// let x = arange(3).map_foreign(&[None], Arc::new(Same), DType::I64);
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `ValueError` if there are not as many extents as axes.
     #[track_caller]
@@ -161,6 +189,11 @@ fn chunk_of<T: Element>(array: &ArrayD<T>) -> std::result::Result<Chunk, GraphEr
 }
 
 /// What a panic says.
+///
+/// ```
+/// let panic = std::panic::catch_unwind(|| panic!("on purpose")).unwrap_err();
+/// assert_eq!(tharsis_numeric::map::panic_text(&*panic), "on purpose");
+/// ```
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")

@@ -39,11 +39,24 @@ pub type Offer = fn() -> Option<Arc<dyn Executor>>;
 static OFFER: OnceLock<Offer> = OnceLock::new();
 
 /// Says where [`default_executor`] looks first. The task engine does so once; later offers are not heard.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tharsis_numeric::LocalExecutor;
+/// tharsis_numeric::offer_executor(|| Some(Arc::new(LocalExecutor::sized(1, 1 << 20))));
+/// assert_eq!(tharsis_numeric::default_executor().limits().memory_bytes, 1 << 20);
+/// ```
 pub fn offer_executor(offer: Offer) {
     let _first_wins = OFFER.set(offer);
 }
 
 /// The function of this crate that a plan names: the reading and writing of files.
+///
+/// ```
+/// use tharsis_graph::ForeignName;
+/// let name = ForeignName { kind: "no such kind".to_owned(), name: "{}".to_owned() };
+/// assert!(tharsis_numeric::run::find_foreign(&name).is_none());
+/// ```
 pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     crate::npy::find(name)
 }

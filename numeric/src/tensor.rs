@@ -42,6 +42,13 @@ impl From<Error> for Tensor {
 impl Tensor {
     /// The result of an operator of the graph on tensors; in eager mode it is computed at once. Carries what
     /// the operator's inference refuses; in eager mode also what its tasks refuse.
+    ///
+    /// ```
+    /// use tharsis_numeric::{DType, Tensor};
+    /// let seven = tharsis_graph::ops::Full { shape: vec![2], value: 7.into(), dtype: DType::I64 };
+    /// assert_eq!(Tensor::apply(seven, &[]).to_vec::<i64>()?, [7, 7]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     #[track_caller]
     pub fn apply(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {
         crate::eager::as_mode_has_it(Tensor::lazily(op, inputs))
@@ -156,6 +163,12 @@ impl Tensor {
     }
 
     /// The node of the logical graph that this tensor stands for.
+    ///
+    /// ```
+    /// use tharsis_numeric::ones;
+    /// assert_eq!(ones(&[2]).sqrt().node()?.op().name(), "sqrt");
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The error that it carries.

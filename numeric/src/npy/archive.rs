@@ -36,7 +36,16 @@ struct Member {
     at: Entry,
 }
 
-/// Reads and checks the directory of a `.npz` file and the headers of its arrays, which are given by name.
+/// The headers of NumPy's `load` of a `.npz` file: reads and checks its directory and the headers of its
+/// arrays, which are given by name.
+///
+/// ```
+/// use tharsis_numeric::npy;
+/// let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stored.npz");
+/// let files = npy::open_npz(&path)?;
+/// assert!(files.values().all(|file| file.extra_bytes() == 0));
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be or would inflate
@@ -48,7 +57,16 @@ pub fn open_npz(path: &Path) -> Result<BTreeMap<String, NpyFile>> {
     open_archive(path).blame()
 }
 
-/// Tensors over the arrays of a `.npz` file, by name; they are read when they are computed.
+/// NumPy's `load` of a `.npz` file: tensors over its arrays, by name; they are read when they are computed.
+///
+/// ```
+/// use tharsis_numeric::npy;
+/// let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stored.npz");
+/// for tensor in npy::load_npz(&path)?.values() {
+///     tensor.execute()?;
+/// }
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`open_npz`].

@@ -50,22 +50,58 @@ pub struct NpyFile {
 
 impl NpyFile {
     /// Extent of each axis.
+    ///
+    /// ```
+    /// use tharsis_numeric::{LocalExecutor, arange, npy};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.npy");
+    /// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(npy::open(&path)?.shape(), [3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.header.shape
     }
 
     /// The type of the elements.
+    ///
+    /// ```
+    /// use tharsis_numeric::{DType, LocalExecutor, arange, npy};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.npy");
+    /// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(npy::open(&path)?.dtype(), DType::I64);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.header.dtype
     }
 
     /// Bytes behind the elements, which are not looked at.
+    ///
+    /// ```
+    /// use tharsis_numeric::{LocalExecutor, arange, npy};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.npy");
+    /// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(npy::open(&path)?.extra_bytes(), 0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     pub fn extra_bytes(&self) -> u64 {
         self.extra_bytes
     }
 
     /// A tensor over the elements. They are read in blocks when it is computed, by whoever runs the task: on
     /// several nodes, each must find the file under this path.
+    ///
+    /// ```
+    /// use tharsis_numeric::{LocalExecutor, arange, npy};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.npy");
+    /// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(npy::open(&path)?.tensor().sum(..).item()?.to_f64(), 3.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `ValueError` if the shape has more axes than arrays may have.
@@ -87,7 +123,17 @@ impl NpyFile {
     }
 }
 
-/// Reads and checks the header of a `.npy` file.
+/// The header of NumPy's `load`: reads and checks that of a `.npy` file.
+///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, npy};
+/// let folder = tempfile::tempdir().expect("a folder");
+/// let path = folder.path().join("x.npy");
+/// assert_eq!(npy::open(&path).unwrap_err().class(), "OSError");
+/// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+/// assert_eq!(npy::open(&path)?.shape(), [3]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be, `ObjectArray` for
@@ -116,8 +162,18 @@ pub fn load(path: &Path) -> Tensor {
     carry!(open_file(path)).tensor()
 }
 
-/// Computes a tensor and writes it as a `.npy` file, version 1, C order, little endian. Each task writes its
-/// block, so that the whole is never in memory; the file appears under its name when it is complete.
+/// NumPy's `save`: computes a tensor and writes it as a `.npy` file, version 1, C order, little endian; any
+/// dtype but bfloat16. Each task writes its block, so that the whole is never in memory; the file appears
+/// under its name when it is complete.
+///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, npy};
+/// let folder = tempfile::tempdir().expect("a folder");
+/// let path = folder.path().join("x.npy");
+/// npy::save(&path, &arange(3), &LocalExecutor::sized(2, 1 << 20))?;
+/// assert_eq!(npy::load(&path).to_vec::<i64>()?, [0, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
 ///
 /// # Errors
 /// As [`execute`](crate::execute), and `OSError` if the file cannot be written.

@@ -47,16 +47,31 @@ impl Failure {
     }
 
     /// A value that NumPy answers with `ValueError`.
+    ///
+    /// ```
+    /// use tharsis_numeric::protocol::Failure;
+    /// assert_eq!(Failure::value("no").class, "ValueError");
+    /// ```
     pub fn value(message: impl Into<String>) -> Failure {
         Failure::new("ValueError", message)
     }
 
     /// A type that NumPy answers with `TypeError`.
+    ///
+    /// ```
+    /// use tharsis_numeric::protocol::Failure;
+    /// assert_eq!(Failure::kind("no").class, "TypeError");
+    /// ```
     pub fn kind(message: impl Into<String>) -> Failure {
         Failure::new("TypeError", message)
     }
 
     /// What does not exist yet.
+    ///
+    /// ```
+    /// use tharsis_numeric::protocol::Failure;
+    /// assert_eq!(Failure::missing("no").class, "NotImplemented");
+    /// ```
     pub fn missing(message: impl Into<String>) -> Failure {
         Failure::new("NotImplemented", message)
     }
@@ -76,6 +91,14 @@ impl From<GraphError> for Failure {
 
 /// Answers requests until the stream ends. File names in requests are taken relative to `folder`; `places`
 /// has the workers of those that ask for some.
+///
+/// ```
+/// use tharsis_numeric::protocol::{Here, eval};
+/// let request = br#"{"prog": [["y", "np.arange", [2]]], "out": ["y"]}"#;
+/// let mut reply = Vec::new();
+/// eval(&request[..], &mut reply, ".".as_ref(), &Here).expect("memory takes it");
+/// assert!(String::from_utf8_lossy(&reply).contains("[0,1]"));
+/// ```
 ///
 /// # Errors
 /// Only those of the streams themselves.
@@ -110,6 +133,14 @@ pub fn eval(
 /// Answers the requests of a text, which need not keep to lines. What follows a request that is no JSON is
 /// not read.
 ///
+/// ```
+/// use tharsis_numeric::protocol::{Here, eval_text};
+/// let request = b"{\"prog\": [[\"y\", \"np.arange\", [2]]],\n \"out\": [\"y\"]}";
+/// let mut reply = Vec::new();
+/// eval_text(request, &mut reply, ".".as_ref(), &Here).expect("memory takes it");
+/// assert!(String::from_utf8_lossy(&reply).contains("[0,1]"));
+/// ```
+///
 /// # Errors
 /// Only those of the stream of replies.
 pub fn eval_text(
@@ -141,6 +172,12 @@ fn write_line(replies: &mut impl Write, reply: &Json) -> std::io::Result<()> {
 
 /// Writes one line per operation: name, signature, what it does.
 ///
+/// ```
+/// let mut lines = Vec::new();
+/// tharsis_numeric::protocol::list(&mut lines).expect("memory takes it");
+/// assert!(String::from_utf8_lossy(&lines).contains("np.cumsum"));
+/// ```
+///
 /// # Errors
 /// Those of the stream.
 pub fn list(mut replies: impl Write) -> std::io::Result<()> {
@@ -153,6 +190,14 @@ pub fn list(mut replies: impl Write) -> std::io::Result<()> {
 }
 
 /// The reply to one request, which runs on threads of this process.
+///
+/// ```
+/// use serde_json::json;
+/// use tharsis_numeric::protocol::answer;
+/// let request = json!({"in": {"x": {"lit": [1, 2]}}, "prog": [["y", "np.square", [{"$": "x"}]]], "out": ["y"]});
+/// let reply = answer(&request, ".".as_ref());
+/// assert_eq!(reply["out"]["y"]["arr"]["lit"], json!([1, 4]));
+/// ```
 pub fn answer(request: &Json, folder: &Path) -> Json {
     answer_on(request, folder, &Here)
 }

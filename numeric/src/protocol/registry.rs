@@ -38,6 +38,10 @@ const PARTS: [UnaryOp; 4] =
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
 
 /// All operations that programs may name.
+///
+/// ```
+/// assert!(tharsis_numeric::protocol::registry::all().iter().any(|operation| operation.name == "np.sum"));
+/// ```
 pub fn all() -> Vec<Operation> {
     let named = NAMED
         .iter()
@@ -70,6 +74,11 @@ pub fn all() -> Vec<Operation> {
 }
 
 /// The operation of this name. Methods of arrays (`nd.*`) are the functions of the same name.
+///
+/// ```
+/// use tharsis_numeric::protocol::registry::find;
+/// assert_eq!(find("nd.sum").expect("it is there").name, "np.sum");
+/// ```
 pub fn find(name: &str) -> Option<Operation> {
     let function = name.strip_prefix("nd.").map(|method| format!("np.{method}"));
     let wanted = function.as_deref().unwrap_or(name);

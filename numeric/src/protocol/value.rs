@@ -54,6 +54,12 @@ impl Value {
 
     /// This value as an operand: a tensor, a number, or nested lists of numbers.
     ///
+    /// ```
+    /// use tharsis_numeric::Operand;
+    /// use tharsis_numeric::protocol::Value;
+    /// assert!(matches!(Value::Number(2.into()).operand(), Ok(Operand::Number(_))));
+    /// ```
+    ///
     /// # Errors
     /// `TypeError` for anything else.
     pub fn operand(self) -> Result<Operand, Failure> {
@@ -70,6 +76,13 @@ impl Value {
 
     /// This value as a tensor.
     ///
+    /// ```
+    /// use tharsis_numeric::protocol::Value;
+    /// let list = Value::List(vec![Value::Number(1.into()), Value::Number(2.into())]);
+    /// assert_eq!(list.tensor().expect("numbers").to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Value::operand`].
     pub fn tensor(self) -> Result<Tensor, Failure> {
@@ -79,6 +92,12 @@ impl Value {
     }
 
     /// This value as a whole number.
+    ///
+    /// ```
+    /// use tharsis_numeric::protocol::Value;
+    /// assert_eq!(Value::Number(2.into()).integer().ok(), Some(2));
+    /// assert_eq!(Value::Number(2.5.into()).integer().unwrap_err().class, "TypeError");
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for anything else.
@@ -92,6 +111,11 @@ impl Value {
 
     /// This value as a real number.
     ///
+    /// ```
+    /// use tharsis_numeric::protocol::Value;
+    /// assert_eq!(Value::Number(2.into()).real().ok(), Some(2.0));
+    /// ```
+    ///
     /// # Errors
     /// `TypeError` for anything else.
     pub fn real(&self) -> Result<f64, Failure> {
@@ -103,6 +127,11 @@ impl Value {
     }
 
     /// This value as a list of whole numbers; a single one counts as a list of one.
+    ///
+    /// ```
+    /// use tharsis_numeric::protocol::Value;
+    /// assert_eq!(Value::Number(2.into()).integers().ok(), Some(vec![2]));
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for anything else.
