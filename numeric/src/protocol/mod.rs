@@ -194,7 +194,8 @@ pub fn list(mut replies: impl Write) -> std::io::Result<()> {
 /// ```
 /// use serde_json::json;
 /// use tharsis_numeric::protocol::answer;
-/// let request = json!({"in": {"x": {"lit": [1, 2]}}, "prog": [["y", "np.square", [{"$": "x"}]]], "out": ["y"]});
+/// let step = json!(["y", "np.square", [{"$": "x"}]]);
+/// let request = json!({"in": {"x": {"lit": [1, 2]}}, "prog": [step], "out": ["y"]});
 /// let reply = answer(&request, ".".as_ref());
 /// assert_eq!(reply["out"]["y"]["arr"]["lit"], json!([1, 4]));
 /// ```
