@@ -25,15 +25,15 @@ pub const ANNEX_BYTES_MAX: u64 = 1 << 40;
 pub const ANNEX_UNIT_BYTES: u64 = 2 << 20;
 /// Blocks made per system call: short enough that signals do not make it start over for ever.
 const STEP_BYTES: u64 = 64 << 20;
-/// What the file system must be able to do is tried with so many bytes.
+/// Number of bytes with which the abilities of the file system are tried.
 const PROBE_BYTES: u64 = 4096;
 const PLACE: &str = "the file for values larger than the store";
 /// Name of the file for a moment, where files without a name cannot be made.
 const NAME: &str = "annex";
 
-/// What the blocks of an annex count against.
+/// The quota that the blocks of an annex count against.
 pub(crate) trait Quota: Send + Sync {
-    /// Counts so many bytes more.
+    /// Adds the given number of bytes to the count.
     fn take(&self, bytes: u64) -> Result<(), NoSpace>;
 
     /// The disk has these bytes back.
@@ -89,7 +89,7 @@ impl AnnexFile {
         Ok(AnnexFile { blocks: Arc::new(Blocks { fd, quota, counted: Mutex::default() }), len })
     }
 
-    /// How many bytes fit, in all segments together.
+    /// Capacity in bytes of all segments together.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -178,7 +178,7 @@ fn open_nameless(dir: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     match openat(dir, ".", flags | OFlags::TMPFILE, mode) {
-        // What file systems, and kernels, without such files say.
+        // File systems and kernels without such files return these errors.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
         outcome => return outcome,
     }

@@ -216,7 +216,7 @@ fn a_byte_of_the_annex_counts_once_and_as_long_as_it_has_a_block() {
     let left = || left.load(Ordering::Relaxed);
     arena.allocate(MEMORY, 2 << 20).unwrap();
     assert_eq!(left(), 2 << 20);
-    // What the node receives is written through its own map, in pieces, and may reach into what is there.
+    // The node writes received bytes through its own map, in pieces, and may write into existing pages.
     arena.map().make_pages(MEMORY + (1 << 20), 2 << 20).unwrap();
     arena.map().make_pages(0, MEMORY).unwrap();
     assert_eq!(left(), 1 << 20);

@@ -57,7 +57,7 @@ const BURST_COUNT: u32 = 16;
 /// A deadline further away than this is as good as this one.
 const DEADLINE_MAX: Duration = Duration::from_secs(1 << 30);
 
-/// How long a waiter spins before it sleeps.
+/// Time for which a waiter spins before it sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpinPolicy {
     /// Microseconds of spinning; 0 sleeps at once.

@@ -1,4 +1,4 @@
-//! How the threads of a client share a range that they write to.
+//! Sharing of a writable range between the threads of a client.
 //!
 //! A thread takes a part under the lock of whoever has the [`Carver`], and writes to it and tells the node of
 //! it without: who took the lower part need not be done first. So whatever reads the reports must not take

@@ -158,7 +158,7 @@ mod x86 {
     /// library.
     const LANES_AVX2: usize = 1;
     const RUN: usize = 4 * LINE;
-    /// How far ahead of the loads a line is asked for: one run.
+    /// Prefetch distance: a line is requested one run ahead of its load.
     const AHEAD: usize = RUN;
 
     macro_rules! kernel {

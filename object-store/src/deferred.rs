@@ -53,7 +53,7 @@ impl<R> Deferred<R> {
         self.has_any.load(Ordering::Relaxed) == 0
     }
 
-    /// How many there are.
+    /// Number of records that wait.
     pub fn len(&self) -> usize {
         lock(&self.records).len()
     }
@@ -65,7 +65,7 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// What a client tells of one value: that it lets go of it, and that it wants it again.
+    /// The two records of a client about one value: a release, and a new request for it.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Record {
         Unmapped,

@@ -1,4 +1,4 @@
-//! What can go wrong with shared memory, in words that carry the numbers.
+//! Errors of shared memory; each carries the numbers concerned.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub struct NoSpace {
     pub needed_bytes: u64,
     /// Bytes that the place says it still has.
     pub available_bytes: u64,
-    /// Where the space was sought.
+    /// The memory or file that lacks the space.
     pub place: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub enum StoreError {
     /// A size that cannot be served.
     #[error("{what} of {bytes} bytes is outside {min_bytes}..={max_bytes} or not of the right form")]
     BadSize {
-        /// What was to have this size.
+        /// The thing for which this size was asked.
         what: &'static str,
         /// The size asked for.
         bytes: u64,
@@ -47,14 +47,14 @@ pub enum StoreError {
         /// Largest size served.
         max_bytes: u64,
     },
-    /// What lies in shared memory is not what this side was told to expect.
+    /// The content of shared memory differs from what this side was told to expect.
     #[error("{what} in shared memory does not match: found {found:#x}, expected {expected:#x}")]
     Mismatch {
         /// The field that differs.
         what: &'static str,
-        /// What was found.
+        /// The value that was found.
         found: u64,
-        /// What was expected.
+        /// The value that was expected.
         expected: u64,
     },
     /// The memory behind it is exhausted.
@@ -71,7 +71,7 @@ pub enum StoreError {
     /// A range that leaves the memory it refers to.
     #[error("range {offset}+{len} leaves the {limit_bytes} bytes of {what}")]
     OutOfBounds {
-        /// What the range refers to.
+        /// The memory that the range refers to.
         what: &'static str,
         /// First byte of the range.
         offset: u64,
@@ -83,7 +83,7 @@ pub enum StoreError {
     /// The operating system refused.
     #[error("cannot {action}: {cause}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The system's reason.
         #[source]

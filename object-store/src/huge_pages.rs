@@ -1,4 +1,4 @@
-//! Which kinds of memory get huge pages on this machine.
+//! The kinds of memory that get huge pages on this machine.
 
 use std::fs;
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! Whatever reads bytes of another process or of a disk, as functions of bytes, for tests that feed it with
-//! noise. The product is built without it.
+//! Every reader of bytes from another process or a disk, as a function of bytes. Tests feed these functions
+//! with noise. The product is built without this module.
 //!
 //! An entry panics where the reader believed what it should not have. Seeds are what a sound peer writes.
 
@@ -16,7 +16,7 @@ pub use spill::{spill_block, spill_block_seeds, spill_header, spill_header_seeds
 
 const CAPACITY_BYTES: usize = 256;
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// Where the words that change begin in a ring.
+/// Offset in a ring of the words that change.
 const WORDS_OFFSET: usize = 128;
 
 /// Reads a ring whose words and data are `bytes`.

@@ -27,12 +27,12 @@ use std::time::{Duration, Instant};
 
 /// Bytes in front of each frame.
 pub const FRAME_HEADER_BYTES: usize = 4;
-/// How long others may take to bind a socket in the same directory.
+/// Time that another process may take to bind a socket in the same directory.
 const LOCK_DEADLINE: Duration = Duration::from_secs(5);
-/// How long to wait before asking again whether they are done.
+/// Pause before the lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What went wrong at the local socket.
+/// Errors of the local socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The peer closed the connection.
@@ -72,7 +72,7 @@ pub enum SocketError {
     /// The operating system refused.
     #[error("cannot {action}: {cause}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The system's reason.
         #[source]
@@ -81,18 +81,18 @@ pub enum SocketError {
     /// The peer did not answer in time.
     #[error("timed out: cannot {action} within the stream's deadline")]
     Timeout {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
     },
     /// More descriptors than the one that a frame may carry.
     #[error("a frame carried {count} descriptors, at most one may come")]
     TooManyDescriptors {
-        /// How many came.
+        /// Number of descriptors that came.
         count: usize,
     },
 }
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its process, when it connected.

@@ -46,7 +46,7 @@ const PLACE: &str = "the object arena";
 pub struct ArenaMap {
     fd: OwnedFd,
     annex: Option<OwnedFd>,
-    /// Who makes blocks of the annex; none in a client, which is granted a range that has them.
+    /// Allocates blocks of the annex. `None` in a client, which is granted ranges that already have blocks.
     blocks: Option<Arc<Blocks>>,
     to_read: NonNull<u8>,
     to_write: NonNull<u8>,
@@ -308,9 +308,9 @@ impl ArenaMap {
     /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then
     /// ours. Blocks of the annex are there.
     ///
-    /// Where others have written there are pages, which readers map in a third of the time: the kernel maps
-    /// those around as well, and in a shared mapping of memory that gives the right to write too. A page that
-    /// is not there yet comes this way as well, only later than it could.
+    /// A range that others have written already has pages. Mapping them for reading takes a third of the
+    /// time: the kernel also maps the neighbouring pages, and in a shared mapping of memory this gives write
+    /// access too. A page that does not exist yet is also made this way, only later than it could be.
     fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         let (fd, at) = self.file_at(offset);
         let is_memory = offset < self.memory_len;
@@ -410,7 +410,7 @@ pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
     let _ = unsafe { madvise(pages.as_mut_ptr().cast(), pages.len(), Advice::LinuxHugepage) };
 }
 
-/// What the system says it could still give, for the message only.
+/// Free memory as the system reports it. Used only in a message.
 fn available_memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     (info.freeram as u64).saturating_mul(u64::from(info.mem_unit))
@@ -436,7 +436,7 @@ pub struct ArenaSlice {
 }
 
 impl ArenaSlice {
-    /// Where the bytes lie in the arena.
+    /// Offset of the bytes in the arena.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -468,7 +468,7 @@ pub struct WriteSlot {
 }
 
 impl WriteSlot {
-    /// Where the bytes lie in the arena.
+    /// Offset of the bytes in the arena.
     pub fn offset(&self) -> u64 {
         self.offset
     }

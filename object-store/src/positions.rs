@@ -1,4 +1,4 @@
-//! How far each side of a ring has come: the only words that both sides touch.
+//! Positions of both sides of a ring: the only words that both sides touch.
 //!
 //! Two words, each on cache lines of its own, count bytes since the ring was made. They never wrap: a word
 //! that is as far as no ring gets ([`POSITION_MAX`]) is not believed.
@@ -39,7 +39,7 @@ pub(crate) struct BadPosition {
     pub(crate) consumed: u64,
 }
 
-/// What the producer knows.
+/// The positions as the producer knows them.
 pub(crate) struct ProducerPositions {
     capacity: u64,
     staged: u64,
@@ -92,14 +92,14 @@ impl ProducerPositions {
         true
     }
 
-    /// Where the next record goes.
+    /// Position at which the next record is written.
     #[inline]
     pub(crate) fn staged(&self) -> u64 {
         self.staged
     }
 }
 
-/// What the consumer knows.
+/// The positions as the consumer knows them.
 pub(crate) struct ConsumerPositions {
     capacity: u64,
     consumed: u64,
@@ -152,7 +152,7 @@ impl ConsumerPositions {
         self.consumed - self.released
     }
 
-    /// Where the next record is read.
+    /// Position at which the next record is read.
     #[inline]
     pub(crate) fn consumed(&self) -> u64 {
         self.consumed

@@ -50,7 +50,7 @@ impl RangeSet {
         end <= start || self.end_by_start.range(..=start).next_back().is_some_and(|(_, &e)| end <= e)
     }
 
-    /// How many bytes of a range are in.
+    /// Number of bytes of the given range that are in the set.
     pub(crate) fn bytes_within(&self, start: u64, end: u64) -> u64 {
         if end <= start {
             return 0;

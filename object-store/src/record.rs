@@ -19,7 +19,7 @@ pub(crate) const TOTAL_BYTES: u64 = 8;
 
 const TAG: u32 = 0x5448_5200;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {

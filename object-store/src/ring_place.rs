@@ -1,4 +1,4 @@
-//! Where a ring lies in a segment, and what can be wrong with it.
+//! Place of a ring in a segment, and the ways in which it can be invalid.
 //!
 //! The layout and the protocol are told in [`ring`](crate::ring); here is the arithmetic of addresses,
 //! checked once when a side attaches, so that the two ends only ever deal in offsets within the data.
@@ -26,7 +26,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"THRING\x01\0");
 #[cfg(not(all(loom, test)))]
 const _: () = assert!(WORDS_OFFSET + size_of::<PositionWords>() == RING_HEADER_BYTES, "the header is full");
 
-/// Where a ring lies. Both sides must be told the same place.
+/// Place of a ring. Both sides must be given the same place.
 #[derive(Clone)]
 pub struct RingPlace {
     segment: Arc<Segment>,
@@ -97,7 +97,7 @@ impl RingPlace {
     }
 }
 
-/// What the consumer found instead of a message. The ring is of no further use.
+/// The fault that the consumer found instead of a message. The ring cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingCorrupt {
     /// Fragments out of order or of the wrong total length.
@@ -115,7 +115,7 @@ pub enum RingCorrupt {
     Header {
         /// Bytes since the ring was made.
         position: u64,
-        /// What stands there.
+        /// The word that was found.
         word: u64,
     },
     /// A record longer than what was published or allowed.

@@ -137,7 +137,7 @@ fn a_place_must_hold_a_ring_of_this_capacity() {
     assert!(Consumer::attach(RingPlace::new(segment, 0, 512).unwrap(), 1).is_err());
 }
 
-/// Who attaches goes on counting from what stands there, and must not come to the end of the numbers.
+/// A side that attaches continues from the stored positions, which must not be near the largest number.
 #[test]
 fn positions_that_no_ring_reaches_are_refused() {
     for (position, is_sound) in [(1 << 62, true), (u64::MAX - 255, false), (u64::MAX - 7, false)] {

@@ -52,7 +52,7 @@ pub use crate::transfer_frame::{MAGIC, ObjectKey, VERSION};
 pub const CHUNK_BYTES: usize = 1 << 20;
 /// Largest chunk that the receiver accepts.
 pub const CHUNK_BYTES_MAX: u64 = 16 << 20;
-/// How often a bad chunk is asked for again.
+/// Number of times that a bad chunk is requested again.
 pub const RETRIES_MAX: u32 = 3;
 /// A connection on which nothing moves for this long, in the middle of a transfer, is given up.
 pub const STALL_MAX: Duration = Duration::from_secs(30);
@@ -61,7 +61,7 @@ pub const STALL_MAX: Duration = Duration::from_secs(30);
 const BAD_RANGES_MAX: usize = 64;
 /// Bytes hashed right after they were read, while they are in the cache.
 const LAND_BYTES: usize = 256 << 10;
-/// How often a waiting side looks whether it is to stop or its deadline has passed.
+/// Interval at which a waiting side checks for a stop request and its deadline.
 const STOP_POLL: Duration = Duration::from_millis(100);
 
 /// Why bytes did not arrive.
@@ -70,7 +70,7 @@ pub enum TransferError {
     /// The peer sent what the protocol does not allow.
     #[error("the peer broke the protocol: {what}")]
     BadPeer {
-        /// Which rule.
+        /// The rule that was broken.
         what: &'static str,
     },
     /// The sender serves as many as it can: ask again.
@@ -86,13 +86,13 @@ pub enum TransferError {
         offset: u64,
         /// Bytes of the bad range.
         len: u64,
-        /// How often they were sent.
+        /// Number of times that they were sent.
         attempts: u32,
     },
     /// The operating system refused.
     #[error("cannot {action}: {cause}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The system's reason.
         #[source]
@@ -114,7 +114,7 @@ pub enum TransferError {
     /// Too slow.
     #[error("timed out: cannot {action} in time")]
     Timeout {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
     },
     /// The peer speaks another version.
@@ -133,12 +133,12 @@ pub enum TransferError {
 pub struct FetchError {
     /// Verified bytes from the start of the range; the rest can be asked of another holder.
     pub done_bytes: u64,
-    /// What went wrong.
+    /// The error that ended the fetch.
     #[source]
     pub cause: TransferError,
 }
 
-/// Where a sender finds objects.
+/// The source of the objects that a sender serves.
 pub trait Source: Send + Sync {
     /// The sealed bytes of an object, pinned for as long as the answer lives.
     fn open(&self, key: &ObjectKey) -> Option<SourceRange>;
@@ -162,7 +162,7 @@ pub enum SourceRange {
 
 /// Bytes that are not in memory.
 pub trait ReadAt: Send {
-    /// How many there are.
+    /// Total number of these bytes.
     fn total_bytes(&self) -> u64;
 
     /// Reads a range that lies within them.
@@ -207,8 +207,8 @@ impl Receiver {
     /// Fetches `target.len()` bytes of an object from `offset` on, straight into `target`.
     ///
     /// # Errors
-    /// What went wrong and how far it got. After `NotFound`, `OutOfRange` and `Corrupt` the connection can be
-    /// used on, after anything else it cannot.
+    /// The error and the number of bytes received. The connection can be used again after `NotFound`,
+    /// `OutOfRange` and `Corrupt`, and after no other error.
     pub fn fetch(
         &mut self,
         key: &ObjectKey,
@@ -355,7 +355,7 @@ impl Receiver {
     }
 }
 
-/// How far a fetch is.
+/// Progress of a fetch.
 struct Pass {
     until: Option<Instant>,
     /// Bytes from the start that landed, good or bad.
@@ -387,7 +387,7 @@ impl Pass {
     }
 }
 
-/// What a sender says instead of serving a connection when it has no place for it.
+/// The reply of a sender that has no place for another connection.
 #[must_use]
 pub fn busy() -> [u8; HELLO_BYTES] {
     encode_hello(true)

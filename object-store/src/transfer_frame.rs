@@ -22,7 +22,7 @@ const CHUNK_TAG: [u8; 4] = *b"TCHK";
 /// Name of an object on the wire; what it means is the caller's business.
 pub type ObjectKey = [u8; 20];
 
-/// What the receiver wants.
+/// The kind of request that the receiver sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// Send the range.
@@ -40,7 +40,7 @@ pub(crate) struct Request {
     pub(crate) len: u64,
 }
 
-/// What follows a chunk header.
+/// The kind of data that follows a chunk header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// `len` bytes.

@@ -12,12 +12,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the helper looks for the next copy before it sleeps: one is rarely alone.
+/// Time for which the helper looks for the next copy before it sleeps: a copy is rarely alone.
 const SPIN: Duration = Duration::from_micros(100);
 /// Looks between two turns of other threads.
 const LOOKS_PER_YIELD: u32 = 32;
 
-/// Where work is done.
+/// The side that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// By the thread that wants it done.

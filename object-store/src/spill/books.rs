@@ -48,7 +48,7 @@ pub(super) enum Slot {
     Stored(Stored),
 }
 
-/// Where an object is.
+/// The location of a stored object.
 #[derive(Clone)]
 pub(super) struct Stored {
     pub(super) segment: u64,
@@ -68,7 +68,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What the directory is after a write that failed so; none if it is as good as before.
+    /// The state of the directory after a write failed with `error`; `None` if it can be used as before.
     pub(super) fn after(error: &SpillError) -> Option<Failure> {
         match error {
             SpillError::NoSpace { cause, .. } => Some(Failure::full(cause)),
@@ -85,9 +85,10 @@ impl Failure {
         }
     }
 
-    /// What the file system says it has does not count where it said so and refused: the user's quota is used
-    /// up, or the disk below has less than it promised. There it must say more than before, with what the
-    /// torn write gave back, or every object would be tried for nothing.
+    /// The reported free space does not count if the file system refused a write while it reported that
+    /// space: the user's quota is used up, or the disk below has less than it promised. It must then report
+    /// more than before, including the space that the torn write gave back. Otherwise the directory would be
+    /// tried for every object without success.
     fn full(cause: &NoSpace) -> Failure {
         let seen_bytes = cause.available_bytes.saturating_add(cause.needed_bytes);
         let is_promised = cause.needed_bytes <= cause.available_bytes;

@@ -54,7 +54,7 @@ impl DerefMut for DirectBuffer {
     }
 }
 
-/// Where buffers come from and go back to.
+/// Pool that lends buffers and takes them back.
 #[derive(Default)]
 pub(crate) struct BufferPool {
     kept: Mutex<Vec<DirectBuffer>>,

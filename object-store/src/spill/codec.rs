@@ -19,7 +19,7 @@ const SAMPLED_BYTES_MIN: u64 = 64 << 10;
 /// Length of one of the two pieces that make a sample.
 pub(crate) const SAMPLE_PIECE_BYTES: usize = 16 << 10;
 
-/// What to do with the next object.
+/// Advice on how to store the next object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodecAdvice {
     /// Store it as it is.
@@ -28,14 +28,14 @@ pub enum CodecAdvice {
     Sample,
 }
 
-/// What compressing a sample gave.
+/// The result of compressing a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressedSample {
     /// Bytes before.
     pub raw_bytes: u64,
     /// Bytes after.
     pub stored_bytes: u64,
-    /// How long it took.
+    /// Time that the compression took.
     pub elapsed_ns: u64,
 }
 
@@ -54,7 +54,7 @@ impl CodecChoice {
         CodecChoice::default()
     }
 
-    /// What to do with an object of `len` bytes.
+    /// Advice for an object of `len` bytes.
     pub fn advise(&self, len: u64) -> CodecAdvice {
         if len < SAMPLED_BYTES_MIN || self.sample_budget_ns <= 0.0 {
             CodecAdvice::Raw
@@ -87,7 +87,7 @@ impl CodecChoice {
         }
         self.written_bytes += bytes as f64;
         self.written_ns += elapsed_ns as f64;
-        // What was not used does not pile up beyond a few samples, or a fast disk would be sampled in bursts.
+        // The unused budget is capped at a few samples; otherwise a fast disk would be sampled in bursts.
         let budget_max_ns = SAMPLE_TIME_SHARE * self.written_ns;
         let earned_ns = SAMPLE_TIME_SHARE * elapsed_ns as f64;
         self.sample_budget_ns = (self.sample_budget_ns + earned_ns).min(budget_max_ns);

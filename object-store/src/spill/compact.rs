@@ -9,7 +9,7 @@ use super::placement::Claim;
 use crate::transfer::ObjectKey;
 use std::sync::Arc;
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Bytes that came back.
@@ -26,8 +26,8 @@ impl SpillDir {
     /// Readers and writers go on meanwhile.
     ///
     /// # Errors
-    /// What [`write`](SpillDir::write) and [`read_into`](SpillDir::read_into) fail with, except corruption,
-    /// which is in the answer. Nothing is lost by it.
+    /// The errors of [`write`](SpillDir::write) and [`read_into`](SpillDir::read_into), except corruption,
+    /// which is part of the result. An error loses no data.
     pub fn compact(&self, move_bytes_max: u64) -> Result<Compacted, SpillError> {
         let mut done = Compacted::default();
         let steps = {

@@ -1,4 +1,4 @@
-//! Which segments to punch and which to write anew. No I/O.
+//! Choice of the segments to punch and the segments to rewrite. No I/O.
 //!
 //! A hole costs one system call and gives the space of a long dead run back at once, but leaves a file in
 //! many pieces when runs are short; writing the living part elsewhere costs a read and a write of it. So long
@@ -8,7 +8,7 @@
 /// Average dead run from which on a hole is worth its system call.
 pub(crate) const PUNCH_RUN_BYTES: u64 = 1 << 20;
 
-/// How full a segment is.
+/// Fill of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentFill {
     /// Number of the segment.
@@ -23,7 +23,7 @@ pub struct SegmentFill {
     pub busy: bool,
 }
 
-/// What compaction may do.
+/// Limits of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionLimits {
     /// Whether the file system can punch holes.

@@ -96,7 +96,7 @@ impl SpillDir {
                 // Somebody removed a file, to which nothing more goes; in the next one, or in a new one, it
                 // goes on.
                 Err(WriteError { error: SpillError::Removed { .. }, was_in_use: true }) => {}
-                // What was removed may still take space.
+                // Removed objects may still take space.
                 Err(WriteError { error: SpillError::NoSpace { .. } | SpillError::Quota { .. }, .. })
                     if !has_punched && self.punch_all() =>
                 {
@@ -159,7 +159,7 @@ impl SpillDir {
                 // It was removed while it was read, and its space given back: nothing is wrong with the disk.
                 return Err(SpillError::NotFound { key: *key });
             }
-            // Where one object went bad no other goes.
+            // A segment with a corrupt object takes no other object.
             self.books().placement.seal(stored.segment);
         }
         result
@@ -188,7 +188,7 @@ impl SpillDir {
         }
     }
 
-    /// What the directory holds now.
+    /// The current usage of the directory.
     pub fn usage(&self) -> DirUsage {
         let books = self.books();
         DirUsage {
@@ -395,7 +395,7 @@ impl Quota for AnnexQuota {
         let Some(dir) = self.dir.upgrade() else { return Ok(()) };
         let taken = dir.books().placement.set_aside(bytes);
         match taken {
-            // What was removed may still take space.
+            // Removed objects may still take space.
             Err(_) if dir.punch_all() => Ok(dir.books().placement.set_aside(bytes)?),
             outcome => Ok(outcome?),
         }

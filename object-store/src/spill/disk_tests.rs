@@ -79,7 +79,8 @@ fn a_disk_that_is_gone_gives_errors_and_no_bytes() {
     assert!(matches!(refused, Err(SpillError::Io { .. })), "{refused:?}");
 }
 
-/// What other nodes are sent of the annex is read, not mapped: they hear of an error, and the node lives.
+/// Bytes of the annex that are sent to other nodes are read, not mapped. The other nodes get an error, and
+/// this node survives.
 #[test]
 fn an_annex_that_cannot_be_read_is_an_error() {
     const MEMORY: u64 = 2 << 20;
@@ -111,7 +112,7 @@ fn a_disk_that_promised_too_much_is_full_until_it_has_more() {
     let dir = SpillDir::open(disk.path(), u64::MAX, &small_segments(16 << 20)).unwrap();
     let object = noise(2 * BLOCK, 1);
     let (stored, refused) = fill(&dir, &object);
-    // Of kernels that do not tell the file system why, it learns of an error only.
+    // Some kernels do not give the reason to the file system, which then sees only an error.
     if !matches!(refused, SpillError::NoSpace { .. }) {
         assert!(matches!(refused, SpillError::Io { .. } | SpillError::ReadOnly { .. }), "{refused:?}");
         return skip("this kernel does not tell a file system that its disk is full");

@@ -1,4 +1,4 @@
-//! What can go wrong between memory and a spill file.
+//! Errors between memory and a spill file.
 
 use crate::error::NoSpace;
 use crate::transfer::ObjectKey;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 /// Why an object was not spilled, or did not come back.
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
-    /// What is on the disk is not what was written; the object is lost unless another copy exists.
+    /// The bytes on disk differ from those that were written. The object is lost unless another copy exists.
     #[error("object {} is corrupt on disk: {part} at {offset} of {path:?}", hex(.key))]
     Corrupt {
         /// The object.
         key: ObjectKey,
-        /// Which part gave it away.
+        /// The part in which the damage was found.
         part: CorruptPart,
-        /// Where that part lies in the file.
+        /// Offset of that part in the file.
         offset: u64,
         /// The segment file.
         path: PathBuf,
@@ -31,15 +31,15 @@ pub enum SpillError {
     InsecureDirectory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: &'static str,
     },
     /// The operating system refused.
     #[error("cannot {action} {path:?}: {cause}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On what.
+        /// The path it was tried on.
         path: PathBuf,
         /// The system's reason.
         #[source]
@@ -91,7 +91,7 @@ pub enum SpillError {
     /// Somebody removed the directory while it was in use.
     #[error("{path:?} was removed while it was in use; objects in it can still be read, none be added")]
     Removed {
-        /// What is gone.
+        /// The path that is gone.
         path: PathBuf,
     },
     /// The file ends before the object does.
@@ -99,7 +99,7 @@ pub enum SpillError {
     ShortRead {
         /// The object.
         key: ObjectKey,
-        /// Where the read began.
+        /// Offset at which the read began.
         offset: u64,
         /// Bytes that the object needs there.
         wanted_bytes: u64,
@@ -124,13 +124,13 @@ pub enum CorruptPart {
     /// A block whose checksum differs.
     #[error("checksum of block {index}")]
     Block {
-        /// Which block.
+        /// Index of the block.
         index: u32,
     },
     /// A block that matches its checksum and does not decompress to its length.
     #[error("compression of block {index}")]
     Compression {
-        /// Which block.
+        /// Index of the block.
         index: u32,
     },
     /// The header cannot be one.
@@ -156,7 +156,7 @@ pub enum HeaderError {
     /// Lengths that do not fit each other.
     #[error("its {what} does not fit the rest")]
     Length {
-        /// Which length.
+        /// Name of the length.
         what: &'static str,
     },
     /// Not the first bytes of a header.

@@ -67,7 +67,7 @@ fn fills_up(path: &Path) {
     }
     let usage = dir.usage();
     assert_eq!((usage.condition, usage.objects_count), (DirCondition::Full, stored.len() as u64));
-    // What the torn write took is back.
+    // The space that the torn write took is free again.
     let on_disk: u64 = segment_files(path).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
     assert_eq!(on_disk, usage.used_bytes);
     assert!(matches!(dir.write(&key(500), &[b"x"]), Err(SpillError::NoSpace { .. })));
@@ -274,7 +274,7 @@ fn the_annex_counts_against_the_quota() {
     let refused = arena.allocate(MEMORY + (4 << 20), 4 << 20).unwrap_err();
     let has_numbers = |space: &NoSpace| space.needed_bytes == 4 << 20 && space.available_bytes < 2 << 20;
     assert!(matches!(&refused, StoreError::NoSpace(space) if has_numbers(space)), "{refused}");
-    // What was removed is given back when the annex needs it.
+    // The space of removed objects is freed when the annex needs it.
     assert!(dir.remove(&key(1)) && 0 < dir.usage().dead_bytes);
     arena.allocate(MEMORY + (4 << 20), 4 << 20).unwrap();
     assert_eq!((dir.usage().annex_bytes, dir.usage().dead_bytes), (8 << 20, 0));

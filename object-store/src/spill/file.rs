@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a read that fails is tried.
+/// Number of tries of a read that fails.
 const READ_TRIES: u32 = 3;
 
-/// What a directory's device can do, and how fast it may be used.
+/// Abilities of a directory's device, and the rate at which it may be used.
 pub(crate) struct Device {
     direct: bool,
     /// Whether requests are larger out of buffers than out of where objects lie.
@@ -36,7 +36,7 @@ pub(crate) trait Faults: Send + Sync {
     fn before(&self, operation: Operation, offset: u64) -> Option<io::Error>;
 }
 
-/// What is about to be done to a segment file.
+/// An operation on a segment file, before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Read,
@@ -73,7 +73,7 @@ impl Device {
                     device.memory_align = memory_align(&file);
                 }
             }
-            // What refuses direct access may have made the file all the same.
+            // A file system that refuses direct access may have made the file all the same.
             Err(Errno::INVAL) => {
                 let _ = rustix::fs::unlinkat(dir, "probe", AtFlags::empty());
             }
@@ -240,7 +240,7 @@ impl Pacer {
         Pacer { bytes_per_s: bytes_per_s.max(1), free_at: None }
     }
 
-    /// How long the caller, who moved `bytes` until `now`, has to wait.
+    /// Time that the caller has to wait after it moved `bytes` until `now`.
     pub(crate) fn delay(&mut self, now: Instant, bytes: usize) -> Duration {
         let cost = Duration::from_secs_f64(bytes as f64 / self.bytes_per_s as f64);
         // A pause does not earn a burst.
@@ -257,8 +257,8 @@ fn open_new(dir: BorrowedFd<'_>, name: &str, direct: bool) -> Result<File, Errno
     rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
-/// How memory must be aligned for direct access; the arena aligns objects to 64 bytes, which many devices
-/// take.
+/// Alignment of memory that direct access needs. The arena aligns objects to 64 bytes, which many devices
+/// accept.
 fn memory_align(file: &File) -> usize {
     let statx = rustix::fs::statx(file.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     match statx {

@@ -27,7 +27,7 @@ use crate::transfer::ObjectKey;
 use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 
-/// What a direct read or write is a multiple of, in memory and on disk.
+/// Alignment of a direct read or write, in memory and on disk.
 pub(crate) const ALIGN: usize = 4096;
 /// Length of a block before compression: large enough for the full speed of a disk, small enough to have
 /// several around.
@@ -41,7 +41,7 @@ const FIXED_BYTES: usize = 88;
 const CHECKSUM_AT: usize = 80;
 const RECORD_BYTES: usize = 16;
 
-/// How the blocks of an object are stored.
+/// The encoding of an object's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// As they were.
@@ -81,7 +81,7 @@ impl Header {
         self.blocks.iter().map(|block| align_up(block.stored_len.into())).sum()
     }
 
-    /// Where block `index` begins, counted from the header.
+    /// Offset of block `index` from the header.
     pub(crate) fn block_offset(&self, index: usize) -> u64 {
         let before = self.blocks.iter().take(index).map(|block| align_up(block.stored_len.into()));
         self.stored_bytes() + before.sum::<u64>()

@@ -43,7 +43,8 @@ impl Mounted {
         Mounted::image(Image { path, _folder: None }, Some(Box::new(below)))
     }
 
-    /// What a power cut at this moment leaves, mounted anew: what has reached the disk, and nothing else.
+    /// A new mount of the file system as a power cut at this moment would leave it: only data that has
+    /// reached the disk.
     pub(super) fn after_a_power_cut(&self) -> Option<Mounted> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
@@ -80,7 +81,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What cannot be unmounted now goes with its last file.
+        // A mount that is still in use ends with its last open file.
         let _ = Command::new("umount").arg("-l").arg(self.dir.path()).output();
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller says about spill directories, and what they say about themselves.
+//! Options that a caller sets for spill directories, and the usage that the directories report.
 
 use super::file::Faults;
 use super::header::Codec;
@@ -10,7 +10,7 @@ pub const SEGMENT_BYTES_MIN: u64 = 64 << 20;
 /// Largest segment: above it, one living object keeps too much.
 pub const SEGMENT_BYTES_MAX: u64 = 256 << 20;
 
-/// How a spill directory is used.
+/// Options of a spill directory.
 #[derive(Clone)]
 pub struct SpillOptions {
     /// Bytes of a segment, brought into [`SEGMENT_BYTES_MIN`]`..=`[`SEGMENT_BYTES_MAX`]. A larger object gets
@@ -48,7 +48,7 @@ pub enum DirCondition {
     Failed,
 }
 
-/// What a directory holds.
+/// The usage of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirUsage {
     /// The directory.
@@ -58,9 +58,9 @@ pub struct DirUsage {
     /// Bytes that it uses: objects with their headers and padding, writes under way, removed objects not
     /// given back yet, the annex.
     pub used_bytes: u64,
-    /// Of these, bytes of values larger than memory.
+    /// The part of these bytes that belongs to values larger than memory.
     pub annex_bytes: u64,
-    /// Of these, bytes of removed objects.
+    /// The part of these bytes that belongs to removed objects.
     pub dead_bytes: u64,
     /// Bytes that its file system has left.
     pub file_system_free_bytes: u64,
@@ -74,13 +74,13 @@ pub struct DirUsage {
     pub condition: DirCondition,
 }
 
-/// What one write did.
+/// The result of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of the object.
     pub object_bytes: u64,
     /// Bytes that it takes on disk.
     pub stored_bytes: u64,
-    /// How it is stored.
+    /// The encoding on disk.
     pub codec: Codec,
 }

@@ -1,4 +1,4 @@
-//! Where in which segment an object goes, what is alive there, and the quota. No I/O.
+//! The segment and offset for each object, the live bytes of each segment, and the quota. No I/O.
 //!
 //! A segment has at most one writer at a time, so that its file is written front to back; several writers get
 //! several segments. A claim is for the most that an object can take and shrinks when it is committed:
@@ -27,7 +27,7 @@ pub(crate) struct OverQuota {
     pub(crate) available_bytes: u64,
 }
 
-/// What is to be done with a segment's file.
+/// The next operation on a segment's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Fate {
@@ -43,7 +43,7 @@ pub(crate) struct Placement {
     quota_bytes: u64,
     segment_bytes: u64,
     used_bytes: u64,
-    /// Of these, bytes that lie in no segment.
+    /// The part of these bytes that lies in no segment.
     aside_bytes: u64,
     next_segment: u64,
     segments: BTreeMap<u64, SegmentUse>,
@@ -210,7 +210,7 @@ impl Placement {
         self.used_bytes
     }
 
-    /// Of these, what was set aside.
+    /// The part of these bytes that was set aside.
     pub(crate) fn aside_bytes(&self) -> u64 {
         self.aside_bytes
     }

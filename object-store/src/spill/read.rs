@@ -1,7 +1,7 @@
 //! A range of an object back from disk, every block verified before anybody may look at it.
 //!
-//! Of a larger range a second thread verifies (and copies, decompresses) blocks while this one reads those
-//! behind.
+//! For a larger range, a second thread verifies (and copies, decompresses) blocks while this one reads the
+//! next ones.
 
 use super::buffer::{BufferPool, PooledBuffer};
 use super::codec;
@@ -32,9 +32,9 @@ struct Landed<'t, 'p> {
     index: usize,
     /// The part of the caller's memory that wants it.
     target: &'t mut [u8],
-    /// Where in the block that part begins.
+    /// Offset of that part in the block.
     skip: usize,
-    /// What was read; nothing if it was read right into `target`.
+    /// The bytes read; `None` if they were read directly into `target`.
     buffer: Option<PooledBuffer<'p>>,
 }
 
@@ -60,7 +60,8 @@ impl Extent<'_> {
             let mut landed = self.land(first as usize, (start - first * block_bytes) as usize, target)?;
             return self.verify(&mut landed);
         }
-        // What lands where it stays needs no memory, so the disk need not wait for its verification.
+        // A block that is read directly into its target needs no buffer, so the disk need not wait for its
+        // verification.
         let block_start = target.get(..target.len().min(block_bytes as usize)).unwrap_or_default();
         let in_place = self.header.codec == Codec::Raw && self.file.device().takes(block_start);
         let ahead_count = if in_place { (last - first) as usize } else { AHEAD_COUNT };

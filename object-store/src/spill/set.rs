@@ -29,7 +29,7 @@ impl SpillSet {
     /// Opens every directory.
     ///
     /// # Errors
-    /// What [`SpillDir::open`] fails with, for the first directory that does.
+    /// The error of [`SpillDir::open`] for the first directory that fails.
     pub fn open(places: &[SpillPlace], options: &SpillOptions) -> Result<SpillSet, SpillError> {
         let open = |place: &SpillPlace| SpillDir::open(&place.path, place.quota_bytes, options).map(Arc::new);
         Ok(SpillSet { dirs: places.iter().map(open).collect::<Result<_, _>>()? })
@@ -104,7 +104,7 @@ impl SpillSet {
         result.map(|()| sum)
     }
 
-    /// What each directory holds.
+    /// The usage of each directory.
     pub fn usage(&self) -> Vec<DirUsage> {
         self.dirs.iter().map(|dir| dir.usage()).collect()
     }

@@ -1,7 +1,7 @@
 //! One object to disk: its blocks, then its header.
 //!
-//! Of a larger object a second thread prepares blocks (copies what is not aligned, compresses, hashes) while
-//! this one writes those before, so that the disk never waits for the processor.
+//! For a larger object, a second thread prepares blocks (copies unaligned bytes, compresses, hashes) while
+//! this one writes the earlier ones. So the disk never waits for the processor.
 
 use super::buffer::{BufferPool, PooledBuffer};
 use super::codec::{self, CompressedSample, SAMPLE_PIECE_BYTES};
@@ -27,9 +27,9 @@ pub(crate) struct Parts<'a> {
 
 /// A block that can be written.
 enum Ready<'a> {
-    /// Where the object lies.
+    /// The object's bytes in place.
     InPlace(&'a [u8]),
-    /// A copy of so many bytes, padding included.
+    /// A copy of this many bytes, padding included.
     Copied(PooledBuffer<'a>, usize),
 }
 
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
         self.len
     }
 
-    /// Where block `index` begins and how long it is.
+    /// Offset and length of block `index`.
     fn block(&self, index: u64) -> (u64, usize) {
         let start = index * u64::from(BLOCK_BYTES);
         (start, self.len.saturating_sub(start).min(BLOCK_BYTES.into()) as usize)
@@ -114,7 +114,7 @@ pub(crate) fn write_object(
         write(&[&head[..head_len], ready.as_ref().map_or(&[], |(ready, _)| ready.bytes())], offset)?;
         return Ok(disk_time);
     }
-    // What is written from where it lies needs no memory, so the disk need not wait for the hashes of it.
+    // Blocks that are written in place need no buffers, so the disk need not wait for their hashes.
     let ahead_count = if in_place(file, object, codec, 0).is_some() { count as usize } else { AHEAD_COUNT };
     header.blocks = thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Ready<'_>>(ahead_count);
