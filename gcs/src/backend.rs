@@ -1,4 +1,4 @@
-//! What the tables need of a store: transactions, watches from a revision, leases.
+//! The interface that the tables need from a store: transactions, watches from a revision, leases.
 //!
 //! The words are etcd's, because etcd is the store that several machines can share; the embedded store
 //! follows. A *revision* counts the transactions that changed something. A key's *version* counts the writes
@@ -80,7 +80,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError::Closed`].
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Where the keys are, for messages to people.
+    /// Place of the keys, for messages to users.
     fn place(&self) -> String;
 }
 
@@ -129,7 +129,7 @@ pub enum Op {
 /// Keys that begin with a prefix, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// How they begin.
+    /// The prefix of the keys.
     pub prefix: Vec<u8>,
     /// Only those after this key.
     pub after: Option<Vec<u8>>,
@@ -139,7 +139,7 @@ pub struct Range {
     pub keys_only: bool,
 }
 
-/// What a transaction did.
+/// The result of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxnResult {
     /// Whether all comparisons held.
@@ -150,21 +150,21 @@ pub struct TxnResult {
     pub responses: Vec<Response>,
 }
 
-/// What one operation found.
+/// The result of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// Of a delete: whether there was such a key.
+    /// The result of a delete.
     Deleted {
         /// Whether the key existed.
         existed: bool,
     },
-    /// Of a get.
+    /// The result of a get.
     Found(Option<KeyValue>),
-    /// Of a put.
+    /// The result of a put.
     Put,
-    /// Of a range.
+    /// The result of a range.
     Range {
-        /// What was found, in order.
+        /// The entries found, in order.
         entries: Vec<KeyValue>,
         /// Whether the limit cut it short.
         more: bool,
@@ -186,7 +186,7 @@ pub struct KeyValue {
     pub lease: Option<StoreLease>,
 }
 
-/// What a watch brings.
+/// An item that a watch delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchItem {
     /// All changes under the prefix that one revision made.

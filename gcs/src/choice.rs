@@ -1,4 +1,4 @@
-//! Which back end a control store keeps its tables in, as settings say it.
+//! The back end in which a control store keeps its tables, as it is set by the user.
 
 use crate::backend::Backend;
 use crate::embedded::Embedded;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the tables are kept.
+/// The place where the tables are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackendChoice {
     /// In an etcd cluster. Needs the feature `etcd`.

@@ -23,7 +23,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// Between later attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How long a client waits.
+/// Time limits of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientOptions {
     /// For one answer.
@@ -87,7 +87,7 @@ impl ControlClient {
         self.stub.address()
     }
 
-    /// Which cluster, which release.
+    /// The cluster and the release of the server.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
@@ -171,7 +171,7 @@ impl ControlClient {
         self.patiently(|| self.stub.put_code_unit(unit, size_bytes, holder)).await
     }
 
-    /// Where a code unit can be fetched; none if no member holds it.
+    /// Address from which a code unit can be fetched; `None` if no member holds it.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.

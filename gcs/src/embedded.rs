@@ -48,7 +48,7 @@ enum Writer {
     Memory,
 }
 
-/// What watchers and the reaper wait for.
+/// The state that watchers and the reaper wait for.
 #[derive(Clone, Copy, Debug)]
 struct News {
     revision: u64,

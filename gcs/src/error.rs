@@ -1,4 +1,4 @@
-//! How the store itself fails.
+//! Errors of the store itself.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub enum StoreError {
         "the key space at {place} belongs to cluster {found}, not to {expected}: use another name or place"
     )]
     ClusterMismatch {
-        /// Where the key space is.
+        /// Place of the key space.
         place: String,
         /// The cluster that was expected.
         expected: String,
@@ -32,25 +32,25 @@ pub enum StoreError {
     /// Others changed the same keys again and again.
     #[error("{what}: given up after {attempts} attempts, others changed the same keys each time")]
     Contention {
-        /// What was to be done.
+        /// The action that failed.
         what: &'static str,
-        /// How often it was tried.
+        /// Number of attempts made.
         attempts: usize,
     },
-    /// What is stored cannot be read.
+    /// A stored value cannot be read.
     #[error("stored {what} is damaged: {problem}")]
     Corrupt {
         /// A key or part of the file.
         what: String,
-        /// What is wrong with it.
+        /// The fault that was found.
         problem: String,
     },
     /// The back end did not answer in time; the operation may have been carried out.
     #[error("{what}: no answer of the store within {} ms", deadline.as_millis())]
     Deadline {
-        /// What was to be done.
+        /// The action that failed.
         what: &'static str,
-        /// How long the answer was waited for.
+        /// Time that the answer was waited for.
         deadline: Duration,
     },
     /// A transaction writes one key twice.
@@ -100,7 +100,7 @@ pub enum StoreError {
     /// A lease would be too short or too long.
     #[error("a lease of {} ms was asked for, it must be {} to {} ms", ttl.as_millis(), min.as_millis(), max.as_millis())]
     LeaseTtl {
-        /// What was asked for.
+        /// The time to live that was requested.
         ttl: Duration,
         /// The shortest.
         min: Duration,
@@ -121,25 +121,25 @@ pub enum StoreError {
          (etcdctl compact, defrag, alarm disarm), or raise --quota-backend-bytes"
     )]
     OutOfSpace {
-        /// What was to be done.
+        /// The action that failed.
         what: &'static str,
-        /// What etcd said.
+        /// The message of etcd.
         cause: String,
     },
     /// More of something than there may be.
     #[error("{count} {what}, the limit is {limit}")]
     TooMany {
-        /// What there is too much of.
+        /// Name of the items that are too many.
         what: &'static str,
-        /// How many there are.
+        /// Number of items found.
         count: usize,
-        /// How many there may be.
+        /// Largest number of items allowed.
         limit: usize,
     },
     /// The back end cannot be reached now; the same operation may succeed later.
     #[error("{what}: the store is not available: {cause}")]
     Unavailable {
-        /// What was to be done.
+        /// The action that failed.
         what: &'static str,
         /// Why.
         cause: String,

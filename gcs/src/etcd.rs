@@ -39,7 +39,7 @@ const OPERATION_DEADLINE: Duration = Duration::from_secs(5);
 /// A silent connection is probed this often, and cut off when a probe is not answered for as long.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Which etcd, and what in it is ours.
+/// The etcd cluster, and the part of its keys that belongs to us.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
     /// URLs of its servers: `http://host:port`, or `https://host:port` with [`EtcdOptions::tls`].
@@ -52,7 +52,7 @@ pub struct EtcdOptions {
     pub tls: Option<EtcdTls>,
 }
 
-/// Who we are to an etcd that asks for a password.
+/// Name and password for an etcd that asks for them.
 #[derive(Clone)]
 pub struct EtcdUser {
     /// The name.
@@ -64,7 +64,7 @@ pub struct EtcdUser {
 /// Certificates, each as PEM text.
 #[derive(Clone)]
 pub struct EtcdTls {
-    /// Who signed the servers' certificates.
+    /// Certificate of the authority that signed the servers' certificates.
     pub ca: String,
     /// Our own certificate and key, if the servers ask for one.
     pub identity: Option<(String, String)>,

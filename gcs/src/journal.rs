@@ -26,7 +26,7 @@ const FORMAT: u64 = 1;
 /// The key space is in memory anyway, so the file needs little more than its own pages in flight.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// How a redb file begins.
+/// First bytes of a redb file.
 const DATABASE_MAGIC: &[u8; 4] = b"redb";
 /// Its pages.
 const PAGE_BYTES: u64 = 4096;

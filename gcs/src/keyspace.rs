@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// Bytes that an entry takes beside its key and value, about.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
-/// What an embedded store may hold.
+/// Limits of an embedded store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddedLimits {
     /// Bytes of all keys and values; they are all in memory.
@@ -47,10 +47,10 @@ pub(crate) struct KeySpace {
 
 /// A clock that nobody looked at for this long: the process was stopped, or had no processor.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
-/// How often the clock has to be looked at, so that a pause is told from an idle store.
+/// Interval at which the clock must be read, so that a pause can be told from an idle store.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What is stored under a key.
+/// The value and bookkeeping stored under a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) value: Vec<u8>,
@@ -72,12 +72,12 @@ pub(crate) struct Commit {
     pub(crate) next_lease: u64,
 }
 
-/// What a watcher at some revision is to do.
+/// The next step of a watcher at some revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// These are the next changes under its prefix, of this revision.
     Changed(u64, Vec<WatchEvent>),
-    /// What it wants is gone up to this revision.
+    /// The changes up to this revision are gone.
     Compacted(u64),
     /// Nothing yet; go on from this revision.
     Wait(u64),
@@ -149,7 +149,7 @@ impl KeySpace {
         self.revision
     }
 
-    /// What a transaction would do and answer.
+    /// The commit and the answer of a transaction, without making it.
     pub(crate) fn plan(&self, txn: &Txn) -> Result<(Commit, TxnResult), StoreError> {
         txn.check()?;
         let succeeded = txn.compare.iter().all(|compare| self.holds(compare));
@@ -246,7 +246,7 @@ impl KeySpace {
         self.history.trim(self.revision, &self.limits);
     }
 
-    /// What comes next for a watcher of `prefix` that has seen everything before `from`.
+    /// The next step for a watcher of `prefix` that has seen everything before `from`.
     pub(crate) fn next_change(&self, prefix: &[u8], from: u64) -> Next {
         if from <= self.history.compacted {
             return Next::Compacted(self.history.compacted);
@@ -317,7 +317,7 @@ impl KeySpace {
         })
     }
 
-    /// What is under a key after the operations so far.
+    /// The entry of a key after the operations so far.
     fn seen<'a>(&'a self, key: &[u8], commit: &'a Commit) -> Option<&'a Entry> {
         match commit.keys.get(key) {
             Some(changed) => changed.as_ref(),
@@ -352,7 +352,7 @@ impl KeySpace {
             freed += self.entries.get(key).map_or(0, |entry| size(key, entry));
         }
         let needed_bytes = self.used_bytes + added - freed;
-        // What frees space is always allowed.
+        // A transaction that frees space is always allowed.
         if needed_bytes <= self.limits.bytes_max || added <= freed {
             return Ok(());
         }

@@ -50,7 +50,7 @@ fn the_time_in_which_the_store_was_stopped_does_not_count() {
     let (mut space, lease) = with_lease(start);
     space.look_at_clock(start + LOOK_EVERY);
     let resumed = start + LOOK_EVERY + 5 * TTL;
-    // Whoever comes first after the pause, the one who renews or the one who ends leases.
+    // The order does not matter: after the pause, either the renewal or the end of leases may come first.
     let (mut other, _) = with_lease(start);
     other.look_at_clock(start + LOOK_EVERY);
     other.look_at_clock(resumed);
@@ -183,7 +183,7 @@ fn what_is_over_a_limit_of_all_back_ends_is_refused_with_the_limit() {
     }
 }
 
-/// What a random program does.
+/// A step of a random program.
 #[derive(Clone, Debug)]
 enum Step {
     Txn { compare: Option<Compare>, success: Vec<Change>, failure: Vec<Change> },

@@ -6,8 +6,7 @@
 //! it on a port; [`ControlClient`] calls it.
 //!
 //! This crate stores nothing per task and nothing per object, and knows neither tensors nor object bytes.
-//! What is here changes when nodes and jobs come and go. How busy a node is passes through, and is never
-//! stored.
+//! The tables change when nodes and jobs come and go. The load of a node passes through and is never stored.
 //!
 //! Read [`backend`] first, then [`tables`] and [`service`].
 //!

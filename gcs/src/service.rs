@@ -4,8 +4,8 @@
 //! when a node without a lease is dead). The removal of the record *is* the news that the node is gone. So
 //! several servers over one etcd agree without talking to each other.
 //!
-//! How busy a node is goes from its keep-alive straight to the watchers of the same server and is not stored;
-//! a watcher that is slow misses some, and the next one says it all again.
+//! The load of a node goes from its keep-alive directly to the watchers of the same server and is not stored.
+//! A slow watcher misses some reports; the next report repeats everything.
 
 mod calls;
 mod judge;
@@ -31,10 +31,10 @@ pub const WATCHERS_MAX: usize = NODES_MAX + 256;
 const LOADS_WAITING_MAX: usize = 1024;
 /// The longest that one call works. Longer than a back end takes to give up.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
-/// How often a transaction is tried that others get in the way of.
+/// Number of tries of a transaction that conflicts with others.
 const ATTEMPTS_MAX: usize = 64;
 
-/// How a control store is run.
+/// Options of a control store.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
     /// A node that is not heard of for this long has left.

@@ -44,7 +44,7 @@ const NEXT_JOB: &str = "meta/next-job";
 /// A member, or one that is about to leave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// What it said of itself.
+    /// Information that the node gave about itself.
     pub info: NodeInfo,
     /// Why it leaves. Written just before the record is deleted, so that watchers know.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub struct NodeRecord {
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// What others may know of it.
+    /// Public information about the job.
     pub info: JobInfo,
     /// The request that made it.
     pub request: [u8; 16],
@@ -65,13 +65,13 @@ pub struct JobRecord {
 pub struct StoredNode {
     /// The record.
     pub record: NodeRecord,
-    /// How often the record was written.
+    /// Number of times that the record was written.
     pub version: u64,
     /// The lease that keeps the node alive; none if it ran out.
     pub lease: Option<StoreLease>,
 }
 
-/// What is known before a job can be made.
+/// State that must be known before a job can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobCounter {
     /// The job that the same request made already.
@@ -89,7 +89,7 @@ pub fn claim(cluster: ClusterId) -> Txn {
         .otherwise(Op::Get(CLUSTER.into()))
 }
 
-/// Who has the key space after [`claim`]; none if the claim was taken.
+/// The holder of the key space after [`claim`]; `None` if the claim was taken.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -256,7 +256,7 @@ pub fn job_counter(request: &[u8; 16]) -> Txn {
     Txn::always(vec![Op::Get(NEXT_JOB.into()), Op::Get(request_key(request))])
 }
 
-/// What [`job_counter`] found.
+/// The result of [`job_counter`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].

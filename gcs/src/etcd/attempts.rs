@@ -21,7 +21,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// How long a request that may be made twice waits for an answer before another attempt starts beside it.
+/// Time that a repeatable request waits for an answer before another attempt starts beside it.
 /// Each further wait is twice as long, as the servers may just be busy. Several attempts have to fit into the
 /// shortest lease that is in use (a few seconds), even where half of them reach a silent server.
 const SILENCE_MIN: Duration = Duration::from_millis(250);
@@ -38,7 +38,7 @@ pub(super) enum Repeat {
 /// Makes a request until it is answered, it may not be made again, or its time is up.
 ///
 /// # Errors
-/// What the last attempt said; [`StoreError::Deadline`] where an attempt was under way when the time was up.
+/// The result of the last attempt; [`StoreError::Deadline`] if an attempt was in flight when the time was up.
 pub(super) async fn attempt<T, F>(
     what: &'static str,
     deadline: Duration,
@@ -80,10 +80,10 @@ where
     }
 }
 
-/// How etcd says that its quota is reached; from then on it refuses writes until an alarm is disarmed.
+/// Message of etcd when its quota is reached. From then on it refuses writes until an alarm is disarmed.
 const OUT_OF_SPACE: &str = "database space exceeded";
 
-/// What an error of the client means for whoever asked for `what`.
+/// Converts an error of the etcd client for the caller that asked for `what`.
 pub(super) fn store_error(what: &'static str, error: &etcd::Error) -> StoreError {
     if let etcd::Error::LeaseKeepAliveError(_) = error {
         return StoreError::LeaseNotFound { lease: 0 };
@@ -160,7 +160,7 @@ mod tests {
         etcd::Error::GRpcStatus(Status::new(code, "as the server says"))
     }
 
-    /// How often a request is made whose attempts end in `error`, until one succeeds at the fourth.
+    /// Number of attempts of a request whose attempts end in `error` until the fourth succeeds.
     async fn attempts(repeat: Repeat, error: impl Fn() -> etcd::Error) -> (u32, Result<(), StoreError>) {
         let count = Cell::new(0);
         let done = attempt("test", Duration::from_secs(5), repeat, || {
@@ -185,8 +185,8 @@ mod tests {
         assert!(matches!(&done, Err(error) if error.is_transient()), "{done:?}");
     }
 
-    /// How long a request takes, and how often it is made, of which the first `silent` attempts are never
-    /// answered and the others answer after `delay`.
+    /// Duration and number of attempts of a request whose first `silent` attempts are never answered; the
+    /// others answer after `delay`.
     async fn hedged(repeat: Repeat, silent: u32, delay: Duration) -> (bool, Duration, u32) {
         let (begin, count) = (Instant::now(), Cell::new(0));
         let done = attempt("test", Duration::from_secs(5), repeat, || {

@@ -16,9 +16,9 @@ use tharsis_types::{CodeUnitId, JobId, NodeId};
 /// A job that runs.
 struct Running {
     info: JobInfo,
-    /// Of its record.
+    /// Version of its record.
     version: u64,
-    /// What it runs; none as long as its node has not said.
+    /// The program that it runs; `None` until its node has reported it.
     program: Option<CodeUnitId>,
 }
 

@@ -21,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 /// Questions to the store within the time of one lease.
 const QUESTIONS_PER_LEASE: u32 = 8;
 
-/// What the judge knows of the store's answers.
+/// The store's answers as far as the judge has seen them.
 #[derive(Debug)]
 struct Pulse {
     lease_ttl: Duration,
