@@ -10,7 +10,7 @@ use crate::{Attempt, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What went wrong, by cause. Each kind has a stable code and one line of advice.
+/// The cause of a failure. Each kind has a stable code and one line of advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureKind {
     /// The task was cancelled before it ended.
@@ -110,7 +110,7 @@ impl FailureKind {
         Self::WorkerStartFailed,
     ];
 
-    /// What to do next, in one line.
+    /// Advice on the next step, in one line.
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
@@ -186,7 +186,7 @@ pub struct UserError {
     pub payload: Vec<u8>,
 }
 
-/// Where a failure happened.
+/// The place of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Name of the task.
@@ -199,18 +199,18 @@ pub struct Origin {
     pub node: Option<NodeId>,
     /// The process it ran in.
     pub pid: Option<u32>,
-    /// Which attempt.
+    /// Number of the attempt.
     pub attempt: Attempt,
 }
 
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What happened.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// The facts, in one line.
     pub message: String,
-    /// Where it happened.
+    /// The place of the failure.
     pub origin: Option<Box<Origin>>,
     /// The last output of a worker that died.
     pub log_tail: String,
@@ -262,7 +262,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.kind)?;
-        // What a function panicked with may be anything.
+        // The message of a panic may be any text.
         for (number, line) in self.message.lines().enumerate() {
             let head = if number == 0 { "" } else { "\n    | " };
             write!(f, "{head}{}", Shown(line))?;

@@ -12,7 +12,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub type IdMap<K, V> = HashMap<K, V, IdHashing>;
 /// A set of ids.
 pub type IdSet<K> = HashSet<K, IdHashing>;
-/// How ids are hashed.
+/// The way in which ids are hashed.
 pub type IdHashing = BuildHasherDefault<IdHasher>;
 
 /// Mixes words as they come.

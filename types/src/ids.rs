@@ -48,14 +48,14 @@ pub struct TaskId([u8; 16]);
 pub struct ObjectId {
     /// The task that returned or put the value.
     pub task: TaskId,
-    /// Which output, or `PUT_BASE` plus which put.
+    /// Index of the output, or `PUT_BASE` plus the index of the put.
     pub index: u32,
 }
 
 impl TaskId {
     /// Bytes of an id.
     pub const LEN: usize = 16;
-    /// So many siblings in a row have ids that differ in [`TaskId::sibling`] alone.
+    /// Number of consecutive siblings whose ids differ only in [`TaskId::sibling`].
     pub const SIBLINGS: u8 = 16;
 
     /// The root of a job: the parent of everything its driver submits.
@@ -106,7 +106,7 @@ impl TaskId {
         Self(bytes)
     }
 
-    /// Which of its siblings in a row a task is, below [`TaskId::SIBLINGS`].
+    /// Position of a task among consecutive siblings, below [`TaskId::SIBLINGS`].
     #[must_use]
     pub fn sibling(&self) -> u8 {
         let [.., last] = self.0;

@@ -39,7 +39,7 @@ pub const COMPACT: u8 = 0;
 const MAGIC: [u8; 4] = *b"THO1";
 const VERSION: u8 = 1;
 
-/// What a frame holds.
+/// The kind of content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
     /// An Arrow record batch: its message in band, its body in a buffer.
@@ -58,17 +58,17 @@ pub enum BadFrame {
     /// A buffer does not begin at a multiple of the alignment.
     #[error("buffer {index} begins at {offset}, which is not a multiple of {OBJECT_ALIGN}")]
     Alignment {
-        /// Which buffer.
+        /// Index of the buffer.
         index: usize,
-        /// Where it begins.
+        /// Offset at which it begins.
         offset: u64,
     },
     /// A buffer overlaps what is before it or ends outside the frame.
     #[error("buffer {index} at {offset} with {len} bytes does not fit a frame of {total} bytes")]
     Buffer {
-        /// Which buffer.
+        /// Index of the buffer.
         index: usize,
-        /// Where it begins.
+        /// Offset at which it begins.
         offset: u64,
         /// Its length.
         len: u64,
@@ -78,9 +78,9 @@ pub enum BadFrame {
     /// The bytes are not those that were written.
     #[error("checksum is {found:016x}, written was {written:016x}")]
     Checksum {
-        /// In the header.
+        /// The checksum in the header.
         written: u64,
-        /// Of the bytes.
+        /// The checksum of the bytes.
         found: u64,
     },
     /// There is no such kind.
@@ -89,9 +89,9 @@ pub enum BadFrame {
     /// The header promises another length than there is.
     #[error("frame says {expected} bytes, there are {found}")]
     Length {
-        /// What the header says.
+        /// The length in the header.
         expected: u64,
-        /// What there is.
+        /// The length of the bytes.
         found: u64,
     },
     /// It does not begin like a frame.
@@ -100,7 +100,7 @@ pub enum BadFrame {
     /// A length or a count is beyond its limit.
     #[error("a frame with {buffers} buffers and {in_band} bytes in band is beyond the limits")]
     TooLarge {
-        /// How many buffers.
+        /// Number of the buffers.
         buffers: u64,
         /// In-band bytes.
         in_band: u64,
@@ -110,7 +110,7 @@ pub enum BadFrame {
     Version(u8),
 }
 
-/// Where each part of a frame will lie, so that a value is written once, straight to its place.
+/// The offset of each part of a frame, so that a value is written once, directly to its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameLayout {
     kind: PayloadKind,
@@ -187,7 +187,7 @@ impl FrameLayout {
         self.buffers.is_empty() && self.kind == PayloadKind::Serde
     }
 
-    /// Where each buffer begins, in the order given.
+    /// Offset of each buffer, in the order given.
     pub fn buffer_offsets(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.buffers.iter().map(|(offset, _)| *offset)
     }
@@ -283,7 +283,7 @@ impl<'a> Frame<'a> {
         Ok(Self { kind, encoding, checksum: field(32), bytes, table, in_band })
     }
 
-    /// What the frame holds: a value, a failure, or bytes of a buffer.
+    /// The kind of content: a value, a failure, or bytes of a buffer.
     #[must_use]
     pub fn kind(&self) -> PayloadKind {
         self.kind
@@ -301,13 +301,13 @@ impl<'a> Frame<'a> {
         self.in_band
     }
 
-    /// How many buffers there are.
+    /// Number of buffers in the frame.
     #[must_use]
     pub fn buffer_count(&self) -> usize {
         self.table.len() / BUFFER_ENTRY_BYTES
     }
 
-    /// Where a buffer lies in the frame, if it exists.
+    /// Range of a buffer in the frame, if it exists.
     #[must_use]
     pub fn buffer_range(&self, index: usize) -> Option<std::ops::Range<usize>> {
         let entry = self.table.chunks_exact(BUFFER_ENTRY_BYTES).nth(index)?;

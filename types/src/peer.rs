@@ -22,7 +22,7 @@ pub struct Packet {
     pub messages: Vec<Message>,
 }
 
-/// What another node knows of an object.
+/// The state of an object as another node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteState {
     /// There is no value.
@@ -35,7 +35,7 @@ pub enum RemoteState {
     Stored {
         /// Bytes.
         len: u64,
-        /// Who has a copy.
+        /// The nodes that have a copy.
         holders: Vec<NodeId>,
     },
 }
@@ -43,7 +43,7 @@ pub enum RemoteState {
 /// A by-reference argument of a pushed task, with all that is needed to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushedDependency {
-    /// Which parameter, of which object.
+    /// The parameter and the object that it reads.
     pub dependency: Dependency,
     /// Its value.
     pub state: RemoteState,
@@ -56,7 +56,7 @@ pub struct PushedDependency {
 pub struct PushedTask {
     /// Id of the task.
     pub task: TaskId,
-    /// Which attempt.
+    /// Number of the attempt.
     pub attempt: Attempt,
     /// Its class.
     pub class: Arc<TaskClass>,
@@ -107,7 +107,7 @@ pub enum Message {
     LeaseDenied {
         /// The lease.
         lease: LeaseId,
-        /// What is free.
+        /// Resources that are free.
         free: Resources,
     },
     /// No worker can be started for the lease.
@@ -131,11 +131,11 @@ pub enum Message {
     LeaseRequest {
         /// Named by the sender; the same request sent twice has the same id.
         lease: LeaseId,
-        /// What will run.
+        /// The class of the tasks that will run.
         class: Arc<TaskClass>,
         /// Whether to queue the request when there is no room.
         wait: bool,
-        /// How much of a node the job gets beside others.
+        /// Weight of the job when it shares a node with other jobs.
         weight: u32,
     },
     /// The sender needs the lease no more.
@@ -148,7 +148,7 @@ pub enum Message {
         /// The lease.
         lease: LeaseId,
     },
-    /// How busy the sender is.
+    /// The load of the sender.
     LoadReport {
         /// Unused resources.
         free: Resources,
@@ -169,7 +169,7 @@ pub enum Message {
     ObjectState {
         /// The object.
         object: ObjectId,
-        /// What it is.
+        /// The state of the object.
         state: RemoteState,
         /// References inside it; lent to the receiver.
         nested: Vec<RefId>,
@@ -192,7 +192,7 @@ pub enum Message {
         object: ObjectId,
         /// Another node named the receiver.
         sent: bool,
-        /// Whom the receiver had named, in vain.
+        /// The node that the receiver had named, which could not be used.
         in_vain: Option<NodeId>,
     },
     /// Stop a task.
@@ -210,11 +210,11 @@ pub enum Message {
         lease: LeaseId,
         /// The task.
         task: TaskId,
-        /// Which attempt.
+        /// Number of the attempt.
         attempt: Attempt,
         /// Time in the function.
         run_ns: u64,
-        /// What came out; outputs that are written lie in the sender's arena, references are lent.
+        /// The outcome. Written outputs lie in the sender's arena; references are lent to the receiver.
         outcome: Box<DoneOutcome>,
     },
     /// Tasks that were pushed come back.
@@ -244,7 +244,7 @@ pub enum Message {
 /// The outcome of an attempt as it looks from another node.
 pub type DoneOutcome = Outcome<DoneValue>;
 
-/// Where an output is, seen from another node.
+/// The place of an output, as another node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DoneValue {
     /// Here.
@@ -256,7 +256,7 @@ pub enum DoneValue {
     },
 }
 
-/// What a node that wants to read is told.
+/// The answer to a node that wants to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Read.

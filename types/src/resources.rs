@@ -28,7 +28,7 @@ pub enum BadResource {
     /// Negative, not a number, infinite, or too large.
     #[error("resource {name}: amount {amount} is not a number from 0 to {max}")]
     Amount {
-        /// Which resource.
+        /// Name of the resource.
         name: String,
         /// The amount as it was given, in few digits.
         amount: String,
@@ -38,7 +38,7 @@ pub enum BadResource {
     /// Below the smallest amount that is counted, so that it would count as nothing.
     #[error("resource {name}: amount {amount} is less than 1/{unit}, the smallest one", unit = Resources::UNIT)]
     TooFine {
-        /// Which resource.
+        /// Name of the resource.
         name: String,
         /// The amount as it was given, in few digits.
         amount: String,
@@ -61,7 +61,7 @@ pub enum BadResource {
     /// Too many names in one set.
     #[error("{count} custom resources in one request, the limit is {max}", max = limits::RESOURCE_NAMES_MAX)]
     TooMany {
-        /// How many were given.
+        /// Number of resources given.
         count: usize,
     },
 }
@@ -159,7 +159,7 @@ impl Resources {
         Self { cpu: self.cpu, ..Self::default() }
     }
 
-    /// How full this node is, by its fullest resource, in 1/1000: `self` is what is free of `total`.
+    /// Use of a node's fullest resource, in 1/1000. `self` is the free part of `total`.
     #[must_use]
     pub fn used_permille(&self, total: &Self) -> u64 {
         let used = |free: u64, all: u64| ((all - free.min(all)) * 1000).checked_div(all).unwrap_or(0);

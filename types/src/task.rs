@@ -1,4 +1,4 @@
-//! What is submitted: task classes, arguments, dependencies, placement wishes.
+//! The parts of a submitted task: task class, arguments, dependencies, placement hint.
 //!
 //! Everything that calls of one function with the same options share is a [`TaskClass`], sent to the node
 //! once and named by a number afterwards, so that a queued call costs little more than its id and its
@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Which try of a task this is; the first is 0.
+/// Number of a try of a task; the first is 0.
 pub type Attempt = u32;
 
-/// What all calls of one function with the same options have in common.
+/// Properties shared by all calls of one function with the same options.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskClass {
     /// The job that submits.
@@ -28,15 +28,15 @@ pub struct TaskClass {
     pub name: String,
     /// `file:line` of the call, shown in failures.
     pub call_site: String,
-    /// What must be free on a node to run it.
+    /// Resources that must be free on a node to run it.
     pub resources: Resources,
     /// Higher runs first.
     pub priority: i32,
-    /// How many objects a call returns.
+    /// Number of objects that a call returns.
     pub returns: u32,
     /// Retries after a crash or a listed error; negative means without end.
     pub max_retries: i32,
-    /// Which error values of the function are retried.
+    /// The error values of the function that are retried.
     pub retry_on: RetryOn,
     /// Time one attempt may run, in milliseconds; 0 means no bound.
     pub timeout_ms: u64,
@@ -45,11 +45,11 @@ pub struct TaskClass {
     /// Whether a run more has no effect but the same values, so that values may be dropped and made again to
     /// save memory.
     pub pure: bool,
-    /// Where it should run.
+    /// The nodes on which it should run.
     pub placement: Placement,
 }
 
-/// Which error values (not crashes) make a task run again.
+/// The error values (not crashes) that make a task run again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RetryOn {
     /// An error value is a result like any other.
@@ -83,7 +83,7 @@ pub enum Placement {
     Spread,
     /// One node; `soft` allows others when it is gone.
     Node {
-        /// Which node.
+        /// Id of the node.
         node: NodeId,
         /// Whether another node will do.
         soft: bool,
@@ -173,8 +173,8 @@ impl Visitor<'_> for RefIdBytes {
 pub struct Dependency {
     /// The object.
     pub reference: RefId,
-    /// Which parameter it is, or [`Dependency::WHOLE`] when it holds all arguments that were too large to be
-    /// sent.
+    /// Index of the parameter, or [`Dependency::WHOLE`] if the object holds all arguments, which were too
+    /// large to be sent.
     pub parameter: u16,
 }
 
@@ -194,7 +194,7 @@ pub struct TaskArgs {
     pub nested: Box<[RefId]>,
 }
 
-/// How an attempt ended; `V` is what its outputs are, seen from whoever holds this.
+/// The end of an attempt. `V` is an output, as the holder of this value sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<V> {
     /// With outputs.
@@ -203,7 +203,7 @@ pub enum Outcome<V> {
     Failed {
         /// Type name of a user's error value.
         error_type: String,
-        /// What happened.
+        /// The failure of the attempt.
         failure: Arc<Failure>,
     },
 }
