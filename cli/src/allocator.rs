@@ -13,7 +13,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// `mi_option_purge_delay` of `mimalloc.h`, which the bindings leave out.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-/// How long freed memory is kept, in milliseconds.
+/// Time for which freed memory is kept, in milliseconds.
 const KEEP_MS: std::ffi::c_long = 1_000;
 
 /// Sets the allocator up; to be called first in `main`.

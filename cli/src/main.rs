@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     tharsis::process::enter_with(command, PROGRAM)
 }
 
-/// What this program brings along where it is a node.
+/// Parts that this program adds when it runs as a node.
 const PROGRAM: Program = Program { collector, give_back_memory: allocator::give_back };
 
 /// The collector of a node's traces, if an endpoint is set.

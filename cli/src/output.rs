@@ -1,4 +1,4 @@
-//! What the command prints. A reader that goes away (`| head -1`) ends the command quietly.
+//! Output of the command. A reader that goes away (`| head -1`) ends the command quietly.
 
 use anyhow::Result;
 use std::io::{ErrorKind, Write};

@@ -16,11 +16,11 @@ use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a control store may take to listen: it may have been started a moment ago.
+/// Time that a control store may take to listen: it may have been started a moment ago.
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
 /// Between attempts to reach it.
 const LISTEN_PAUSE: Duration = Duration::from_millis(100);
-/// How long what listens may take to answer.
+/// Time that a server which listens may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(2500);
 
 /// Refuses a port that somebody else listens on.

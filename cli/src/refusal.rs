@@ -15,7 +15,7 @@ const TAKEN: u8 = 5;
 /// The status for what there is too little of.
 const EXHAUSTED: u8 = 6;
 
-/// What ends the command with a status of its own.
+/// Errors that end the command with a status of their own.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The port is taken.
@@ -23,7 +23,7 @@ pub enum Refusal {
     AddressInUse {
         /// The port.
         port: u16,
-        /// Who listens there, if it is a process of this user.
+        /// The process that listens there, if it belongs to this user.
         holder: Option<u32>,
     },
     /// The socket is that of a node that runs.
@@ -48,15 +48,15 @@ pub enum Refusal {
     /// A bench has no such size.
     #[error("--size: {problem}")]
     BenchSize {
-        /// What is wrong with it.
+        /// The fault that was found.
         problem: String,
     },
     /// More GPUs than there are.
     #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
     FakeGpus {
-        /// What was asked for.
+        /// The thing that was asked for.
         asked: f64,
-        /// What was found.
+        /// The amount that was found.
         found: String,
     },
     /// A node that joins has no control store of its own.
@@ -73,13 +73,13 @@ pub enum Refusal {
     NotAdmitted {
         /// Where.
         address: String,
-        /// Who refused whom.
+        /// The side that refused, and its reason.
         cause: String,
     },
     /// No node is there to be asked.
     #[error("{cause}; name its --socket, or start one with `tharsis start --head`")]
     NoNode {
-        /// Where, and why.
+        /// The address, and why nothing answered there.
         cause: String,
     },
     /// Nothing can be read there.
@@ -93,7 +93,7 @@ pub enum Refusal {
     /// There is no such bench.
     #[error("unknown bench {asked:?}; there are: all, {known}")]
     NoSuchBench {
-        /// What was asked for.
+        /// The thing that was asked for.
         asked: String,
         /// Those there are.
         known: String,
@@ -109,7 +109,7 @@ pub enum Refusal {
     /// The node process ended; its last words.
     #[error("the node did not start:\n{cause}")]
     NodeEnded {
-        /// What it said.
+        /// The text of its message.
         cause: String,
         /// Its status.
         status: u8,
@@ -117,7 +117,7 @@ pub enum Refusal {
     /// The machine has less.
     #[error("ResourceExhausted: {cause}")]
     ResourceExhausted {
-        /// What was asked for, and what there is.
+        /// The amount asked for, and the amount available.
         cause: String,
     },
     /// The node has nothing to tell of a task or an object.
@@ -136,7 +136,7 @@ pub enum Refusal {
     ProtocolMismatch {
         /// Where.
         address: String,
-        /// What it said.
+        /// The text of its message.
         cause: String,
     },
 }

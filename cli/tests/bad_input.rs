@@ -1,5 +1,5 @@
-//! What is typed wrong, and what stands in the way of a start: the real program says which flag and which
-//! value, ends with the right status, and nothing is started, bound or written.
+//! Wrong input, and obstacles to a start. The real program names the flag and the value and ends with the
+//! right status. Nothing is started, bound or written.
 
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -65,7 +65,7 @@ fn a_store_larger_than_the_memory_is_refused_with_what_there_is() {
     let home = Home::new();
     let ended = home.run(["start", "--head", "--store", "900TiB"]);
     ended.assert_refused(6, &["ResourceExhausted", "--store", "900TiB", "asked for 989560464998400 bytes"]);
-    // Of the memory, and of what is free of it.
+    // The message names the memory and its free part.
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
     assert!(memory.starts_with("MemTotal:") && ended.err.contains("bytes, of which"), "{}", ended.err);
     let free =
@@ -241,7 +241,7 @@ fn stopping_where_nothing_runs_is_no_error() {
     let ended = home.run(["stop"]);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
     assert!(ended.out.contains("Nothing to stop"), "{}", ended.out);
-    // What a node leaves that was killed.
+    // The socket that a killed node leaves.
     let socket = home.path("node.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let ended = home.run(["stop", "--socket", &home.text("node.sock")]);

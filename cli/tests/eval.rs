@@ -333,7 +333,7 @@ fn reply_with_shm(home: &Home, bytes: u64) -> Option<Value> {
     }
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Where it may not mount, nobody reads.
+    // If the command may not mount, no process reads its input.
     let _written = writeln!(child.stdin.take().unwrap(), "{request}");
     let ended = home::end_of(child);
     if ended.status == 99 || ended.err.contains("unshare failed") {

@@ -151,7 +151,8 @@ fn a_node_outlives_the_crash_and_the_return_of_its_control_store() {
     home.assert_clean(&processes);
 }
 
-/// What members hold in a store that is set back to before they joined is not theirs any more.
+/// A store that is set back to a time before its members joined does not know them; what they hold is no
+/// longer theirs.
 #[test]
 fn a_node_that_is_younger_than_a_restored_store_ends_itself() {
     let home = Home::new();

@@ -22,7 +22,7 @@ use tharsis_protos::proof::{Credentials, HELLO_BYTES, ProofError, Purpose, Reaso
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a connection may take to say what it is, and some.
+/// Time that a connection may take to identify itself, and some more.
 const CUT_OFF: Duration = Duration::from_secs(8);
 /// A user that owns nothing of ours.
 const NOBODY: u32 = 65_534;
@@ -43,7 +43,7 @@ fn head() -> (Home, String) {
 
 type Driven = tokio::task::JoinHandle<Result<(), h2::Error>>;
 
-/// What a member of the home's cluster knows.
+/// The credentials of a member of the home's cluster.
 fn credentials(home: &Home) -> Credentials {
     let user = rustix::process::geteuid().as_raw();
     let text = std::fs::read_to_string(home.path(&format!("tharsis-{user}/cluster.secret"))).unwrap();
@@ -107,8 +107,8 @@ fn resident_bytes(pid: u64) -> u64 {
     process.stat().unwrap().rss * procfs::page_size()
 }
 
-/// What an attacker did from the outside when the port asked for nothing: join as a node, register a program,
-/// give it to a job, ask for a worker over a link. Each message would be a good one; none is looked at.
+/// The steps of an outside attacker when the port asked for no proof: join as a node, register a program,
+/// give it to a job, ask for a worker over a link. Each message would be valid; none is read.
 #[tokio::test]
 async fn nothing_is_done_for_a_caller_that_proves_nothing() {
     let (home, address) = head();

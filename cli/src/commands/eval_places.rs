@@ -6,7 +6,7 @@ use tharsis::tensor::{Executor, RemoteExecutor};
 use tharsis::{LocalCluster, Runtime};
 use tharsis_numeric::protocol::{Failure, Places, Wish};
 
-/// What was started last.
+/// The place that was started last.
 #[derive(Default)]
 pub struct Started(Mutex<Option<Place>>);
 

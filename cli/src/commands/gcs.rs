@@ -44,7 +44,7 @@ pub fn run(settings: &Settings) -> Result<()> {
     })
 }
 
-/// Where the control store keeps its tables.
+/// The back end in which the control store keeps its tables.
 ///
 /// # Errors
 /// [`Error::BadValue`].

@@ -10,9 +10,9 @@ use std::path::Path;
 use tharsis::observe;
 use tharsis_protos::inventory::{ClientKind, Inventory, ObjectRow, PlaceRow};
 
-/// Objects that are listed for people; all that the node names are in the JSON.
+/// Number of objects listed in the text output; the JSON has all that the node reports.
 const LISTED_MAX: usize = 40;
-/// Call sites and jobs that are listed for people.
+/// Number of call sites and jobs listed in the text output.
 const GROUPS_MAX: usize = 20;
 
 /// Asks the node at `socket` what lies in its store and prints its answer.
@@ -59,7 +59,7 @@ fn describe(inventory: &Inventory) -> Vec<String> {
     lines
 }
 
-/// Where every byte of the store is.
+/// Use of every byte of the store.
 fn totals(inventory: &Inventory) -> Vec<String> {
     let (store, objects) = (inventory.store, inventory.object_bytes());
     let count = store.object_count;
@@ -115,7 +115,7 @@ fn grouped(title: &str, inventory: &Inventory, name: impl Fn(&ObjectRow) -> Stri
     lines
 }
 
-/// What made an object.
+/// The call site that made an object.
 fn site(inventory: &Inventory, row: &ObjectRow) -> String {
     let site = row.site.and_then(|site| inventory.sites.get(usize::try_from(site).ok()?));
     match site {

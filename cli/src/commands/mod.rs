@@ -1,4 +1,4 @@
-//! What the commands do.
+//! The commands, one module each.
 
 mod config;
 mod eval;
@@ -21,13 +21,13 @@ use tharsis::{Error, FailureKind, observe};
 use tharsis_protos::handshake::Question;
 use tharsis_protos::report::Report;
 
-/// What `bench idle` adds to the command line of its node.
+/// Arguments that `bench idle` adds to the command line of its node.
 pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
 
 /// Runs a command.
 ///
 /// # Errors
-/// Whatever went wrong; see [`crate::refusal::status_of`].
+/// The error of the command; see [`crate::refusal::status_of`].
 pub fn run(args: Args) -> Result<()> {
     match args.command {
         Command::Bench(asked) => run_bench(asked),

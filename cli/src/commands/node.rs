@@ -24,11 +24,11 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     Ok(run_node(spec, crate::PROGRAM)?)
 }
 
-/// What the node is told, after a look at whether it can be: the socket is free, the port is free, the head
-/// is one of ours.
+/// Makes the specification of the node, after checks that it can start: the socket is free, the port is free,
+/// the head is a control store of this release.
 ///
 /// # Errors
-/// What is in the way.
+/// The obstacle that was found.
 pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     let for_heads = Key::ALL.into_iter().filter(|key| key.row().used_by == key::STORE);
     if let Some(key) = for_heads.filter(|_| part.address.is_some()).find(|key| flags.has(*key)) {
@@ -77,12 +77,12 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     })
 }
 
-/// What is wrong with a value, once the machine is looked at.
+/// The error of a value that does not suit the machine.
 fn wrong(settings: &Settings, key: Key, bad: &tharsis::Error) -> Error {
     settings.bad(key, settings.text(key), bad.failure().message.clone())
 }
 
-/// Where the node spills to, and when.
+/// The folders to which the node spills, and the thresholds.
 fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
     let dirs = settings.get(Key::SpillDirs, spill::dirs)?.unwrap_or_default();
     let (dirs, again) = spill::once(dirs)

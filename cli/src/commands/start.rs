@@ -16,7 +16,8 @@ use tharsis::{machine, observe};
 use tharsis_protos::handshake::Question;
 use tharsis_protos::report::Report;
 
-/// How long a node may take to start; longer than its control store may take to find out that it cannot.
+/// Time that a node may take to start. It is longer than the time in which its control store finds out that
+/// it cannot start.
 const START_WAIT: Duration = Duration::from_secs(15);
 /// Lines of the log of a node that did not start which are shown.
 const LAST_WORDS_LINES: usize = 20;
@@ -46,7 +47,7 @@ fn spawn(spec: &NodeSpec, log_level: &str, log: &Path) -> Result<Child> {
     let mut program = Program::new(std::env::current_exe()?);
     program.env(NODE_VARIABLE, serde_json::to_string(spec)?).env(Key::LogLevel.variable(), log_level);
     program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
-    // Of its own: Ctrl-C at this terminal is not for the node.
+    // A process group of its own: Ctrl-C at this terminal is not for the node.
     Ok(program.process_group(0).spawn()?)
 }
 
@@ -83,7 +84,7 @@ fn last_words(status: ExitStatus, log: &Path) -> Refusal {
     Refusal::NodeEnded { cause, status: code.unwrap_or(FAILED) }
 }
 
-/// What to type next, ready to paste; `control` is where the cluster is joined.
+/// The next commands for the user, ready to paste; `control` is the address at which the cluster is joined.
 fn next_steps(report: &Report, control: &str, socket: &Path) -> Vec<String> {
     let is_default = socket == machine::default_socket();
     let (address, flag) = if is_default {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Question;
 
-/// How long a node may take to end.
+/// Time that a node may take to end.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
 /// Tells the node at `socket` to end and waits until nothing of it is left. Where none is, that is so

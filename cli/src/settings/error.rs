@@ -1,29 +1,29 @@
-//! What can be wrong with what was typed, set or written in a file. All of it ends the command with status 2.
+//! Errors in flags, variables and files of settings. Each ends the command with status 2.
 
 use std::path::PathBuf;
 
 /// Longest part of a value that an error message repeats.
 pub const SHOWN_CHARACTERS_MAX: usize = 200;
 
-/// What is wrong with a setting.
+/// An error in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A value is not one.
     #[error("{origin}: {value}: {problem}")]
     BadValue {
-        /// Who said it: a flag, a variable, or a key in a line of a file.
+        /// The origin of the value: a flag, a variable, or a key in a line of a file.
         origin: String,
-        /// What was said, cut to a readable length.
+        /// The value, cut to a readable length.
         value: String,
-        /// What is wrong with it.
+        /// The fault that was found.
         problem: String,
     },
     /// Two settings that cannot both be.
     #[error("{first} and {second} cannot both be set: {reason}")]
     Conflict {
-        /// Who said the one.
+        /// The origin of the first.
         first: String,
-        /// Who said the other.
+        /// The origin of the other.
         second: String,
         /// Why.
         reason: &'static str,
@@ -35,9 +35,9 @@ pub enum Error {
         path: PathBuf,
         /// The key.
         key: String,
-        /// Where it stands first.
+        /// Line of its first place.
         first_line: usize,
-        /// Where it stands again.
+        /// Line of its second place.
         second_line: usize,
     },
     /// The file is a folder.
@@ -49,13 +49,13 @@ pub enum Error {
     /// Two numbers of which one must be less.
     #[error("{less} is {less_value} and {more} is {more_value}: {reason}")]
     Order {
-        /// Who said the one that must be less.
+        /// The origin of the one that must be less.
         less: String,
-        /// What was said.
+        /// The value that was given.
         less_value: String,
-        /// Who said the other.
+        /// The origin of the other.
         more: String,
-        /// What was said.
+        /// The value that was given.
         more_value: String,
         /// Why.
         reason: &'static str,
@@ -67,7 +67,7 @@ pub enum Error {
         path: PathBuf,
         /// Line and column, from 1.
         at: (usize, usize),
-        /// What.
+        /// Description of the problem.
         problem: String,
     },
     /// The file is too long to be a settings file.
@@ -83,7 +83,7 @@ pub enum Error {
     UnknownKey {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Number of the line.
         line: usize,
         /// The key.
         key: String,
@@ -104,7 +104,7 @@ fn suggestion(nearest: Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"))
 }
 
-/// A value for people, cut to a readable length.
+/// A value for messages to users, cut to a readable length.
 pub fn shown(value: &str) -> String {
     match value.char_indices().nth(SHOWN_CHARACTERS_MAX) {
         Some((end, _)) => format!("{}...", &value[..end]),

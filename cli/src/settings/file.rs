@@ -14,19 +14,19 @@ pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Keys that are not at least this like the unknown one are no suggestion.
 const LIKENESS_MIN: f64 = 0.6;
 
-/// What a file says for a key.
+/// A value that a file gives for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// The value as a flag would have it.
     pub text: String,
-    /// Where.
+    /// Number of the line.
     pub line: usize,
 }
 
 /// Reads a file.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The fault in the file, and its line.
 pub fn read(path: &Path) -> Result<BTreeMap<Key, Said>, Error> {
     let unreadable =
         |cause: std::io::Error| Error::Unreadable { path: path.to_owned(), cause: cause.to_string() };
@@ -51,7 +51,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<Key, Said>, Error> {
 /// Reads the text of a file; `path` is for errors.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The fault in the file, and its line.
 pub fn parse(path: &Path, text: &str) -> Result<BTreeMap<Key, Said>, Error> {
     let table = DeTable::parse(text).map_err(|error| syntax(path, text, &error))?;
     let mut all = BTreeMap::new();

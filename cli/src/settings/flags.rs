@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 const CONFIG: &str = "config";
 
-/// What the command line says.
+/// Settings given on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     /// The settings file.
@@ -48,7 +48,7 @@ where
 }
 
 impl Flags {
-    /// What was typed for a key; checked.
+    /// The text typed for a key, already checked.
     pub fn text(&self, key: Key) -> Option<&str> {
         self.texts.get(&key).map(String::as_str)
     }

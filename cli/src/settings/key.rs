@@ -15,15 +15,15 @@ pub const ASK: u8 = 4;
 /// All of them.
 pub const ALL: u8 = NODE | STORE | ASK;
 
-/// How much is logged, least first.
+/// Log levels, from the fewest messages to the most.
 pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Where a node listens for drivers and workers.
+    /// Path at which a node listens for drivers and workers.
     Socket,
-    /// Where other nodes reach it.
+    /// Port at which other nodes reach it.
     Port,
     /// File with the cluster's secret.
     SecretFile,
@@ -35,9 +35,9 @@ pub enum Key {
     AllowFakeResources,
     /// Size of the object store.
     Store,
-    /// What a node and its workers may use.
+    /// Memory that a node and its workers may use.
     MemoryLimit,
-    /// Where objects are spilled to.
+    /// Folders to which objects are spilled.
     SpillDirs,
     /// Part of the store above which objects are spilled.
     SpillHighWater,
@@ -51,7 +51,7 @@ pub enum Key {
     Resources,
     /// Labels.
     Labels,
-    /// How much is logged.
+    /// The log level.
     LogLevel,
     /// File of the control store.
     State,
@@ -63,7 +63,7 @@ pub enum Key {
     LeaseTtl,
 }
 
-/// What a file may say for a key.
+/// The form of a key's value in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text only: a number would leave its unit open.
@@ -82,20 +82,20 @@ pub enum Form {
     Amounts,
 }
 
-/// What there is to know about a key.
+/// Properties of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The key that it is about.
     pub key: Key,
     /// Its name in a file; flags have dashes instead, variables are in capitals.
     pub name: &'static str,
-    /// What stands for the value in help.
+    /// Placeholder of the value in the help text.
     pub value_name: &'static str,
-    /// What it means.
+    /// Meaning of the key, for the help text.
     pub help: &'static str,
-    /// Who uses it.
+    /// Parts of the program that use the key, as bits.
     pub used_by: u8,
-    /// What a file may say.
+    /// Form of the value in a file.
     pub form: Form,
     /// Says what is wrong with a text.
     pub check: fn(&str) -> Result<(), String>,
@@ -300,7 +300,7 @@ impl Key {
         all
     };
 
-    /// What there is to know about it.
+    /// Properties of this key.
     pub const fn row(self) -> &'static Row {
         &ROWS[self as usize]
     }

@@ -28,7 +28,7 @@ use tharsis::{machine, process};
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
 
-/// Who said a value.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody.
@@ -46,7 +46,7 @@ pub enum Origin {
 pub struct Value {
     /// As a flag would have it; checked.
     pub text: String,
-    /// Who said it.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
@@ -94,8 +94,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Of the store and the memory that it is part of, one may be said without the other: that one then makes
-    /// room.
+    /// The store size or the memory limit (which includes the store) may be set without the other. The one
+    /// that was not set is then adapted so that the store fits.
     fn follow(&mut self) -> Result<(), Error> {
         let (store, limit) = (self.bytes(Key::Store)?, self.bytes(Key::MemoryLimit)?);
         if limit < store && self.is_default(Key::Store) {
@@ -119,7 +119,7 @@ impl Settings {
         self.values.insert(key, Value { text: bytes.to_string(), origin: Origin::Default });
     }
 
-    /// What single values do not show.
+    /// Checks relations between values, which the check of a single value cannot see.
     fn check(&self) -> Result<(), Error> {
         if self.bytes(Key::MemoryLimit)? < self.bytes(Key::Store)? {
             return Err(self.order(Key::Store, Key::MemoryLimit, "the store is a part of the memory"));
@@ -174,7 +174,7 @@ impl Settings {
         }
     }
 
-    /// Who said the value of a key, for people.
+    /// The origin of a key's value, for messages to users.
     fn who(&self, key: Key) -> String {
         match self.value(key).map(|value| &value.origin) {
             Some(Origin::Variable) => key.variable(),
@@ -183,7 +183,7 @@ impl Settings {
         }
     }
 
-    /// Where the node listens for drivers and workers.
+    /// Path at which the node listens for drivers and workers.
     pub fn socket(&self) -> PathBuf {
         PathBuf::from(self.text(Key::Socket))
     }
@@ -193,7 +193,7 @@ impl Settings {
         PathBuf::from(self.text(Key::SecretFile))
     }
 
-    /// Where other nodes reach it.
+    /// Port at which other nodes reach it.
     ///
     /// # Errors
     /// [`Error::BadValue`].
@@ -201,7 +201,7 @@ impl Settings {
         Ok(self.get(Key::Port, parse::port)?.unwrap_or_default())
     }
 
-    /// How long a node may be silent.
+    /// Time for which a node may be silent.
     ///
     /// # Errors
     /// [`Error::BadValue`].
@@ -210,7 +210,7 @@ impl Settings {
     }
 }
 
-/// What is odd about a variable that looks like a setting and is none.
+/// The warning about a variable that looks like a setting but is none.
 fn unknown_variable(name: &OsStr) -> Option<String> {
     const OTHERS: [&str; 4] = [
         FILE_VARIABLE,

@@ -1,4 +1,4 @@
-//! From the text of a setting to its value, whoever wrote the text: a flag, the environment or a file.
+//! Parses the text of a setting into its value. The text may come from a flag, the environment or a file.
 //!
 //! Each function answers with what is wrong in words; who asked adds the name of the setting and the text.
 
@@ -108,7 +108,7 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(time) }
 }
 
-/// How long a node may be silent until it is declared dead.
+/// Time for which a node may be silent until it is declared dead.
 pub fn lease_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration(text)?;
     tharsis_gcs::backend::check_ttl(ttl).map(|()| ttl).map_err(|bad| bad.to_string())

@@ -9,9 +9,9 @@ const NONE: &str = "none";
 /// One directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpillDir {
-    /// Where.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// How much it may hold, if that was said.
+    /// Quota of the directory, if one was given.
     pub quota_bytes: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub fn once(dirs: Vec<SpillDir>) -> Result<(Vec<SpillDir>, Vec<PathBuf>), String
     Ok((taken, again))
 }
 
-/// What follows the last colon is a quota if it begins like a number: paths may have colons.
+/// The text after the last colon is a quota if it begins like a number: paths may contain colons.
 fn dir(text: &str) -> Result<SpillDir, String> {
     let (path, quota) = match text.rsplit_once(':') {
         Some((path, quota)) if quota.starts_with(|c: char| c.is_ascii_digit()) => (path, Some(quota)),

@@ -21,7 +21,7 @@ pub struct Home {
     folder: TempDir,
 }
 
-/// What a command left.
+/// The result of a command that ended.
 pub struct Ended {
     pub status: i32,
     pub out: String,
@@ -72,7 +72,7 @@ impl Home {
         self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// What a node says of itself.
+    /// The status that a node reports.
     pub fn status(&self, socket: Option<&str>) -> serde_json::Value {
         let mut words = vec!["status", "--json"];
         words.extend(socket.into_iter().flat_map(|socket| ["--socket", socket]));
