@@ -1,7 +1,6 @@
 //! The attributes `remote` and `main`; users reach them through the crate `tharsis`.
 //!
-//! What they expand to is a thin layer: everything that can be an ordinary function is one, in
-//! `tharsis::generated`.
+//! They expand to a thin layer: everything that can be an ordinary function is one, in `tharsis::generated`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

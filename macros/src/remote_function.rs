@@ -71,7 +71,7 @@ fn parameters(function: &ItemFn) -> Result<Vec<Type>> {
     Ok(types)
 }
 
-/// What a call gives.
+/// The results of a call.
 struct Results {
     shape: Shape,
     /// Whether the function returns `Result`.
@@ -123,7 +123,7 @@ impl Results {
         Ok(Self { shape, is_fallible })
     }
 
-    /// How many objects a call returns by default.
+    /// Number of objects that a call returns by default.
     fn count(&self) -> u32 {
         match &self.shape {
             Shape::Many(_) | Shape::One(_) => 1,
@@ -315,7 +315,7 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
     }};
     let num_returns = matches!(results.shape, Shape::Many(_)).then(|| {
         quote! {
-            /// How many objects the call returns.
+            /// Sets the number of objects that the call returns.
             #[must_use]
             #method fn num_returns(self, count: u32) -> Self { Self(self.0.num_returns(count)) }
         }

@@ -1,6 +1,6 @@
 //! Generated code of the messages: .proto files in, Rust out, without a protoc.
 //!
-//! The code is checked in, so that whoever adds our crates needs no generator; [`check`] keeps it honest and
+//! The code is checked in, so that users of our crates need no generator; [`check`] keeps it honest and
 //! runs as a test. Refused: a build script in `tharsis-protos`, which would put the generator into the build
 //! of every user.
 

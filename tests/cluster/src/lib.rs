@@ -1,4 +1,4 @@
-//! What the programs that test several nodes have in common. The behaviours are in `tests/`: a program of
+//! Shared parts of the programs that test several nodes. The behaviours are in `tests/`: a program of
 //! nodes brings its own `main`.
 
 // All of it is test code.

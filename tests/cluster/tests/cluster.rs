@@ -18,7 +18,7 @@ use tharsis_protos::proof::{Credentials, Purpose, prove_blocking};
 /// Bytes of each store.
 const STORE_BYTES: u64 = 512 << 20;
 const MIB: usize = 1 << 20;
-/// How long anything may take that should happen soon.
+/// Time limit, in seconds, of anything that should happen soon.
 const SOON: f64 = 90.0;
 /// Long enough for a busy machine, short enough to wait for in a test.
 const LEASE_TTL: Duration = Duration::from_secs(3);
@@ -391,7 +391,7 @@ fn e7_a_program_that_cannot_start_there_is_an_error() {
     let mut second = node(1.0);
     second.resources.set_custom("press", 1.0).unwrap();
     let cluster = cluster(vec![node(1.0), second]);
-    // Where the node keeps programs of other nodes there is a file, so that it can fetch none.
+    // A file replaces the folder in which the node keeps programs of other nodes, so it can fetch none.
     let code = cluster.socket(1).unwrap().with_file_name("code");
     std::fs::remove_dir_all(&code).unwrap();
     std::fs::write(&code, "in the way").unwrap();
@@ -401,7 +401,7 @@ fn e7_a_program_that_cannot_start_there_is_an_error() {
     assert_eq!(error.kind(), FailureKind::WorkerStartFailed, "{error}");
     let text = error.to_string();
     assert!(text.contains(&code.display().to_string()), "{text} does not say what is in the way");
-    // Whatever does not need that node runs.
+    // Tasks that do not need that node still run.
     assert_eq!(here::remote().get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
 }
 

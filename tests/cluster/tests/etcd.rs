@@ -17,7 +17,7 @@ use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
 
 /// Bytes of each store.
 const STORE_BYTES: u64 = 64 << 20;
-/// How long anything may take that should happen soon.
+/// Time limit, in seconds, of anything that should happen soon.
 const SOON: f64 = 90.0;
 /// etcd rounds up to seconds, and has a lower bound of its own.
 const LEASE_TTL: Duration = Duration::from_secs(4);
@@ -152,7 +152,7 @@ fn work_goes_on_without_a_quorum_and_the_rest_recovers_alone() {
     etcd.kill(0);
     etcd.kill(1);
     assert_both_stay(&cluster, nodes, LEASE_TTL * 2);
-    // What needs the store waits for it.
+    // A call that needs the store waits for it.
     let socket = cluster.socket(1).unwrap().display().to_string();
     let late = std::thread::spawn(move || {
         let runtime = init().address(socket).start_local().unwrap();

@@ -23,7 +23,7 @@ const MIB: usize = 1 << 20;
 const STORE_BYTES: u64 = 16 << 20;
 /// Zone of nodes that do not spill.
 const NO_DISK: &str = "no disk";
-/// How long anything may take that should happen soon.
+/// Time limit, in seconds, of anything that should happen soon.
 const SOON: f64 = 30.0;
 /// Long enough for a busy machine, short enough to wait for in a test.
 const LEASE_TTL: Duration = Duration::from_secs(3);
@@ -147,7 +147,7 @@ fn reads_later(nested: Vec<ObjectRef<Blob>>, has_begun: String, gate: String, se
     nested[0].get().unwrap() == noise(4 * MIB, seed)
 }
 
-/// A result whose node died is made again once a node that may run its task joins; not more often than it has
+/// A result whose node died is recomputed once a node that may run its task joins; not more often than it has
 /// retries.
 fn c1_a_lost_result_is_made_again_as_often_as_it_may() {
     let mut field = Field::new(&["home", "a"]);
@@ -182,7 +182,7 @@ fn c2_a_copy_becomes_the_value() {
     assert_eq!(runs(&path), 1, "it was made again");
 }
 
-/// Who borrowed a value that is lost gets it from its owner, which has it made again once.
+/// A borrower of a lost value gets it from the owner, which has it recomputed once.
 fn c8_a_borrower_asks_the_owner() {
     let mut field = Field::new(&["home", "a", "b"]);
     let runtime = driver(&field.cluster, 0);
@@ -201,7 +201,7 @@ fn c8_a_borrower_asks_the_owner() {
     assert_eq!(runs(&path), 2);
 }
 
-/// What is larger than a store travels from one node's file to another's, both ways, and outlives the node it
+/// A value larger than a store moves from one node's file to another's, both ways, and outlives the node it
 /// came from.
 fn d6_a_value_larger_than_the_stores_travels() {
     let mut field = Field::new(&["home", "a"]);
@@ -228,7 +228,7 @@ fn d6_a_value_larger_than_the_stores_travels() {
     await_that("the file is empty", || in_files(&field, 0) == 0);
 }
 
-/// What is on disk alone is sent from there: it takes no room in the store of the node that has it.
+/// A value that is only on disk is sent from there: it takes no room in the store of the node that has it.
 fn d7_a_spilled_value_is_read_from_elsewhere() {
     let field = Field::new(&["home", "a"]);
     let runtime = driver(&field.cluster, 0);

@@ -93,7 +93,7 @@ fn what_meets_starts_on_one_node() {
     let travelled = sent() - before;
     assert!(travelled < 2 << 20, "{travelled} bytes travelled");
     assert_eq!(found, bits(&program, &LocalExecutor::within(remote.limits())));
-    // Where a job says itself where its tasks go, sources have no homes.
+    // If a job itself chooses the nodes of its tasks, sources have no homes.
     let before = sent();
     assert_eq!(found, bits(&program, &remote.options(Options::default().spread())));
     let without = sent() - before;
@@ -101,7 +101,7 @@ fn what_meets_starts_on_one_node() {
     assert!(2 << 20 < without, "{without} bytes travelled without homes");
 }
 
-/// What a job keeps is brought to the driver by whoever looks at it, and another job reads it where it is.
+/// A kept result moves to the driver when the driver reads it; another job reads it in place.
 fn results_stay_on_the_nodes_that_made_them() {
     let cluster = two_nodes();
     let runtime = driver(&cluster, 0);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long etcd may take to answer after it was started.
+/// Time that etcd may take to answer after it was started.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 
 /// One etcd; dropping it kills it.
@@ -45,7 +45,7 @@ impl EtcdProcess {
         Self { member, _data: data }
     }
 
-    /// Where it answers.
+    /// Address at which it answers.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.member.endpoint
@@ -73,7 +73,7 @@ impl EtcdTrio {
         trio
     }
 
-    /// Where they answer.
+    /// Addresses at which they answer.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(|member| member.endpoint.clone()).collect()

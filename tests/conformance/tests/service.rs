@@ -61,7 +61,7 @@ async fn serve_over(address: &str, store: Arc<dyn Backend>) -> Served {
     Served { server, client }
 }
 
-/// What all members of these clusters know.
+/// Credentials of all members of these clusters.
 fn own() -> Credentials {
     Credentials { secret: Secret::from_bytes([7; 32]), node: None }
 }
@@ -524,7 +524,7 @@ async fn bad_fields_are_named_and_the_connection_stays() {
     cluster.server.stop().await.unwrap();
 }
 
-/// A call with bytes that no client of ours would send.
+/// A call with bytes that no Tharsis client would send.
 async fn raw(address: &str, call: &'static str, message: Vec<u8>) -> tonic::Status {
     let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap();
     let channel = proof::channel(&endpoint, address, &own());

@@ -1,4 +1,4 @@
-//! What drivers and workers do, step by step.
+//! Steps of drivers and workers.
 
 use crate::client::{Argument, Client, Context, Current, Phase, RunRecord};
 use crate::cluster::{Cluster, Happening, Seen, Told, US, class_of};

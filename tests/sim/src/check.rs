@@ -1,4 +1,4 @@
-//! What is checked between events and at the end of each stage, across all nodes.
+//! Checks across all nodes, between events and at the end of each stage.
 
 use crate::client::Phase;
 use crate::cluster::Cluster;
@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// What waits on all nodes, for people.
+    /// Text about the waiting items of all nodes.
     pub(crate) fn pending(&self) -> String {
         let living = self.hosts.iter().filter(|h| h.alive);
         let texts = living.map(|h| {

@@ -29,9 +29,9 @@ pub struct Client {
     pub own_puts: u32,
     /// Regions it may write to, and how much of each is used.
     pub regions: Vec<(Extent, u64)>,
-    /// What the task at hand (a driver's: its root) has made so far.
+    /// Values that the current task (a driver's: its root) has made so far.
     pub context: Context,
-    /// What it is doing.
+    /// The phase of its work.
     pub phase: Phase,
     /// Counts starts of work, so that an old alarm is told from a new one.
     pub epoch: u64,
@@ -49,7 +49,7 @@ pub struct Client {
     pub to_client_at: Now,
 }
 
-/// What a task has at hand.
+/// Working state of a task.
 #[derive(Debug)]
 pub struct Context {
     /// Its id; a driver's is the root of its job.
@@ -81,7 +81,7 @@ pub struct Held {
     pub mapped: Option<(Extent, Content)>,
 }
 
-/// What a client is doing.
+/// The phase of a client's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Nothing.
@@ -107,7 +107,7 @@ pub struct Driver {
     pub planned: Vec<u64>,
     /// Values that it put one after the other.
     pub row: Vec<u64>,
-    /// Of these, those that it is about to read, one after the other.
+    /// The part of these that it is about to read, one after the other.
     pub reading: VecDeque<u64>,
 }
 
@@ -118,7 +118,7 @@ pub struct RunRecord {
     pub run: u32,
     /// The task.
     pub task: TaskId,
-    /// Which attempt.
+    /// Number of the attempt.
     pub attempt: u32,
     /// Kind of its class.
     pub kind: u32,
@@ -142,7 +142,7 @@ pub enum Argument {
 pub struct Current {
     /// As it was sent.
     pub record: RunRecord,
-    /// What the task does.
+    /// The steps of the task.
     pub script: Script,
     /// Next step.
     pub step: usize,
@@ -254,7 +254,7 @@ impl Client {
 }
 
 impl Context {
-    /// Of a task that has done nothing yet.
+    /// The context of a task that has done nothing yet.
     #[must_use]
     pub fn new(task: TaskId, depth: u8) -> Self {
         Self { task, depth, children: 0, puts: 0, salt: 0, locals: Vec::new(), found: Vec::new() }

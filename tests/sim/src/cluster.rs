@@ -29,7 +29,7 @@ const EVENTS_AT_ONCE_MAX: u32 = 20_000;
 /// Ids of transfers as pinners start here, above those of clients.
 const PINNERS: u32 = 1 << 31;
 
-/// What can go wrong, and how often, in 1/1000.
+/// Rates of the faults, in 1/1000.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) loss: u64,
@@ -76,7 +76,7 @@ pub(crate) enum Happening {
     WorkerStarts { host: usize, start: u64, job: JobId },
 }
 
-/// What a worker that was cut off still does: it computes, and looks at what it has mapped.
+/// Last steps of a worker that was cut off: it still computes and reads the values it has mapped.
 #[derive(Debug)]
 pub(crate) struct LastSteps {
     cpu: u64,
@@ -90,13 +90,13 @@ pub(crate) struct LastSteps {
 pub(crate) struct Transfer {
     object: ObjectId,
     from: NodeId,
-    /// Where it is at the source; pinned if that is the arena.
+    /// Its place at the source; pinned if that is the arena.
     source: Option<Place>,
     into: Extent,
     pinner: ClientId,
 }
 
-/// What a node tells a client.
+/// A message from a node to a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     Cancel(u32),
@@ -127,11 +127,11 @@ pub(crate) struct Host {
     pub(crate) alive: bool,
     pub(crate) member: Member,
     pub(crate) clients: BTreeMap<ClientId, Client>,
-    /// What stands in the arena, by offset: (bytes, value).
+    /// Contents of the arena, by offset: (bytes, value).
     pub(crate) arena: BTreeMap<u64, (u64, Content)>,
-    /// What lies on its disk.
+    /// Contents of its disk.
     pub(crate) disk: BTreeMap<ObjectId, Content>,
-    /// What tasks use right now: units of CPU and of the custom resource.
+    /// Resources that tasks use right now: units of CPU and of the custom resource.
     pub(crate) used_cpu: u64,
     pub(crate) used_disk: u64,
     next_client: u32,
@@ -903,7 +903,7 @@ fn tell_person_of(host: usize, action: &Action) {
     }
 }
 
-/// What goes wrong in this run: nothing in one of five.
+/// Chooses the faults of this run; one run in five has none.
 fn faults(rng: &mut Rng) -> Faults {
     if rng.chance(200) {
         return Faults::default();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tharsis_core::{Event, MS, Now};
 use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId};
 
-/// How long a client that looks at a value that its node wants back may go on.
+/// Time for which a client may go on reading a value that its node wants back.
 const LOOK_MAX: Now = 20 * MS;
 
 impl Cluster {

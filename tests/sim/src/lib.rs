@@ -1,5 +1,5 @@
-//! Whole clusters in one thread: the product's own decisions under a clock, a network and clients of our
-//! making.
+//! Simulates whole clusters in one thread. The decisions are the product's own; the clock, the network and
+//! the clients are simulated.
 //!
 //! A seed decides how many nodes and drivers there are, what the programs do, how long everything takes,
 //! which packets are lost, doubled or late, who dies when. The nodes are [`tharsis_core::Node`], unchanged.
@@ -52,7 +52,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tharsis_core::Now;
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Decides everything.
@@ -81,7 +81,7 @@ pub enum Sabotage {
     RepeatRun,
 }
 
-/// What happened in a run without violations.
+/// Counts of a run without violations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The seed.
@@ -94,7 +94,7 @@ pub struct Summary {
     pub task_count: usize,
     /// Attempts that started.
     pub start_count: usize,
-    /// Of these, those that did not do what the first attempt did.
+    /// The part of these that differed from the first attempt.
     pub divergence_count: u32,
     /// Runs sent to workers.
     pub run_count: u64,
@@ -108,7 +108,7 @@ pub struct Summary {
     pub spill_count: u64,
     /// Copies read back.
     pub restore_count: u64,
-    /// Of these, those that nobody waited for.
+    /// The part of these that nobody waited for.
     pub ahead_count: u64,
     /// Gets.
     pub get_count: u64,
@@ -139,7 +139,7 @@ pub struct Violation {
     pub invariant: &'static str,
     /// The facts.
     pub detail: String,
-    /// What the nodes tell of the tasks and objects that the facts name.
+    /// Stories of the nodes about the tasks and objects that the facts name.
     pub stories: String,
 }
 

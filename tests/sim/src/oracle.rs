@@ -1,4 +1,4 @@
-//! What must be true whatever happened: the expected values, and which failures the faults so far excuse.
+//! Rules that hold after any faults: the expected values, and the failures that the faults so far excuse.
 
 use crate::program;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,14 +25,14 @@ pub struct Oracle {
     pub small_store: bool,
 }
 
-/// What is known of a task.
+/// Facts about a task.
 #[derive(Debug, Default)]
 pub struct TaskFacts {
     /// Kind of its class.
     pub kind: u32,
     /// Depth of its calls.
     pub depth: u8,
-    /// How often it was submitted: a parent that runs again submits its children again.
+    /// Number of submissions: a parent that runs again submits its children again.
     pub submissions: u32,
     /// Attempts that a worker has started, and how often.
     pub started: BTreeMap<u32, u32>,
@@ -106,7 +106,7 @@ impl Oracle {
         let kind = facts.map_or(u32::MAX, |f| f.kind);
         let faulty = self.node_deaths > 0;
         let losses = self.losses(task);
-        // What may have taken a retry of the task, the last of which there was none left for.
+        // Number of events that may have taken a retry of the task; no retry was left for the last one.
         let spent = facts.is_some_and(|f| {
             let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
             let taken = f.crashes + f.raises + self.start_failures + self.node_deaths + losses;
@@ -152,7 +152,7 @@ impl Oracle {
     #[must_use]
     pub fn starts_max(&self, facts: &TaskFacts, retries: i32) -> u32 {
         let each = (retries + 1).unsigned_abs() + self.node_deaths + facts.memory_kills;
-        // What was stored may be dropped to make room and made again, which takes no retry.
+        // A stored value may be dropped to make room and recomputed, which takes no retry.
         if retries < 0 || facts.stores { u32::MAX } else { each * facts.submissions }
     }
 }

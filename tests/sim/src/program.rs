@@ -1,4 +1,4 @@
-//! What the simulated tasks do: scripts and values that depend on ids alone.
+//! Programs of the simulated tasks: scripts and values that depend on ids alone.
 //!
 //! A task's result is a pure function of its id and its arguments: every attempt on any node must come to the
 //! same value, which is what the checks compare. So is its script, except that in some clusters a later
@@ -20,7 +20,7 @@ pub const FLAKY: &str = "Flaky";
 /// Type name of the error that some tasks raise at every attempt.
 pub const FATAL: &str = "Fatal";
 
-/// What stands in an object.
+/// Content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// The value itself, as far as anyone looks.
@@ -32,7 +32,7 @@ pub struct Content {
 /// The arguments that a task gets by value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// How deep in the tree of calls.
+    /// Depth in the tree of calls.
     pub depth: u8,
     /// References inside.
     pub nested: Vec<RefId>,
@@ -80,9 +80,9 @@ pub struct OutputPlan {
 pub struct Script {
     /// In order.
     pub steps: Vec<Step>,
-    /// What it returns.
+    /// Outputs that it returns.
     pub outputs: Vec<OutputPlan>,
-    /// How often it raises [`FLAKY`] before it succeeds.
+    /// Number of times that it raises [`FLAKY`] before it succeeds.
     pub flaky_raises: u32,
     /// Raises [`FATAL`] always.
     pub fatal: bool,
@@ -150,7 +150,7 @@ pub fn returns(kind: u32) -> u32 {
     }
 }
 
-/// What the task does, whichever attempt it is.
+/// The script of a task, the same for every attempt.
 #[must_use]
 pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
     let mut rng = Rng::new(mix(task.mixed(), u64::from(kind)));
@@ -226,7 +226,7 @@ pub fn put_value(task: TaskId, number: u32, salt: u32) -> u64 {
     mix(mix(task.mixed(), u64::from(number)), u64::from(salt))
 }
 
-/// What tells a call from other calls of its task: function and arguments.
+/// Hash that distinguishes a call from other calls of its task, from function and arguments.
 #[must_use]
 pub fn call_content(kind: u32, payload: &[u8], dependencies: &[RefId]) -> u128 {
     let mut hash = content_hash(payload, u64::from(kind));

@@ -1,4 +1,4 @@
-//! What the nodes tell of the tasks and objects that a broken rule names.
+//! Stories of the nodes about the tasks and objects that a broken rule names.
 
 use crate::cluster::Cluster;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use tharsis_types::{ObjectId, TaskId};
 /// Tasks and objects that are told of.
 const TOLD_MAX: usize = 4;
 
-/// What every living node knows of the tasks and objects that a text names.
+/// Stories of every living node about the tasks and objects that a text names.
 pub(crate) fn stories(cluster: &Cluster, detail: &str) -> String {
     let mut out = String::new();
     for about in named(detail) {

@@ -33,8 +33,8 @@ const KNOWN: &[(&str, &[&str])] = &[
 
 /// A module, by the names on the way to it from the root of its crate.
 type Module = Vec<String>;
-/// Which modules a module imports from. A module and its ancestors count as one place: imports between them
-/// are left out.
+/// The modules from which each module imports. A module and its ancestors count as one place: imports between
+/// them are left out.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 #[test]

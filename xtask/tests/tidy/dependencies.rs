@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Where released crates come from; whatever else is a source of its own.
+/// Source of released crates. A package of any other source counts as not released.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// The platform whose builds are looked at.
@@ -27,7 +27,7 @@ struct Package {
 
 struct Dependencies {
     packages: Vec<Package>,
-    /// What each package needs, by package ids.
+    /// The packages that each package needs, by package id.
     needs: BTreeMap<String, Vec<String>>,
     /// Name and version of what is built. Cargo's metadata also have optional dependencies that nobody
     /// enables.
@@ -167,7 +167,7 @@ impl Dependencies {
     }
 }
 
-/// What cargo prints of the locked dependencies with all features.
+/// Output of cargo for the locked dependencies with all features.
 fn cargo(args: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let command =

@@ -24,7 +24,7 @@ const CRATES: &[&str] = &[
     "types",
 ];
 
-/// What each crate uses of ours.
+/// The crates of this workspace that each crate uses.
 fn uses() -> BTreeMap<String, Vec<String>> {
     let folder_of = |package: String| match package.strip_prefix("tharsis") {
         Some("") => Some("tharsis".to_owned()),

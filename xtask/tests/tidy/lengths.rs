@@ -1,4 +1,5 @@
-//! What must fit a reader's eye: files, functions, lines of comments, and docs that say more than their name.
+//! Limits for readability: length of files, functions and comment lines, and docs that say more than the
+//! name.
 
 use crate::{root, sources};
 use std::collections::BTreeMap;

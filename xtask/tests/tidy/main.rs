@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What each crate may depend on, of ours and of what is kept to one crate.
+/// Dependencies that each crate may have: crates of this workspace, and packages that only one crate may use.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("core", &["tharsis-types"]),
