@@ -401,8 +401,10 @@ fn d6_larger_than_the_store_and_no_disk(mode: Mode) {
 
 #[remote(max_retries = 0)]
 fn puts(len: usize, began: String, done: String, gate: String) -> usize {
+    // Made before, so that it is asked for at once: who asks first is what the scenarios are about.
+    let bytes = noise(len, 1);
     std::fs::write(began, format!("{}\n", std::process::id())).unwrap();
-    let value = put(&noise(len, 1)).unwrap();
+    let value = put(&bytes).unwrap();
     mark(&done);
     await_file(&gate);
     value.get().unwrap().len()
