@@ -227,7 +227,8 @@ impl<R: RunName> Pulls<R> {
             }
         }
         self.bundles.insert(purpose, Bundle { missing: objects, bytes, admitted: false, order });
-        self.queue.insert(order, purpose);
+        let before = self.queue.insert(order, purpose);
+        assert!(before.is_none(), "two bundles have one place in the queue");
         self.advance(room_bytes, out);
     }
 
@@ -247,8 +248,9 @@ impl<R: RunName> Pulls<R> {
         let Some(pull) = self.take_pull(object) else { return };
         self.note(object, Fact::PullArrived);
         for purpose in pull.needed_by.into_values() {
-            let Some(bundle) = self.bundles.get_mut(&purpose) else { continue };
-            bundle.missing.remove(&object);
+            let bundle = known_mut(&mut self.bundles, &purpose);
+            let was_missing = bundle.missing.remove(&object);
+            assert!(was_missing, "{object} arrives for {purpose:?}, which does not miss it");
             if bundle.missing.is_empty() {
                 self.remove(purpose);
                 out.push(Effect::Ready(purpose));
@@ -392,14 +394,18 @@ impl<R: RunName> Pulls<R> {
 
     fn remove(&mut self, purpose: Purpose<R>) -> bool {
         let Some(bundle) = self.bundles.remove(&purpose) else { return false };
-        self.queue.remove(&bundle.order);
+        let was_queued = self.queue.remove(&bundle.order).is_some();
+        assert!(was_queued != bundle.admitted, "{purpose:?} is queued and admitted, or neither");
         if bundle.admitted {
+            assert!(bundle.bytes <= self.admitted_bytes, "fewer bytes are admitted than {purpose:?} has");
             self.admitted_bytes -= bundle.bytes;
         }
         for object in bundle.missing {
+            // What has just arrived or is given up has gone before.
             let Some(pull) = self.pulls.get_mut(&object) else { continue };
             let was_startable_at = pull.startable_at();
-            pull.needed_by.remove(&bundle.order);
+            let needed = pull.needed_by.remove(&bundle.order);
+            assert_eq!(needed, Some(purpose), "{object} is not needed by who waits for it");
             pull.admitted.remove(&bundle.order);
             let is_needed = !pull.needed_by.is_empty() || pull.running;
             let startable_at = pull.startable_at();
@@ -437,7 +443,8 @@ impl<R: RunName> Pulls<R> {
             assert!(was_there, "{object} could start and was not among those that may");
         }
         if let Some(order) = to {
-            self.startable.insert((order, object));
+            let is_new = self.startable.insert((order, object));
+            assert!(is_new, "{object} may start twice");
         }
     }
 
@@ -464,7 +471,8 @@ impl<R: RunName> Pulls<R> {
 
     fn admit(&mut self, room_bytes: u64) {
         while let Some((order, purpose)) = self.queue.first_key_value().map(|(o, p)| (*o, *p)) {
-            let Some(bundle) = self.bundles.get_mut(&purpose) else { return };
+            let bundle = known_mut(&mut self.bundles, &purpose);
+            assert!(!bundle.admitted, "{purpose:?} is queued and admitted");
             if self.admitted_bytes > 0 && self.admitted_bytes + bundle.bytes > room_bytes {
                 return;
             }
@@ -473,9 +481,10 @@ impl<R: RunName> Pulls<R> {
             self.queue.remove(&order);
             let objects: Vec<_> = bundle.missing.iter().copied().collect();
             for object in objects {
-                let Some(pull) = self.pulls.get_mut(&object) else { continue };
+                let pull = known_mut(&mut self.pulls, &object);
                 let was_startable_at = pull.startable_at();
-                pull.admitted.insert(order);
+                let is_new = pull.admitted.insert(order);
+                assert!(is_new, "{purpose:?} is admitted twice");
                 let startable_at = pull.startable_at();
                 self.move_startable(object, was_startable_at, startable_at);
             }
@@ -492,6 +501,12 @@ impl<R: RunName> Pulls<R> {
             }
         }
     }
+}
+
+/// A bundle or a pull that the other one names: it is there.
+#[allow(clippy::expect_used, reason = "a name of our own for something that is gone is a defect here")]
+fn known_mut<'a, K: Eq + Hash, V>(all: &'a mut IdMap<K, V>, key: &K) -> &'a mut V {
+    all.get_mut(key).expect("a bundle and a pull name each other and one of them is gone")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! own, more workers than that come and go with every wait; starting a process takes longer than such a wait,
 //! so those beyond the CPUs stay for a moment as well.
 
-use super::{Effect, Leases};
+use super::{Effect, Leases, worker_mut};
 use crate::{MS, Now};
 use std::collections::BTreeMap;
 use tharsis_types::{ClientId, JobId, Resources};
@@ -32,6 +32,7 @@ impl Idle {
         assert!(job.is_some(), "{client:?} is not among the idle workers");
         let Some(job) = job else { return };
         let count = self.of_job.entry(job).or_default();
+        assert!(0 < *count, "more workers of {job} are in use again than were idle");
         *count -= 1;
         if *count == 0 {
             self.of_job.remove(&job);
@@ -85,10 +86,10 @@ impl Leases {
 
     pub(super) fn begin_idle(&mut self, client: ClientId) {
         let now = self.shares.now();
-        if let Some(worker) = self.workers.get_mut(&client) {
-            self.idle.add(client, worker.job, now);
-            worker.idle_since = Some(now);
-        }
+        let worker = worker_mut(&mut self.workers, client);
+        assert_eq!(worker.lease, None, "{client:?} rests and has a lease");
+        self.idle.add(client, worker.job, now);
+        worker.idle_since = Some(now);
     }
 
     pub(super) fn end_idle(&mut self, client: ClientId) {

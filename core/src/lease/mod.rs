@@ -259,7 +259,8 @@ impl Leases {
         self.shares.wait(job);
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
-        self.leases.insert(key, Lease { class, state, asked, asked_at, recalled: false });
+        let before = self.leases.insert(key, Lease { class, state, asked, asked_at, recalled: false });
+        assert!(before.is_none(), "{key:?} is asked for twice");
         if self.ended_jobs.contains(job) {
             self.shares.end(job);
         }
@@ -275,7 +276,8 @@ impl Leases {
         self.note(key, Fact::LeaseEnded);
         match lease.state {
             State::Waiting(clock) => {
-                self.waiting.remove(&(Reverse(lease.class.priority), clock));
+                let waited = self.waiting.remove(&(Reverse(lease.class.priority), clock));
+                assert_eq!(waited, Some(key), "a lease does not wait where it says");
                 self.shares.wait_no_more(lease.class.job);
             }
             State::Placed => {
@@ -293,7 +295,8 @@ impl Leases {
     /// Starts a worker for a job before anything asks for one.
     pub fn prestart(&mut self, job: JobId, out: &mut Vec<Effect>) {
         self.clock += 1;
-        self.starts.insert(self.clock, job);
+        let before = self.starts.insert(self.clock, job);
+        assert!(before.is_none(), "two starts have one number");
         out.push(Effect::StartWorker { start: self.clock, job });
     }
 
@@ -306,7 +309,9 @@ impl Leases {
     /// A started worker is ready; false if nobody knows of the start.
     pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.starts.remove(&start) else { return false };
-        self.workers.insert(client, Worker { job, lease: None, idle_since: None, lent: None, calls: 0 });
+        let worker = Worker { job, lease: None, idle_since: None, lent: None, calls: 0 };
+        let before = self.workers.insert(client, worker);
+        assert!(before.is_none(), "{client:?} is ready twice");
         self.begin_idle(client);
         self.employ(client, out);
         self.rest(client, out);
@@ -467,11 +472,24 @@ impl Leases {
         let mut total = self.total.clone();
         total.custom.retain(|_, n| *n > 0);
         assert_eq!(all, total, "free and used resources do not add up to the total");
-        assert!(self.workers.values().filter_map(|w| w.lease).all(|k| self.leases.contains_key(&k)));
+        for (client, worker) in &self.workers {
+            let lease = worker.lease.map(|key| self.leases[&key].state);
+            assert!(
+                lease.is_none_or(|state| state == State::Active(*client)),
+                "{client:?} has another's lease"
+            );
+            assert!(worker.lent.is_none() || worker.lease.is_some(), "{client:?} lends and has nothing");
+        }
+        for client in &self.resuming {
+            assert!(self.workers[client].lent.is_some(), "{client:?} waits for what it has");
+        }
+        for key in &self.placed {
+            assert_eq!(self.leases[key].state, State::Placed, "{key:?} stands among placed leases");
+        }
     }
 
     fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
-        let Some(job) = self.leases.get(&key).map(|l| l.class.job) else { return };
+        let job = self.leases[&key].class.job;
         let idle = self.idle.newest(job);
         if let Some(client) = idle {
             self.employ(client, out);
@@ -487,15 +505,16 @@ impl Leases {
 
     /// Gives an idle worker to the oldest placed lease of its job.
     fn employ(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        let Some(worker) = self.workers.get_mut(&client) else { return };
-        let fits = |key: &LeaseKey| self.leases.get(key).is_some_and(|l| l.class.job == worker.job);
-        let Some(at) = self.placed.iter().position(fits) else { return };
-        let Some(key) = self.placed.remove(at) else { return };
+        let job = self.workers[&client].job;
+        let at = self.placed.iter().position(|key| self.leases[key].class.job == job);
+        let Some(key) = at.and_then(|at| self.placed.remove(at)) else { return };
+        let worker = worker_mut(&mut self.workers, client);
+        assert_eq!(worker.lease, None, "{client:?} has two leases");
         worker.lease = Some(key);
         self.end_idle(client);
-        if let Some(lease) = self.leases.get_mut(&key) {
-            lease.state = State::Active(client);
-        }
+        let lease = lease_mut(&mut self.leases, key);
+        assert_eq!(lease.state, State::Placed, "{key:?} gets a worker and has no resources");
+        lease.state = State::Active(client);
         self.note(key, Fact::Employed(client));
         out.push(Effect::Granted(key, client));
     }
@@ -517,15 +536,15 @@ impl Leases {
 
     /// A worker takes back what it has lent; false if others still use it.
     fn take_lent_back(&mut self, client: ClientId) -> bool {
-        let Some(worker) = self.workers.get_mut(&client) else { return true };
-        let Some(part) = worker.lent.take() else { return true };
+        let worker = worker_mut(&mut self.workers, client);
         let job = worker.job;
+        let part = worker.lent.take();
+        assert!(part.is_some(), "{client:?} wants back what it has not lent");
+        let Some(part) = part else { return true };
         if self.occupy(job, &part) {
             return true;
         }
-        if let Some(worker) = self.workers.get_mut(&client) {
-            worker.lent = Some(part);
-        }
+        worker_mut(&mut self.workers, client).lent = Some(part);
         false
     }
 
@@ -552,7 +571,8 @@ impl Leases {
 
     /// A worker without a lease is used again, kept or stopped.
     fn settle(&mut self, client: ClientId, class: &TaskClass, out: &mut Vec<Effect>) {
-        let Some(worker) = self.workers.get_mut(&client) else { return };
+        let worker = worker_mut(&mut self.workers, client);
+        assert!(worker.lease.is_some(), "{client:?} ends a lease that it does not have");
         worker.lease = None;
         let is_worn_out = class.max_calls > 0 && worker.calls >= class.max_calls;
         self.begin_idle(client);
@@ -564,4 +584,16 @@ impl Leases {
         self.employ(client, out);
         self.rest(client, out);
     }
+}
+
+/// A worker that a lease or the books name: it is there.
+#[allow(clippy::expect_used, reason = "a name of our own for a worker that is gone is a defect here")]
+fn worker_mut(workers: &mut BTreeMap<ClientId, Worker>, client: ClientId) -> &mut Worker {
+    workers.get_mut(&client).expect("a lease or a list names a worker that is gone")
+}
+
+/// A lease that a list of them names: it is there.
+#[allow(clippy::expect_used, reason = "a name of our own for a lease that is gone is a defect here")]
+fn lease_mut(leases: &mut IdMap<LeaseKey, Lease>, key: LeaseKey) -> &mut Lease {
+    leases.get_mut(&key).expect("a list names a lease that is gone")
 }

@@ -1,6 +1,6 @@
 //! Who gets what is free: workers that resume, then requests in order.
 
-use super::{Effect, LeaseKey, Leases, State};
+use super::{Effect, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
@@ -48,8 +48,8 @@ impl Leases {
 
     fn put_in_order(&self, requests: &mut [LeaseKey]) {
         requests.sort_by_cached_key(|key| {
-            let lease = self.leases.get(key);
-            lease.map(|l| (Reverse(l.class.priority), self.shares.rank(l.class.job), l.asked))
+            let lease = &self.leases[key];
+            (Reverse(lease.class.priority), self.shares.rank(lease.class.job), lease.asked)
         });
     }
 
@@ -60,7 +60,8 @@ impl Leases {
             && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key))
             && let Some(key) = self.placed.remove(at)
         {
-            let Some(lease) = self.leases.get_mut(&key) else { continue };
+            let lease = lease_mut(&mut self.leases, key);
+            assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
             let class = lease.class.clone();
             lease.state = State::Waiting(lease.asked);
             self.waiting.insert((Reverse(class.priority), lease.asked), key);
@@ -71,20 +72,21 @@ impl Leases {
     }
 
     fn takes_cpu(&self, key: LeaseKey) -> bool {
-        self.leases.get(&key).is_some_and(|lease| 0 < lease.class.resources.cpu)
+        0 < self.leases[&key].class.resources.cpu
     }
 
     fn place(&mut self, key: LeaseKey, kept: &Resources, out: &mut Vec<Effect>) -> bool {
-        let Some(class) = self.leases.get(&key).map(|l| l.class.clone()) else { return false };
+        let class = self.leases[&key].class.clone();
         let mut usable = self.free.clone();
         take_what_is_there(&mut usable, kept);
         if !usable.fits(&class.resources) || !self.occupy(class.job, &class.resources) {
             return false;
         }
-        if let Some(lease) = self.leases.get_mut(&key) {
-            lease.state = State::Placed;
-            self.waiting.remove(&(Reverse(class.priority), lease.asked));
-        }
+        let lease = lease_mut(&mut self.leases, key);
+        assert_eq!(lease.state, State::Waiting(lease.asked), "{key:?} gets resources and does not wait");
+        lease.state = State::Placed;
+        let waited = self.waiting.remove(&(Reverse(class.priority), lease.asked));
+        assert_eq!(waited, Some(key), "a lease does not wait where it says");
         self.shares.wait_no_more(class.job);
         self.placed.push_back(key);
         self.note(key, Fact::Placed);
@@ -94,9 +96,8 @@ impl Leases {
 
     /// Keeps what a request needs from those after it, if it has waited for long.
     fn reserve(&self, key: LeaseKey, kept: &mut Resources) {
-        if let Some(lease) = self.leases.get(&key)
-            && lease.asked_at + RESERVE_AFTER <= self.shares.now()
-        {
+        let lease = &self.leases[&key];
+        if lease.asked_at + RESERVE_AFTER <= self.shares.now() {
             kept.give(&lease.class.resources);
         }
     }

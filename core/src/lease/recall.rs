@@ -1,6 +1,6 @@
 //! Which leases are asked back: for those who resume, for those who wait.
 
-use super::{Effect, Lease, LeaseKey, Leases, State};
+use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
 use tharsis_types::{ClientId, Resources, TaskClass};
 
@@ -48,7 +48,7 @@ impl Leases {
     /// Asks leases back for the first request that may have them; called every so often. Idle ones go first.
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
         for key in self.in_order() {
-            let Some(wanted) = self.leases.get(&key).map(|l| l.class.clone()) else { continue };
+            let wanted = self.leases[&key].class.clone();
             let victims = self.victims(&wanted, &is_idle);
             if !victims.is_empty() {
                 victims.into_iter().for_each(|victim| self.ask_back(victim, out));
@@ -107,9 +107,9 @@ impl Leases {
     }
 
     fn ask_back(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
-        if let Some(lease) = self.leases.get_mut(&key) {
-            lease.recalled = true;
-            out.push(Effect::Recall(key));
-        }
+        let lease = lease_mut(&mut self.leases, key);
+        assert!(!lease.recalled, "{key:?} is asked back twice");
+        lease.recalled = true;
+        out.push(Effect::Recall(key));
     }
 }

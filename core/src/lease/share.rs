@@ -63,6 +63,7 @@ impl Shares {
         share.used = share.used_at(now);
         share.since = now;
         share.weight = weight.max(1);
+        assert!(share.since <= now, "the share of {job} is counted in the future");
     }
 
     pub(super) fn wait(&mut self, job: JobId) {
@@ -72,7 +73,8 @@ impl Shares {
 
     pub(super) fn wait_no_more(&mut self, job: JobId) {
         let share = self.entry(job);
-        share.waiting = share.waiting.saturating_sub(1);
+        assert!(0 < share.waiting, "more requests of {job} are served than wait");
+        share.waiting -= 1;
         self.forget_ended(job);
     }
 
@@ -86,7 +88,10 @@ impl Shares {
     pub(super) fn give(&mut self, job: JobId, demand: &Resources) {
         let part = self.part(demand);
         let now = self.now;
-        self.entry(job).hold(now, |held| held.saturating_sub(part));
+        self.entry(job).hold(now, |held| {
+            assert!(part <= held, "{job} gives back more than it holds");
+            held - part
+        });
         self.forget_ended(job);
     }
 

@@ -50,6 +50,7 @@ impl Streams {
             self.0.remove(0);
         }
         self.0.push(Stream { place, steps });
+        assert!(self.0.len() <= STREAMS_MAX, "more readers are told apart than may be");
         STEPS_MIN <= steps
     }
 }
@@ -65,6 +66,7 @@ impl Node {
     pub(super) fn read_ahead(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         let Some(place) = self.store.place_on_disk(object) else { return };
         let before = self.store.place_before(place).unwrap_or(0);
+        assert!(before <= place, "a copy was given to the disk before one that went earlier");
         if !self.streams.read(place, before) {
             return;
         }

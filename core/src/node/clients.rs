@@ -30,7 +30,8 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn driver_joined(&mut self, client: ClientId, job: JobId) {
-        self.drivers.insert(client, job);
+        let before = self.drivers.insert(client, job);
+        assert!(before.is_none(), "driver {} joins twice", client.0);
     }
 
     /// The job of a driver that is gone.
@@ -57,6 +58,8 @@ impl Clients {
 
     /// A value cannot come here: the client is told why.
     fn refuse(&mut self, client: ClientId, token: u64, failure: Arc<Failure>) {
+        let is_read = self.reads.contains_key(&(client, token));
+        assert!(!is_read, "client {} waits to read what it is refused", client.0);
         self.refusals.insert((client, token), Value::Failed(failure));
     }
 

@@ -78,6 +78,8 @@ impl Node {
     ) {
         let Some(run) = self.take_run(slot, out) else { return };
         let (to, lease) = run.lease;
+        let is_own = matches!(run.origin, Origin::Own(_));
+        assert_eq!(is_own, to == self.id, "a run of {} is under another node's lease", run.task);
         let ended = Ended { lease, task: run.task, attempt: run.attempt, run_ns, node: self.id };
         match run.origin {
             Origin::Own(task) => {

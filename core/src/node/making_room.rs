@@ -43,6 +43,8 @@ impl Node {
     fn try_grant(&mut self, now: Now, waiter: &RoomWaiter, out: &mut Vec<Action>) -> bool {
         let mut evicted = Vec::new();
         let granted = self.store.grant(waiter.client, waiter.bytes, &mut evicted);
+        let is_enough = granted.as_ref().map_or(true, |region| waiter.bytes <= region.len);
+        assert!(is_enough, "client {} is granted less than it asked for", waiter.client.0);
         self.evicted(&evicted);
         let wait =
             matches!(&granted, Err(f) if f.kind == FailureKind::StoreFull) && now < waiter.patience.until;
@@ -96,6 +98,7 @@ impl Node {
         }
         let mut evicted = Vec::new();
         let received = self.store.receive(object, len, &mut evicted);
+        assert!(!evicted.contains(&object), "{object} makes room for itself");
         self.evicted(&evicted);
         match received {
             Ok(into) if from == self.id => out.push(Action::Do(Operation::Restore { object, into })),

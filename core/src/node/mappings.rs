@@ -44,6 +44,7 @@ impl Mappings {
     fn remove_one(&mut self, client: ClientId, token: u64, object: ObjectId) -> bool {
         self.values_asked.remove(&(client, token));
         let Entry::Occupied(mut count) = self.mapped.entry((client, token, object)) else { return false };
+        assert!(0 < *count.get(), "client {} has nothing mapped for {token}", client.0);
         *count.get_mut() -= 1;
         if *count.get() == 0 {
             count.remove();
@@ -87,6 +88,7 @@ impl Mappings {
         if bytes == 0 || now < *asked_at + UNMAP_EVERY {
             return None;
         }
+        assert!(*asked_at <= now, "clients were asked in the future");
         *asked_at = now;
         if self.all_asked_at + ASK_AGAIN_AFTER <= now {
             self.all_asked_at = now;

@@ -91,6 +91,7 @@ impl Peers {
     /// dead.
     pub(super) fn send(&mut self, now: Now, to: NodeId, message: Message, is_dead: impl Fn(NodeId) -> bool) {
         if let Some(link) = self.links.get_mut(&to) {
+            assert!(!self.unknown.contains_key(&to), "{to} is a member and unknown");
             link.push(message);
         } else if !is_dead(to) {
             let until = now + UNKNOWN_WAIT;
@@ -115,6 +116,7 @@ impl Peers {
             self.ended_jobs.pop_front();
         }
         self.ended_jobs.push_back(job);
+        assert!(self.ended_jobs.len() <= ENDED_JOBS_MAX, "more ended jobs are remembered than may be");
         self.links.values_mut().for_each(|link| link.push(Message::JobEnded { job }));
     }
 

@@ -134,6 +134,7 @@ impl Pressure {
             *watched = Watched { run, first_bytes, peak_bytes };
         }
         watched.peak_bytes = watched.peak_bytes.max(worker.bytes);
+        assert!(watched.first_bytes <= watched.peak_bytes, "a worker had more than its most");
         *watched
     }
 
@@ -147,6 +148,7 @@ impl Pressure {
         if count <= max {
             self.kills.push_back((task, count));
         }
+        assert!(self.kills.len() <= REMEMBERED_MAX, "more kills are remembered than may be");
         count <= max
     }
 
@@ -157,6 +159,7 @@ impl Pressure {
         }
         let hold = HOLD_MIN << self.streak.min(16);
         self.streak += 1;
+        assert!(self.killed_at <= now, "a worker was killed in the future");
         self.killed_at = now;
         hold.min(HOLD_MAX)
     }
@@ -208,6 +211,7 @@ impl Node {
         if self.pressure.is_doomed(worker.client) {
             return;
         }
+        assert!(watched.first_bytes < worker.bytes, "a worker is killed for what it has not taken");
         self.pressure.doomed.insert(worker.client, false);
         let text = format!(
             "{} took {} on top of the {} that its worker had, its memory option allows {}; peak of process {}: {}",

@@ -105,6 +105,7 @@ impl Node {
 
     fn stage(&mut self, run: Run, out: &mut Vec<Action>) {
         let client = run.client;
+        assert_eq!(self.leases.lease_of(client), Some(run.lease), "a run is not under its worker's lease");
         let slot = self.runs.insert(run);
         if self.leases.is_blocked(client) {
             self.return_run(slot, out);

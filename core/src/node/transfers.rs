@@ -112,7 +112,8 @@ impl Transfers {
         match (asked, turn) {
             (Some(asked), Turn::Now) => {
                 self.asked.remove(&object);
-                self.read_from.insert(object, from);
+                let before = self.read_from.insert(object, from);
+                assert!(before.is_none(), "{object} is read from two nodes");
                 self.journal.note(About::Object(object), Fact::ReadBegun(from));
                 let Asked { into, done_bytes, .. } = asked;
                 out.push(Effect::Read { object, from, into, done_bytes });

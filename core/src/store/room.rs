@@ -90,7 +90,9 @@ impl Store {
     /// Bytes in use that cannot be evicted, once what is on its way to disk has arrived there.
     #[must_use]
     pub fn settled_bytes(&self) -> u64 {
-        self.extents.used_bytes().saturating_sub(self.evictable_bytes + self.disk.writing_bytes())
+        let (used, leaving) = (self.extents.used_bytes(), self.evictable_bytes + self.disk.writing_bytes());
+        assert!(leaving <= used, "{leaving} bytes can go of {used} that are in use");
+        used - leaving
     }
 
     /// Whether a range of this size will be there when what is on its way to disk has arrived there, as far

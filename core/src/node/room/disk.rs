@@ -38,6 +38,7 @@ impl Disk {
             self.ns_per_kb.pop_front();
         }
         self.ns_per_kb.push_back(write_ns.saturating_mul(1000) / len);
+        assert!(self.ns_per_kb.len() <= WRITES_REMEMBERED, "more writes are remembered than count");
     }
 
     /// A copy was not written: it is left alone for a while.

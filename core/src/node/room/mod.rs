@@ -163,6 +163,7 @@ impl Room {
         let (until, taken_bytes) = (now + self.create_timeout, self.disk.taken_bytes);
         let waiters = self.waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.patience));
         let all = waiters.chain(self.stalled.iter_mut().map(|pull| (pull.len, &mut pull.patience)));
+        assert!(len <= self.store_bytes, "a copy on disk was longer than the memory");
         let in_memory = all.filter(|(bytes, _)| !store.is_for_annex(*bytes));
         in_memory.for_each(|(_, patience)| patience.prolong(until, taken_bytes));
         self.disk.took(write_ns, len);

@@ -67,7 +67,9 @@ impl Runs {
         assert!(run.is_staging(), "a run of {} is sent before it is known", run.task);
         let client = run.client;
         let slot = self.runs.insert(run);
-        self.of_worker.entry(client).or_default().push_back(slot);
+        let line = self.of_worker.entry(client).or_default();
+        assert_ne!(line.back(), Some(&slot), "{slot:?} stands twice before its worker");
+        line.push_back(slot);
         slot
     }
 
@@ -115,6 +117,7 @@ impl Runs {
     pub(super) fn mark_first(&mut self, now: Now, client: ClientId) -> Option<&Run> {
         let first = *self.of_worker.get(&client)?.front()?;
         let run = &mut self.runs[first];
+        assert_eq!(run.client, client, "a run of {} stands before another worker", run.task);
         if run.stage != (Stage::Sent { first_since: None }) {
             return None;
         }
@@ -152,10 +155,12 @@ impl Runs {
             self.journal.note(About::Task(run.task), Fact::RunEnded(run.client));
         }
         if let Some(line) = self.of_worker.get_mut(&run.client) {
+            let before = line.len();
             match line.front() {
                 Some(first) if *first == slot => drop(line.pop_front()),
                 _ => line.retain(|n| *n != slot),
             }
+            assert_eq!(line.len() + 1, before, "{slot:?} is not in its worker's line");
             if line.is_empty() {
                 self.of_worker.remove(&run.client);
             }
@@ -178,6 +183,7 @@ impl Runs {
     /// Notes that the first run of a worker submits a task; returns that run.
     pub(super) fn note_child(&mut self, client: ClientId, child: TaskId) -> Option<&Run> {
         let parent = &self.runs[*self.of_worker.get(&client)?.front()?];
+        assert_eq!(parent.client, client, "a run of {} stands before another worker", parent.task);
         self.children.entry(parent.task).or_default().push(child);
         Some(parent)
     }
