@@ -9,7 +9,6 @@
 
 use crate::dtype::DType;
 use crate::error::KernelError;
-use crate::evaluate::ChainMap;
 use crate::fold::Fold;
 use crate::random::Key;
 use crate::scalar::Scalar;
@@ -56,6 +55,8 @@ pub enum StepOp {
     Const(Scalar),
     /// The argument in another dtype, by NumPy's `astype`.
     Cast(ValueId),
+    /// As `Cast`, of the result of a reduction, which is told what it meets.
+    Narrow(ValueId),
     Unary(UnaryOp, ValueId),
     Binary(BinaryOp, ValueId, ValueId),
     /// The second argument where the first is true, else the third.
@@ -71,12 +72,31 @@ pub enum StepOp {
     },
 }
 
+/// What a chain does to each element: each operation rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum ChainMap {
+    /// Nothing.
+    Identity,
+    /// `x + addend`.
+    Add { addend: f64 },
+    /// `x * factor`.
+    Mul { factor: f64 },
+    /// `(x + addend) * factor`.
+    AddMul { addend: f64, factor: f64 },
+    /// `x * factor + addend`.
+    MulAdd { factor: f64, addend: f64 },
+    /// `x * x`.
+    Square,
+}
+
 impl StepOp {
     /// Replaces each argument by `place[argument]`.
     pub(crate) fn rename(&mut self, place: &[ValueId]) {
         match self {
             StepOp::Load { .. } | StepOp::Index { .. } | StepOp::Const(_) => {}
             StepOp::Cast(a)
+            | StepOp::Narrow(a)
             | StepOp::Unary(_, a)
             | StepOp::RowFold(_, a)
             | StepOp::Chain { source: a, .. } => *a = place[*a],
@@ -144,6 +164,7 @@ impl Step {
         match self.op {
             StepOp::Load { .. } | StepOp::Index { .. } | StepOp::Const(_) => Vec::new(),
             StepOp::Cast(a)
+            | StepOp::Narrow(a)
             | StepOp::Unary(_, a)
             | StepOp::RowFold(_, a)
             | StepOp::Chain { source: a, .. } => vec![a],
@@ -163,7 +184,11 @@ impl Step {
             },
             StepOp::Unary(op, _) => op.cost(),
             StepOp::Binary(op, ..) => op.cost(),
-            StepOp::Cast(_) | StepOp::Where(..) | StepOp::RowFold(..) | StepOp::Chain { .. } => 1.5,
+            StepOp::Cast(_)
+            | StepOp::Narrow(_)
+            | StepOp::Where(..)
+            | StepOp::RowFold(..)
+            | StepOp::Chain { .. } => 1.5,
         }
     }
 }

@@ -143,6 +143,19 @@ fn plain_arithmetic_and_reductions_warn_as_numpy_does() {
     }
 }
 
+/// Sums of float32 are made in float64: that one is too large shows when it is narrowed.
+#[test]
+fn an_overflow_of_a_narrow_reduction_is_the_reductions() {
+    for (operation, chunks) in [("np.sum", 1), ("np.sum", 3), ("np.prod", 1), ("np.prod", 3)] {
+        let x = json!({"lit": [3e38, 3e38, 2.0], "dtype": "float32"});
+        let reply = reply(json!({"chunks": chunks}), json!({"x": x}), operation, json!([{"$": "x"}]));
+        assert_eq!(texts(&reply), ["RuntimeWarning: overflow encountered in reduce"], "{operation} {chunks}");
+    }
+    let rows = json!({"x": {"lit": [[3e38, 3e38], [1.0, 2.0]], "dtype": "float32"}});
+    let sums = reply(json!({}), rows, "np.sum", json!([{"$": "x"}, 1]));
+    assert_eq!(texts(&sums), ["RuntimeWarning: overflow encountered in reduce"]);
+}
+
 #[test]
 fn integers_that_stand_for_no_float_are_told() {
     let warned = |dtype: &str, x: f64| {

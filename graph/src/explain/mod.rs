@@ -170,6 +170,7 @@ fn program_text(program: &Program) -> String {
         }
         StepOp::Const(_) => None,
         StepOp::Cast(_) => Some("cast".to_owned()),
+        StepOp::Narrow(_) => Some("narrow".to_owned()),
         StepOp::Unary(op, _) => Some(op.name().to_owned()),
         StepOp::Binary(op, ..) => Some(op.name().to_owned()),
         StepOp::Where(..) => Some("where".to_owned()),
@@ -191,7 +192,9 @@ fn flops_of(stage: &Stage) -> f64 {
             if product.split { elements / stage.grid.axes[0].len().max(1) as f64 } else { elements };
         return 2.0 * elements * product.depth.len() as f64;
     }
-    let counted = |op: &StepOp| !matches!(op, StepOp::Load { .. } | StepOp::Const(_) | StepOp::Cast(_));
+    let counted = |op: &StepOp| {
+        !matches!(op, StepOp::Load { .. } | StepOp::Const(_) | StepOp::Cast(_) | StepOp::Narrow(_))
+    };
     let of_program = |program: &Program| {
         let steps = program.steps.iter().filter(|step| counted(&step.op)).map(|step| step.width() as f64);
         steps.sum::<f64>()

@@ -36,6 +36,8 @@ pub enum ExprKind {
         axes: Vec<AxisMap>,
     },
     Cast(ExprId),
+    /// A cast that rounds the result of a reduction: what it meets is the reduction's.
+    Narrow(ExprId),
     Unary(UnaryOp, ExprId),
     Binary(BinaryOp, ExprId, ExprId),
     Where(ExprId, ExprId, ExprId),
@@ -195,6 +197,16 @@ impl Lowering<'_> {
         }
     }
 
+    /// The result of a reduction, rounded to its dtype.
+    pub fn narrow(&mut self, arg: ExprId, dtype: DType) -> ExprId {
+        let Expr { shape, dtype: from, kind } = &self.exprs[arg];
+        if *from == dtype || matches!(kind, ExprKind::Const(_)) {
+            return self.cast(arg, dtype);
+        }
+        let shape = shape.clone();
+        self.add(&shape, dtype, ExprKind::Narrow(arg))
+    }
+
     /// `arg` seen through `view`.
     pub fn view(&mut self, arg: ExprId, view: &View) -> ExprId {
         if view.is_identity(&self.exprs[arg].shape) {
@@ -226,7 +238,9 @@ impl Lowering<'_> {
         let same = |arg: &ExprId| (*arg, view.clone());
         match &self.exprs[id].kind {
             ExprKind::Const(_) | ExprKind::Index { .. } | ExprKind::Load { .. } => Vec::new(),
-            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::Tiled(a, _) => vec![same(a)],
+            ExprKind::Cast(a) | ExprKind::Narrow(a) | ExprKind::Unary(_, a) | ExprKind::Tiled(a, _) => {
+                vec![same(a)]
+            }
             ExprKind::Binary(_, a, b) => vec![same(a), same(b)],
             ExprKind::Where(a, b, c) => vec![same(a), same(b), same(c)],
             ExprKind::RowFold(_, a) => {
@@ -245,6 +259,7 @@ impl Lowering<'_> {
                 ExprKind::Load { tensor, axes: axes.iter().map(|map| view.compose(map)).collect() }
             }
             ExprKind::Cast(_) => ExprKind::Cast(args[0]),
+            ExprKind::Narrow(_) => ExprKind::Narrow(args[0]),
             ExprKind::Unary(op, _) => ExprKind::Unary(op, args[0]),
             ExprKind::Binary(op, ..) => ExprKind::Binary(op, args[0], args[1]),
             ExprKind::Where(..) => ExprKind::Where(args[0], args[1], args[2]),
@@ -276,9 +291,11 @@ impl Lowering<'_> {
     pub(super) fn args(&self, id: ExprId) -> Vec<ExprId> {
         match &self.exprs[id].kind {
             ExprKind::Const(_) | ExprKind::Index { .. } | ExprKind::Load { .. } => Vec::new(),
-            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::RowFold(_, a) | ExprKind::Tiled(a, _) => {
-                vec![*a]
-            }
+            ExprKind::Cast(a)
+            | ExprKind::Narrow(a)
+            | ExprKind::Unary(_, a)
+            | ExprKind::RowFold(_, a)
+            | ExprKind::Tiled(a, _) => vec![*a],
             ExprKind::Binary(_, a, b) => vec![*a, *b],
             ExprKind::Where(a, b, c) => vec![*a, *b, *c],
         }
@@ -291,7 +308,7 @@ impl Lowering<'_> {
             ExprKind::Index { .. } | ExprKind::Load { .. } => 2.0,
             ExprKind::Unary(op, _) => op.cost(),
             ExprKind::Binary(op, ..) => op.cost(),
-            ExprKind::Cast(_) | ExprKind::Where(..) | ExprKind::RowFold(..) => 1.5,
+            ExprKind::Cast(_) | ExprKind::Narrow(_) | ExprKind::Where(..) | ExprKind::RowFold(..) => 1.5,
         };
         let rank = self.exprs[id].shape.len();
         let width = |id: &ExprId| self.exprs[*id].shape.iter().skip(rank).product::<usize>() as f64;

@@ -198,6 +198,7 @@ impl Lowering<'_> {
                     StepOp::Load { input: fused.inputs.len() - 1 }
                 }
                 ExprKind::Cast(a) => StepOp::Cast(value(a)),
+                ExprKind::Narrow(a) => StepOp::Narrow(value(a)),
                 ExprKind::Unary(op, a) => StepOp::Unary(*op, value(a)),
                 ExprKind::Binary(op, a, b) => StepOp::Binary(*op, value(a), value(b)),
                 ExprKind::Where(a, b, c) => StepOp::Where(value(a), value(b), value(c)),

@@ -130,6 +130,7 @@ impl Lowering<'_> {
                     ExprKind::Index { form: reshaped_form(&form, &from, shape)?, map }
                 }
                 ExprKind::Cast(a) => ExprKind::Cast(made[&a]),
+                ExprKind::Narrow(a) => ExprKind::Narrow(made[&a]),
                 ExprKind::Unary(op, a) => ExprKind::Unary(op, made[&a]),
                 ExprKind::Binary(op, a, b) => ExprKind::Binary(op, made[&a], made[&b]),
                 ExprKind::Where(a, b, c) => ExprKind::Where(made[&a], made[&b], made[&c]),

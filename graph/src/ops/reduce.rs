@@ -58,7 +58,10 @@ impl Operator for Reduce {
         let arg = lowering.cast(inputs[0], compute);
         let value = fold_axes(lowering, self.fold, arg, &self.axes)?;
         let value = reshape_reduced(lowering, value, &self.axes, self.keepdims);
-        Ok(lowering.cast(value, out.dtype))
+        match self.fold {
+            Fold::Sum | Fold::Prod => Ok(lowering.narrow(value, out.dtype)),
+            _ => Ok(lowering.cast(value, out.dtype)),
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 //!
 //! Every rewrite keeps results to the bit.
 
-use super::chain::{ChainMap, IndexSource};
+use super::chain::IndexSource;
 use crate::dtype::DType;
 use crate::fold::Fold;
-use crate::program::{IndexMap, Output, Program, StepOp, ValueId};
+use crate::program::{ChainMap, IndexMap, Output, Program, StepOp, ValueId};
 use crate::scalar::Scalar;
 use crate::ufunc::{BinaryOp, UnaryOp};
 
@@ -28,7 +28,8 @@ fn constant(program: &Program, value: ValueId) -> Option<f64> {
     }
 }
 
-/// `sqrt(s) < c` becomes `s < t`, with t the least number whose root is not below c.
+/// `sqrt(s) < c` becomes `s < t`, with t the least number whose root is not below c. This is for one job:
+/// random points in a circle.
 fn compare_squares(program: &mut Program, value: ValueId) {
     let StepOp::Binary(op, root, limit) = program.steps[value].op else { return };
     let StepOp::Unary(UnaryOp::Sqrt, square) = program.steps[root].op else { return };

@@ -1,5 +1,7 @@
 //! Which block of memory holds which value, and how long a block is.
 
+use super::group::Group;
+use super::tiles::Tiles;
 use crate::chunk::Buffer;
 use crate::program::{Program, StepOp};
 use crate::raised::{Function, Warnings, watched};
@@ -9,6 +11,8 @@ use crate::raised::{Function, Warnings, watched};
 pub struct Scratch {
     registers: Vec<Buffer>,
     places: Vec<Buffer>,
+    /// Made when a program first needs them.
+    pub(super) tiles: Option<Box<Tiles>>,
     pub(super) warnings: Warnings,
 }
 
@@ -88,22 +92,50 @@ const BLOCK_ELEMENTS_MIN: usize = 256;
 const BLOCK_ELEMENTS_MAX: usize = 2048;
 
 /// Gives each value a register that no live value has; a step's result never shares a register with its
-/// arguments.
-pub(super) fn allocate(program: &Program) -> Allocation {
+/// arguments. What members of a group read lives until the group runs. How long a block is does not depend on
+/// groups: sums of floats do on it.
+pub(super) fn allocate(program: &Program, groups: &[Group]) -> Allocation {
+    let bytes_per_row = assign(program, &[]).1;
+    let per_row: usize = bytes_per_row.iter().sum::<usize>().max(1);
+    let width = program.steps.iter().map(|step| step.width()).max().unwrap_or(1).max(1);
+    let elements = (REGISTERS_BYTES * width / per_row).clamp(BLOCK_ELEMENTS_MIN, BLOCK_ELEMENTS_MAX);
+    let block_rows = (elements / width).max(1);
+    let (register, bytes_per_row) = assign(program, groups);
+    let register_bytes = bytes_per_row.iter().map(|bytes| bytes * block_rows).collect();
+    Allocation { register, register_bytes, is_output: is_output(program), block_rows }
+}
+
+fn is_output(program: &Program) -> Vec<bool> {
+    let mut is_output = vec![false; program.steps.len()];
+    program.outputs.iter().flat_map(|output| output.args()).for_each(|&value| is_output[value] = true);
+    is_output
+}
+
+/// The values that die with each step: it, or the root of its group, is the last to read them.
+fn deaths(program: &Program, groups: &[Group]) -> Vec<Vec<usize>> {
     let count = program.steps.len();
+    let mut runs_at: Vec<usize> = (0..count).collect();
+    for group in groups {
+        group.members.iter().for_each(|&member| runs_at[member] = group.root);
+    }
     let mut last_use: Vec<usize> = (0..count).collect();
     for (i, step) in program.steps.iter().enumerate() {
-        step.args().into_iter().for_each(|arg| last_use[arg] = i);
+        step.args().into_iter().for_each(|arg| last_use[arg] = runs_at[i].max(last_use[arg]));
     }
-    let mut is_output = vec![false; count];
-    for &value in program.outputs.iter().flat_map(|output| output.args()) {
-        last_use[value] = usize::MAX;
-        is_output[value] = true;
-    }
+    let mut deaths = vec![Vec::new(); count];
+    let is_output = is_output(program);
+    let in_register = |v: usize| !is_output[v] && !matches!(program.steps[v].op, StepOp::Const(_));
+    (0..count).filter(|&v| in_register(v)).for_each(|v| deaths[last_use[v]].push(v));
+    deaths
+}
+
+/// The register of each value, and the bytes of each register per row.
+fn assign(program: &Program, groups: &[Group]) -> (Vec<usize>, Vec<usize>) {
+    let (is_output, deaths) = (is_output(program), deaths(program, groups));
     let row_bytes = |i: usize| program.steps[i].width() * program.steps[i].dtype.size_bytes();
     let (mut register, mut free, mut bytes_per_row) =
-        (vec![0; count], Vec::<usize>::new(), Vec::<usize>::new());
-    for i in 0..count {
+        (vec![0; program.steps.len()], Vec::<usize>::new(), Vec::<usize>::new());
+    for i in 0..program.steps.len() {
         if matches!(program.steps[i].op, StepOp::Const(_)) && !is_output[i] {
             continue;
         }
@@ -118,16 +150,7 @@ pub(super) fn allocate(program: &Program) -> Allocation {
         };
         let held = &mut bytes_per_row[register[i]];
         *held = (*held).max(row_bytes(i));
-        let dead = |&v: &usize| last_use[v] == i && !matches!(program.steps[v].op, StepOp::Const(_));
-        let mut released: Vec<usize> = program.steps[i].args().into_iter().chain([i]).filter(dead).collect();
-        released.sort_unstable();
-        released.dedup();
-        free.extend(released.into_iter().map(|v| register[v]));
+        free.extend(deaths[i].iter().map(|&v| register[v]));
     }
-    let per_row: usize = bytes_per_row.iter().sum::<usize>().max(1);
-    let width = program.steps.iter().map(|step| step.width()).max().unwrap_or(1).max(1);
-    let elements = (REGISTERS_BYTES * width / per_row).clamp(BLOCK_ELEMENTS_MIN, BLOCK_ELEMENTS_MAX);
-    let block_rows = (elements / width).max(1);
-    let register_bytes = bytes_per_row.iter().map(|bytes| bytes * block_rows).collect();
-    Allocation { register, register_bytes, is_output, block_rows }
+    (register, bytes_per_row)
 }

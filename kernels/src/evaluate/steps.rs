@@ -60,14 +60,11 @@ impl Compiled {
                 with_element!(step.dtype, T => out.elements_mut::<T>()[..n].fill(T::from_scalar(scalar)))
             }
             StepOp::Cast(a) => {
-                let (from, to) = (dtype_of(a), step.dtype);
-                match to {
-                    DType::F32 | DType::C64 => {
-                        watched(Function::Cast, warnings, || cast(from, to, arg(a), out, n))
-                    }
-                    _ => cast(from, to, arg(a), out, n),
-                }
-                look_cast(from, to, arg(a), n, warnings);
+                watched_cast(Function::Cast, [dtype_of(a), step.dtype], arg(a), made, n);
+                look_cast(dtype_of(a), step.dtype, arg(a), n, &mut made.warnings);
+            }
+            StepOp::Narrow(a) => {
+                watched_cast(Function::Reduce, [dtype_of(a), step.dtype], arg(a), made, n);
             }
             StepOp::Unary(op @ UnaryOp::Square, a) => {
                 watched(Function::Unary(op), warnings, || run_unary(op, dtype_of(a), arg(a), out, n))?;
@@ -124,6 +121,15 @@ impl<A, B: Element + CastFrom<A>> UnaryFn<A> for Cast<B> {
     #[inline(always)]
     fn apply(x: A) -> B {
         B::cast_from(x)
+    }
+}
+
+/// A conversion that is watched where it makes numbers shorter.
+fn watched_cast(function: Function, [from, to]: [DType; 2], x: Operand<'_>, made: &mut Made, n: usize) {
+    let Made { out, warnings } = made;
+    match to {
+        DType::F32 | DType::C64 => watched(function, warnings, || cast(from, to, x, out, n)),
+        _ => cast(from, to, x, out, n),
     }
 }
 

@@ -61,8 +61,9 @@ pub(super) fn boxed<const MAX: bool>(dtype: DType, slots: usize) -> Option<Box<d
     })
 }
 
+/// The larger of two if `MAX`, else the smaller; the first of equals, the first NaN before all.
 #[inline(always)]
-fn better<T: Compare, const MAX: bool>(a: T, b: T) -> T {
+pub(crate) fn better<T: Compare, const MAX: bool>(a: T, b: T) -> T {
     if MAX { a.larger(b) } else { a.smaller(b) }
 }
 

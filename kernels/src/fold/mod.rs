@@ -12,6 +12,7 @@ mod extreme;
 mod moments;
 mod sum;
 
+pub(crate) use extreme::better;
 pub(crate) use sum::{LANES, add_lanes, block_sum};
 
 use crate::chunk::Chunk;
@@ -167,6 +168,11 @@ impl Folder {
     /// Whether all elements go into one slot.
     pub(crate) fn is_total(&self) -> bool {
         self.slots.single_run().is_some_and(|run| run.stride == 0 || run.len == 1)
+    }
+
+    /// Folds the first `len` elements of an argument, if all elements go into one slot.
+    pub(crate) fn feed_total(&mut self, arg: Operand<'_>, len: usize) {
+        self.accumulator.segment(0, &[arg], 0, len);
     }
 
     /// Adds the sum of a block that was made elsewhere, if all elements go into one slot.

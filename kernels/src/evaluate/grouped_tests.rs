@@ -1,0 +1,147 @@
+//! Groups compute what their steps compute, to the bit, and warn of the same.
+
+use super::*;
+use crate::chunk::Chunk;
+use crate::dtype::DType;
+use crate::evaluate::Place;
+use crate::fold::Fold;
+use crate::program::{IndexForm, IndexMap, Output, Program, Step, StepOp};
+use crate::random::Key;
+use crate::scalar::Scalar;
+use crate::ufunc::{BinaryOp, UnaryOp};
+
+const UNARY: [UnaryOp; 6] = [
+    UnaryOp::Absolute,
+    UnaryOp::Negative,
+    UnaryOp::Reciprocal,
+    UnaryOp::Sqrt,
+    UnaryOp::Square,
+    // Not of a group: it stands between two.
+    UnaryOp::Exp,
+];
+const BINARY: [BinaryOp; 7] = [
+    BinaryOp::Add,
+    BinaryOp::Subtract,
+    BinaryOp::Subtract,
+    BinaryOp::Multiply,
+    BinaryOp::Divide,
+    BinaryOp::Maximum,
+    BinaryOp::Minimum,
+];
+
+struct Draw(Key, u64);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        self.1 += 1;
+        (self.0.bits(self.1) % n as u64) as usize
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+/// Steps over two blocks of each dtype, random numbers, positions and constants.
+fn program(draw: &mut Draw, shape: &[usize]) -> Program {
+    let step = |op, dtype| Step { op, dtype, trailing: vec![] };
+    // Rows of another matrix: with several of them, the index goes in several runs.
+    let width = shape[1] as i64;
+    let wide = if draw.below(3) == 0 { width + 3 } else { width };
+    let form = || IndexForm { offset: 5, strides: vec![wide, 1] };
+    let index = |map| step(StepOp::Index { index: form(), map }, DType::F64);
+    let mut steps: Vec<Step> = (0..4)
+        .map(|input| step(StepOp::Load { input }, if input < 2 { DType::F64 } else { DType::F32 }))
+        .collect();
+    steps.push(index(IndexMap::Uniform(Key::new(1, 0))));
+    steps.push(index(IndexMap::Uniform(Key::new(2, 0))));
+    steps.push(index(IndexMap::OpenUnit(Key::new(3, 0))));
+    steps.push(index(IndexMap::Ramp { start: 0.5, step: -0.25 }));
+    for x in [0.0, 3.0, 1e200] {
+        steps.push(step(StepOp::Const(Scalar::Float(x)), DType::F64));
+        steps.push(step(StepOp::Const(Scalar::Float(x.min(1e30))), DType::F32));
+    }
+    for _ in 0..draw.below(9) + 2 {
+        let a = if draw.below(3) == 0 { draw.below(steps.len()) } else { steps.len() - 1 - draw.below(3) };
+        let dtype = steps[a].dtype;
+        let same: Vec<usize> = (0..steps.len()).filter(|&i| steps[i].dtype == dtype).collect();
+        let b = draw.of(&same);
+        let other = if dtype == DType::F32 { DType::F64 } else { DType::F32 };
+        let new = match draw.below(5) {
+            0 => step(StepOp::Cast(a), other),
+            1 => step(StepOp::Unary(draw.of(&UNARY), a), dtype),
+            2 => step(StepOp::Binary(draw.of(&BINARY), b, a), dtype),
+            _ => step(StepOp::Binary(draw.of(&BINARY), a, b), dtype),
+        };
+        steps.push(new);
+    }
+    let last = steps.len() - 1;
+    let mut outputs = vec![match draw.below(5) {
+        0 => Output::Store(last),
+        1 if steps[last].dtype == DType::F64 => {
+            Output::Fold { fold: Fold::Sum, args: vec![last], axes: vec![0, 1] }
+        }
+        2 => Output::Fold { fold: Fold::Max, args: vec![last], axes: vec![0] },
+        3 => Output::Fold { fold: Fold::Min, args: vec![last], axes: vec![0, 1] },
+        _ => Output::Fold { fold: Fold::Max, args: vec![last], axes: vec![0, 1] },
+    }];
+    if draw.below(4) == 0 {
+        outputs.push(Output::Store(last - 1));
+    }
+    Program { steps, outputs }
+}
+
+/// Numbers, and in some blocks what warnings are of.
+fn input(draw: &mut Draw, dtype: DType, shape: &[usize]) -> Chunk {
+    let odd = [f64::NAN, f64::INFINITY, -0.0, 0.0, -1e300, 1e300];
+    let is_odd = draw.below(3) == 0;
+    let elements: Vec<f64> = (0..shape.iter().product())
+        .map(|i: usize| match is_odd && i % 977 == 500 {
+            true => draw.of(&odd),
+            false => (draw.below(2000) as f64 - 500.0) * 0.01,
+        })
+        .collect();
+    match dtype {
+        DType::F32 => Chunk::from_elements(shape, &elements.iter().map(|&x| x as f32).collect::<Vec<_>>()),
+        _ => Chunk::from_elements(shape, &elements),
+    }
+    .expect("a chunk of its shape")
+}
+
+/// All NaN are one: which of two goes on is the processor's choice.
+fn bits(chunks: &[Chunk]) -> Vec<Vec<u64>> {
+    let of = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
+    let all = |chunk: &Chunk| match chunk.dtype() {
+        DType::F32 => chunk.to_vec::<f32>().map(|v| v.iter().map(|&x| of(x.into())).collect()),
+        _ => chunk.to_vec::<f64>().map(|v| v.iter().map(|&x| of(x)).collect()),
+    };
+    chunks.iter().map(|chunk| all(chunk).expect("floats")).collect()
+}
+
+#[test]
+fn groups_do_what_their_steps_do_and_warn_of_the_same() {
+    let mut draw = Draw(Key::new(77, 0), 0);
+    let (mut grouped, mut warned) = (0, 0);
+    for round in 0..600 {
+        let shape = draw.of(&[[1, 600], [3, 1000], [40, 64], [7, 333], [1, 4100]]);
+        let program = program(&mut draw, &shape);
+        let inputs: Vec<Chunk> = [DType::F64, DType::F64, DType::F32, DType::F32]
+            .map(|dtype| input(&mut draw, dtype, &shape))
+            .to_vec();
+        let place = Place { origin: &[0, 0], extents: &shape };
+        let compiled = Compiled::new(program).expect("a sound program");
+        let alone = Compiled { groups: Vec::new(), ..compiled.clone() };
+        let (mut first, mut second) = (Scratch::new(), Scratch::new());
+        let found = compiled.run(place, &inputs, &mut first).expect("it runs");
+        let expected = alone.run(place, &inputs, &mut second).expect("it runs");
+        for (found, expected) in bits(&found).iter().zip(bits(&expected)) {
+            let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "round {round}: {:#?}", compiled.program);
+        }
+        let warnings = first.take_warnings();
+        assert_eq!(warnings, second.take_warnings(), "round {round}: {:#?}", compiled.program);
+        grouped += usize::from(!compiled.groups.is_empty());
+        warned += usize::from(!warnings.is_empty());
+    }
+    assert!(300 < grouped && 50 < warned && warned < 500, "{grouped} with groups, {warned} with warnings");
+}
