@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::lower::{Limits, Lowered, lower};
 use crate::node::NodeRef;
 use crate::ops::{Resident, ResidentChunk};
-use crate::phases::settle;
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
 use crate::task::Runnable;
@@ -110,19 +109,6 @@ pub trait Executor: Send + Sync {
     /// # Errors
     /// The first error of a task; no task is started after it.
     fn execute(&self, job: Job) -> Result<Outcome, Error>;
-}
-
-/// Plans and runs expressions.
-///
-/// # Errors
-/// `Memory` if no plan fits the executor's limits; what tasks refuse.
-pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error> {
-    let (roots, spent) = settle(roots, executor)?;
-    let mut outcome = executor.execute(plan(&roots, executor.limits())?)?;
-    if let Some(spent) = spent {
-        outcome.metrics = outcome.metrics.after(&spent);
-    }
-    Ok(outcome)
 }
 
 /// Makes a job of expressions: lowered, compiled, ordered, and within the limits.

@@ -52,12 +52,13 @@ pub mod tiling;
 
 pub use batch::{BatchLimits, Batches};
 pub use error::{EngineFailure, Error};
-pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, Progress, plan, run};
+pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, Progress, plan};
 pub use explain::Explanation;
 pub use foreign::{Foreign, ForeignName};
 pub use lower::Limits;
 pub use node::{Meta, Node, NodeRef, Operator};
 pub use ops::{KeptChunk, Resident, ResidentChunk};
+pub use phases::run;
 pub use plan::Plan;
 pub use task::Runnable;
 pub use tiling::Chunks;

@@ -123,10 +123,23 @@ impl Phase {
     }
 }
 
+/// Plans and runs expressions.
+///
+/// # Errors
+/// `Memory` if no plan fits the executor's limits; what tasks refuse.
+pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error> {
+    let (roots, spent) = settle(roots, executor)?;
+    let mut outcome = executor.execute(plan(&roots, executor.limits())?)?;
+    if let Some(spent) = spent {
+        outcome.metrics = outcome.metrics.after(&spent);
+    }
+    Ok(outcome)
+}
+
 /// Runs phases until all sizes are known. Gives the program as it is then, and what the phases took.
 ///
 /// # Errors
-/// As [`run`](crate::run); what operators refuse once shapes are known.
+/// As [`run`]; what operators refuse once shapes are known.
 pub fn settle(roots: &[NodeRef], executor: &dyn Executor) -> Result<(Vec<NodeRef>, Option<Metrics>), Error> {
     let mut roots = roots.to_vec();
     let mut spent: Option<Metrics> = None;

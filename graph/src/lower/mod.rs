@@ -9,14 +9,15 @@
 mod expr;
 mod stage;
 mod tile;
+mod walk;
 
 pub(crate) use expr::round_scalar;
 pub use expr::{Expr, ExprId, ExprKind, View};
 pub use tile::Limits;
+pub use walk::lower;
 
 use crate::error::Error;
 use crate::foreign::Foreign;
-use crate::node::{NodeRef, distinct_nodes};
 use crate::ops::{Resident, ResidentChunk};
 use crate::plan::{Plan, TensorId, TensorSpec};
 use crate::shape::element_count;
@@ -50,65 +51,6 @@ pub struct Lowered {
     pub foreign: Vec<Arc<dyn Foreign>>,
 }
 
-/// Makes the chunk plan that computes `roots`.
-///
-/// # Errors
-/// `TooManyTasks`, or what operators refuse. Memory is checked by [`crate::schedule`].
-pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
-    let (nodes, inputs, roots) = distinct_nodes(roots);
-    let mut lowering = Lowering::new(limits);
-    let uses = uses(&inputs, &roots);
-    let is_large = |node: usize| limits.memory_bytes / LARGE_SHARE < nodes[node].meta().bytes();
-    let mut exprs: Vec<Option<ExprId>> = vec![None; nodes.len()];
-    for wanted in 0..nodes.len() {
-        if is_large(wanted) && !roots.contains(&wanted) {
-            continue;
-        }
-        // What is too large to keep is computed again for each of its users that is not.
-        let mut again: HashMap<usize, ExprId> = HashMap::new();
-        for node in large_inputs(wanted, &inputs, is_large) {
-            let expr = lowering.lower_node(&nodes[node], &inputs[node], |input| {
-                again.get(&input).copied().or(exprs[input])
-            })?;
-            again.insert(node, expr);
-        }
-        let known = |input: usize| again.get(&input).copied().or(exprs[input]);
-        let mut expr = lowering.lower_node(&nodes[wanted], &inputs[wanted], known)?;
-        if 1 < uses[wanted] && lowering.is_worth_storing(expr) {
-            expr = lowering.stored(expr)?;
-        }
-        exprs[wanted] = Some(expr);
-    }
-    for root in roots {
-        lowering.label = nodes[root].op().name();
-        let expr = exprs[root].ok_or_else(|| Error::Internal("a root was not lowered".to_owned()))?;
-        let tensor = lowering.store(expr)?;
-        lowering.plan.results.push(tensor);
-    }
-    lowering.finish()
-}
-
-/// The large nodes that `wanted` depends on through large nodes alone, inputs before what uses them.
-fn large_inputs(wanted: usize, inputs: &[Vec<usize>], is_large: impl Fn(usize) -> bool) -> Vec<usize> {
-    let mut found = std::collections::BTreeSet::new();
-    let mut stack = inputs[wanted].clone();
-    while let Some(node) = stack.pop() {
-        if is_large(node) && found.insert(node) {
-            stack.extend(&inputs[node]);
-        }
-    }
-    found.into_iter().collect()
-}
-
-/// How many inputs refer to each node, roots included.
-fn uses(inputs: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
-    let mut uses = vec![0; inputs.len()];
-    for &used in inputs.iter().flatten().chain(roots) {
-        uses[used] += 1;
-    }
-    uses
-}
-
 impl<'a> Lowering<'a> {
     fn new(limits: &'a Limits) -> Lowering<'a> {
         Lowering {
@@ -131,22 +73,6 @@ impl<'a> Lowering<'a> {
         }
         let resident = self.resident.into_iter().map(|resident| resident.chunks).collect();
         Ok(Lowered { plan: Arc::new(self.plan), resident, foreign: self.foreign })
-    }
-
-    /// The expression of a node whose inputs are known.
-    fn lower_node(
-        &mut self,
-        node: &NodeRef,
-        inputs: &[usize],
-        known: impl Fn(usize) -> Option<ExprId>,
-    ) -> Result<ExprId, Error> {
-        self.label = node.op().name();
-        if let Some(resident) = node.op().resident() {
-            return Ok(self.load_resident(resident));
-        }
-        let args: Option<Vec<ExprId>> = inputs.iter().map(|&input| known(input)).collect();
-        let args = args.ok_or_else(|| Error::Internal("an input was not lowered".to_owned()))?;
-        node.op().lower(self, node.meta(), &args)
     }
 
     fn load_resident(&mut self, resident: &Resident) -> ExprId {
