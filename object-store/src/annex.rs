@@ -1,13 +1,13 @@
 //! The annex: a file on disk behind values that are larger than the memory of the arena.
 //!
-//! It lies in a spill directory, has no name from the start (or none any more as soon as it is open), and is
-//! sparse: as long as everything that could ever be put there, with blocks only where something is. It goes
-//! with the last process that has it open, however that ended.
+//! The file lies in a spill directory and has no name from the start (or loses its name as soon as it is
+//! open). It is sparse: it is as long as everything that could ever be put there, and has blocks only for the
+//! bytes in use. It is freed when the last process that has it open ends, for any reason.
 //!
 //! A file on disk cannot be sealed, and a store to a page that the disk has no block for ends the process
-//! with SIGBUS. So blocks are there before anybody is granted a range ([`AnnexFile::create`] finds out
-//! whether the file system can do that), and they go when the range is free again. They count against the
-//! quota of the directory, with what else lies in it.
+//! with SIGBUS. So blocks are allocated before a range is granted, and freed when the range is free again.
+//! [`AnnexFile::create`] finds out whether the file system can do that. The blocks count against the quota of
+//! the directory, together with its other files.
 
 use crate::error::{NoSpace, StoreError};
 use crate::ranges::RangeSet;
@@ -58,8 +58,8 @@ pub(crate) struct Blocks {
 }
 
 impl AnnexFile {
-    /// Makes one in a directory, for at most so many bytes and no more than its file system has. What it
-    /// takes is counted by `quota`.
+    /// Makes an annex in a directory, for at most `quota_bytes` and no more than its file system has. `quota`
+    /// counts the blocks that it takes.
     ///
     /// # Errors
     /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make

@@ -4,15 +4,15 @@
 //! shrinking and growing, so that no process can make another one's mapping fault. Clients receive the
 //! descriptor over the local socket and map it with [`ArenaMap::from_fd`].
 //!
-//! A page exists once it was touched; whoever writes makes it ([`ArenaMap::make_pages`]). Pages of freed
-//! ranges are warm and are better used again; [`Arena::punch`] gives them back to the system when the node
+//! A page exists once it was touched; the writer makes it ([`ArenaMap::make_pages`]). Pages of freed ranges
+//! are warm, so it is better to use them again; [`Arena::punch`] gives them back to the system when the node
 //! needs memory more than speed.
 //!
 //! Values that are larger than this memory lie in the *annex*, a file on disk ([`crate::annex`]) that is
 //! mapped behind it: an offset from [`Arena::len`] on means the annex.
 //!
-//! Huge pages are used where the machine grants them to shared memory on advice; where not, nothing is
-//! different but speed.
+//! Huge pages are used if the machine grants them to shared memory on advice. Otherwise only the speed
+//! differs.
 
 use crate::annex::{self, AnnexFile, AnnexReader, Blocks};
 use crate::error::StoreError;

@@ -142,7 +142,7 @@ fn an_unsealed_or_wrong_file_is_refused() {
 const MEMORY: u64 = ARENA_UNIT_BYTES;
 const ANNEX: u64 = 4 * ARENA_UNIT_BYTES;
 
-/// A quota of so many bytes.
+/// A quota of this many bytes.
 struct Left(Arc<AtomicU64>);
 
 impl Quota for Left {

@@ -30,7 +30,8 @@
 //! A [`BellBoard`] adds a bit per client, so that one thread that serves thousands of rings visits only those
 //! with news. Its order matters too: a client publishes, then sets its bit, then the summary bit, then rings;
 //! the server takes summary, then word, then looks into the rings. A bit that is found set is left alone:
-//! after the fence, whoever will take it looks into the ring later than what was published before the fence.
+//! after the fence, the server that takes the bit looks into the ring only after the record published before
+//! the fence is visible.
 
 #![allow(unsafe_code)]
 

@@ -1,8 +1,9 @@
 //! Sharing of a writable range between the threads of a client.
 //!
-//! A thread takes a part under the lock of whoever has the [`Carver`], and writes to it and tells the node of
-//! it without: who took the lower part need not be done first. So whatever reads the reports must not take
-//! their order for the order of the parts. `loom_tests` holds the store's books to that.
+//! A thread takes a part while it holds the lock of the owner of the [`Carver`]. It writes to the part and
+//! reports it to the node without that lock, so the thread with the lower part need not finish first. A
+//! reader of the reports must therefore not take their order for the order of the parts. `loom_tests` checks
+//! the store's accounts under this rule.
 
 /// A range from whose front parts are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,9 @@ mod loom_tests {
         lock(&shared.reports).push((value, Extent { offset, len: PART_BYTES }));
     }
 
-    /// Two threads of a client store values while the node takes in their reports and hands out what is free
-    /// then: whoever gets it writes to it. Loom reports a part that two write to at once.
+    /// Two threads of a client store values while the node takes in their reports and hands out the ranges
+    /// that are then free. The receiver of a range writes to it. Loom reports a part that two write to at
+    /// once.
     #[test]
     fn loom_threads_of_a_client_store_at_once() {
         loom::model(|| {

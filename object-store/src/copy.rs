@@ -26,8 +26,8 @@ pub const STREAM_BYTES_MIN: usize = 2 << 20;
 /// From here on two threads share the copy; below, handing over costs what it saves.
 pub const SHARE_BYTES_MIN: usize = 256 << 10;
 
-/// Pages are made, then filled, in about so many steps: while one thread waits for the system to clear pages,
-/// the other copies, and neither waits long for the last step of the other.
+/// Pages are made, then filled, in about this number of steps: while one thread waits for the system to clear
+/// pages, the other copies, and neither waits long for the last step of the other.
 const STEPS: usize = 16;
 /// Bytes of a step, at least
 const STEP_BYTES_MIN: usize = 32 << 10;

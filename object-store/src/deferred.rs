@@ -1,10 +1,10 @@
-//! Records that were to be sent by code that must not wait for room.
+//! Deferred records, sent later for code that must not wait for room in the ring.
 //!
-//! They are kept in order until a thread that may wait sends them. Whoever sends takes them from here while
-//! it has the outbox, so they never change places, and before it pushes anything of its own, so nothing
+//! They are kept in order until a thread that may wait sends them. The sender takes them while it holds the
+//! outbox, so their order never changes. It takes them before it pushes a record of its own, so nothing
 //! overtakes them: a record that one thread defers is in the ring before any record that another thread
-//! pushes because it saw the effect of the first. A wish for bytes that overtook the word that they are not
-//! needed any more would be answered with bytes that nothing keeps in place.
+//! pushes because it saw the effect of the first. Otherwise a request for bytes could overtake the release of
+//! the same bytes. The answer would then name bytes that no pin keeps in place.
 
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use std::collections::VecDeque;

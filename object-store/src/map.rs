@@ -1,11 +1,11 @@
 //! A process's view of the arena: readable everywhere, writable where granted.
 //!
-//! The arena is mapped twice. All that is read is read through a mapping without the right to write, so
-//! whoever keeps an old address can spoil nothing; the other mapping is reached through a [`WriteSlot`]
-//! alone, and a slot is given out only within ranges that the node granted (in the node's own process, and so
-//! in an embedded program, anywhere). One mapping whose protection follows the grants would do as well and
-//! cost more than the copy itself: changing the protection of a gigabyte takes 20 to 30 ms each way, and its
-//! page tables then want filling anew, 100 ms.
+//! The arena is mapped twice. All reads go through a read-only mapping, so a holder of an old address can
+//! damage nothing. The writable mapping is reached only through a [`WriteSlot`]. A slot is given out only
+//! within ranges that the node granted (in the node's own process, and so in an embedded program, anywhere).
+//! The refused alternative is one mapping whose protection follows the grants. It would cost more than the
+//! copy itself: a change of protection of a gigabyte takes 20 to 30 ms each way, and then its page tables
+//! must be filled again, 100 ms.
 //!
 //! *Who may touch what.* Bytes are written by the holder of a [`WriteSlot`] before they are sealed, and read
 //! by anyone after; the layers above give a range to a new writer only when nobody reads it any more. This
@@ -14,10 +14,10 @@
 //! a reader then gets wrong bytes, which checksums find, and never an address outside the arena.
 //!
 //! *Pages.* The file is sealed against shrinking (checked on opening), so an address in bounds always has a
-//! file page behind it, or gets one. Whoever is about to write much makes the pages first
-//! ([`ArenaMap::make_pages`]): three times as fast as fault by fault, and exhaustion is an error instead of
-//! SIGBUS. A map remembers which it made; they stay when a range is granted anew. If the node gave them back
-//! to the system meanwhile, writing takes faults again, no more.
+//! file page behind it, or gets one. A thread that is about to write many bytes makes the pages first
+//! ([`ArenaMap::make_pages`]). This is three times as fast as one fault per page, and exhaustion is an error
+//! instead of SIGBUS. A map remembers the pages it made; they stay when a range is granted again. If the node
+//! gave them back to the system meanwhile, writing only takes faults again.
 //!
 //! *The annex*, where there is one, is mapped right behind the memory, so that an offset is an address in
 //! both. No range is in both. It is a file on disk and cannot be sealed: it is never shrunk, and only
@@ -80,7 +80,7 @@ impl ArenaMap {
         ArenaMap::from_fds(fd, len, None)
     }
 
-    /// The same, with an annex of so many bytes behind it.
+    /// The same, with an annex of the given number of bytes behind it.
     ///
     /// # Errors
     /// As [`ArenaMap::from_fd`].
@@ -363,7 +363,7 @@ fn map_parts(parts: &[(BorrowedFd<'_>, u64)], flags: ProtFlags) -> Result<NonNul
     not_null(base.cast())
 }
 
-/// Addresses for so many bytes that nothing else gets, beginning where a huge page can.
+/// Reserves an address range of this many bytes, aligned so that a huge page can begin there.
 fn reserve(len: u64) -> rustix::io::Result<*mut u8> {
     let unit = ARENA_UNIT_BYTES as usize;
     let (len, all) = (len as usize, len as usize + unit);

@@ -207,7 +207,7 @@ impl Producer {
 #[derive(Clone, Copy)]
 enum Current {
     None,
-    /// Still in the ring, where it takes so many bytes.
+    /// Still in the ring, where it takes this many bytes.
     InRing {
         record: u64,
     },

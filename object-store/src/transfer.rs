@@ -146,7 +146,7 @@ pub trait Source: Send + Sync {
     /// Nothing is read over this connection until the next object is opened.
     fn rests(&self) {}
 
-    /// Bytes of it were handed to the kernel for a receiver; for whoever counts them.
+    /// Reports bytes of the object that were handed to the kernel for a receiver, for statistics.
     fn sent(&self, key: &ObjectKey, bytes: u64) {
         let _nobody_counts = (key, bytes);
     }

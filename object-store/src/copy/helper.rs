@@ -1,8 +1,8 @@
 //! A second thread for copies, kept: starting one takes as long as copying a mebibyte.
 //!
-//! There is one in a process, for one copy at a time. Whoever copies offers it a share of the work and begins
-//! itself. What the helper has not begun when the rest is done is taken back, so that nobody waits for a
-//! thread to wake up.
+//! A process has one helper, for one copy at a time. The copying thread offers it a share of the work and
+//! begins with its own share. A share that the helper has not begun when the rest is done is taken back, so
+//! that no copy waits for a thread to wake up.
 
 use crate::error::StoreError;
 use std::io;

@@ -119,7 +119,7 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    /// A choice after 100 MB at so many MB/s.
+    /// A choice after 100 MB at the given rate in MB/s.
     fn after_writes(mb_per_s: u64) -> CodecChoice {
         let mut choice = CodecChoice::new();
         choice.wrote(100 * MB, 100 * 1_000_000_000 / mb_per_s);

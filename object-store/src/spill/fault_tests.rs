@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
 
-/// Fails one kind of operation with one error, after so many that succeed and for so many.
+/// Fails one kind of operation with one error, after a number of successes and for a number of operations.
 struct Broken {
     operation: Operation,
     errno: Errno,

@@ -27,7 +27,7 @@ impl Mounted {
         Mounted::mount(&["-t", "tmpfs", "-o", options, "none"])
     }
 
-    /// A file system with a journal on a disk of so many bytes.
+    /// A file system with a journal, on a disk of this many bytes.
     pub(super) fn ext4(bytes: u64) -> Option<Mounted> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");

@@ -114,8 +114,8 @@ impl SpillSet {
     }
 }
 
-/// In which order to try directories with so many writers and free bytes. One without room comes last: what
-/// it says is the error.
+/// The order in which directories are tried, from the writers and free bytes of each. A directory without
+/// room comes last; its error is then the result.
 fn order(loads: &[(usize, u64)], needed_bytes: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|&index| {
