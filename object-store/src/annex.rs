@@ -74,6 +74,7 @@ impl AnnexFile {
         let all = system.f_blocks.saturating_mul(system.f_frsize);
         let bytes = quota_bytes.min(all).min(file_bytes_max).min(ANNEX_BYTES_MAX);
         let len = bytes / ANNEX_UNIT_BYTES * ANNEX_UNIT_BYTES;
+        assert!(len <= quota_bytes, "an annex above its quota");
         if len == 0 {
             let (min_bytes, max_bytes) = (ANNEX_UNIT_BYTES, ANNEX_BYTES_MAX);
             return Err(StoreError::BadSize { what: "an annex", bytes, min_bytes, max_bytes });
@@ -120,6 +121,7 @@ impl ReadAt for AnnexReader {
             match rustix::io::pread(self.blocks.fd(), &mut *rest, at) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
+                    assert!(count <= rest.len(), "more was read than there is room for");
                     at += count as u64;
                     rest = &mut rest[count..];
                 }
@@ -157,6 +159,7 @@ impl Blocks {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = counted.bytes_within(offset, offset + len);
         counted.remove(offset, offset + len);
+        assert!(!counted.overlaps(offset, offset + len), "blocks that are given back still count");
         self.quota.give(bytes);
         Ok(())
     }
@@ -165,6 +168,7 @@ impl Blocks {
     /// bytes.
     fn count(&self, start: u64, end: u64) -> Result<(), NoSpace> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(start <= end, "range {start}..{end} is reversed");
         let bytes = end - start - counted.bytes_within(start, end);
         if 0 < bytes {
             self.quota.take(bytes)?;

@@ -59,6 +59,7 @@ impl Arena {
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|cause| StoreError::system("seal the arena", cause))?;
         let map = Arc::new(ArenaMap::whole(&fd, len, annex.as_ref())?);
+        assert!(len <= map.len(), "an arena is mapped in part");
         Ok(Arena { fd, annex: annex.map(|file| file.blocks), map })
     }
 
@@ -76,6 +77,7 @@ impl Arena {
         if end <= start {
             return Ok(());
         }
+        assert!(offset <= start && end <= offset + len, "pages are given back that were not asked for");
         self.map.forget_pages(start, end);
         let punched = match self.in_annex(start) {
             Some((blocks, at)) => blocks.punch(at, end - start),

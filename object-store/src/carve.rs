@@ -22,7 +22,9 @@ impl Carver {
     /// fit.
     pub fn take(&mut self, len: u64, align: u64) -> Option<u64> {
         let begin = self.used.checked_next_multiple_of(align)?;
+        let before = self.used;
         self.used = begin.checked_add(len).filter(|end| *end <= self.len)?;
+        assert!(before <= begin && begin.is_multiple_of(align), "a part overlaps the one before it");
         Some(begin)
     }
 

@@ -42,6 +42,7 @@ impl<R> Deferred<R> {
             records.pop_front();
             count += 1;
         }
+        assert!(count <= max, "more deferred records were sent than may be");
         self.has_any.store(u32::from(!records.is_empty()), Ordering::SeqCst);
         count
     }

@@ -67,6 +67,7 @@ impl ProducerPositions {
         if consumed < self.consumed_seen {
             return Err(BadPosition { published: self.published, consumed });
         }
+        debug_assert!(consumed <= self.published, "more was consumed than was published");
         self.consumed_seen = consumed;
         Ok(need <= self.capacity - (self.staged - consumed))
     }
@@ -87,6 +88,7 @@ impl ProducerPositions {
         if self.staged == self.published {
             return false;
         }
+        debug_assert!(self.published < self.staged, "positions go backward");
         self.published = self.staged;
         words.published.0.store(self.staged, Ordering::Release);
         true
@@ -124,6 +126,7 @@ impl ConsumerPositions {
         }
         let published = words.published.0.load(Ordering::Acquire);
         check(published, self.consumed, self.capacity)?;
+        debug_assert!(self.published_seen <= published, "what was published is taken back");
         self.published_seen = published;
         Ok(published - self.consumed)
     }
@@ -141,6 +144,7 @@ impl ConsumerPositions {
         if self.released == self.consumed {
             return false;
         }
+        debug_assert!(self.released < self.consumed, "positions go backward");
         self.released = self.consumed;
         words.consumed.0.store(self.consumed, Ordering::Release);
         true

@@ -11,7 +11,7 @@ pub(crate) struct RangeSet {
 impl RangeSet {
     /// Adds a range; what is in already stays in.
     pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
-        debug_assert!(start <= end, "range {start}..{end} is reversed");
+        assert!(start <= end, "range {start}..{end} is reversed");
         if start == end {
             return;
         }
@@ -23,7 +23,8 @@ impl RangeSet {
             start = start.min(s);
             end = end.max(e);
         }
-        self.end_by_start.insert(start, end);
+        let before = self.end_by_start.insert(start, end);
+        assert!(before.is_none(), "two ranges begin at {start}");
     }
 
     /// Removes a range; what is not in stays out.
@@ -35,6 +36,7 @@ impl RangeSet {
             if e <= start {
                 break;
             }
+            assert!(s < e, "an empty range is kept at {s}");
             self.end_by_start.remove(&s);
             if end < e {
                 self.end_by_start.insert(end, e);
@@ -58,7 +60,9 @@ impl RangeSet {
         let before = self.end_by_start.range(..=start).next_back();
         let reaching_in = before.map_or(0, |(_, &e)| e.min(end).saturating_sub(start));
         let inside = self.end_by_start.range(start + 1..end).map(|(&s, &e)| e.min(end) - s);
-        reaching_in + inside.sum::<u64>()
+        let bytes = reaching_in + inside.sum::<u64>();
+        assert!(bytes <= end - start, "ranges overlap within {start}..{end}");
+        bytes
     }
 
     /// Whether any of a range is in.
