@@ -1,18 +1,18 @@
-//! Why the command ends with which status: 2 for what was typed, 4 where nothing of ours answers, 5 for what
-//! is taken, 6 for what there is too little of, 1 otherwise.
+//! Exit statuses of the command, and their errors: 2 for wrong input, 4 if no node or control store answers,
+//! 5 if a socket, port or file is taken, 6 if a resource is too small, 1 otherwise.
 
 use crate::settings;
 use std::path::PathBuf;
 use tharsis::{Error, process};
 
-/// The status for what was typed, set or written in a file.
+/// The status for wrong input: typed, set or written in a file.
 pub const WRONG_INPUT: u8 = 2;
-/// The status where nothing answers, or something else does.
+/// The status if no server answers, or a server of another kind does.
 const NO_ANSWER: u8 = 4;
-/// The status for what somebody else has.
+/// The status if another process has the socket, port or file.
 const TAKEN: u8 = 5;
 
-/// The status for what there is too little of.
+/// The status if the machine has too little of a resource.
 const EXHAUSTED: u8 = 6;
 
 /// Errors that end the command with a status of their own.

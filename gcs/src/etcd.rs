@@ -3,13 +3,13 @@
 //! All keys are under `/tharsis/<cluster>/`. Revisions are etcd's own, so they also count what others do
 //! there. Leases are in whole seconds, rounded up; etcd has a lower bound of its own.
 //!
-//! A request that surely had no effect is made again within its deadline (`etcd/attempts.rs`).
+//! A request that certainly had no effect is retried within its deadline (`etcd/attempts.rs`).
 //!
 //! Nothing here falls back to another store: an etcd that cannot be used is an error with its cause.
 //!
-//! A watch is asked of etcd from one revision earlier than wanted, and that revision is left out again.
-//! Compaction at revision R may drop a deletion made by R itself, which a watch from R would then miss
-//! without a word; from R - 1 it is told that the history is gone.
+//! A watch starts one revision earlier than requested, and that revision is filtered out. The reason:
+//! compaction at revision R may drop a deletion made by R itself. A watch from R would miss it silently; a
+//! watch from R - 1 is told that the history is gone.
 
 mod attempts;
 

@@ -11,7 +11,7 @@
 //! Read [`backend`] first, then [`tables`] and [`service`].
 //!
 //! # Invariants
-//! 1. What a transaction writes becomes visible, durable and watchable together, or not at all.
+//! 1. All writes of a transaction become visible, durable and watchable together, or not at all.
 //! 2. A watcher sees each revision once and in order, or is told that it must list again.
 //! 3. A node is a member exactly as long as the key under its lease exists; no clock but the back end's own
 //!    decides that, and no time in a message does.

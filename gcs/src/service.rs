@@ -122,7 +122,7 @@ impl Control {
     }
 }
 
-/// The time for people, in ms since 1970; nothing is decided by it.
+/// The time shown to users, in ms since 1970; no decision depends on it.
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,7 +1,7 @@
-//! The one error vocabulary: what can come back instead of a value.
+//! The one error vocabulary: the failures that can come back instead of a value.
 //!
 //! A [`Failure`] is itself a value: it is stored under the ids of the outputs it replaces, travels like them
-//! and is read by whoever reads them. It says what happened ([`FailureKind`]), where ([`Origin`]), why
+//! and is read by their readers. It says what happened ([`FailureKind`]), where ([`Origin`]), why
 //! (`cause`) and what to do next ([`FailureKind::advice`]).
 
 use crate::resources::BadResource;

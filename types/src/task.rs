@@ -22,7 +22,7 @@ pub struct TaskClass {
     pub function: FunctionId,
     /// Hash of its argument and result types, compared before the body runs.
     pub signature: u64,
-    /// Its path, for people.
+    /// Its path, for messages to users.
     pub function_name: String,
     /// The name given by options; the function's path if none was given.
     pub name: String,

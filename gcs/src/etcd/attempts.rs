@@ -1,12 +1,12 @@
-//! One request, made again at other servers while that cannot do harm.
+//! One request, retried at other servers while a retry cannot do harm.
 //!
-//! The client spreads requests over all servers, also over those that do not answer: after a server was down,
+//! The client spreads requests over all servers, including those that do not answer. After a server was down,
 //! one request ends with "connection refused" although the others would have answered. Such a request never
-//! left this process, so it is made again, whatever it asks for. A request that was sent may have been
-//! carried out, so only one that can be carried out twice is made again then. Such a request is also made at
-//! another server while the first one is silent (a hedged request): a server that hangs keeps its
-//! connections, and a lease would run out while this process waits for it. The silent attempts stay open,
-//! because a server that is only busy answers late.
+//! left this process, so every kind of request is retried. A request that was sent may have been carried out.
+//! It is retried only if it can be carried out twice without harm. Such a request is also sent to another
+//! server while the first one is silent (a hedged request). Otherwise a lease would run out while this
+//! process waits for a server that hangs and keeps its connections. The silent attempts stay open, because a
+//! server that is only busy answers late.
 
 use crate::error::{StoreError, chain};
 use etcd_client as etcd;
@@ -26,7 +26,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(200);
 /// shortest lease that is in use (a few seconds), even where half of them reach a silent server.
 const SILENCE_MIN: Duration = Duration::from_millis(250);
 
-/// When a request may be made again after it failed.
+/// The failures after which a request may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// Only when it reached no server: carried out twice, it would do something else than once.
@@ -35,7 +35,7 @@ pub(super) enum Repeat {
     Always,
 }
 
-/// Makes a request until it is answered, it may not be made again, or its time is up.
+/// Makes a request until it is answered, it may not be retried, or its time is up.
 ///
 /// # Errors
 /// The result of the last attempt; [`StoreError::Deadline`] if an attempt was in flight when the time was up.
