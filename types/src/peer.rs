@@ -1,8 +1,8 @@
 //! Messages between nodes.
 //!
-//! One rule covers references that travel: **whoever ships a reference registers the receiver as a borrower
-//! first, and the receiver gives the loan back to whoever it came from**. Loans so form a tree; with links
-//! that keep order, no release can overtake a registration.
+//! One rule covers references that travel: **the sender of a reference registers the receiver as a borrower
+//! first, and the receiver gives the borrow back to that sender**. So borrows form a tree. Links keep order,
+//! so no release can overtake a registration.
 
 use crate::task::Outcome;
 use crate::{
@@ -56,7 +56,7 @@ pub struct PushedDependency {
 pub struct PushedTask {
     /// Id of the task.
     pub task: TaskId,
-    /// Number of the attempt.
+    /// Number of the attempt, from 0.
     pub attempt: Attempt,
     /// Its class.
     pub class: Arc<TaskClass>,
@@ -76,11 +76,11 @@ pub enum Message {
         /// The object.
         reference: RefId,
     },
-    /// The sender gives loans back.
+    /// The sender gives borrows back.
     BorrowReleased {
         /// The object.
         object: ObjectId,
-        /// How many loans.
+        /// Number of borrows given back.
         count: u32,
     },
     /// None of the copies that the receiver named to the sender could be read.
@@ -210,7 +210,7 @@ pub enum Message {
         lease: LeaseId,
         /// The task.
         task: TaskId,
-        /// Number of the attempt.
+        /// Number of the attempt, from 0.
         attempt: Attempt,
         /// Time in the function.
         run_ns: u64,

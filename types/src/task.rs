@@ -42,8 +42,8 @@ pub struct TaskClass {
     pub timeout_ms: u64,
     /// Calls one worker process serves before it is replaced; 0 means no bound.
     pub max_calls: u32,
-    /// Whether a run more has no effect but the same values, so that values may be dropped and made again to
-    /// save memory.
+    /// Whether another run has no effect except the same values, so that values may be dropped and recomputed
+    /// to save memory.
     pub pure: bool,
     /// The nodes on which it should run.
     pub placement: Placement,
