@@ -1,4 +1,4 @@
-//! What can be typed. The settings among it are made from their table, `settings/key.rs`.
+//! The command line. Its flags for settings are made from their table, `settings/key.rs`.
 
 use crate::bench::Place;
 use crate::settings::flags::{FlagsOf, TextParser};

@@ -16,7 +16,7 @@ impl Journal {
         Err(StoreError::Io { path: path.to_owned(), cause })
     }
 
-    /// Of none.
+    /// Commits to no file; never called, as none can be opened.
     pub(crate) fn commit(&self, _: &Commit) -> Result<(), StoreError> {
         match *self {}
     }

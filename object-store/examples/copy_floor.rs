@@ -1,4 +1,4 @@
-//! How close `copy_large` comes to the best plain copy with two threads.
+//! Compares `copy_large` with the best plain copy with two threads.
 //!
 //! `cargo run --release -p tharsis-object-store --example copy_floor`
 

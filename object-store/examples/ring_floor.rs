@@ -1,4 +1,4 @@
-//! What a message and a wake-up cost: rings and bells between two threads, and between two processes.
+//! Cost of a message and of a wake-up: rings and bells between two threads, and between two processes.
 //!
 //! `cargo run --release -p tharsis-object-store --example ring_floor`
 

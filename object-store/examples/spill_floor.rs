@@ -1,4 +1,4 @@
-//! How close spilling comes to bare direct writes and reads of the same disk.
+//! Compares spilling with bare direct writes and reads of the same disk.
 //!
 //! `cargo run --release -p tharsis-object-store --example spill_floor -- [DIRECTORY] [GB]`
 

@@ -1,4 +1,4 @@
-//! How close a transfer comes to bare reads and writes over the same loopback.
+//! Compares a transfer with bare reads and writes over the same loopback.
 //!
 //! `cargo run --release -p tharsis-object-store --example transfer_floor`
 

@@ -85,7 +85,7 @@ fn a_ring_is_laid_out_as_documented() {
     assert_eq!(consumer.peek().unwrap().unwrap(), (0..100).collect::<Vec<u8>>());
     consumer.advance();
     consumer.release();
-    // What does not fit before the end is preceded by a pad.
+    // A record that does not fit before the end is preceded by a pad.
     for _ in 0..2 {
         producer.try_push(&[&[0xaa; 56]]).unwrap();
     }
