@@ -5,7 +5,7 @@
 //! | `meta/cluster` | the cluster's id, 16 bytes |
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node takes leave or is declared dead |
-//! | `alive/<node>` | nothing, under the node's lease |
+//! | `alive/<node>` | the node's lease as text, under that lease |
 //! | `jobs/<job>` | [`JobRecord`] |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
@@ -117,7 +117,7 @@ fn alive_key(node: NodeId) -> Vec<u8> {
 }
 
 fn alive(node: NodeId, lease: StoreLease) -> Op {
-    Op::Put { key: alive_key(node), value: Vec::new(), lease: Some(lease) }
+    Op::Put { key: alive_key(node), value: lease_text(lease), lease: Some(lease) }
 }
 
 /// Makes a node a member, if there is none of its id.
@@ -131,10 +131,23 @@ pub fn join(record: &NodeRecord, lease: StoreLease) -> Result<Txn, StoreError> {
     Ok(Txn::always(vec![put, alive(node, lease)]).when(Compare::Absent(key)))
 }
 
-/// Gives a member a new lease, if its record has not changed since it was read.
+fn lease_text(lease: StoreLease) -> Vec<u8> {
+    lease.0.to_string().into_bytes()
+}
+
+/// Gives a member a new lease, if neither its record nor its lease has changed since they were read.
+///
+/// Of two renewals at once that both find the old lease at its end, one gives a new lease. If both did, the
+/// node would be renewed under one of them and alive under the other.
 #[must_use]
-pub fn revive(node: NodeId, version: u64, lease: StoreLease) -> Txn {
-    Txn::always(vec![alive(node, lease)]).when(Compare::Version(node_key(node), version))
+pub fn revive(known: &StoredNode, lease: StoreLease) -> Txn {
+    let node = known.record.info.id;
+    let unchanged = match known.lease {
+        None => Compare::Absent(alive_key(node)),
+        Some(ended) => Compare::Value(alive_key(node), lease_text(ended)),
+    };
+    let is_member = Compare::Version(node_key(node), known.version);
+    Txn::always(vec![alive(node, lease)]).when(is_member).when(unchanged)
 }
 
 /// Notes why a node leaves, if its record has not changed since it was read.

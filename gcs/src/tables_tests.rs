@@ -165,17 +165,21 @@ fn a_node_outlives_its_lease_until_it_is_removed_as_dead() {
     assert_eq!(read(&mut store).unwrap().lease, Some(first));
     assert!(without(&mut store).is_empty());
     assert!(!store.run(&remove_dead(NodeId(7), 1)).succeeded, "it has a lease");
+    let still = read(&mut store).unwrap();
     store.revoke(first);
+    assert!(!store.run(&revive(&still, second)).succeeded, "the lease was read before it ended");
     assert_eq!(without(&mut store), [(NodeId(7), 1)]);
     assert_eq!(read(&mut store).map(|node| (node.version, node.lease)), Some((1, None)));
-    assert!(store.run(&revive(NodeId(7), 1, second)).succeeded);
+    let known = read(&mut store).unwrap();
+    assert!(store.run(&revive(&known, second)).succeeded);
+    let other = store.grant();
+    assert!(!store.run(&revive(&known, other)).succeeded, "another renewal was first");
     assert!(without(&mut store).is_empty());
     assert!(!store.run(&remove_dead(NodeId(7), 1)).succeeded, "it was heard of again");
     store.revoke(second);
     assert!(store.run(&remove_dead(NodeId(7), 1)).succeeded);
     assert_eq!(read(&mut store), None);
-    let third = store.grant();
-    assert!(!store.run(&revive(NodeId(7), 1, third)).succeeded, "the dead get no lease");
+    assert!(!store.run(&revive(&known, other)).succeeded, "the dead get no lease");
 }
 
 #[test]

@@ -197,7 +197,7 @@ impl Shared {
     }
 
     /// Renews the lease of a member, or gives it a new one: as long as the record is there, nobody was told
-    /// that the node is dead. None if the record changed since it was read.
+    /// that the node is dead. None if the record or the lease changed since they were read.
     async fn keep(&self, known: &StoredNode) -> Result<Option<StoreLease>, StoreError> {
         if let Some(lease) = known.lease {
             match self.backend.lease_keep_alive(lease).await {
@@ -206,7 +206,7 @@ impl Shared {
                 Err(error) => return Err(error),
             }
         }
-        self.under_new_lease(|lease| Ok(tables::revive(known.record.info.id, known.version, lease))).await
+        self.under_new_lease(|lease| Ok(tables::revive(known, lease))).await
     }
 
     /// Carries out a transaction that puts a node under a new lease; none if its comparisons do not hold.
