@@ -152,7 +152,7 @@ fn i1_a_task_may_not_take_more_than_it_said(mode: Mode) {
     let error = greedy.get().unwrap_err();
     assert_eq!(error.kind(), FailureKind::OutOfMemory, "{error}");
     let text = error.to_string();
-    for part in ["hog took", "64 MiB", "peak", "`memory`"] {
+    for part in ["hog took", "64 MiB", "peak", "`memory_bytes`"] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
     assert_eq!(fs::read_to_string(&started).unwrap(), "x", "it would take as much again");
