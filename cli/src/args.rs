@@ -6,6 +6,7 @@ use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 use tharsis_protos::handshake::Subject;
+use tharsis_protos::listing::Filter;
 use tharsis_types::NotAnId;
 
 /// Call functions remotely and get futures: on one machine or on many.
@@ -53,6 +54,8 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::STORE }>,
     },
+    /// List the jobs that a node knows.
+    Jobs(ListArgs),
     /// Show what lies in a node's store, who keeps it, and what made it.
     Memory {
         /// One JSON object.
@@ -71,6 +74,10 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::NODE | key::STORE }>,
     },
+    /// List the nodes of the cluster.
+    Nodes(ListArgs),
+    /// List the objects in a node's store, the largest first.
+    Objects(ListArgs),
     /// Start a node in the background.
     #[command(mut_group("Part", |group| group.required(true)))]
     Start {
@@ -96,6 +103,8 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
+    /// List the unfinished tasks that a node owns or runs, the oldest first.
+    Tasks(ListArgs),
     /// Print the version.
     Version {
         /// One JSON object.
@@ -115,6 +124,8 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
+    /// List the workers of a node.
+    Workers(ListArgs),
 }
 
 /// A task or an object by its id.
@@ -123,6 +134,34 @@ fn subject(text: &str) -> Result<Subject, NotAnId> {
         true => text.parse().map(Subject::Object),
         false => text.parse().map(Subject::Task),
     }
+}
+
+/// Which rows of a list, and how.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ListArgs {
+    /// Only rows with this value in this column (`state=running`), or without it (`state!=running`); of
+    /// several filters, all hold.
+    #[arg(long = "filter", value_name = "COLUMN=VALUE", value_parser = filter)]
+    pub filters: Vec<Filter>,
+    /// Order by this column, the smallest first; with a minus before it, the largest first.
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort: Option<String>,
+    /// Show this many rows at most.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub limit: usize,
+    /// One JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Which node.
+    #[command(flatten)]
+    pub settings: FlagsOf<{ key::ASK }>,
+}
+
+/// A filter as it is typed.
+fn filter(text: &str) -> Result<Filter, String> {
+    let (column, value) = text.split_once('=').ok_or("it must be COLUMN=VALUE or COLUMN!=VALUE")?;
+    let (column, is_equal) = column.strip_suffix('!').map_or((column, true), |column| (column, false));
+    Ok(Filter { column: column.trim().to_owned(), is_equal, value: value.trim().to_owned() })
 }
 
 /// What to measure, and how much of it.

@@ -76,6 +76,16 @@ pub enum Refusal {
         /// The side that refused, and its reason.
         cause: String,
     },
+    /// A list has no such column.
+    #[error("{list} have no column {column:?}; they have {columns}")]
+    NoColumn {
+        /// The list.
+        list: &'static str,
+        /// The column that was asked for.
+        column: String,
+        /// Those there are.
+        columns: String,
+    },
     /// No node is there to be asked.
     #[error("{cause}; name its --socket, or start one with `tharsis start --head`")]
     NoNode {
@@ -156,6 +166,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             Refusal::BenchFlag { .. }
             | Refusal::BenchSize { .. }
             | Refusal::FakeGpus { .. }
+            | Refusal::NoColumn { .. }
             | Refusal::NoPrograms { .. }
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. } => WRONG_INPUT,

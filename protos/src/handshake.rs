@@ -7,13 +7,14 @@
 //! each side that the other one is gone.
 
 use crate::inventory::{Inventory, SITE_BYTES_MAX, SITES_MAX};
+use crate::listing::{Listing, Table};
 use crate::report::{Report, Story};
 use serde::{Deserialize, Serialize};
 use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -87,6 +88,8 @@ pub enum Answer {
     Inventory(Box<Inventory>),
     /// What the node knows of a task or an object.
     Story(Box<Story>),
+    /// A list of what the node has.
+    Table(Box<Table>),
 }
 
 /// What a client needs to work with its node.
@@ -111,7 +114,7 @@ pub struct Welcome {
 }
 
 /// What an observer asks of a node; answered by [`Answer::Report`] if nothing else is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// What lies in your store? Answered by [`Answer::Inventory`].
     Memory,
@@ -121,6 +124,8 @@ pub enum Question {
     Stop,
     /// What does it wait for, and what happened to it? Answered by [`Answer::Story`].
     Why(Subject),
+    /// What do you have? Answered by [`Answer::Table`].
+    List(Listing),
 }
 
 /// What an observer asks about.

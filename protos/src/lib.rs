@@ -19,6 +19,7 @@ pub mod call;
 pub mod control;
 pub mod handshake;
 pub mod inventory;
+pub mod listing;
 pub mod message;
 pub mod peer;
 pub mod port;

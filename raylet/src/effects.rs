@@ -101,6 +101,11 @@ impl Effects {
         self.workforce.kill(client, reason);
     }
 
+    /// Names and numbers that threads of the node share.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// A place on the board is free again.
     pub fn release_index(&self, index: usize) {
         self.registry.release_index(index);

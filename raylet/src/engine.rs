@@ -9,6 +9,7 @@
 use crate::effects::Effects;
 use crate::inbox::{Inbox, Input};
 use crate::inventory;
+use crate::lists;
 use crate::observe::Observation;
 use crate::port::{Drained, Port, Taken};
 use crate::record_codec;
@@ -175,6 +176,12 @@ impl Engine {
                 self.node.handle(now, event, &mut self.actions);
                 // Whatever the client wrote before it was known here.
                 self.unfinished.push(index);
+            }
+            Input::List { listing, reply } => {
+                // What came in this round has no lease yet.
+                self.node.settle(now, &mut self.actions);
+                let (ports, registry) = (self.ports.iter().flatten(), self.effects.registry());
+                let _gone = reply.send(lists::table(now, &self.node, ports, registry, &listing));
             }
             Input::Log { job, pid, stderr, text } => {
                 for port in self.ports.iter_mut().flatten().filter(|p| p.is_driver && p.facts.job == job) {

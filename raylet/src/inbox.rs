@@ -10,6 +10,7 @@ use tharsis_core::journal::About;
 use tharsis_core::node::{Place, Story};
 use tharsis_object_store::BellBoard;
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
 use tharsis_types::{ClientId, Extent, Failure, JobId, ObjectId};
 
@@ -35,6 +36,13 @@ pub enum Input {
     Inventory {
         /// Takes the answer.
         reply: SyncSender<Inventory>,
+    },
+    /// Somebody asks for a list.
+    List {
+        /// Which.
+        listing: Listing,
+        /// Takes the answer.
+        reply: SyncSender<Table>,
     },
     /// Output of a worker.
     Log {

@@ -26,6 +26,7 @@ pub mod engine;
 pub mod executable;
 pub mod inbox;
 mod inventory;
+mod lists;
 pub mod local;
 pub mod node;
 pub mod observe;

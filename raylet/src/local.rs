@@ -2,6 +2,7 @@
 
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
+use crate::lists;
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::workers::Arrivals;
@@ -23,6 +24,7 @@ use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::{PastRow, Report, STORY_LINE_BYTES_MAX, Story};
 use tharsis_types::limits::JOB_WEIGHT_MAX;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
@@ -172,6 +174,7 @@ impl Reception {
             Question::Memory => return self.answer_inventory(stream),
             Question::Status => self.report()?,
             Question::Why(subject) => return self.answer_why(stream, subject),
+            Question::List(listing) => return self.answer_list(stream, listing),
             Question::Stop => {
                 let report = self.report()?;
                 self.inbox.put(Input::Stop);
@@ -190,6 +193,20 @@ impl Reception {
             postcard::to_stdvec(&Answer::Inventory(Box::new(inventory.clone()))).unwrap_or_default()
         };
         let frame = inventory.fit(HELLO_BYTES_MAX, encode);
+        send_frame(stream, &frame, HELLO_BYTES_MAX, None).map_err(|e| e.to_string())
+    }
+
+    fn answer_list(&self, stream: &UnixStream, listing: Listing) -> Result<(), String> {
+        if let Err(failure) = lists::check(&listing) {
+            return refuse(stream, failure);
+        }
+        let (reply, answer) = sync_channel(1);
+        self.inbox.put(Input::List { listing, reply });
+        let late = |_| "the node is too busy to answer".to_owned();
+        let mut table = answer.recv_timeout(REPORT_WAIT).map_err(late)?;
+        let encode =
+            |table: &Table| postcard::to_stdvec(&Answer::Table(Box::new(table.clone()))).unwrap_or_default();
+        let frame = table.fit(HELLO_BYTES_MAX, encode);
         send_frame(stream, &frame, HELLO_BYTES_MAX, None).map_err(|e| e.to_string())
     }
 
@@ -265,10 +282,11 @@ impl Reception {
                     Failure::new(FailureKind::InvalidArgument, text)
                 })?;
                 let executable = Executable::new(program.into(), PathBuf::from(executable));
-                let new = NewJob { name: job_name, namespace, executable: executable.clone() };
+                let new = NewJob { name: job_name, namespace, executable };
                 let job = (self.register_job)(&new)?;
                 let functions = function_table(&hello.functions);
-                self.registry.add_job(job, Job { executable, functions: hello.functions });
+                let NewJob { name, namespace, executable } = new;
+                self.registry.add_job(job, Job { executable, name, namespace, functions: hello.functions });
                 let weight = weight.clamp(1, JOB_WEIGHT_MAX);
                 Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job, weight }, true))
             }

@@ -21,6 +21,10 @@ pub struct Registry {
 pub struct Job {
     /// Its program.
     pub executable: Executable,
+    /// Its name; may be empty.
+    pub name: String,
+    /// Namespace of its names.
+    pub namespace: String,
     /// Functions of the program.
     pub functions: Vec<FunctionEntry>,
 }

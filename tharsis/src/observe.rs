@@ -8,6 +8,7 @@ use tharsis_protos::handshake::{
     Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject,
 };
 use tharsis_protos::inventory::Inventory;
+use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::{Report, Story};
 use tharsis_remote::{Error, FailureKind, Result};
 
@@ -43,6 +44,17 @@ pub fn memory(socket: &Path) -> Result<Inventory> {
 pub fn why(socket: &Path, subject: Subject) -> Result<Story> {
     match answer(socket, Question::Why(subject))? {
         Answer::Story(story) => Ok(*story),
+        other => Err(unasked(other)),
+    }
+}
+
+/// Asks the node that listens at `socket` for a list of its tasks, workers or jobs.
+///
+/// # Errors
+/// As [`ask`]; `InvalidArgument` for a filter of a column that does not exist.
+pub fn list(socket: &Path, listing: Listing) -> Result<Table> {
+    match answer(socket, Question::List(listing))? {
+        Answer::Table(table) => Ok(*table),
         other => Err(unasked(other)),
     }
 }

@@ -170,7 +170,8 @@ fn client(inventory: &Inventory, number: u32) -> String {
     }
 }
 
-fn place(place: PlaceRow) -> &'static str {
+/// The place of an object, in words.
+pub fn place(place: PlaceRow) -> &'static str {
     match place {
         PlaceRow::Disk => "on disk",
         PlaceRow::File => "in a file on disk",

@@ -4,6 +4,7 @@ mod config;
 mod eval;
 mod eval_places;
 mod gcs;
+mod list;
 mod memory;
 mod node;
 mod start;
@@ -16,6 +17,7 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{bench, output};
 use anyhow::Result;
+use list::Kind;
 use std::path::Path;
 use tharsis::{Error, FailureKind, observe};
 use tharsis_protos::handshake::Question;
@@ -39,12 +41,17 @@ pub fn run(args: Args) -> Result<()> {
         Command::Eval { list: true, .. } => eval::list(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
+        Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),
         Command::Node { part, settings } => node::run(&part, &settings),
+        Command::Nodes(asked) => list::run(Kind::Nodes, &asked),
+        Command::Objects(asked) => list::run(Kind::Objects, &asked),
         Command::Start { part, settings } => start::run(&part, &settings),
         Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
         Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
+        Command::Tasks(asked) => list::run(Kind::Tasks, &asked),
         Command::Version { json } => version(json),
+        Command::Workers(asked) => list::run(Kind::Workers, &asked),
         Command::Why { id, json, settings } => why::run(&Settings::read(&settings)?.socket(), id, json),
     }
 }

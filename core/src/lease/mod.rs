@@ -177,6 +177,11 @@ impl Leases {
         self.leases.len()
     }
 
+    /// All workers, each with its job.
+    pub fn workers(&self) -> impl Iterator<Item = (ClientId, JobId)> {
+        self.workers.iter().map(|(client, worker)| (*client, worker.job))
+    }
+
     /// Workers of a job.
     pub fn workers_of(&self, job: JobId) -> impl Iterator<Item = ClientId> {
         self.workers.iter().filter(move |(_, w)| w.job == job).map(|(c, _)| *c)

@@ -44,6 +44,7 @@
 //! | `pressure.rs` | which worker has to go for want of memory |
 //! | `inventory.rs` | what lies in the store and who keeps it, for people |
 //! | `story.rs` | what a task or an object waits for and what happened to it, for people |
+//! | `lists.rs` | unfinished tasks and workers, for people |
 //! | `leftovers.rs` | what is kept although nobody needs it, for tests |
 //!
 //! # What may be missing
@@ -61,6 +62,7 @@ mod effects;
 mod ends;
 mod inventory;
 mod leftovers;
+mod lists;
 mod making_room;
 mod mappings;
 mod messages;
@@ -75,6 +77,7 @@ mod transfers;
 mod workers;
 
 pub use inventory::{Inventory, Item, Others};
+pub use lists::{TaskItem, TaskList, TaskStage, WorkerItem};
 pub use runs::{ArgumentValue, RunView};
 pub use story::{Past, Story};
 
@@ -468,6 +471,7 @@ impl Node {
         self.mappings.check(&self.store);
         self.clients.check(|purpose| self.pulls.has_bundle(purpose));
         self.check_inventory();
+        self.check_lists();
         self.runs.check();
         self.pressure.check();
     }

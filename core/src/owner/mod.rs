@@ -24,6 +24,7 @@
 //! | `starts.rs` | what starting a task needs; tasks that come back unstarted |
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
 //! | `objects.rs` | values that come and are lost, references that come and go, what is freed |
+//! | `lists.rs` | unfinished tasks, for lists |
 //! | `story.rs` | what a task or an object waits for, in words |
 //! | `recompute.rs` | lineage: kept tasks, and lost objects that are computed again |
 //!
@@ -68,6 +69,7 @@
 mod classes;
 mod ends;
 mod jobs;
+mod lists;
 mod objects;
 mod recompute;
 mod references;
@@ -81,6 +83,7 @@ mod tasks;
 pub use classes::Class;
 pub use ends::Ended;
 pub(crate) use ends::dependency_failure;
+pub(crate) use lists::Unfinished;
 pub use objects::MadeBy;
 pub(crate) use objects::because;
 pub use references::{Holders, Object};

@@ -240,6 +240,11 @@ impl Runs {
         self.of_worker.get(&client).is_some_and(|line| 1 < line.len())
     }
 
+    /// All runs.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().map(|(_, run)| run)
+    }
+
     /// References that runs of other nodes' tasks keep, by place in the ledger.
     pub(super) fn lent_slots(&self) -> impl Iterator<Item = Slot<Object>> {
         self.runs

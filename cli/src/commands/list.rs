@@ -1,0 +1,260 @@
+//! `tharsis nodes`, `jobs`, `tasks`, `objects`, `workers`: lists that can be filtered, sorted and cut.
+//!
+//! The node applies the filters of a list of tasks, of which there may be millions, and sends those that have
+//! been at their stage longest. All else happens here, over a table.
+
+use crate::args::ListArgs;
+use crate::output;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
+use std::path::Path;
+use tharsis::observe;
+use tharsis_protos::handshake::Question;
+use tharsis_protos::inventory::{Inventory, ObjectRow};
+use tharsis_protos::listing::{Cell, Filter, JOB_COLUMNS, Listing, TASK_COLUMNS, Table, WORKER_COLUMNS};
+use tharsis_protos::report::{NodeRow, Report};
+
+const NODE_COLUMNS: &[&str] = &["node", "total", "free", "labels"];
+const OBJECT_COLUMNS: &[&str] =
+    &["object", "bytes", "place", "job", "mapped", "references", "name", "call_site", "owner"];
+
+/// Which list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Jobs with a driver, a worker or a task at the node.
+    Jobs,
+    /// Members of the cluster.
+    Nodes,
+    /// Objects in the store.
+    Objects,
+    /// Unfinished tasks.
+    Tasks,
+    /// Worker processes.
+    Workers,
+}
+
+impl Kind {
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Jobs => JOB_COLUMNS,
+            Self::Nodes => NODE_COLUMNS,
+            Self::Objects => OBJECT_COLUMNS,
+            Self::Tasks => TASK_COLUMNS,
+            Self::Workers => WORKER_COLUMNS,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::Nodes => "nodes",
+            Self::Objects => "objects",
+            Self::Tasks => "tasks",
+            Self::Workers => "workers",
+        }
+    }
+}
+
+/// Asks the node and prints the list.
+///
+/// # Errors
+/// If a column does not exist, or the node does not answer.
+pub fn run(kind: Kind, asked: &ListArgs) -> Result<()> {
+    check_columns(kind, asked)?;
+    let socket = Settings::read(&asked.settings)?.socket();
+    let table = cut(fetch(kind, &socket, &asked.filters)?, asked);
+    if asked.json {
+        return output::line(&as_json(&table).to_string());
+    }
+    as_text(&table).iter().try_for_each(|line| output::line(line))
+}
+
+fn check_columns(kind: Kind, asked: &ListArgs) -> Result<(), Refusal> {
+    let sort = asked.sort.as_ref().map(|column| column.trim_start_matches('-'));
+    let mut named = asked.filters.iter().map(|filter| filter.column.as_str()).chain(sort);
+    match named.find(|column| !kind.columns().contains(column)) {
+        Some(column) => Err(Refusal::NoColumn {
+            list: kind.name(),
+            column: column.to_owned(),
+            columns: kind.columns().join(", "),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The table, as the node gives it or as it is made of other answers.
+fn fetch(kind: Kind, socket: &Path, filters: &[Filter]) -> Result<Table> {
+    let list = |listing| observe::list(socket, listing).map_err(super::unanswered);
+    Ok(match kind {
+        Kind::Jobs => list(Listing::Jobs)?,
+        Kind::Nodes => nodes(&super::ask(socket, Question::Status)?),
+        Kind::Objects => objects(&observe::memory(socket).map_err(super::unanswered)?),
+        Kind::Tasks => list(Listing::Tasks(filters.to_vec()))?,
+        Kind::Workers => list(Listing::Workers)?,
+    })
+}
+
+fn nodes(report: &Report) -> Table {
+    let mut table = Table::new(report.node, NODE_COLUMNS);
+    table.rows = report.nodes.iter().map(node_row).collect();
+    table
+}
+
+fn node_row(node: &NodeRow) -> Vec<Cell> {
+    let labels: Vec<_> = node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    vec![
+        Cell::text(&format!("{:016x}", node.node)),
+        Cell::text(&node.total),
+        Cell::text(&node.free),
+        Cell::text(&labels.join(",")),
+    ]
+}
+
+fn objects(inventory: &Inventory) -> Table {
+    let mut table = Table::new(inventory.node, OBJECT_COLUMNS);
+    table.rows = inventory.objects.iter().map(|row| object_row(inventory, row)).collect();
+    table.other_count = inventory.other_count;
+    table
+}
+
+fn object_row(inventory: &Inventory, row: &ObjectRow) -> Vec<Cell> {
+    let site = row.site.and_then(|site| inventory.sites.get(usize::try_from(site).ok()?));
+    let references = row.clients.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
+    vec![
+        Cell::text(&row.object),
+        Cell::Number(row.bytes),
+        Cell::text(super::memory::place(row.place)),
+        Cell::Number(row.job.into()),
+        Cell::Number(row.pins.iter().map(|(_, count)| u64::from(*count)).sum()),
+        Cell::Number(references),
+        site.map_or(Cell::Nothing, |site| Cell::text(&site.name)),
+        site.map_or(Cell::Nothing, |site| Cell::text(&site.call_site)),
+        row.owner.map_or(Cell::Nothing, |node| Cell::text(&format!("{node:016x}"))),
+    ]
+}
+
+/// The rows that were asked for, in the order that was asked for.
+fn cut(mut table: Table, asked: &ListArgs) -> Table {
+    for filter in &asked.filters {
+        let Some(column) = table.column(&filter.column) else { continue };
+        table.rows.retain(|row| filter.accepts(&row[column].to_string()));
+    }
+    if let Some(sort) = &asked.sort {
+        let (name, is_descending) =
+            sort.strip_prefix('-').map_or((sort.as_str(), false), |name| (name, true));
+        if let Some(column) = table.column(name) {
+            table.rows.sort_by(|a, b| order(&a[column], &b[column], is_descending));
+        }
+    }
+    table.other_count += table.rows.len().saturating_sub(asked.limit);
+    table.rows.truncate(asked.limit);
+    table
+}
+
+/// Rows without a value come last, whatever the direction.
+fn order(a: &Cell, b: &Cell, is_descending: bool) -> Ordering {
+    match (a == &Cell::Nothing, b == &Cell::Nothing) {
+        (false, false) if is_descending => b.cmp(a),
+        (false, false) => a.cmp(b),
+        (a_is_nothing, b_is_nothing) => a_is_nothing.cmp(&b_is_nothing),
+    }
+}
+
+fn as_json(table: &Table) -> Value {
+    let cell = |cell: &Cell| match cell {
+        Cell::Nothing => Value::Null,
+        Cell::Number(number) => json!(number),
+        Cell::Text(text) => json!(text),
+    };
+    let row = |row: &Vec<Cell>| -> Map<String, Value> {
+        table.columns.iter().cloned().zip(row.iter().map(cell)).collect()
+    };
+    let rows: Vec<_> = table.rows.iter().map(row).collect();
+    json!({"node": format!("{:016x}", table.node), "rows": rows, "other_count": table.other_count})
+}
+
+/// Columns as wide as their widest cell, numbers to the right.
+fn as_text(table: &Table) -> Vec<String> {
+    let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(table, column)).collect();
+    let mut lines = Vec::with_capacity(table.rows.len() + 2);
+    let heads = table.columns.iter().zip(&widths).map(|(name, width)| format!("{name:<width$}"));
+    lines.push(joined(heads));
+    for row in &table.rows {
+        lines.push(joined(row.iter().zip(&widths).map(|(cell, width)| match cell {
+            Cell::Number(number) => format!("{number:>width$}"),
+            other => format!("{other:<width$}"),
+        })));
+    }
+    if 0 < table.other_count {
+        lines.push(format!("and {} more", table.other_count));
+    }
+    lines
+}
+
+fn width(table: &Table, column: usize) -> usize {
+    let cells = table.rows.iter().map(|row| row[column].to_string().chars().count());
+    cells.chain([table.columns[column].len()]).max().unwrap_or(0)
+}
+
+fn joined(cells: impl Iterator<Item = String>) -> String {
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Args;
+    use clap::Parser;
+
+    fn asked(words: &[&str]) -> ListArgs {
+        let args = Args::try_parse_from(["tharsis", "tasks"].iter().chain(words)).unwrap();
+        let crate::args::Command::Tasks(asked) = args.command else { panic!("another command") };
+        asked
+    }
+
+    fn table() -> Table {
+        let mut table = Table::new(1, &["name", "age_ms"]);
+        let row = |name: &str, age: Option<u64>| vec![Cell::text(name), Cell::number(age)];
+        table.rows = vec![row("load", Some(7)), row("train", Some(120)), row("load", None), row("", Some(3))];
+        table
+    }
+
+    fn names(table: &Table) -> Vec<String> {
+        table.rows.iter().map(|row| format!("{}{}", row[0], row[1])).collect()
+    }
+
+    #[test]
+    fn rows_are_filtered_sorted_and_cut() {
+        assert_eq!(names(&cut(table(), &asked(&["--filter", "name=load"]))), ["load7", "load"]);
+        assert_eq!(names(&cut(table(), &asked(&["--filter", "name!=load"]))), ["train120", "3"]);
+        let up = cut(table(), &asked(&["--sort", "age_ms"]));
+        assert_eq!(names(&up), ["3", "load7", "train120", "load"]);
+        let down = cut(table(), &asked(&["--sort", "-age_ms", "--limit", "1"]));
+        assert_eq!((names(&down), down.other_count), (vec!["train120".to_owned()], 3));
+    }
+
+    #[test]
+    fn a_column_that_does_not_exist_is_refused_with_those_that_do() {
+        for words in [["--filter", "colour=red"], ["--sort", "-colour"]] {
+            let text = check_columns(Kind::Tasks, &asked(&words)).unwrap_err().to_string();
+            assert!(text.contains("\"colour\"") && text.contains("age_ms"), "{text}");
+        }
+        assert!(check_columns(Kind::Tasks, &asked(&["--sort", "-age_ms"])).is_ok());
+        assert!(Args::try_parse_from(["tharsis", "tasks", "--filter", "state"]).is_err());
+    }
+
+    #[test]
+    fn text_has_aligned_columns_and_json_has_names() {
+        let mut table = table();
+        table.rows.truncate(2);
+        table.other_count = 5;
+        let lines = ["name   age_ms", "load        7", "train     120", "and 5 more"];
+        assert_eq!(as_text(&table), lines);
+        let json = as_json(&table);
+        assert_eq!(json["rows"][1], json!({"name": "train", "age_ms": 120}));
+        assert_eq!(json["other_count"], 5);
+    }
+}

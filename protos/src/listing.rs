@@ -1,0 +1,178 @@
+//! Lists that a node gives to people: part of the handshake of the local socket.
+//!
+//! A list is a table of named columns, so that one reader can filter, sort and print all of them. Times and
+//! sizes are numbers, with their unit in the name of the column.
+
+use serde::{Deserialize, Serialize};
+
+/// Rows of a table at most.
+pub const ROWS_MAX: usize = 10_000;
+/// Bytes of a text in a table at most.
+pub const TEXT_BYTES_MAX: usize = 256;
+/// Filters of a question at most.
+pub const FILTERS_MAX: usize = 32;
+
+/// Columns of a list of tasks: unfinished ones that the node owns or runs.
+pub const TASK_COLUMNS: &[&str] =
+    &["task", "name", "state", "job", "attempt", "age_ms", "owner", "node", "worker", "call_site"];
+/// Columns of a list of workers.
+pub const WORKER_COLUMNS: &[&str] = &["worker", "pid", "job", "state", "task", "name", "age_ms", "in_line"];
+/// Columns of a list of jobs: those with a driver, a worker or an unfinished task here.
+pub const JOB_COLUMNS: &[&str] =
+    &["job", "name", "namespace", "driver_pid", "program", "workers", "tasks", "running"];
+
+/// Which list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Listing {
+    /// Jobs.
+    Jobs,
+    /// Tasks that pass all filters: there may be millions, so the node applies them.
+    Tasks(Vec<Filter>),
+    /// Workers.
+    Workers,
+}
+
+/// Rows whose column has a value, or has it not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// The column.
+    pub column: String,
+    /// Whether it must have the value; otherwise it must not.
+    pub is_equal: bool,
+    /// The value.
+    pub value: String,
+}
+
+/// A list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// The node that answers.
+    pub node: u64,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Rows, each with one cell for each column.
+    pub rows: Vec<Vec<Cell>>,
+    /// The number of rows that passed the filters and are left out for want of room.
+    pub other_count: usize,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Cell {
+    /// It does not apply to this row.
+    #[default]
+    Nothing,
+    /// A number.
+    Number(u64),
+    /// A text.
+    Text(String),
+}
+
+impl Listing {
+    /// The columns of its table.
+    #[must_use]
+    pub fn columns(&self) -> &'static [&'static str] {
+        match self {
+            Self::Jobs => JOB_COLUMNS,
+            Self::Tasks(_) => TASK_COLUMNS,
+            Self::Workers => WORKER_COLUMNS,
+        }
+    }
+}
+
+impl Filter {
+    /// Whether it accepts a cell with this text.
+    #[must_use]
+    pub fn accepts(&self, text: &str) -> bool {
+        (self.value == text) == self.is_equal
+    }
+}
+
+impl Table {
+    /// A table of a list without rows.
+    #[must_use]
+    pub fn new(node: u64, columns: &[&str]) -> Self {
+        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+        Self { node, columns, ..Self::default() }
+    }
+
+    /// The place of a column.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column == name)
+    }
+
+    /// Leaves the last rows out until the encoding is no longer than `bytes_max`; returns the encoding that
+    /// `encode` makes.
+    pub fn fit(&mut self, bytes_max: usize, encode: impl Fn(&Self) -> Vec<u8>) -> Vec<u8> {
+        loop {
+            let encoded = encode(self);
+            if encoded.len() <= bytes_max || self.rows.is_empty() {
+                return encoded;
+            }
+            self.other_count += self.rows.split_off(self.rows.len() / 2).len();
+        }
+    }
+}
+
+impl Cell {
+    /// A text, cut to [`TEXT_BYTES_MAX`]; an empty one is [`Cell::Nothing`].
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        match &text[..text.floor_char_boundary(TEXT_BYTES_MAX)] {
+            "" => Self::Nothing,
+            text => Self::Text(text.to_owned()),
+        }
+    }
+
+    /// A number, or nothing.
+    #[must_use]
+    pub fn number(number: Option<u64>) -> Self {
+        number.map_or(Self::Nothing, Self::Number)
+    }
+}
+
+/// As a filter compares it and a list prints it; nothing is an empty text.
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nothing => f.pad(""),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_accepts_the_value_or_all_others() {
+        let filter = |is_equal| Filter { column: "state".into(), is_equal, value: "running".into() };
+        assert!(filter(true).accepts("running") && !filter(true).accepts("queued"));
+        assert!(!filter(false).accepts("running") && filter(false).accepts(""));
+    }
+
+    #[test]
+    fn a_table_that_is_too_long_loses_its_last_rows_and_counts_them() {
+        let mut table = Table::new(1, &["n"]);
+        table.rows = (0..100).map(|n| vec![Cell::Number(n)]).collect();
+        let encode = |table: &Table| vec![0; table.rows.len()];
+        assert_eq!(table.fit(30, encode).len(), 25);
+        assert_eq!((table.rows.len(), table.other_count), (25, 75));
+        assert_eq!(table.rows[24], [Cell::Number(24)]);
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters_and_cells_align() {
+        let long = "ä".repeat(TEXT_BYTES_MAX);
+        let Cell::Text(cut) = Cell::text(&long) else { panic!("no text") };
+        assert_eq!(cut.len(), TEXT_BYTES_MAX);
+        assert_eq!(Cell::text(""), Cell::Nothing);
+        assert_eq!(
+            format!("{:>4}|{:<4}|{:<2}|", Cell::Number(7), Cell::text("ab"), Cell::Nothing),
+            "   7|ab  |  |"
+        );
+    }
+}
