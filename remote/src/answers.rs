@@ -1,8 +1,8 @@
 //! Questions to the node that a thread waits for the answer of.
 
-use crate::client::Core;
 use crate::error::Result;
-use crate::pump::Wish;
+use crate::link::Link;
+use crate::pump::Condition;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,24 +65,24 @@ impl<T> Answers<T> {
     ///
     /// # Errors
     /// The loss of the connection.
-    pub(crate) fn take(&self, core: &Core, request: u32) -> Result<T> {
+    pub(crate) fn take(&self, link: &Link, request: u32) -> Result<T> {
         let is_here = || {
             self.waiting
                 .lock()
                 .get(&request)
                 .is_some_and(|question| matches!(question, Question::Answered(_)))
         };
-        let mut wish = Wish {
-            is_true: &mut || is_here(),
+        let mut condition = Condition {
+            is_met: &mut || is_here(),
             subscribe: &mut || {
-                core.reception.stand_by();
+                link.inbound.stand_by();
                 is_here()
             },
         };
-        core.wait(&mut wish, None);
+        link.wait(&mut condition, None);
         match self.waiting.lock().remove(&request) {
             Some(Question::Answered(answer)) => Ok(answer),
-            _ => Err(core.loss()),
+            _ => Err(link.loss()),
         }
     }
 }

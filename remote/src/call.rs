@@ -1,13 +1,13 @@
 //! What the code that `#[remote]` generates is made of: arguments in, results out.
 
-use crate::client::Client;
+use crate::awaiting;
 use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
-use crate::get;
-use crate::handles::{self, Handle, check_session};
+use crate::handles::{self, Connection, Handle, check_session};
 use crate::reference::ObjectRef;
 use crate::regions::Written;
-use crate::worker::{Argument, RunClass};
+use crate::settle;
+use crate::work::Argument;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tharsis_protos::records::{ValueView, pack};
 use tharsis_types::failure::UserError;
 use tharsis_types::limits::INLINE_BYTES_MAX;
-use tharsis_types::{Dependency, Failure, FailureKind};
+use tharsis_types::{Dependency, Failure, FailureKind, TaskClass};
 
 /// The arguments of a call that is being made.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Arguments {
     }
 
     fn push_reference(&mut self, parameter: u16, handle: Arc<Handle>) -> Result<()> {
-        if let Some(error) = get::early_failure(&handle) {
+        if let Some(error) = settle::early_failure(&handle) {
             return Err(error);
         }
         self.dependencies.push(Dependency { reference: handle.reference(), parameter });
@@ -180,8 +180,8 @@ impl<T: DeserializeOwned> Parameter for Values<T> {
 
 /// A task that is about to run: its arguments, and the place for its results.
 pub struct TaskCall<'a> {
-    client: &'a Client,
-    class: &'a RunClass,
+    connection: &'a Arc<Connection>,
+    class: &'a TaskClass,
     by_value: Decoder<'a>,
     arguments: &'a [Argument],
     pub(crate) outputs: Outputs,
@@ -206,15 +206,15 @@ thread_local! {
 
 impl<'a> TaskCall<'a> {
     pub(crate) fn new(
-        client: &'a Client,
-        class: &'a RunClass,
+        connection: &'a Arc<Connection>,
+        class: &'a TaskClass,
         payload: &'a Payload,
         arguments: &'a [Argument],
     ) -> Result<Self, Failure> {
-        let by_value = Decoder::new(Some(client.clone()), payload).map_err(into_failure)?;
+        let by_value = Decoder::new(Some(Arc::clone(connection)), payload).map_err(into_failure)?;
         let mut outputs = OUTPUTS.take();
         outputs.clear();
-        Ok(Self { client, class, by_value, arguments, outputs })
+        Ok(Self { connection, class, by_value, arguments, outputs })
     }
 
     /// Takes the argument of one parameter; to be called in their order.
@@ -233,7 +233,7 @@ impl<'a> TaskCall<'a> {
         if self.by_value.left() == 0 {
             return Ok(());
         }
-        let name = &self.class.class.function_name;
+        let name = &self.class.function_name;
         Err(Failure::new(
             FailureKind::InvalidArgument,
             format!("{name} was called with more arguments than it has"),
@@ -245,7 +245,7 @@ impl<'a> TaskCall<'a> {
     /// # Errors
     /// `InvalidArgument` if it cannot be encoded, `StoreFull` or `ObjectTooLarge` if it has no place.
     pub fn give<T: Serialize>(&mut self, value: &T) -> Result<(), Failure> {
-        self.outputs.push(self.client, value).map_err(into_failure)
+        self.outputs.push(self.connection, value).map_err(into_failure)
     }
 
     /// Adds the results of a function that returns as many as it was asked for.
@@ -253,7 +253,7 @@ impl<'a> TaskCall<'a> {
     /// # Errors
     /// `ReturnsMismatch` if there are more or fewer, else as [`TaskCall::give`].
     pub fn give_all<T: Serialize>(&mut self, values: Returns<T>) -> Result<(), Failure> {
-        let (wanted, found) = (self.class.class.returns as usize, values.0.len());
+        let (wanted, found) = (self.class.returns as usize, values.0.len());
         if wanted != found {
             let text = format!("num_returns is {wanted}, the function returned {found} values");
             return Err(Failure::new(FailureKind::ReturnsMismatch, text));
@@ -266,7 +266,7 @@ impl<'a> TaskCall<'a> {
     /// # Errors
     /// `Internal` if there is no runtime to run it on.
     pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
-        crate::worker::block_on(self.client, future).map_err(into_failure)
+        awaiting::block_on(&self.connection.link, future).map_err(into_failure)
     }
 
     fn by_value<T: DeserializeOwned>(&mut self, parameter: u16) -> Result<T, Failure> {
@@ -276,13 +276,13 @@ impl<'a> TaskCall<'a> {
     fn by_reference<T: DeserializeOwned>(&self, at: usize) -> Result<T, Failure> {
         let argument = &self.arguments[at];
         let value = argument
-            .payload(self.client)
-            .and_then(|payload| crate::codec::decode(Some(self.client), payload));
+            .payload(self.connection)
+            .and_then(|payload| crate::codec::decode(Some(self.connection), payload));
         value.map_err(|error| self.bad_argument(argument.parameter, &error))
     }
 
     fn bad_argument(&self, parameter: u16, error: &Error) -> Failure {
-        let name = &self.class.class.function_name;
+        let name = &self.class.function_name;
         let text = format!("argument {parameter} of {name}: {}", error.failure().message);
         let kind = match error.kind() {
             FailureKind::DataCorrupt => FailureKind::InvalidArgument,
@@ -310,18 +310,21 @@ impl Outputs {
         self.encoded.clear();
     }
 
-    fn push<T: Serialize>(&mut self, client: &Client, value: &T) -> Result<()> {
+    fn push<T: Serialize>(&mut self, connection: &Arc<Connection>, value: &T) -> Result<()> {
         let Self { encoded, frame, .. } = self;
         encoded.clear();
         encoded.push(value)?;
-        check_session(client, &encoded.keep)?;
+        check_session(connection, &encoded.keep)?;
         let layout = encoded.layout()?;
         if layout.total_len() <= INLINE_BYTES_MAX {
             frame.clear();
             layout.push_frame(&encoded.in_band, &encoded.buffers, frame);
             pack::output(&mut self.bytes, &ValueView::Inline(frame), &encoded.nested);
         } else {
-            let written = client.write_frame(encoded, &layout)?;
+            let written = {
+                let Connection { link, regions, .. } = &**connection;
+                regions.write_frame(link, &encoded.in_band, &encoded.buffers, &layout)?
+            };
             pack::output(&mut self.bytes, &ValueView::Local(written.extent), &encoded.nested);
             self.written.push(written);
         }

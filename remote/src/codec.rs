@@ -9,9 +9,8 @@
 //! Outside a context the zero-copy kinds are plain bytes, and a reference refuses: it would leave the
 //! system's sight, and its object could be freed behind its back.
 
-use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::handles::{self, Handle};
+use crate::handles::{self, Connection, Handle};
 use crate::memory::Mapped;
 use crate::reason;
 use bytes::Bytes;
@@ -115,7 +114,7 @@ impl Payload {
 struct Source {
     whole: Bytes,
     buffers: Vec<Range<usize>>,
-    client: Option<Client>,
+    connection: Option<Arc<Connection>>,
     /// Whether the node has yet to hear of references that were found.
     holds: bool,
 }
@@ -150,7 +149,7 @@ impl Flavor for Tail<'_> {
 
 impl<'a> Decoder<'a> {
     /// Checks the frame and prepares to decode from it.
-    pub(crate) fn new(client: Option<Client>, payload: &'a Payload) -> Result<Self> {
+    pub(crate) fn new(connection: Option<Arc<Connection>>, payload: &'a Payload) -> Result<Self> {
         let bytes = payload.bytes();
         let frame = Frame::parse(bytes).map_err(|bad| Error::corrupt(bad.to_string()))?;
         if frame.kind() != PayloadKind::Serde {
@@ -166,7 +165,7 @@ impl<'a> Decoder<'a> {
             Payload::Mapped(mapped) => Bytes::from_owner(mapped.clone()),
             Payload::Inline(bytes) => Bytes::copy_from_slice(bytes),
         };
-        Ok(Self { bytes, in_band, source: Source { whole, buffers, client, holds: false } })
+        Ok(Self { bytes, in_band, source: Source { whole, buffers, connection, holds: false } })
     }
 
     /// Decodes the next value.
@@ -192,16 +191,19 @@ impl Source {
         if let Some(own) = SOURCE.with(|source| std::mem::replace(&mut *source.borrow_mut(), outer)) {
             *self = own;
         }
-        if let Some(client) = self.client.as_ref().filter(|_| std::mem::take(&mut self.holds)) {
-            client.flush();
+        if let Some(connection) = self.connection.as_ref().filter(|_| std::mem::take(&mut self.holds)) {
+            connection.link.flush();
         }
         result
     }
 }
 
 /// Decodes a value that stands alone in its frame.
-pub(crate) fn decode<T: DeserializeOwned>(client: Option<&Client>, payload: &Payload) -> Result<T> {
-    let mut decoder = Decoder::new(client.cloned(), payload)?;
+pub(crate) fn decode<T: DeserializeOwned>(
+    connection: Option<&Arc<Connection>>,
+    payload: &Payload,
+) -> Result<T> {
+    let mut decoder = Decoder::new(connection.cloned(), payload)?;
     let value = decoder.next()?;
     match decoder.left() {
         0 => Ok(value),
@@ -265,10 +267,10 @@ pub(crate) fn offer_reference(handle: &Arc<Handle>) -> bool {
 
 /// Makes a live reference of an id that was decoded; `None` outside a context.
 pub(crate) fn adopt_reference(reference: RefId) -> Option<Arc<Handle>> {
-    let client = SOURCE.with_borrow_mut(|source| {
+    let connection = SOURCE.with_borrow_mut(|source| {
         let source = source.as_mut()?;
         source.holds = true;
-        source.client.clone()
+        source.connection.clone()
     })?;
-    Some(client.hold(reference))
+    Some(connection.hold(reference))
 }

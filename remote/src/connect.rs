@@ -5,7 +5,8 @@
 //! how each side learns that the other is gone. A client that is closed ends its half of the socket; the
 //! other half ends when nothing in its process uses the node's memory any more.
 
-use crate::client::{Client, ClientParts, LogSink};
+use crate::client::{Client, ClientParts};
+use crate::dispatch::LogSink;
 use crate::error::{Error, Result};
 use crate::registry::function_table;
 use std::fs::File;
@@ -149,14 +150,14 @@ fn watch(client: &Client, stream: UnixStream) -> Result<()> {
     client.on_disuse(move || {
         let _ = ours.shutdown(Shutdown::Both);
     });
-    let core = client.downgrade();
+    let link = Arc::downgrade(client.link());
     let watcher = thread::Builder::new().name("tharsis-watch".to_owned()).stack_size(128 << 10);
     watcher
         .spawn(move || {
             // Nothing is ever sent: a read returns when the connection ends.
             while matches!((&stream).read(&mut [0; 64]), Ok(count) if count > 0) {}
-            if let Some(core) = core.upgrade() {
-                core.lose_after_reading(Failure::new(FailureKind::Disconnected, "the node has gone"));
+            if let Some(link) = link.upgrade() {
+                link.lose_after_reading(Failure::new(FailureKind::Disconnected, "the node has gone"));
             }
         })
         .map_err(failed)?;

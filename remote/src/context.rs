@@ -1,8 +1,9 @@
 //! What a running task can ask about itself.
 
 use crate::client::Client;
-use crate::current::{self, TaskState};
+use crate::current;
 use crate::error::Result;
+use crate::task::TaskState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tharsis_types::{Attempt, JobId, NodeId, Resources, TaskId};
@@ -58,7 +59,7 @@ impl Context {
     /// Name of the task; empty in a driver.
     #[must_use]
     pub fn task_name(&self) -> &str {
-        self.state.class.as_ref().map_or("", |class| &class.class.name)
+        self.state.class.as_ref().map_or("", |class| class.name.as_str())
     }
 
     /// Which attempt this is; the first is 0.
@@ -70,7 +71,7 @@ impl Context {
     /// What the task was given; nothing in a driver.
     #[must_use]
     pub fn resources(&self) -> Resources {
-        self.state.class.as_ref().map(|class| class.class.resources.clone()).unwrap_or_default()
+        self.state.class.as_ref().map(|class| class.resources.clone()).unwrap_or_default()
     }
 
     /// Whether the task should stop because it was cancelled. A long task asks now and then.

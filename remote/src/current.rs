@@ -5,63 +5,14 @@
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::worker::RunClass;
+use crate::task::{TaskState, own_task};
 use parking_lot::RwLock;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use tharsis_types::{Attempt, ObjectId, TaskId};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis_types::{ObjectId, TaskId};
 
-/// A task that runs, or the root that a driver's threads work for.
-pub(crate) struct TaskState {
-    pub(crate) task: TaskId,
-    pub(crate) attempt: Attempt,
-    /// Number of the start; `None` for a root.
-    pub(crate) slot: Option<u32>,
-    pub(crate) class: Option<Arc<RunClass>>,
-    pub(crate) is_cancelled: AtomicBool,
-    children: AtomicU64,
-    puts: AtomicU32,
-}
-
-impl TaskState {
-    pub(crate) fn root(task: TaskId) -> Self {
-        Self::new(task, 0, None, None)
-    }
-
-    pub(crate) fn new(
-        task: TaskId,
-        attempt: Attempt,
-        slot: Option<u32>,
-        class: Option<Arc<RunClass>>,
-    ) -> Self {
-        let is_cancelled = AtomicBool::new(false);
-        Self {
-            task,
-            attempt,
-            slot,
-            class,
-            is_cancelled,
-            children: AtomicU64::new(0),
-            puts: AtomicU32::new(0),
-        }
-    }
-
-    fn next_child_number(&self) -> u64 {
-        self.children.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn next_put_number(&self) -> Result<u32> {
-        let count = self.puts.fetch_add(1, Ordering::Relaxed);
-        if count < ObjectId::PUT_BASE {
-            Ok(count)
-        } else {
-            // Stays above the bound: there are more than enough numbers left up to the wrap.
-            self.puts.store(ObjectId::PUT_BASE, Ordering::Relaxed);
-            Err(Error::argument(format!("a task cannot put more than {} values", ObjectId::PUT_BASE)))
-        }
-    }
-}
+pub use crate::task::is_in_task;
 
 static GLOBAL: RwLock<Option<Client>> = RwLock::new(None);
 /// Changes with the global client, so that threads can keep a copy.
@@ -70,13 +21,6 @@ static VERSION: AtomicU64 = AtomicU64::new(1);
 thread_local! {
     static BOUND: RefCell<Vec<Client>> = const { RefCell::new(Vec::new()) };
     static COPY: RefCell<(u64, Option<Client>)> = const { RefCell::new((0, None)) };
-    static TASK: RefCell<Option<(u32, Arc<TaskState>)>> = const { RefCell::new(None) };
-}
-
-/// Whether this thread runs a task.
-#[must_use]
-pub fn is_in_task() -> bool {
-    TASK.with_borrow(Option::is_some)
 }
 
 /// The client that this thread works for.
@@ -133,12 +77,6 @@ impl Drop for Binding {
     }
 }
 
-/// The task that runs on this very thread for `client`.
-pub(crate) fn own_task(client: &Client) -> Option<Arc<TaskState>> {
-    let serial = client.core().serial;
-    TASK.with_borrow(|task| task.as_ref().filter(|(of, _)| *of == serial).map(|(_, state)| Arc::clone(state)))
-}
-
 /// The id of a call of this thread, whose function and arguments hash to `content`.
 ///
 /// A task may run again, and its calls then come in another order, or are other calls: they are named by
@@ -148,7 +86,7 @@ pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> Tas
     match repeatable_task(client) {
         Some(state) => state.task.call(state.next_child_number(), content()),
         None => {
-            let root = &client.core().root;
+            let root = client.root();
             root.task.child(root.next_child_number())
         }
     }
@@ -163,30 +101,20 @@ pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) 
         let number = state.next_put_number()?;
         return Ok(ObjectId::put(state.task.call(u64::from(number), content), number));
     }
-    let root = &client.core().root;
+    let root = client.root();
     Ok(ObjectId::put(root.task, root.next_put_number()?))
 }
 
 /// The task whose code this thread runs, which may run again elsewhere. A driver runs none: the path of most
 /// submissions.
 fn repeatable_task(client: &Client) -> Option<Arc<TaskState>> {
-    if client.core().is_worker { own_task(client) } else { None }
+    let link = client.link();
+    if link.is_worker { own_task(link.serial) } else { None }
 }
 
 /// The task that this thread works for: its own, else the one that the client runs, else the client's root.
 pub(crate) fn task(client: &Client) -> Arc<TaskState> {
-    let core = client.core();
     // A driver runs no tasks: the path of most submissions.
-    let task = if core.is_worker { own_task(client).or_else(|| core.desk.running()) } else { None };
-    task.unwrap_or_else(|| Arc::clone(&core.root))
-}
-
-/// The task that runs on this thread, whatever its client.
-pub(crate) fn any_own_task() -> Option<Arc<TaskState>> {
-    TASK.with_borrow(|task| task.as_ref().map(|(_, state)| Arc::clone(state)))
-}
-
-/// Sets the task of this thread and returns the one before.
-pub(crate) fn replace_task(task: Option<(u32, Arc<TaskState>)>) -> Option<(u32, Arc<TaskState>)> {
-    TASK.with_borrow_mut(|slot| std::mem::replace(slot, task))
+    let task = if client.link().is_worker { client.work().task_of_thread(client.link()) } else { None };
+    task.unwrap_or_else(|| Arc::clone(client.root()))
 }

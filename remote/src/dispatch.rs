@@ -1,58 +1,64 @@
 //! What each record from the node does.
 
-use crate::client::Core;
+use crate::error::Result as Outcome;
+use crate::handles::Table;
+use crate::link::{LentSlot, Link, Receiver};
+use crate::regions::Regions;
+use crate::work::Work;
 use std::io::{self, Write};
+use std::sync::Arc;
 use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_types::text::Shown;
 use tharsis_types::{Failure, FailureKind};
 
-impl Core {
-    /// Acts on one record. An error means that the node cannot be understood or that it ended the connection.
-    pub(crate) fn dispatch(&self, record: &[u8]) -> Result<(), Failure> {
-        let decoded = ToClient::decode(record)
-            .map_err(|bad| Failure::new(FailureKind::DataCorrupt, format!("from the node: {bad}")))?;
-        self.dispatching(|| self.act(decoded))
-    }
+/// Takes complete lines of a worker: its process, whether they came from stderr, the text.
+pub type LogSink = Box<dyn Fn(u32, bool, &str) + Send + Sync>;
 
-    fn act(&self, record: ToClient<'_>) -> Result<(), Failure> {
+/// Passes records on to what they are about.
+pub(crate) struct Dispatcher {
+    pub(crate) table: Arc<Table>,
+    pub(crate) regions: Arc<Regions>,
+    pub(crate) work: Arc<Work>,
+    pub(crate) log_sink: Option<LogSink>,
+}
+
+impl Receiver for Dispatcher {
+    fn receive(&self, link: &Link, record: ToClient<'_>) -> Result<(), Failure> {
         match record {
-            ToClient::CancelRun { slot } => self.cancel_run(slot),
-            ToClient::DefineClass { class, definition } => return self.desk.define(class, definition),
+            ToClient::CancelRun { slot } => self.work.cancel_run(link, slot),
+            ToClient::DefineClass { class, definition } => return self.work.define(class, definition),
             ToClient::Locations { request, nodes } => {
-                let _unwanted = self.locations.give(request, nodes.iter().collect());
-                self.reception.wake_bystanders();
+                let _unwanted = self.table.locations.give(request, nodes.iter().collect());
+                link.inbound.wake_bystanders();
             }
             ToClient::Log { pid, stderr, text } => self.log(pid, stderr, text),
             ToClient::Region { request, region, failure } => {
                 if let Some(unwanted) = self.regions.answer(request, region, failure) {
-                    let _ = self.send(&FromClient::RegionRetired { region: unwanted });
+                    let _ = link.send(&FromClient::RegionRetired { region: unwanted });
                 }
-                self.reception.wake_bystanders();
+                link.inbound.wake_bystanders();
             }
             ToClient::Resumed => {
-                self.desk.resume();
-                self.reception.wake_bystanders();
+                self.work.resume();
+                link.inbound.wake_bystanders();
             }
-            ToClient::RetireRegions => self.retire_unused(),
+            ToClient::RetireRegions => self.regions.retire_unused(link),
             ToClient::Run { slot, class, attempt, task, payload, arguments } => {
-                self.desk.accept(slot, class, attempt, task, payload, arguments)?;
-                if self.desk.is_lent() {
-                    self.give_back(u32::MAX);
+                self.work.accept(slot, class, attempt, task, payload, arguments)?;
+                if self.work.is_lent() {
+                    self.work.give_back(link, u32::MAX);
                 }
-                self.reception.wake_bystanders();
+                link.inbound.wake_bystanders();
             }
             ToClient::Shutdown { reason } => return Err(Failure::new(FailureKind::Shutdown, reason)),
-            ToClient::StealBack { count } => self.give_back(count),
+            ToClient::StealBack { count } => self.work.give_back(link, count),
             ToClient::Unmap { token } => {
-                let handle = self.slab.lock().get(token);
-                if let Some(handle) = handle {
+                if let Some(handle) = self.table.get(token) {
                     handle.want_unmapped();
                 }
             }
             ToClient::Value { token, value } => {
-                // Unlocked before the handle is told: telling may drop the last clone, which locks again.
-                let handle = self.slab.lock().get(token);
-                if let Some(handle) = handle {
+                if let Some(handle) = self.table.get(token) {
                     handle.deliver(value);
                 }
             }
@@ -60,6 +66,25 @@ impl Core {
         Ok(())
     }
 
+    fn lost(&self, failure: &Arc<Failure>) {
+        self.table.all().iter().for_each(|handle| handle.fail(failure));
+        self.regions.leave_current();
+    }
+
+    fn runs_task(&self, link: &Link) -> bool {
+        self.work.task_of_thread(link).is_some()
+    }
+
+    fn lend_slot(&self, link: &Link) -> Outcome<LentSlot> {
+        self.work.lend_slot(link)
+    }
+
+    fn reclaim_slot(&self, link: &Link, lent: LentSlot) -> Outcome<()> {
+        self.work.reclaim_slot(link, lent)
+    }
+}
+
+impl Dispatcher {
     /// Passes on what a worker wrote. Escape sequences are shown, not obeyed.
     fn log(&self, pid: u32, is_error: bool, text: &[u8]) {
         let text = String::from_utf8_lossy(text);

@@ -13,24 +13,48 @@
 //! released or the node wants them back. Whatever looks at them holds a [`View`]; a handle without views that
 //! the node wants back is `Ready` again.
 //!
+//! A handle holds its [`Connection`], so the link, its reader and the table of handles live as long as any
+//! handle. Nothing below a handle holds the connection.
+//!
+//! Any thread may use a handle. A state changes under the lock of its handle; whoever is woken by the change
+//! is woken after that lock was released, and may be the thread that dispatches: it must not wait. Under the
+//! lock nothing is sent, only deferred.
+//!
 //! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle costs its
 //! allocation and its slot, about 120 bytes; a test holds that bound.
 
-use crate::client::Client;
+use crate::answers::Answers;
 use crate::error::{Error, Result, decode_failure};
-use crate::get::Counter;
+use crate::link::Link;
+use crate::pump::Reader;
+use crate::regions::Regions;
 use crate::uses::Use;
 use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use tharsis_protos::records::{FromClient, Token, ValueView};
-use tharsis_types::{Extent, Failure, FailureKind, RefId};
+use tharsis_types::{Extent, Failure, FailureKind, NodeId, RefId};
+
+/// A link to a node, with the handles and the regions that belong to it.
+pub(crate) struct Connection {
+    pub(crate) link: Arc<Link>,
+    pub(crate) table: Arc<Table>,
+    pub(crate) regions: Arc<Regions>,
+}
+
+/// The handles of a connection, and questions about them.
+#[derive(Default)]
+pub(crate) struct Table {
+    slab: Mutex<Slab>,
+    pub(crate) locations: Answers<Vec<NodeId>>,
+}
 
 /// One reference of this client.
 pub(crate) struct Handle {
     /// `None` for a handle that failed before it reached a node.
-    client: Option<Client>,
+    connection: Option<Arc<Connection>>,
     reference: RefId,
     token: Token,
     inner: Mutex<Inner>,
@@ -140,11 +164,11 @@ impl Handle {
     pub(crate) fn failed(error: Error) -> Arc<Self> {
         let reference = RefId { object: nowhere(), owner: tharsis_types::NodeId(0) };
         let inner = Inner { state: State::Failed(error.into_shared()), waiters: None };
-        Arc::new(Self { client: None, reference, token: 0, inner: Mutex::new(inner) })
+        Arc::new(Self { connection: None, reference, token: 0, inner: Mutex::new(inner) })
     }
 
-    pub(crate) fn client(&self) -> Option<&Client> {
-        self.client.as_ref()
+    pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
+        self.connection.as_ref()
     }
 
     pub(crate) fn reference(&self) -> RefId {
@@ -169,7 +193,7 @@ impl Handle {
     pub(crate) fn view(self: &Arc<Self>) -> Option<(Extent, View)> {
         match &mut self.inner.lock().state {
             State::Local { extent, views, .. } => {
-                let in_use = self.client.as_ref()?.use_memory()?;
+                let in_use = self.connection.as_ref()?.link.uses.begin()?;
                 *views += 1;
                 Some((*extent, View { handle: Arc::clone(self), _use: in_use }))
             }
@@ -200,8 +224,10 @@ impl Handle {
         if matches!(inner.state, State::Local { views: 0, .. }) {
             inner.state = State::Failed(Arc::clone(failure));
             drop(inner);
-            if let Some(client) = &self.client {
-                client.send_or_lose(&FromClient::Unmapped { token: self.token, reference: self.reference });
+            if let Some(connection) = &self.connection {
+                connection
+                    .link
+                    .send_or_lose(&FromClient::Unmapped { token: self.token, reference: self.reference });
             }
         }
     }
@@ -211,12 +237,12 @@ impl Handle {
             return;
         }
         inner.state = State::Ready;
-        if let Some(client) = &self.client {
-            // Deferred under the lock: a later wish for the bytes must not overtake it, and nothing waits for
-            // room here.
-            client.core().defer(&FromClient::Unmapped { token: self.token, reference: self.reference });
+        if let Some(connection) = &self.connection {
+            // Deferred under the lock: a later request for the bytes must not overtake it, and nothing waits
+            // for room here.
+            connection.link.defer(&FromClient::Unmapped { token: self.token, reference: self.reference });
             drop(inner);
-            client.core().send_deferred();
+            connection.link.send_deferred();
         }
     }
 
@@ -264,8 +290,8 @@ impl Handle {
             _ => return false,
         };
         drop(inner);
-        if let Some(client) = &self.client {
-            client.send_or_lose(&FromClient::Fetch { token: self.token, reference: self.reference });
+        if let Some(connection) = &self.connection {
+            connection.link.send_or_lose(&FromClient::Fetch { token: self.token, reference: self.reference });
         }
         true
     }
@@ -295,8 +321,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
-            client.release(self.token, self.reference);
+        if let Some(connection) = self.connection.take() {
+            connection.release(self.token, self.reference);
         }
     }
 }
@@ -310,35 +336,111 @@ pub(crate) fn drop_all(handles: &mut Vec<Arc<Handle>>) {
 }
 
 fn drop_some(handles: &mut Vec<Arc<Handle>>) {
-    let mut told: Option<Client> = None;
+    let mut told: Option<Arc<Connection>> = None;
     for mut last in handles.drain(..).filter_map(Arc::into_inner) {
-        let Some(client) = last.client.take() else { continue };
-        client.release_later(last.token, last.reference);
-        if let Some(other) = told.replace(client)
-            && told.as_ref().is_some_and(|client| !client.is_same(&other))
+        let Some(connection) = last.connection.take() else { continue };
+        connection.release_later(last.token, last.reference);
+        if let Some(other) = told.replace(connection)
+            && told.as_ref().is_some_and(|connection| !Arc::ptr_eq(connection, &other))
         {
-            other.flush();
+            other.link.flush();
         }
     }
-    if let Some(client) = told {
-        client.flush();
+    if let Some(connection) = told {
+        connection.link.flush();
     }
 }
 
-/// Refuses references of another session on their way to the node of `client`, which could never find them.
+/// Refuses references of another session on their way to the node of `connection`, which could never find
+/// them.
 ///
 /// # Errors
 /// `InvalidReference` for the first of them.
-pub(crate) fn check_session(client: &Client, handles: &[Arc<Handle>]) -> Result<()> {
-    let is_ours = |of: &Client| of.is_same(client) || of.node() == client.node();
-    match handles.iter().find(|handle| !handle.client.as_ref().is_none_or(is_ours)) {
+pub(crate) fn check_session(connection: &Arc<Connection>, handles: &[Arc<Handle>]) -> Result<()> {
+    let node = connection.link.node;
+    let is_ours = |of: &Arc<Connection>| Arc::ptr_eq(of, connection) || of.link.node == node;
+    match handles.iter().find(|handle| !handle.connection.as_ref().is_none_or(is_ours)) {
         None => Ok(()),
         Some(foreign) => {
-            let (object, ours) = (foreign.reference().object, client.node());
-            let theirs = foreign.client.as_ref().map_or(foreign.reference().owner, Client::node);
+            let object = foreign.reference().object;
+            let theirs = foreign.connection.as_ref().map_or(foreign.reference().owner, |of| of.link.node);
             let text =
-                format!("{object} is of another session, on node {theirs}; this one is on node {ours}");
+                format!("{object} is of another session, on node {theirs}; this one is on node {node}");
             Err(Error::new(FailureKind::InvalidReference, text))
+        }
+    }
+}
+
+impl Connection {
+    /// Makes a handle in this state.
+    pub(crate) fn handle(self: &Arc<Self>, reference: RefId, state: State) -> Arc<Handle> {
+        self.table.slab.lock().insert(self, reference, state)
+    }
+
+    /// Makes handles for values to come.
+    pub(crate) fn pending<H: FromIterator<Arc<Handle>>>(
+        self: &Arc<Self>,
+        references: impl Iterator<Item = RefId>,
+    ) -> H {
+        let mut slab = self.table.slab.lock();
+        references.map(|reference| slab.insert(self, reference, State::Pending)).collect()
+    }
+
+    /// Makes a handle for a reference that was found inside a value. The node hears of it with the next
+    /// record, or when [`Link::flush`] says that there are no more of them: a value may hold thousands.
+    pub(crate) fn hold(self: &Arc<Self>, reference: RefId) -> Arc<Handle> {
+        let handle = self.handle(reference, State::Held);
+        match self.link.send_later(&FromClient::Hold { token: handle.token(), reference }) {
+            Ok(()) => handle,
+            Err(error) => Handle::failed(error),
+        }
+    }
+
+    /// Keeps an argument of the running task mapped when that has ended; until then the task has it pinned.
+    pub(crate) fn keep(self: &Arc<Self>, reference: RefId, extent: Extent) -> Option<View> {
+        let handle = self.handle(reference, State::local(extent));
+        let (_, view) = handle.view()?;
+        self.link.send_or_lose(&FromClient::Keep { token: handle.token(), reference });
+        Some(view)
+    }
+
+    /// Forgets a dropped handle and tells the node.
+    fn release(&self, token: Token, reference: RefId) {
+        self.table.slab.lock().remove(token);
+        self.link.send_or_lose(&FromClient::Release { token, reference });
+    }
+
+    /// The same for one of many, before [`Link::flush`].
+    fn release_later(&self, token: Token, reference: RefId) {
+        self.table.slab.lock().remove(token);
+        // Its loss shows elsewhere: the connection is gone then.
+        let _ = self.link.send_later(&FromClient::Release { token, reference });
+    }
+}
+
+impl Table {
+    /// The handle with this token, if it still lives. The table is unlocked when it is returned: telling a
+    /// handle may drop its last clone, which locks the table.
+    pub(crate) fn get(&self, token: Token) -> Option<Arc<Handle>> {
+        self.slab.lock().get(token)
+    }
+
+    /// All handles that live.
+    pub(crate) fn all(&self) -> Vec<Arc<Handle>> {
+        self.slab.lock().all()
+    }
+}
+
+/// Counts handles that became ready, and wakes its thread when they are enough.
+pub(crate) struct Counter {
+    pub(crate) left: AtomicIsize,
+    pub(crate) thread: Thread,
+}
+
+impl Counter {
+    fn count_down(&self) {
+        if self.left.fetch_sub(1, Ordering::SeqCst) <= 1 {
+            self.thread.unpark();
         }
     }
 }
@@ -347,9 +449,9 @@ fn nowhere() -> tharsis_types::ObjectId {
     tharsis_types::ObjectId::output(tharsis_types::TaskId::from_bytes([0; 16]), 0)
 }
 
-/// The handles of a client, by token.
+/// Handles by token.
 #[derive(Default)]
-pub(crate) struct Slab {
+struct Slab {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Generation of slots to come: above all that were ever given to slots that are gone.
@@ -363,7 +465,7 @@ struct Slot {
 
 impl Slab {
     /// Makes a handle and gives it a token.
-    pub(crate) fn insert(&mut self, client: &Client, reference: RefId, state: State) -> Arc<Handle> {
+    fn insert(&mut self, connection: &Arc<Connection>, reference: RefId, state: State) -> Arc<Handle> {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: self.generation, handle: Weak::new() });
             (self.slots.len() - 1) as u32
@@ -371,19 +473,20 @@ impl Slab {
         let slot = &mut self.slots[number as usize];
         let token = Token::from(slot.generation) << 32 | Token::from(number);
         let inner = Mutex::new(Inner { state, waiters: None });
-        let handle = Arc::new(Handle { client: Some(client.clone()), reference, token, inner });
+        let connection = Some(Arc::clone(connection));
+        let handle = Arc::new(Handle { connection, reference, token, inner });
         slot.handle = Arc::downgrade(&handle);
         handle
     }
 
     /// The handle with this token, if it still lives.
-    pub(crate) fn get(&self, token: Token) -> Option<Arc<Handle>> {
+    fn get(&self, token: Token) -> Option<Arc<Handle>> {
         let slot = self.slots.get(token as u32 as usize)?;
         if Token::from(slot.generation) == token >> 32 { slot.handle.upgrade() } else { None }
     }
 
     /// Frees the slot of a dropped handle.
-    pub(crate) fn remove(&mut self, token: Token) {
+    fn remove(&mut self, token: Token) {
         let number = token as u32;
         let Some(slot) = self.slots.get_mut(number as usize) else { return };
         if Token::from(slot.generation) == token >> 32 {
@@ -395,7 +498,7 @@ impl Slab {
     }
 
     /// All handles that live.
-    pub(crate) fn all(&self) -> Vec<Arc<Handle>> {
+    fn all(&self) -> Vec<Arc<Handle>> {
         self.slots.iter().filter_map(|slot| slot.handle.upgrade()).collect()
     }
 

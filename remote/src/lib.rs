@@ -8,24 +8,35 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what is connected to what | [`client`], `connect` |
-//! | who reads the inbound ring, how does a waiting thread learn of its value | `pump`, `dispatch` |
-//! | what is known of each reference | `handles`, `reference`, `get` |
-//! | how does a value become bytes and back | `codec`, `values`, `memory`, `regions` |
-//! | how does a call become a task | `submit`, `call`, `options`, `registry` |
-//! | how does a task run | `worker`, `context`, `current` |
+//! | who reads the inbound ring, how does a waiting thread learn of its value | `pump` |
+//! | how is something sent, and what happens when the node is gone | `link` |
+//! | where are large values written | `regions`, `uses` |
+//! | what is known of each reference | `handles` |
+//! | how does a value become bytes and back | `memory`, `codec`, `values` |
+//! | which task does a thread work for, what does a worker have to do | `task`, `work` |
+//! | what does each record from the node do | `dispatch` |
+//! | how does a thread wait for values and read them | `settle`, `awaiting`, `reference`, `get` |
+//! | what is a client, and which one does a thread work for | `classes`, [`client`], [`current`] |
+//! | how does a call become a task | `options`, `call`, `registry`, `submit`, `connect` |
+//! | how does a task run | `context`, `worker` |
+//!
+//! Files further down may use those above, and never the other way round: records from the node go from the
+//! link to the handles and the work through the trait `link::Receiver`.
 //!
 //! Invariants:
-//! 1. A thread never waits while it dispatches (`client`).
+//! 1. A thread never waits while it dispatches (`link`).
 //! 2. Whatever looks at bytes of the arena holds a pin on them (`memory`).
 //! 3. A reference leaves this process only through a record that names it (`codec`).
-//! 4. When the connection ends, everything that waits ends with an error (`client`).
+//! 4. When the connection ends, everything that waits ends with an error (`link`, `dispatch`).
+//! 5. A handle keeps its connection, and so its reader; nothing that the link owns keeps the link (`link`).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod answers;
+mod awaiting;
 mod call;
+mod classes;
 pub mod client;
 mod codec;
 mod connect;
@@ -35,6 +46,7 @@ mod dispatch;
 mod error;
 mod get;
 mod handles;
+mod link;
 mod memory;
 mod options;
 mod pump;
@@ -42,21 +54,26 @@ mod reason;
 mod reference;
 mod regions;
 mod registry;
+mod settle;
 mod submit;
+mod task;
 mod uses;
 mod values;
+mod work;
 mod worker;
 
 pub use call::{IntoArg, Parameter, Returns, Values};
-pub use client::{Client, ClientParts, LogSink};
+pub use client::{Client, ClientParts};
 pub use connect::connect;
 pub use context::{Context, context};
+pub use dispatch::LogSink;
 pub use error::{Error, Result};
-pub use get::{Parted, Timeout, Wait, cancel, get_all, locations, wait};
+pub use get::{Parted, Wait, cancel, get_all, locations, wait};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
 pub use reference::{ObjectRef, RefFuture};
 pub use regions::Place;
 pub use registry::function_table;
+pub use settle::Timeout;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};
 pub use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};

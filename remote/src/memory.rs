@@ -6,9 +6,8 @@
 //! worker keep them under a reference of its own just before it reports the end (see
 //! [`ArgumentPin::prolong`]), and look at them without end.
 
-use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::handles::View;
+use crate::handles::{Connection, View};
 use crate::uses::Use;
 use std::sync::{Arc, OnceLock};
 use tharsis_object_store::ArenaSlice;
@@ -34,9 +33,9 @@ pub(crate) struct ArgumentPin {
 
 impl Mapped {
     /// Maps an extent that the node named.
-    pub(crate) fn new(client: &Client, extent: Extent, pin: Arc<dyn Send + Sync>) -> Result<Self> {
-        let bytes = client
-            .core()
+    pub(crate) fn new(connection: &Connection, extent: Extent, pin: Arc<dyn Send + Sync>) -> Result<Self> {
+        let bytes = connection
+            .link
             .arena
             .slice(extent.offset, extent.len)
             .map_err(|error| Error::corrupt(format!("an object cannot be mapped: {error}")))?;
@@ -56,19 +55,19 @@ impl ArgumentPin {
     }
 
     /// Maps the bytes.
-    pub(crate) fn map(self: &Arc<Self>, client: &Client, extent: Extent) -> Result<Mapped> {
-        let in_use = client.use_memory().ok_or_else(|| client.core().loss())?;
+    pub(crate) fn map(self: &Arc<Self>, connection: &Arc<Connection>, extent: Extent) -> Result<Mapped> {
+        let in_use = connection.link.uses.begin().ok_or_else(|| connection.link.loss())?;
         let _ = self.in_use.set(in_use);
-        Mapped::new(client, extent, Arc::clone(self) as _)
+        Mapped::new(connection, extent, Arc::clone(self) as _)
     }
 
     /// Keeps the bytes under a reference of its own if anything but the worker still looks at the bytes.
     ///
     /// To be called after the function ended and before its end is reported: the node handles the records in
     /// order, so the new pin is there before the old one goes.
-    pub(crate) fn prolong(self: &Arc<Self>, client: &Client, extent: Extent) {
+    pub(crate) fn prolong(self: &Arc<Self>, connection: &Arc<Connection>, extent: Extent) {
         if Arc::strong_count(self) > 1
-            && let Some(view) = client.keep(self.reference, extent)
+            && let Some(view) = connection.keep(self.reference, extent)
         {
             let _ = self.prolonged.set(view);
         }

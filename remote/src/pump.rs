@@ -1,4 +1,4 @@
-//! Reception: who reads the inbound ring, and how the others learn what was in it.
+//! Who reads the inbound ring, and how the others learn what was in it.
 //!
 //! One ring brings everything the node has to say, and a value must reach the thread that waits for it with
 //! no detour. So there is no fixed reader. **Whoever waits, leads**: a thread in `get` or `wait` takes the
@@ -26,12 +26,14 @@
 //!   listens, was woken by the bell for them, and otherwise reads them when its nap ends.
 //! * Loss of the connection fails every handle, wakes everybody listed and rings the client's own bell.
 //!
-//! Code that runs inside a dispatch never waits: what it sends is put off (see [`crate::client`]).
+//! Code that runs inside a dispatch never waits: what it sends is put off (see `link.rs`).
+//!
+//! Any thread may call [`wait`] and [`drain`]; [`Inbound`]'s own methods never block and may be called inside
+//! a dispatch. Only the pump's thread runs `run`, and it keeps no strong reference while it sleeps.
 
-use crate::client::{Client, Core};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tharsis_object_store::{Bell, Consumer, SpinPolicy};
@@ -49,8 +51,8 @@ const LEAD: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
 /// After this many bytes the node is told that there is room again.
 const TELL_ROOM_BYTES: usize = RING_BYTES / 8;
 
-/// The receiving side of a client.
-pub(crate) struct Reception {
+/// The receiving side of a connection.
+pub(crate) struct Inbound {
     inbox: Mutex<Inbox>,
     bell: Bell,
     /// Changes whenever a thread leads.
@@ -70,7 +72,7 @@ struct Inbox {
     untold_bytes: usize,
 }
 
-impl Reception {
+impl Inbound {
     pub(crate) fn new(consumer: Consumer, bell: Bell) -> Self {
         Self {
             inbox: Mutex::new(Inbox { consumer, untold_bytes: 0 }),
@@ -163,106 +165,133 @@ impl Reception {
     }
 }
 
-/// What a thread waits for.
-pub(crate) struct Wish<'a> {
-    /// Whether it has come true.
-    pub(crate) is_true: &'a mut dyn FnMut() -> bool,
-    /// Leaves the current thread with whoever will make it true; says whether it is true already.
+/// The connection whose inbound ring is read.
+pub(crate) trait Reader: Send + Sync + 'static {
+    /// Its receiving side.
+    fn inbound(&self) -> &Inbound;
+
+    /// Acts on one record. An error means that the node cannot be understood or that it ended the connection.
+    fn dispatch(&self, record: &[u8]) -> Result<(), Failure>;
+
+    /// Ends the connection for a reason; the first reason counts.
+    fn lose(&self, failure: Failure);
+
+    /// Whether the connection has ended.
+    fn is_lost(&self) -> bool;
+
+    /// Tells the node that there is room to write.
+    fn ring_node(&self);
+
+    /// Whether records wait to be sent by a thread that may wait for room.
+    fn has_deferred(&self) -> bool;
+
+    /// Sends these records, as far as there is room and nobody else is sending.
+    fn send_deferred(&self);
+}
+
+/// A condition that a thread waits for.
+pub(crate) struct Condition<'a> {
+    /// Whether it holds.
+    pub(crate) is_met: &'a mut dyn FnMut() -> bool,
+    /// Has the current thread woken by whoever will make it hold; says whether it holds already.
     pub(crate) subscribe: &'a mut dyn FnMut() -> bool,
 }
 
-impl Core {
-    /// Waits for a wish, as leader or as follower. False if the deadline passed or the connection was lost
-    /// first.
-    pub(crate) fn wait(&self, wish: &mut Wish<'_>, deadline: Option<Instant>) -> bool {
-        let reception = &self.reception;
-        loop {
-            if (wish.is_true)() {
-                return true;
-            }
-            if self.is_lost() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                return false;
-            }
-            match reception.inbox.try_lock() {
-                Some(mut inbox) => {
-                    reception.epoch.fetch_add(1, Ordering::Relaxed);
-                    self.lead(&mut inbox, wish.is_true, deadline);
-                    drop(inbox);
-                }
-                None => reception.follow(wish.subscribe, deadline),
-            }
-            self.send_deferred();
-            reception.pass_on();
+/// Waits for a condition, as leader or as follower. False if the deadline passed or the connection was lost
+/// first.
+pub(crate) fn wait<R: Reader>(reader: &R, condition: &mut Condition<'_>, deadline: Option<Instant>) -> bool {
+    let inbound = reader.inbound();
+    loop {
+        if (condition.is_met)() {
+            return true;
         }
-    }
-
-    /// Reads what is there, if nobody else does; for a thread that must not let the inbound ring fill up.
-    pub(crate) fn drain(&self) {
-        if let Some(mut inbox) = self.reception.inbox.try_lock() {
-            self.receive(&mut inbox, &mut || false);
-            drop(inbox);
-            self.reception.pass_on();
+        if reader.is_lost() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return false;
         }
-    }
-
-    fn lead(&self, inbox: &mut Inbox, is_true: &mut dyn FnMut() -> bool, deadline: Option<Instant>) {
-        // The leader before us may have made it true.
-        if is_true() {
-            return;
+        match inbound.inbox.try_lock() {
+            Some(mut inbox) => {
+                inbound.epoch.fetch_add(1, Ordering::Relaxed);
+                lead(reader, &mut inbox, condition.is_met, deadline);
+                drop(inbox);
+            }
+            None => inbound.follow(condition.subscribe, deadline),
         }
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        self.reception.bell.wait(LEAD, left, || {
-            let count = self.receive(inbox, is_true);
-            // Before this thread may sleep: an answer that was put off must not wait for the next record.
-            self.send_deferred();
-            if self.has_deferred() {
-                self.reception.wake_pump();
-            }
-            self.is_lost() || (count > 0 && is_true())
-        });
-    }
-
-    /// Dispatches records until there are none or `is_enough`; says how many there were.
-    fn receive(&self, inbox: &mut Inbox, is_enough: &mut dyn FnMut() -> bool) -> usize {
-        let mut count = 0;
-        let outcome = loop {
-            match inbox.consumer.peek() {
-                Ok(None) => break Ok(()),
-                Ok(Some(record)) => {
-                    inbox.untold_bytes += record.len();
-                    if let Err(failure) = self.dispatch(record) {
-                        break Err(failure);
-                    }
-                }
-                Err(corrupt) => break Err(Failure::new(FailureKind::DataCorrupt, corrupt.to_string())),
-            }
-            inbox.consumer.advance();
-            count += 1;
-            if inbox.untold_bytes >= TELL_ROOM_BYTES {
-                inbox.untold_bytes = 0;
-                inbox.consumer.release();
-                self.ring_node();
-            }
-            if is_enough() {
-                break Ok(());
-            }
-        };
-        if let Err(failure) = outcome {
-            self.lose(failure);
-        }
-        count
+        reader.send_deferred();
+        inbound.pass_on();
     }
 }
 
+/// Reads what is there, if nobody else does; for a thread that must not let the inbound ring fill up.
+pub(crate) fn drain<R: Reader>(reader: &R) {
+    if let Some(mut inbox) = reader.inbound().inbox.try_lock() {
+        receive(reader, &mut inbox, &mut || false);
+        drop(inbox);
+        reader.inbound().pass_on();
+    }
+}
+
+fn lead<R: Reader>(
+    reader: &R,
+    inbox: &mut Inbox,
+    is_met: &mut dyn FnMut() -> bool,
+    deadline: Option<Instant>,
+) {
+    // The leader before us may have met it.
+    if is_met() {
+        return;
+    }
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    reader.inbound().bell.wait(LEAD, left, || {
+        let count = receive(reader, inbox, is_met);
+        // Before this thread may sleep: an answer that was put off must not wait for the next record.
+        reader.send_deferred();
+        if reader.has_deferred() {
+            reader.inbound().wake_pump();
+        }
+        reader.is_lost() || (count > 0 && is_met())
+    });
+}
+
+/// Dispatches records until there are none or `is_enough`; says how many there were.
+fn receive<R: Reader>(reader: &R, inbox: &mut Inbox, is_enough: &mut dyn FnMut() -> bool) -> usize {
+    let mut count = 0;
+    let outcome = loop {
+        match inbox.consumer.peek() {
+            Ok(None) => break Ok(()),
+            Ok(Some(record)) => {
+                inbox.untold_bytes += record.len();
+                if let Err(failure) = reader.dispatch(record) {
+                    break Err(failure);
+                }
+            }
+            Err(corrupt) => break Err(Failure::new(FailureKind::DataCorrupt, corrupt.to_string())),
+        }
+        inbox.consumer.advance();
+        count += 1;
+        if inbox.untold_bytes >= TELL_ROOM_BYTES {
+            inbox.untold_bytes = 0;
+            inbox.consumer.release();
+            reader.ring_node();
+        }
+        if is_enough() {
+            break Ok(());
+        }
+    };
+    if let Err(failure) = outcome {
+        reader.lose(failure);
+    }
+    count
+}
+
 /// Starts the background reader; it ends when the client is lost or gone.
-pub(crate) fn start(client: &Client) -> std::io::Result<()> {
-    let core = client.downgrade();
-    let bell = client.core().reception.bell.clone();
+pub(crate) fn start<R: Reader>(reader: &Arc<R>) -> std::io::Result<()> {
+    let weak = Arc::downgrade(reader);
+    let bell = reader.inbound().bell.clone();
     let pump = thread::Builder::new()
         .name("tharsis-pump".to_owned())
         .stack_size(256 << 10)
-        .spawn(move || run(&core, &bell))?;
-    let _ = client.core().reception.pump.set(pump.thread().clone());
+        .spawn(move || run(&weak, &bell))?;
+    let _ = reader.inbound().pump.set(pump.thread().clone());
     Ok(())
 }
 
@@ -276,48 +305,48 @@ enum Finding {
     Quiet,
 }
 
-fn run(core: &Weak<Core>, bell: &Bell) {
+fn run<R: Reader>(reader: &Weak<R>, bell: &Bell) {
     let (mut epoch, mut led_naps) = (0, 0);
     loop {
         let finding = {
-            let Some(core) = core.upgrade() else { return };
-            if core.is_lost() {
+            let Some(reader) = reader.upgrade() else { return };
+            if reader.is_lost() {
                 return;
             }
-            let finding = read_once(&core, &mut epoch);
-            core.send_deferred();
+            let finding = read_once(&*reader, &mut epoch);
+            reader.send_deferred();
             finding
         };
         led_naps = if matches!(finding, Finding::Led) { led_naps + 1 } else { 0 };
         match finding {
-            Finding::Quiet => listen(core, bell),
-            Finding::Led if led_naps > LED_NAPS_MAX => rest(core, epoch),
-            Finding::Busy | Finding::Led => nap(core),
+            Finding::Quiet => listen(reader, bell),
+            Finding::Led if led_naps > LED_NAPS_MAX => rest(reader, epoch),
+            Finding::Busy | Finding::Led => nap(reader),
         }
     }
 }
 
 /// Reads the ring once.
-fn read_once(core: &Core, epoch: &mut u32) -> Finding {
-    let reception = &core.reception;
-    let was_led = reception.epoch.load(Ordering::Relaxed) != *epoch;
-    *epoch = reception.epoch.load(Ordering::Relaxed);
-    let Some(mut inbox) = reception.inbox.try_lock() else {
+fn read_once<R: Reader>(reader: &R, epoch: &mut u32) -> Finding {
+    let inbound = reader.inbound();
+    let was_led = inbound.epoch.load(Ordering::Relaxed) != *epoch;
+    *epoch = inbound.epoch.load(Ordering::Relaxed);
+    let Some(mut inbox) = inbound.inbox.try_lock() else {
         return if was_led { Finding::Busy } else { Finding::Led };
     };
-    let count = core.receive(&mut inbox, &mut || false);
+    let count = receive(reader, &mut inbox, &mut || false);
     drop(inbox);
-    reception.pass_on();
-    let is_awaited = reception.async_waiters.load(Ordering::SeqCst) > 0;
+    inbound.pass_on();
+    let is_awaited = inbound.async_waiters.load(Ordering::SeqCst) > 0;
     let is_busy = !is_awaited && (was_led || count > 0);
-    if is_busy || core.has_deferred() { Finding::Busy } else { Finding::Quiet }
+    if is_busy || reader.has_deferred() { Finding::Busy } else { Finding::Quiet }
 }
 
 /// Looks away for a moment.
-fn nap(core: &Weak<Core>) {
+fn nap<R: Reader>(reader: &Weak<R>) {
     let set = |is_napping| {
-        if let Some(core) = core.upgrade() {
-            core.reception.is_napping.store(is_napping, Ordering::SeqCst);
+        if let Some(reader) = reader.upgrade() {
+            reader.inbound().is_napping.store(is_napping, Ordering::SeqCst);
         }
     };
     set(true);
@@ -327,30 +356,30 @@ fn nap(core: &Weak<Core>) {
 
 /// Sleeps until the leader leaves. It looks at `is_resting` after it unlocked, this thread at the lock after
 /// it set `is_resting`, each with a fence in between: one of them sees the other.
-fn rest(core: &Weak<Core>, epoch: u32) {
-    let is_led = core.upgrade().is_some_and(|core| {
-        let reception = &core.reception;
-        reception.is_resting.store(true, Ordering::SeqCst);
+fn rest<R: Reader>(reader: &Weak<R>, epoch: u32) {
+    let is_led = reader.upgrade().is_some_and(|reader| {
+        let inbound = reader.inbound();
+        inbound.is_resting.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let is_same = reception.epoch.load(Ordering::Relaxed) == epoch && reception.inbox.is_locked();
-        is_same && !core.is_lost() && !core.has_deferred()
+        let is_same = inbound.epoch.load(Ordering::Relaxed) == epoch && inbound.inbox.is_locked();
+        is_same && !reader.is_lost() && !reader.has_deferred()
     });
     if is_led {
         thread::park_timeout(LOOK_AROUND);
     }
-    if let Some(core) = core.upgrade() {
-        core.reception.is_resting.store(false, Ordering::SeqCst);
+    if let Some(reader) = reader.upgrade() {
+        reader.inbound().is_resting.store(false, Ordering::SeqCst);
     }
 }
 
 /// Sleeps on the bell until there is something to read or someone else reads.
-fn listen(core: &Weak<Core>, bell: &Bell) {
-    bell.wait(SpinPolicy::BRIEF, Some(LOOK_AROUND), || match core.upgrade() {
+fn listen<R: Reader>(reader: &Weak<R>, bell: &Bell) {
+    bell.wait(SpinPolicy::BRIEF, Some(LOOK_AROUND), || match reader.upgrade() {
         None => true,
-        Some(core) => {
-            core.is_lost()
-                || core.has_deferred()
-                || core.reception.inbox.try_lock().is_none_or(|mut inbox| inbox.consumer.has_news())
+        Some(reader) => {
+            reader.is_lost()
+                || reader.has_deferred()
+                || reader.inbound().inbox.try_lock().is_none_or(|mut inbox| inbox.consumer.has_news())
         }
     });
 }

@@ -1,10 +1,10 @@
 //! `ObjectRef`: a typed reference to a value that exists, or will.
 
-use crate::client::Client;
+use crate::awaiting;
 use crate::codec::{self, REFUSED_REFERENCE};
 use crate::error::{Error, Result};
-use crate::get::{self, Timeout};
-use crate::handles::Handle;
+use crate::handles::{Connection, Handle, State};
+use crate::settle::{self, Timeout};
 use serde::de::{self, DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize, Serializer, ser};
 use std::fmt;
@@ -48,11 +48,11 @@ impl<T> ObjectRef<T> {
     /// Whether the value, or the reason why there is none, is known here.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        if let Some(client) = self.handle.client() {
+        if let Some(connection) = self.handle.connection() {
             self.handle.ask_if_held();
-            client.core().drain();
+            connection.link.drain();
         }
-        self.handle.look(crate::handles::State::is_ready)
+        self.handle.look(State::is_ready)
     }
 }
 
@@ -62,7 +62,7 @@ impl<T: DeserializeOwned> ObjectRef<T> {
     /// # Errors
     /// Whatever kept the task from returning a value, see [`Error::kind`].
     pub fn get(&self) -> Result<T> {
-        get::one(&self.handle, None)
+        settle::one(&self.handle, None)
     }
 
     /// Waits for the value for at most `timeout` (seconds, or a `Duration`); 0 takes only what is here.
@@ -71,7 +71,7 @@ impl<T: DeserializeOwned> ObjectRef<T> {
     /// `GetTimeout` if it is not here in time (a later `get` may succeed), `InvalidArgument` for a timeout
     /// that is negative or not a number, else as [`ObjectRef::get`].
     pub fn get_timeout(&self, timeout: impl Into<Timeout>) -> Result<T> {
-        get::one(&self.handle, Some(timeout.into()))
+        settle::one(&self.handle, Some(timeout.into()))
     }
 }
 
@@ -89,7 +89,7 @@ impl<T> fmt::Debug for ObjectRef<T> {
 
 impl<T> Serialize for ObjectRef<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Some(error) = get::early_failure(&self.handle) {
+        if let Some(error) = settle::early_failure(&self.handle) {
             return Err(ser::Error::custom(error));
         }
         if codec::offer_reference(&self.handle) {
@@ -113,8 +113,8 @@ impl<'de, T> Deserialize<'de> for ObjectRef<T> {
 /// Dropping it loses nothing: the task goes on, and another `await` or `get` finds the value.
 pub struct RefFuture<T> {
     handle: Arc<Handle>,
-    /// The client that knows of our waiting.
-    entered: Option<Client>,
+    /// The connection that knows that this future waits.
+    entered: Option<Arc<Connection>>,
     value: PhantomData<fn() -> T>,
 }
 
@@ -123,16 +123,16 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if self.entered.is_none()
-            && !self.handle.look(crate::handles::State::is_final)
-            && let Some(client) = self.handle.client().cloned()
+            && !self.handle.look(State::is_final)
+            && let Some(connection) = self.handle.connection().cloned()
         {
-            client.core().reception.enter_async();
-            crate::worker::enter_await();
-            self.entered = Some(client);
+            connection.link.inbound.enter_async();
+            awaiting::enter_await();
+            self.entered = Some(connection);
         }
-        while get::poll_final(&self.handle, context) {
+        while settle::poll_final(&self.handle, context) {
             // The node may have wanted the bytes back meanwhile: then they are asked for again.
-            if let Some(decoded) = get::decode_final(&self.handle) {
+            if let Some(decoded) = settle::decode_final(&self.handle) {
                 self.leave();
                 return Poll::Ready(decoded);
             }
@@ -143,9 +143,9 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
 
 impl<T> RefFuture<T> {
     fn leave(&mut self) {
-        if let Some(client) = self.entered.take() {
-            client.core().reception.leave_async();
-            crate::worker::leave_await(&client);
+        if let Some(connection) = self.entered.take() {
+            connection.link.inbound.leave_async();
+            awaiting::leave_await(&connection.link);
         }
     }
 }

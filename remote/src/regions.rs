@@ -14,11 +14,11 @@
 //! sixteen mebibytes for the rest of its life.
 
 use crate::answers::Answers;
-use crate::client::{Client, Core};
-use crate::codec::Encoded;
-use crate::current::current;
 use crate::error::{Error, Result, decode_failure};
+use crate::link::Link;
+use crate::pump::Reader;
 use crate::uses::Use;
+use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -49,9 +49,11 @@ const PAGE_BYTES: u64 = 4096;
 pub(crate) struct Regions {
     writing: Mutex<Writing>,
     /// Places that are not dropped yet, by the address of their first byte.
-    places: Mutex<HashMap<usize, Taken>>,
+    places: Arc<Places>,
     answers: Answers<std::result::Result<Extent, Failure>>,
 }
+
+type Places = Mutex<HashMap<usize, Taken>>;
 
 #[derive(Default)]
 struct Writing {
@@ -67,7 +69,7 @@ struct Writing {
 
 /// A granted region; dropping it retires it.
 pub(crate) struct Region {
-    core: Weak<Core>,
+    link: Weak<Link>,
     extent: Extent,
     _use: Use,
 }
@@ -80,7 +82,9 @@ pub(crate) struct Region {
 /// value ends.
 pub struct Place {
     slot: WriteSlot,
-    region: Arc<Region>,
+    places: Arc<Places>,
+    /// Not to be retired before the place is dropped.
+    _region: Arc<Region>,
 }
 
 /// Where a place lies.
@@ -89,16 +93,6 @@ struct Taken {
     offset: u64,
     len: usize,
     region: Weak<Region>,
-}
-
-impl Place {
-    /// Takes a place for so many bytes from the current client; what it holds may be anything.
-    ///
-    /// # Errors
-    /// `Shutdown` without a client, `StoreFull` or `ObjectTooLarge` as the node says.
-    pub fn take(bytes: usize) -> Result<Place> {
-        current()?.take_place(bytes)
-    }
 }
 
 impl AsRef<[u8]> for Place {
@@ -115,9 +109,7 @@ impl AsMut<[u8]> for Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(core) = self.region.core.upgrade() {
-            core.regions.places.lock().remove(&self.slot.as_ptr().addr());
-        }
+        self.places.lock().remove(&self.slot.as_ptr().addr());
     }
 }
 
@@ -130,10 +122,10 @@ pub(crate) struct Written {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let Some(core) = self.core.upgrade() else { return };
+        let Some(link) = self.link.upgrade() else { return };
         // It was granted, and no slot is left in it: nothing can go wrong.
-        let _ = core.arena.retire(self.extent.offset, self.extent.len);
-        let _ = core.send(&FromClient::RegionRetired { region: self.extent });
+        let _ = link.arena.retire(self.extent.offset, self.extent.len);
+        let _ = link.send(&FromClient::RegionRetired { region: self.extent });
     }
 }
 
@@ -151,100 +143,106 @@ impl Regions {
         let current = self.writing.try_lock().and_then(|mut writing| writing.current.take());
         drop(current);
     }
-}
 
-impl Core {
     /// The node is short of room: what was asked for ahead and the current region go back. A region goes when
     /// the last writer in it has reported.
-    pub(crate) fn retire_unused(&self) {
+    pub(crate) fn retire_unused(&self, link: &Link) {
         // Whoever has the lock waits for a region, and has none to give.
-        let Some(mut writing) = self.regions.writing.try_lock() else { return };
+        let Some(mut writing) = self.writing.try_lock() else { return };
         let asked = [writing.ahead.take(), writing.spare.take().map(|(_, request)| request)];
         let current = writing.current.take();
         writing.grown_bytes = 0;
         drop(writing);
         drop(current);
-        asked.into_iter().flatten().for_each(|request| self.give_up(request));
+        asked.into_iter().flatten().for_each(|request| self.give_up(link, request));
     }
 
     /// Nobody wants a region any more that was asked for: it goes back, now or when it is granted.
-    fn give_up(&self, request: u32) {
-        if let Some(Ok(region)) = self.regions.answers.abandon(request) {
-            let _ = self.send(&FromClient::RegionRetired { region });
+    fn give_up(&self, link: &Link, request: u32) {
+        if let Some(Ok(region)) = self.answers.abandon(request) {
+            let _ = link.send(&FromClient::RegionRetired { region });
         }
     }
 }
 
-impl Client {
+/// Writing.
+impl Regions {
     /// Writes a frame into the arena.
     ///
     /// # Errors
     /// `StoreFull` or `ObjectTooLarge` as the node says, or the loss of the connection.
-    pub(crate) fn write_frame(&self, encoded: &Encoded, layout: &FrameLayout) -> Result<Written> {
-        if let [buffer] = &encoded.buffers[..]
-            && let Some(written) = self.write_around(buffer, encoded, layout)?
+    pub(crate) fn write_frame(
+        &self,
+        link: &Arc<Link>,
+        in_band: &[u8],
+        buffers: &[Bytes],
+        layout: &FrameLayout,
+    ) -> Result<Written> {
+        if let [buffer] = buffers
+            && let Some(written) = self.write_around(link, in_band, buffer, layout)?
         {
             return Ok(written);
         }
         let len = layout.total_len() as u64;
-        let (region, offset) = self.allocate(len)?;
-        let mut slot =
-            self.core().arena.write(offset, len).map_err(|error| Error::internal(error.to_string()))?;
-        fill(&mut slot, encoded, layout)?;
+        let (region, offset) = self.allocate(link, len)?;
+        let mut slot = link.arena.write(offset, len).map_err(|error| Error::internal(error.to_string()))?;
+        fill(&mut slot, in_band, buffers, layout)?;
         Ok(Written { extent: Extent { offset, len }, _region: region })
     }
 
     /// Writes what comes before a buffer that lies in a place; `None` if it lies elsewhere.
     fn write_around(
         &self,
+        link: &Link,
+        in_band: &[u8],
         buffer: &[u8],
-        encoded: &Encoded,
         layout: &FrameLayout,
     ) -> Result<Option<Written>> {
         let found = {
-            let places = self.core().regions.places.lock();
+            let places = self.places.lock();
             let taken = places.get(&buffer.as_ptr().addr()).filter(|taken| taken.len == buffer.len());
             taken.and_then(|taken| Some((taken.offset, taken.region.upgrade()?)))
         };
         let Some((offset, region)) = found else { return Ok(None) };
         let Some(layout) = layout.clone().with_buffer_at(HEAD_ROOM_BYTES) else { return Ok(None) };
-        let slot = self.core().arena.write(offset, HEAD_ROOM_BYTES as u64);
+        let slot = link.arena.write(offset, HEAD_ROOM_BYTES as u64);
         let mut slot = slot.map_err(|error| Error::internal(error.to_string()))?;
-        let (head, len) = (layout.head(), encoded.in_band.len());
+        let (head, len) = (layout.head(), in_band.len());
         slot.fill(0);
         slot[..head.len()].copy_from_slice(&head);
-        slot[head.len()..head.len() + len].copy_from_slice(&encoded.in_band);
+        slot[head.len()..head.len() + len].copy_from_slice(in_band);
         let extent = Extent { offset, len: layout.total_len() as u64 };
         Ok(Some(Written { extent, _region: region }))
     }
 
-    fn take_place(&self, bytes: usize) -> Result<Place> {
+    /// Takes a place for a buffer of this many bytes.
+    pub(crate) fn take_place(&self, link: &Arc<Link>, bytes: usize) -> Result<Place> {
         let (room, len) = (HEAD_ROOM_BYTES as u64, bytes as u64);
         // In a region that others share it would have to be stored before what is written behind it.
-        let region = self.own_region(room.saturating_add(len), self.core().regions.writing.lock())?;
-        let (arena, offset) = (&self.core().arena, region.extent.offset);
+        let region = self.own_region(link, room.saturating_add(len), self.writing.lock())?;
+        let (arena, offset) = (&link.arena, region.extent.offset);
         arena.make_pages(offset, room + len).map_err(no_pages)?;
         let slot = arena.write(offset + room, len).map_err(|error| Error::internal(error.to_string()))?;
         let taken = Taken { offset, len: bytes, region: Arc::downgrade(&region) };
-        self.core().regions.places.lock().insert(slot.as_ptr().addr(), taken);
-        Ok(Place { slot, region })
+        self.places.lock().insert(slot.as_ptr().addr(), taken);
+        Ok(Place { slot, places: Arc::clone(&self.places), _region: region })
     }
 
-    fn allocate(&self, len: u64) -> Result<(Arc<Region>, u64)> {
-        let taken = self.carve(len);
-        if self.core().is_lost() {
+    fn allocate(&self, link: &Arc<Link>, len: u64) -> Result<(Arc<Region>, u64)> {
+        let taken = self.carve(link, len);
+        if link.is_lost() {
             // Lost meanwhile, and then whoever lost it could not leave the region to its writers.
-            self.core().regions.leave_current();
-            return Err(self.core().loss());
+            self.leave_current();
+            return Err(link.loss());
         }
         taken
     }
 
-    fn carve(&self, len: u64) -> Result<(Arc<Region>, u64)> {
-        let mut writing = self.core().regions.writing.lock();
+    fn carve(&self, link: &Arc<Link>, len: u64) -> Result<(Arc<Region>, u64)> {
+        let mut writing = self.writing.lock();
         let region_bytes = writing.grown_bytes.max(REGION_BYTES_MIN);
         if len > region_bytes / 4 && len > REGION_BYTES_MIN / 4 {
-            let region = self.own_region(len, writing)?;
+            let region = self.own_region(link, len, writing)?;
             let offset = region.extent.offset;
             return Ok((region, offset));
         }
@@ -253,30 +251,35 @@ impl Client {
                 && let Some(begin) = carver.take(len, alignment(len))
             {
                 let (region, offset) = (Arc::clone(region), region.extent.offset + begin);
-                self.look_ahead(&mut writing)?;
+                self.look_ahead(link, &mut writing)?;
                 return Ok((region, offset));
             }
             writing.current = None;
             // It could be in the way of the region that this thread now waits for.
             let spare = writing.spare.take();
-            spare.into_iter().for_each(|(_, request)| self.core().give_up(request));
-            let region = match writing.ahead.take().map(|request| self.take_region(request)) {
+            spare.into_iter().for_each(|(_, request)| self.give_up(link, request));
+            let region = match writing.ahead.take().map(|request| self.take_region(link, request)) {
                 Some(Ok(region)) => region,
                 Some(Err(_)) => {
                     // It may have waited too long for room, and been larger than it need be.
                     writing.grown_bytes = REGION_BYTES_MIN;
-                    self.take_region(self.request_region(REGION_BYTES_MIN.max(len))?)?
+                    self.take_region(link, self.request_region(link, REGION_BYTES_MIN.max(len))?)?
                 }
-                None => self.take_region(self.request_region(self.grow(&mut writing))?)?,
+                None => self.take_region(link, self.request_region(link, self.grow(link, &mut writing))?)?,
             };
-            self.core().arena.make_pages(region.extent.offset, region.extent.len).map_err(no_pages)?;
+            link.arena.make_pages(region.extent.offset, region.extent.len).map_err(no_pages)?;
             let carver = Carver::new(region.extent.len);
             writing.current = Some((region, carver));
         }
     }
 
     /// A region for one object; the copy makes its pages.
-    fn own_region(&self, len: u64, mut writing: MutexGuard<'_, Writing>) -> Result<Arc<Region>> {
+    fn own_region(
+        &self,
+        link: &Arc<Link>,
+        len: u64,
+        mut writing: MutexGuard<'_, Writing>,
+    ) -> Result<Arc<Region>> {
         let is_row = std::mem::replace(&mut writing.last_len, len) == len;
         let spare = match writing.spare {
             Some((bytes, _)) if bytes != len && !is_row => None,
@@ -284,60 +287,59 @@ impl Client {
         };
         let request = match spare {
             Some((bytes, request)) if bytes == len => request,
-            _ => self.request_region(len)?,
+            _ => self.request_region(link, len)?,
         };
-        let has_room = len <= SPARE_BYTES_MAX.min(self.core().arena.len() / SPARES_MIN);
+        let has_room = len <= SPARE_BYTES_MAX.min(link.arena.len() / SPARES_MIN);
         if is_row && has_room && writing.spare.is_none() {
-            writing.spare = Some((len, self.request_region(len)?));
+            writing.spare = Some((len, self.request_region(link, len)?));
         }
         drop(writing);
         if let Some((bytes, other)) = spare
             && bytes != len
         {
             // Of another row: it is retired, if it was granted.
-            let _other = self.take_region(other);
+            let _other = self.take_region(link, other);
         }
-        match self.take_region(request) {
+        match self.take_region(link, request) {
             // What was asked for ahead may have waited too long for room.
             Err(_) if spare.is_some_and(|(bytes, _)| bytes == len) => {
-                self.take_region(self.request_region(len)?)
+                self.take_region(link, self.request_region(link, len)?)
             }
             taken => taken,
         }
     }
 
-    fn grow(&self, writing: &mut Writing) -> u64 {
+    fn grow(&self, link: &Link, writing: &mut Writing) -> u64 {
         // A share of the memory, so that many clients can write: a small store grants small regions.
-        let share = self.core().arena.memory_len() / REGIONS_MIN;
+        let share = link.arena.memory_len() / REGIONS_MIN;
         let max = REGION_BYTES_MAX.min(share).max(REGION_BYTES_MIN);
         writing.grown_bytes = (writing.grown_bytes * 2).clamp(REGION_BYTES_MIN, max);
         writing.grown_bytes
     }
 
     /// Asks for the next region once half of this one is used.
-    fn look_ahead(&self, writing: &mut Writing) -> Result<()> {
+    fn look_ahead(&self, link: &Link, writing: &mut Writing) -> Result<()> {
         let is_half_used = writing.current.as_ref().is_some_and(|(_, carver)| carver.is_half_used());
         if is_half_used && writing.ahead.is_none() {
-            let bytes = self.grow(writing);
-            writing.ahead = Some(self.request_region(bytes)?);
+            let bytes = self.grow(link, writing);
+            writing.ahead = Some(self.request_region(link, bytes)?);
         }
         Ok(())
     }
 
-    fn request_region(&self, bytes: u64) -> Result<u32> {
-        let request = self.core().regions.answers.expect();
-        self.send(&FromClient::RegionWanted { request, bytes })?;
+    fn request_region(&self, link: &Link, bytes: u64) -> Result<u32> {
+        let request = self.answers.expect();
+        link.send(&FromClient::RegionWanted { request, bytes })?;
         Ok(request)
     }
 
-    fn take_region(&self, request: u32) -> Result<Arc<Region>> {
-        let core = self.core();
-        let extent = core.regions.answers.take(core, request)??;
-        let in_use = self.use_memory().ok_or_else(|| core.loss())?;
-        core.arena
+    fn take_region(&self, link: &Arc<Link>, request: u32) -> Result<Arc<Region>> {
+        let extent = self.answers.take(link, request)??;
+        let in_use = link.uses.begin().ok_or_else(|| link.loss())?;
+        link.arena
             .grant(extent.offset, extent.len)
             .map_err(|error| Error::internal(format!("a granted region is not valid: {error}")))?;
-        Ok(Arc::new(Region { core: self.downgrade(), extent, _use: in_use }))
+        Ok(Arc::new(Region { link: Arc::downgrade(link), extent, _use: in_use }))
     }
 }
 
@@ -348,12 +350,12 @@ fn alignment(len: u64) -> u64 {
 }
 
 /// Writes head, in-band bytes and buffers to their places, in one pass.
-fn fill(slot: &mut WriteSlot, encoded: &Encoded, layout: &FrameLayout) -> Result<()> {
+fn fill(slot: &mut WriteSlot, in_band: &[u8], buffers: &[Bytes], layout: &FrameLayout) -> Result<()> {
     const PADDING: [u8; OBJECT_ALIGN] = [0; OBJECT_ALIGN];
     let head = layout.head();
-    let mut parts: Vec<&[u8]> = vec![&head, &encoded.in_band];
-    let mut at = head.len() + encoded.in_band.len();
-    for (offset, buffer) in layout.buffer_offsets().zip(&encoded.buffers) {
+    let mut parts: Vec<&[u8]> = vec![&head, in_band];
+    let mut at = head.len() + in_band.len();
+    for (offset, buffer) in layout.buffer_offsets().zip(buffers) {
         parts.push(&PADDING[..offset - at]);
         parts.push(buffer);
         at = offset + buffer.len();

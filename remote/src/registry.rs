@@ -11,6 +11,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use tharsis_protos::handshake::FunctionEntry;
+use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, FailureKind, FunctionId};
 use twox_hash::XxHash3_64;
 
@@ -59,7 +60,7 @@ pub(crate) struct Function {
 }
 
 struct Registry {
-    by_id: HashMap<FunctionId, Function>,
+    by_id: IdMap<FunctionId, Function>,
     by_definition: HashMap<usize, Function>,
 }
 
@@ -139,7 +140,7 @@ fn registry() -> &'static Registry {
 
 /// Numbers the definitions of one path in the order given.
 fn build(definitions: &[&'static Definition]) -> Registry {
-    let mut registry = Registry { by_id: HashMap::new(), by_definition: HashMap::new() };
+    let mut registry = Registry { by_id: IdMap::default(), by_definition: HashMap::new() };
     let mut copies: HashMap<String, u32> = HashMap::new();
     for definition in definitions {
         let copy = copies.entry(definition.path()).or_default();

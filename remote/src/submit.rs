@@ -8,39 +8,25 @@
 //! references give.
 
 use crate::call::Arguments;
-use crate::client::{Client, Core};
+use crate::classes::ClassKey;
+use crate::client::Client;
 use crate::codec::Encoded;
 use crate::current;
 use crate::error::{Error, Result};
-use crate::handles::{Handle, State, check_session};
+use crate::handles::{Connection, Handle, State, check_session};
 use crate::options::{MAX_RETRIES_DEFAULT, Options};
 use crate::reference::ObjectRef;
+use crate::regions::Place;
 use crate::registry::{self, Definition};
-use parking_lot::Mutex;
 use serde::Serialize;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
 use twox_hash::XxHash3_128;
-
-/// Task classes that a client has defined.
-#[derive(Default)]
-pub(crate) struct Classes {
-    table: Mutex<HashMap<ClassKey, u32>>,
-}
-
-/// Definition and call site by their addresses, and the options of the call if it has its own.
-#[derive(PartialEq, Eq, Hash)]
-struct ClassKey {
-    definition: usize,
-    site: usize,
-    options: Option<Options>,
-}
 
 /// A remembered class of a call without options of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -153,8 +139,8 @@ struct NamedCall<'a> {
 
 fn send_call(client: &Client, call: &NamedCall<'_>, arguments: &mut Arguments) -> Result<Handles> {
     let NamedCall { definition, class, returns, site } = *call;
-    check_session(client, &arguments.keep)?;
-    check_session(client, &arguments.encoded.keep)?;
+    check_session(client.connection(), &arguments.keep)?;
+    check_session(client.connection(), &arguments.encoded.keep)?;
     let layout = arguments.encoded.layout()?;
     let mut frame = FRAME.take();
     frame.clear();
@@ -191,7 +177,7 @@ fn send_call(client: &Client, call: &NamedCall<'_>, arguments: &mut Arguments) -
         dependencies: DependenciesView::new(&dependencies).map_err(malformed)?,
         nested: RefsView::new(&nested).map_err(malformed)?,
     };
-    let sent = client.send(&record);
+    let sent = client.link().send(&record);
     FRAME.with_borrow_mut(|kept| *kept = frame);
     if let Err(error) = sent {
         let failure = error.into_shared();
@@ -206,13 +192,8 @@ fn malformed(bad: tharsis_protos::records::BadRecord) -> Error {
 
 fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Handles {
     let owner = client.node();
-    let mut slab = client.core().slab.lock();
-    (0..returns)
-        .map(|index| {
-            let reference = RefId { object: ObjectId::output(task, index), owner };
-            slab.insert(client, reference, State::Pending)
-        })
-        .collect()
+    let references = (0..returns).map(|index| RefId { object: ObjectId::output(task, index), owner });
+    client.connection().pending(references)
 }
 
 /// Puts a value into the store.
@@ -271,7 +252,7 @@ fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
 /// Writes an encoded value to the store, or sends it along if it is small.
 fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> Result<Arc<Handle>> {
     let encoded = &arguments.encoded;
-    check_session(client, &encoded.keep)?;
+    check_session(client.connection(), &encoded.keep)?;
     let layout = encoded.layout()?;
     let object = current::next_put(client, || content_of_value(encoded, layout.total_len()))?;
     let reference = RefId { object, owner: client.node() };
@@ -281,16 +262,17 @@ fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> R
         let mut frame = Vec::with_capacity(layout.total_len());
         layout.push_frame(&encoded.in_band, &encoded.buffers, &mut frame);
         let frame = frame.into_boxed_slice();
-        let handle = client.handle(reference, State::Inline(frame.clone()));
+        let handle = client.connection().handle(reference, State::Inline(frame.clone()));
         let value = ValueView::Inline(&frame);
-        client.send(&FromClient::Put { token: handle.token(), object, value, nested, site: "" })?;
+        client.link().send(&FromClient::Put { token: handle.token(), object, value, nested, site: "" })?;
         return Ok(handle);
     }
-    let written = client.write_frame(encoded, &layout)?;
-    let handle = client.handle(reference, State::local(written.extent));
+    let Connection { link, regions, .. } = &**client.connection();
+    let written = regions.write_frame(link, &encoded.in_band, &encoded.buffers, &layout)?;
+    let handle = client.connection().handle(reference, State::local(written.extent));
     let value = ValueView::Local(written.extent);
     let site = format!("{}:{}", site.file(), site.line());
-    client.send(&FromClient::Put { token: handle.token(), object, value, nested, site: &site })?;
+    client.link().send(&FromClient::Put { token: handle.token(), object, value, nested, site: &site })?;
     Ok(handle)
 }
 
@@ -298,7 +280,7 @@ fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> R
 fn class_of(client: &Client, call: &mut Call<'_>, returns: u32) -> Result<u32> {
     let definition = std::ptr::from_ref(call.definition).addr();
     let site = std::ptr::from_ref(call.site).addr();
-    let client_serial = client.core().serial;
+    let client_serial = client.link().serial;
     if call.options.is_none() {
         let known = REMEMBERED.with(|table| table[place_of(definition, site)].get());
         if (known.client, known.definition, known.site) == (client_serial, definition, site) {
@@ -307,7 +289,8 @@ fn class_of(client: &Client, call: &mut Call<'_>, returns: u32) -> Result<u32> {
     }
     let options = call.options.take();
     let is_plain = options.is_none();
-    let class = client.core().define(ClassKey { definition, site, options }, call, returns)?;
+    let key = ClassKey { definition, site, options };
+    let class = client.classes().number(key, |key, number| define(client, key, number, call, returns))?;
     if is_plain {
         let known = Remembered { client: client_serial, definition, site, class };
         REMEMBERED.with(|table| table[place_of(definition, site)].set(known));
@@ -320,51 +303,54 @@ fn place_of(definition: usize, site: usize) -> usize {
     ((definition >> 4) ^ (site >> 3) ^ (site >> 9)) % REMEMBERED_COUNT
 }
 
-impl Core {
-    fn define(&self, key: ClassKey, call: &Call<'_>, returns: u32) -> Result<u32> {
-        // Held while the definition is sent, so that no thread uses a number that the node does not know.
-        let mut table = self.classes.table.lock();
-        if let Some(class) = table.get(&key) {
-            return Ok(*class);
+/// Tells the node of a class.
+fn define(client: &Client, key: &ClassKey, number: u32, call: &Call<'_>, returns: u32) -> Result<()> {
+    let defaults;
+    let options = match &key.options {
+        Some(options) => options,
+        None => {
+            defaults = (call.definition.options)();
+            &defaults
         }
-        let defaults;
-        let options = match &key.options {
-            Some(options) => options,
-            None => {
-                defaults = (call.definition.options)();
-                &defaults
-            }
-        };
-        if let Some(problem) = &options.problem {
-            return Err(Error::argument(format!("{}: {problem}", call.definition.path())));
-        }
-        let encoded = postcard::to_allocvec(&self.task_class(options, call, returns))
-            .map_err(|error| Error::internal(error.to_string()))?;
-        let class = table.len() as u32;
-        self.send(&FromClient::DefineClass { class, definition: &encoded })?;
-        table.insert(key, class);
-        Ok(class)
+    };
+    if let Some(problem) = &options.problem {
+        return Err(Error::argument(format!("{}: {problem}", call.definition.path())));
     }
+    let encoded = postcard::to_allocvec(&task_class(client, options, call, returns))
+        .map_err(|error| Error::internal(error.to_string()))?;
+    client.link().send(&FromClient::DefineClass { class: number, definition: &encoded })
+}
 
-    fn task_class(&self, options: &Options, call: &Call<'_>, returns: u32) -> TaskClass {
-        let function = registry::of(call.definition);
-        let path = call.definition.path();
-        TaskClass {
-            job: self.job,
-            function: function.id,
-            signature: function.signature,
-            name: options.name.clone().unwrap_or_else(|| path.clone()),
-            function_name: path,
-            call_site: format!("{}:{}", call.site.file(), call.site.line()),
-            resources: options.resources(),
-            priority: options.priority,
-            returns,
-            max_retries: options.max_retries.unwrap_or(MAX_RETRIES_DEFAULT),
-            retry_on: options.retry_on.clone(),
-            timeout_ms: options.timeout_ms,
-            max_calls: options.max_calls,
-            pure: options.pure,
-            placement: options.placement.clone(),
-        }
+fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32) -> TaskClass {
+    let function = registry::of(call.definition);
+    let path = call.definition.path();
+    TaskClass {
+        job: client.job(),
+        function: function.id,
+        signature: function.signature,
+        name: options.name.clone().unwrap_or_else(|| path.clone()),
+        function_name: path,
+        call_site: format!("{}:{}", call.site.file(), call.site.line()),
+        resources: options.resources(),
+        priority: options.priority,
+        returns,
+        max_retries: options.max_retries.unwrap_or(MAX_RETRIES_DEFAULT),
+        retry_on: options.retry_on.clone(),
+        timeout_ms: options.timeout_ms,
+        max_calls: options.max_calls,
+        pure: options.pure,
+        placement: options.placement.clone(),
+    }
+}
+
+impl Place {
+    /// Takes a place for so many bytes from the current client; its content may be anything.
+    ///
+    /// # Errors
+    /// `Shutdown` without a client, `StoreFull` or `ObjectTooLarge` as the node says.
+    pub fn take(bytes: usize) -> Result<Place> {
+        let client = current::current()?;
+        let Connection { link, regions, .. } = &**client.connection();
+        regions.take_place(link, bytes)
     }
 }

@@ -116,7 +116,8 @@ fn results_stay_on_the_nodes_that_made_them() {
     assert!(stored.iter().all(|bytes| 4 << 20 <= *bytes), "{stored:?}");
     let sums = bits(&kept[0].sum(1), &remote);
     let (travelled, all) = (sent() - before, 16 << 20);
-    assert!(travelled < all / 4, "{travelled} bytes travelled");
+    // Two of the eight chunks may move to a node that falls idle first.
+    assert!(travelled < 3 * all / 8, "{travelled} bytes travelled");
     let local = LocalExecutor::within(remote.limits());
     let (expected, _) = execute(&[&x], &local).unwrap();
     assert_eq!(sums, bits(&expected[0].sum(1), &local));

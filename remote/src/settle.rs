@@ -1,0 +1,272 @@
+//! Waiting until handles are final, or ready, and reading their values.
+//!
+//! A blocking call first looks at what is here, then asks the node for bytes that exist elsewhere, then
+//! waits. A task that waits lends its slot: after a short spin (its child may be done in a moment) it reports
+//! itself blocked and hands back tasks that it was sent ahead, and before it goes on it asks for its slot
+//! again.
+
+use crate::codec::{self, Payload};
+use crate::error::{Error, Result};
+use crate::handles::{Counter, Handle, State, Waiter};
+use crate::link::{LentSlot, Link};
+use crate::memory::Mapped;
+use crate::pump::{Condition, Reader};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::task::Context;
+use std::thread;
+use std::time::{Duration, Instant};
+use tharsis_types::{Failure, FailureKind};
+
+/// A task spins this long before it lends its slot.
+const LEND_AFTER: Duration = Duration::from_micros(10);
+/// With a timeout of 0, bytes that are in the local store but not mapped yet get this long.
+const MAP_GRACE: Duration = Duration::from_millis(10);
+
+/// How long to wait: seconds as a number, or a `Duration`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timeout(Limit);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    Bad(f64),
+    For(Duration),
+}
+
+impl From<Duration> for Timeout {
+    fn from(duration: Duration) -> Self {
+        Self(Limit::For(duration))
+    }
+}
+
+impl From<f64> for Timeout {
+    fn from(seconds: f64) -> Self {
+        match Duration::try_from_secs_f64(seconds) {
+            Ok(duration) => Self(Limit::For(duration)),
+            Err(_) if seconds > 0.0 => Self(Limit::For(Duration::MAX)),
+            Err(_) => Self(Limit::Bad(seconds)),
+        }
+    }
+}
+
+impl Timeout {
+    /// The moment it ends; `None` if that is beyond what a clock can say.
+    fn deadline(self) -> Result<Option<Instant>> {
+        match self.0 {
+            Limit::For(duration) => Ok(Instant::now().checked_add(duration)),
+            Limit::Bad(seconds) => {
+                Err(Error::argument(format!("a timeout of {seconds} s: it must be 0 or more")))
+            }
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        self.0 == Limit::For(Duration::ZERO)
+    }
+}
+
+pub(crate) fn one<T: DeserializeOwned>(handle: &Arc<Handle>, timeout: Option<Timeout>) -> Result<T> {
+    if timeout.is_some() || !handle.look(State::is_final) {
+        settle(std::slice::from_ref(handle), timeout)?;
+    }
+    decode_now(handle)
+}
+
+/// Decodes the value of a handle that was final a moment ago: the node may have wanted its bytes back
+/// meanwhile.
+pub(crate) fn decode_now<T: DeserializeOwned>(handle: &Arc<Handle>) -> Result<T> {
+    loop {
+        if let Some(decoded) = decode_final(handle) {
+            return decoded;
+        }
+        settle(std::slice::from_ref(handle), None)?;
+    }
+}
+
+/// Waits until every handle is final.
+pub(crate) fn settle(handles: &[Arc<Handle>], timeout: Option<Timeout>) -> Result<()> {
+    let deadline = timeout.map(Timeout::deadline).transpose()?.flatten();
+    let Some(link) =
+        handles.iter().find_map(|handle| handle.connection().map(|connection| Arc::clone(&connection.link)))
+    else {
+        return Ok(());
+    };
+    if timeout.is_some_and(Timeout::is_zero) {
+        return settle_now(&link, handles);
+    }
+    for handle in handles {
+        handle.fetch_if_ready();
+    }
+    let mut waiting = Waiting::new(&link);
+    let outcome = handles.iter().try_for_each(|handle| settle_one(handle, &mut waiting, deadline, handles));
+    waiting.end()?;
+    outcome
+}
+
+/// Takes only what is here: reads the ring once, and maps what lies in the local store.
+fn settle_now(link: &Link, handles: &[Arc<Handle>]) -> Result<()> {
+    link.drain();
+    let asked: Vec<_> = handles.iter().map(|handle| handle.fetch_if_ready()).collect();
+    let grace = Instant::now().checked_add(MAP_GRACE);
+    for (handle, asked) in handles.iter().zip(asked) {
+        if asked || handle.look(|state| matches!(state, State::Fetching)) {
+            let mut condition = Condition {
+                is_met: &mut || handle.look(State::is_final),
+                subscribe: &mut || handle.watch(State::is_final, this_thread),
+            };
+            link.wait(&mut condition, grace);
+        }
+        if !handle.look(State::is_final) {
+            return Err(timed_out(link, handles));
+        }
+    }
+    Ok(())
+}
+
+fn settle_one(
+    handle: &Arc<Handle>,
+    waiting: &mut Waiting<'_>,
+    deadline: Option<Instant>,
+    all: &[Arc<Handle>],
+) -> Result<()> {
+    while !handle.look(State::is_final) {
+        let link = handle.connection().map_or(waiting.link, |connection| &*connection.link);
+        let mut condition = Condition {
+            is_met: &mut || handle.look(State::has_moved),
+            subscribe: &mut || handle.watch(State::has_moved, this_thread),
+        };
+        if !waiting.wait(link, &mut condition, deadline)? {
+            return Err(if link.is_lost() { link.loss() } else { timed_out(waiting.link, all) });
+        }
+        handle.fetch_if_ready();
+    }
+    Ok(())
+}
+
+fn this_thread() -> Waiter {
+    Waiter::Thread(thread::current())
+}
+
+fn timed_out(link: &Link, handles: &[Arc<Handle>]) -> Error {
+    let missing = handles.iter().filter(|handle| !handle.look(State::is_final)).count();
+    let first = handles.iter().find(|handle| !handle.look(State::is_final));
+    let name = first.map(|handle| handle.reference().object.to_string()).unwrap_or_default();
+    let all = handles.len();
+    let text = format!("{missing} of {all} values are not here in time, first {name}, at node {}", link.node);
+    Error::new(FailureKind::GetTimeout, text)
+}
+
+/// Waits until `num_returns` handles are ready or the time is over.
+pub(crate) fn wait_for_count(
+    handles: &[Arc<Handle>],
+    num_returns: usize,
+    timeout: Option<Timeout>,
+) -> Result<()> {
+    let deadline = timeout.map(Timeout::deadline).transpose()?.flatten();
+    let Some(link) =
+        handles.iter().find_map(|handle| handle.connection().map(|connection| Arc::clone(&connection.link)))
+    else {
+        return Ok(());
+    };
+    handles.iter().for_each(|handle| handle.ask_if_held());
+    link.drain();
+    let is_ready = |handle: &&Arc<Handle>| handle.look(State::is_ready);
+    let missing = num_returns.saturating_sub(handles.iter().filter(is_ready).count());
+    if missing == 0 || timeout.is_some_and(Timeout::is_zero) {
+        return Ok(());
+    }
+    let counter = Arc::new(Counter { left: AtomicIsize::new(0), thread: thread::current() });
+    let mut ready = 0;
+    for handle in handles {
+        if handle.watch(State::is_ready, || Waiter::Counter(Arc::clone(&counter))) {
+            ready += 1;
+        }
+    }
+    // What changed meanwhile has counted down already; the sum is right in any order.
+    counter.left.fetch_add(num_returns.saturating_sub(ready) as isize, Ordering::SeqCst);
+    let is_enough = || counter.left.load(Ordering::SeqCst) <= 0;
+    let mut waiting = Waiting::new(&link);
+    let mut condition = Condition { is_met: &mut || is_enough(), subscribe: &mut || is_enough() };
+    let outcome = waiting.wait(&link, &mut condition, deadline);
+    handles.iter().for_each(|handle| handle.unwatch(&counter));
+    waiting.end()?;
+    match outcome {
+        Ok(false) if link.is_lost() => Err(link.loss()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// A wait, and the slot that a task lends for its time. A thread that a task has started waits like the task.
+struct Waiting<'a> {
+    link: &'a Link,
+    is_task: bool,
+    lent: Option<LentSlot>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(link: &'a Link) -> Self {
+        Self { link, is_task: link.runs_task(), lent: None }
+    }
+
+    fn wait(
+        &mut self,
+        link: &Link,
+        condition: &mut Condition<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<bool> {
+        if self.is_task && self.lent.is_none() {
+            let soon = Instant::now() + LEND_AFTER;
+            let is_last = deadline.is_some_and(|deadline| deadline <= soon);
+            if link.wait(condition, Some(if is_last { deadline.unwrap_or(soon) } else { soon })) || is_last {
+                return Ok((condition.is_met)());
+            }
+            self.lent = Some(self.link.lend_slot()?);
+        }
+        Ok(link.wait(condition, deadline))
+    }
+
+    /// Waits until the task has its slot again.
+    fn end(self) -> Result<()> {
+        self.lent.map_or(Ok(()), |lent| self.link.reclaim_slot(lent))
+    }
+}
+
+/// Registers the task of `context` unless the handle is final; says whether it is.
+pub(crate) fn poll_final(handle: &Arc<Handle>, context: &Context<'_>) -> bool {
+    handle.fetch_if_ready();
+    handle.watch(State::is_final, || Waiter::Task(context.waker().clone()))
+}
+
+/// Decodes the value of a handle; `None` if it is not final.
+pub(crate) fn decode_final<T: DeserializeOwned>(handle: &Arc<Handle>) -> Option<Result<T>> {
+    let connection = handle.connection();
+    match handle.state() {
+        State::Inline(bytes) => Some(codec::decode(connection, &Payload::Inline(bytes))),
+        State::Local { .. } => {
+            let connection = connection?;
+            let Some((extent, view)) = handle.view() else {
+                // Let go of meanwhile, to be fetched again; or given back with the connection.
+                let link = &connection.link;
+                return link.is_lost().then(|| Err(link.loss()));
+            };
+            let mapped = Mapped::new(connection, extent, Arc::new(view));
+            Some(mapped.and_then(|mapped| codec::decode(Some(connection), &Payload::Mapped(mapped))))
+        }
+        State::Failed(failure) => Some(Err(Error::shared(failure))),
+        State::Held | State::Pending | State::Ready | State::Fetching => None,
+    }
+}
+
+/// The failure of a reference that never reached a node.
+pub(crate) fn early_failure(handle: &Handle) -> Option<Error> {
+    if handle.connection().is_some() {
+        return None;
+    }
+    let cause = match handle.state() {
+        State::Failed(failure) => (*failure).clone(),
+        _ => Failure::new(FailureKind::Internal, "a reference without a connection has no failure"),
+    };
+    let failure = Failure::new(FailureKind::DependencyFailed, "an argument could not be submitted");
+    Some(failure.because(cause).into())
+}

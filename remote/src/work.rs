@@ -1,0 +1,310 @@
+//! The work of a worker, as its node sends it: classes, queued tasks, the task that runs, and its slot.
+//!
+//! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that
+//! it is blocked, and it goes on when the node says so. What the node sent before that news reached it is
+//! handed back as it arrives: the task that is waited for may be among it. Threads that a task has started
+//! wait like the task itself: the slot is lent when the first waits, and taken back when the last has its
+//! value.
+//!
+//! Nothing here runs a task: that is `worker.rs`. A driver has no work, and its node sends it none.
+
+use crate::codec::Payload;
+use crate::error::{Error, Result, decode_failure, encode_failure};
+use crate::handles::Connection;
+use crate::link::{LentSlot, Link};
+use crate::memory::ArgumentPin;
+use crate::pump::Condition;
+use crate::task::{TaskState, own_task};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use tharsis_protos::records::{ArgumentsView, FromClient, OutcomeView, SlotsView, ValueView};
+use tharsis_types::failure::Origin;
+use tharsis_types::hash::IdMap;
+use tharsis_types::limits::{FAILURE_BYTES_MAX, FAILURE_TEXT_KEPT};
+use tharsis_types::{Attempt, Extent, Failure, FailureKind, RefId, TaskClass, TaskId};
+
+/// One argument that was given by reference.
+pub(crate) struct Argument {
+    pub(crate) parameter: u16,
+    value: ArgumentValue,
+    pin: Arc<ArgumentPin>,
+    payload: OnceLock<Payload>,
+}
+
+enum ArgumentValue {
+    Failed(Failure),
+    Inline,
+    Local(Extent),
+}
+
+/// A task that waits for its turn in this worker.
+pub(crate) struct Run {
+    pub(crate) slot: u32,
+    pub(crate) attempt: Attempt,
+    pub(crate) task: TaskId,
+    pub(crate) class: Arc<TaskClass>,
+    pub(crate) payload: Box<[u8]>,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// The work of one worker.
+#[derive(Default)]
+pub(crate) struct Work {
+    classes: Mutex<IdMap<u32, Arc<TaskClass>>>,
+    queue: Mutex<VecDeque<Run>>,
+    running: Mutex<Option<Arc<TaskState>>>,
+    /// From the news that the running task waits until the node says that it may go on.
+    is_lent: AtomicBool,
+    lending: Mutex<Lending>,
+}
+
+/// Who waits in the running task.
+#[derive(Default)]
+struct Lending {
+    waiting: usize,
+    tasks_ended: u64,
+}
+
+/// What comes from the node.
+impl Work {
+    /// Learns a class.
+    pub(crate) fn define(&self, number: u32, definition: &[u8]) -> Result<(), Failure> {
+        let class: TaskClass = postcard::from_bytes(definition).map_err(|error| {
+            Failure::new(FailureKind::DataCorrupt, format!("a task class does not decode: {error}"))
+        })?;
+        self.classes.lock().insert(number, Arc::new(class));
+        Ok(())
+    }
+
+    /// Queues a task.
+    pub(crate) fn accept(
+        &self,
+        slot: u32,
+        class: u32,
+        attempt: Attempt,
+        task: TaskId,
+        payload: &[u8],
+        arguments: ArgumentsView<'_>,
+    ) -> Result<(), Failure> {
+        let class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
+            Failure::new(
+                FailureKind::DataCorrupt,
+                format!("the node named class {class} and did not define it"),
+            )
+        })?;
+        let arguments = arguments
+            .iter()
+            .map(|argument| argument.map(|(parameter, from, value)| Argument::new(parameter, from, value)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|bad| Failure::new(FailureKind::DataCorrupt, bad.to_string()))?;
+        self.queue.lock().push_back(Run { slot, attempt, task, class, payload: payload.into(), arguments });
+        Ok(())
+    }
+
+    /// The task that runs.
+    pub(crate) fn running(&self) -> Option<Arc<TaskState>> {
+        self.running.lock().clone()
+    }
+
+    /// The task that this thread works for: its own, else the one that the worker runs.
+    pub(crate) fn task_of_thread(&self, link: &Link) -> Option<Arc<TaskState>> {
+        own_task(link.serial).or_else(|| self.running())
+    }
+
+    /// Begins or ends a task; the worker runs one at a time.
+    pub(crate) fn set_running(&self, task: Option<Arc<TaskState>>) {
+        *self.running.lock() = task;
+    }
+
+    /// Takes the next task.
+    pub(crate) fn next(&self) -> Option<Run> {
+        self.queue.lock().pop_front()
+    }
+
+    /// Whether a task waits for its turn.
+    pub(crate) fn has_next(&self) -> bool {
+        !self.queue.lock().is_empty()
+    }
+
+    pub(crate) fn resume(&self) {
+        self.is_lent.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the slot is lent, so that nothing that arrives can be started.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent.load(Ordering::SeqCst)
+    }
+
+    /// Takes up to `count` tasks that were not started, the last ones first, as packed slots.
+    fn take_back(&self, count: usize) -> Vec<u8> {
+        let mut queue = self.queue.lock();
+        let kept = queue.len().saturating_sub(count);
+        let taken = queue.split_off(kept);
+        drop(queue);
+        taken.iter().flat_map(|run| run.slot.to_le_bytes()).collect()
+    }
+}
+
+impl Argument {
+    fn new(parameter: u16, from: RefId, value: ValueView<'_>) -> Self {
+        let payload = OnceLock::new();
+        let value = match value {
+            ValueView::Inline(bytes) => {
+                let _ = payload.set(Payload::Inline(bytes.into()));
+                ArgumentValue::Inline
+            }
+            ValueView::Local(extent) => ArgumentValue::Local(extent),
+            ValueView::Failed(failure) => ArgumentValue::Failed(decode_failure(failure)),
+            ValueView::Ready { len } => ArgumentValue::Failed(Failure::new(
+                FailureKind::Internal,
+                format!("the node started a task whose argument of {len} bytes is not mapped"),
+            )),
+        };
+        Self { parameter, value, pin: ArgumentPin::new(from), payload }
+    }
+
+    /// The bytes of the argument.
+    pub(crate) fn payload(&self, connection: &Arc<Connection>) -> Result<&Payload> {
+        if let Some(payload) = self.payload.get() {
+            return Ok(payload);
+        }
+        match &self.value {
+            ArgumentValue::Failed(failure) => Err(failure.clone().into()),
+            ArgumentValue::Inline => Err(Error::internal("an inline argument without bytes")),
+            ArgumentValue::Local(extent) => {
+                let mapped = self.pin.map(connection, *extent)?;
+                Ok(self.payload.get_or_init(|| Payload::Mapped(mapped)))
+            }
+        }
+    }
+
+    /// Keeps the bytes in place beyond the task if something still looks at them.
+    pub(crate) fn prolong(self, connection: &Arc<Connection>) {
+        let Self { value, pin, payload, .. } = self;
+        drop(payload);
+        if let ArgumentValue::Local(extent) = value {
+            pin.prolong(connection, extent);
+        }
+    }
+}
+
+/// What goes to the node.
+impl Work {
+    /// Marks the running task as cancelled, or ends one that has not started.
+    pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {
+        if let Some(state) = self.running()
+            && state.slot == Some(slot)
+        {
+            state.is_cancelled.store(true, Ordering::Relaxed);
+            return;
+        }
+        let mut queue = self.queue.lock();
+        let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));
+        drop(queue);
+        if let Some(run) = found {
+            let failure = Failure::new(FailureKind::Cancelled, "cancelled before it started");
+            report_failure(link, slot, 0, failure.at(origin(link, &run.class, run.task, run.attempt)));
+        }
+    }
+
+    /// Hands back tasks that are not started. The answer is sent even if there are none.
+    pub(crate) fn give_back(&self, link: &Link, count: u32) {
+        let slots = self.take_back(count as usize);
+        if let Ok(returned) = SlotsView::new(&slots) {
+            let _ = link.send(&FromClient::GiveBack { returned });
+        }
+    }
+
+    /// A thread of the running task waits: if it is the first, others may use the slot.
+    pub(crate) fn lend_slot(&self, link: &Link) -> Result<LentSlot> {
+        let mut lending = self.lending.lock();
+        if lending.waiting == 0 {
+            self.block(link)?;
+        }
+        lending.waiting += 1;
+        Ok(LentSlot { tasks_ended: lending.tasks_ended })
+    }
+
+    /// A thread has waited for long enough: if it is the last, it waits until the running task may go on.
+    pub(crate) fn reclaim_slot(&self, link: &Link, lent: LentSlot) -> Result<()> {
+        // Held until the slot is back: a thread that begins to wait meanwhile lends it again after that.
+        let mut lending = self.lending.lock();
+        if lending.tasks_ended != lent.tasks_ended {
+            return Ok(());
+        }
+        lending.waiting = lending.waiting.saturating_sub(1);
+        if lending.waiting == 0 { self.unblock(link) } else { Ok(()) }
+    }
+
+    /// The running task has ended, and with it the waits of threads that it leaves behind.
+    pub(crate) fn task_ended(&self, link: &Link) {
+        let mut lending = self.lending.lock();
+        lending.tasks_ended += 1;
+        if std::mem::take(&mut lending.waiting) > 0 {
+            // Should the connection be gone, the report that follows fails as well.
+            let _ = self.unblock(link);
+        }
+    }
+
+    /// Says that the running task waits, and hands back everything behind it.
+    fn block(&self, link: &Link) -> Result<()> {
+        // First the mark, then the queue: a task that is queued meanwhile is either taken here or seen as
+        // lent.
+        self.is_lent.store(true, Ordering::SeqCst);
+        let slots = self.take_back(usize::MAX);
+        let returned = SlotsView::new(&slots).map_err(|bad| Error::internal(bad.to_string()))?;
+        link.send(&FromClient::Blocked { returned })
+    }
+
+    /// Waits until the running task may go on.
+    fn unblock(&self, link: &Link) -> Result<()> {
+        link.send(&FromClient::Unblock)?;
+        let is_resumed = || !self.is_lent();
+        let mut condition = Condition {
+            is_met: &mut || is_resumed(),
+            subscribe: &mut || {
+                link.inbound.stand_by();
+                is_resumed()
+            },
+        };
+        if link.wait(&mut condition, None) { Ok(()) } else { Err(link.loss()) }
+    }
+}
+
+/// Reports that a task has failed.
+pub(crate) fn report_failure(link: &Link, slot: u32, run_ns: u64, failure: Failure) {
+    let error_type = match (&failure.kind, &failure.user) {
+        (FailureKind::UserError, Some(user)) => user.type_name.clone(),
+        _ => String::new(),
+    };
+    let mut encoded = encode_failure(&failure);
+    if FAILURE_BYTES_MAX < encoded.len() {
+        encoded = encode_failure(&shortened(failure, encoded.len()));
+    }
+    let outcome = OutcomeView::Failed { error_type: &error_type, failure: &encoded };
+    let _ = link.send(&FromClient::Done { slot, run_ns, outcome });
+}
+
+/// Where a failure of a task comes from.
+pub(crate) fn origin(link: &Link, class: &TaskClass, task: TaskId, attempt: Attempt) -> Origin {
+    Origin {
+        task_name: class.name.clone(),
+        task: Some(task),
+        call_site: class.call_site.clone(),
+        node: Some(link.node),
+        pid: Some(std::process::id()),
+        attempt,
+    }
+}
+
+/// What is told of a failure that is too long to be told whole.
+fn shortened(failure: Failure, len: usize) -> Failure {
+    let mut short = Failure { cause: None, user: None, ..failure };
+    short.message.truncate(short.message.floor_char_boundary(FAILURE_TEXT_KEPT));
+    short.message += &format!(
+        " [the error's value and its causes are left out: {len} bytes are above the limit of {FAILURE_BYTES_MAX}]"
+    );
+    short
+}
