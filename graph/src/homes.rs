@@ -27,6 +27,7 @@ impl Homes {
     /// The next batch, and who makes what it reads; `reads_more` if that is not all it reads.
     pub(crate) fn meet(&mut self, makers: impl Iterator<Item = usize>, reads_more: bool) {
         let batch = self.leaders.len() as u32;
+        assert_eq!(self.leaders.len(), self.homes.len(), "a batch without a home, or two");
         let mut found: Vec<u32> = makers.map(|maker| self.leaders[maker]).collect();
         found.dedup();
         let home = match *found {
@@ -54,6 +55,7 @@ impl Homes {
             self.homes[leader as usize] = self.next + inside / share;
         }
         self.next += (homeless.len() as u32).div_ceil(share);
+        assert!(self.next < HOMELESS, "more homes than there are numbers");
     }
 
     fn home(&self, leader: u32) -> u32 {
@@ -66,6 +68,7 @@ impl Homes {
             *home = self.next;
             self.next += 1;
         }
+        assert!(!self.homes.contains(&HOMELESS), "a batch is left without a home");
         self.leaders.iter().map(|leader| self.home(*leader)).collect()
     }
 }

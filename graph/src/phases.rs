@@ -48,6 +48,7 @@ impl Phase {
             nodes[node].op().measure().is_some() && !inputs[node].iter().any(|&input| awaits[input])
         });
         let counted: Vec<usize> = counted.collect();
+        assert!(!counted.is_empty(), "something awaits a size and nothing can be counted");
         let mut phase = Phase { nodes, inputs, roots, awaits, counted, kept: Vec::new() };
         phase.choose_kept(limits.memory_bytes / KEPT_SHARE);
         Some(phase)
@@ -79,10 +80,13 @@ impl Phase {
     /// # Errors
     /// What operators refuse now that shapes are known.
     pub fn settle(&self, results: Vec<Resident>) -> Result<Vec<NodeRef>, Error> {
-        let (counts, kept) = results.split_at_checked(self.counted.len()).unwrap_or_default();
+        let wanted = self.counted.len() + self.kept.len();
+        assert_eq!(results.len(), wanted, "a phase was given other results than it asked for");
+        let (counts, kept) = results.split_at(self.counted.len());
         let mut made: Vec<NodeRef> = Vec::with_capacity(self.nodes.len());
         for (index, node) in self.nodes.iter().enumerate() {
             let inputs: Vec<NodeRef> = self.inputs[index].iter().map(|&input| made[input].clone()).collect();
+            assert_eq!(made.len(), index, "a node is made before its inputs");
             let find = |among: &[usize]| among.iter().position(|&other| other == index);
             let new = if let Some(at) = find(&self.kept) {
                 Node::new(kept[at].clone(), Vec::new())?
@@ -119,6 +123,7 @@ impl Phase {
         }
         kept.sort_unstable();
         kept.dedup();
+        assert!(kept.iter().all(|&node| !self.awaits[node]), "what is kept awaits a size");
         self.kept = kept;
     }
 }

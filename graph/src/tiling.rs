@@ -25,7 +25,9 @@ impl AxisTiling {
     /// Pieces of at most `chunk` elements, as equal as can be.
     pub fn balanced(len: usize, chunk: usize) -> AxisTiling {
         let pieces = len.div_ceil(chunk.max(1)).max(1);
-        AxisTiling::Even { len, chunk: len.div_ceil(pieces).max(1) }
+        let even = len.div_ceil(pieces).max(1);
+        assert!(even <= chunk.max(1), "pieces of {even} elements, longer than {chunk}");
+        AxisTiling::Even { len, chunk: even }
     }
 
     /// Pieces of these lengths.
@@ -53,6 +55,8 @@ impl AxisTiling {
         if pieces.is_empty() {
             return AxisTiling::whole(0);
         }
+        let sum = |lengths: &[usize]| lengths.iter().sum::<usize>();
+        assert_eq!(sum(&pieces), sum(lengths), "elements are lost between pieces");
         AxisTiling::from_lengths(&pieces)
     }
 
@@ -82,6 +86,7 @@ impl AxisTiling {
         match self {
             AxisTiling::Even { len, chunk } => {
                 let start = index * chunk;
+                assert!(start <= *len, "piece {index} begins at {start}, behind the end at {len}");
                 (start, (*chunk).min(len - start))
             }
             AxisTiling::Bounds(bounds) => match bounds.get(index + 1) {
@@ -132,6 +137,7 @@ impl Tiling {
             left = if inner < left { inner } else { left };
             axes.push(AxisTiling::balanced(len, chunk as usize));
         }
+        assert_eq!(inner, 1, "extents of {shape:?} are left");
         Tiling { axes }
     }
 
@@ -161,6 +167,7 @@ impl Tiling {
             (origin[axis], extents[axis]) = tiling.piece(index % count);
             index /= count;
         }
+        assert_eq!(index, 0, "a chunk outside of its grid");
     }
 
     /// Elements of the largest chunk.
@@ -170,6 +177,7 @@ impl Tiling {
 
     /// The number of the chunk at these grid coordinates.
     pub fn number(&self, coordinates: &[usize]) -> usize {
+        assert_eq!(coordinates.len(), self.axes.len(), "a place in a grid of another rank");
         self.axes.iter().zip(coordinates).fold(0, |number, (axis, &at)| number * axis.count() + at)
     }
 }

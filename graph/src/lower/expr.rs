@@ -58,6 +58,7 @@ pub struct View {
 impl View {
     /// Repeats `from` to the shape `to`, which it must broadcast to.
     pub fn broadcast(from: &[usize], to: &[usize]) -> View {
+        assert!(from.len() <= to.len(), "{from:?} cannot be spread to {to:?}");
         let skipped = to.len() - from.len();
         let map = |(axis, &extent): (usize, &usize)| match (extent, to[axis + skipped]) {
             (1, wide) if wide != 1 => AxisMap { start: 0, step: 0, axis: None },
@@ -68,6 +69,7 @@ impl View {
 
     /// Axis `i` of the view is axis `order[i]` of what is viewed.
     pub fn permute(from: &[usize], order: &[usize]) -> View {
+        assert_eq!(order.len(), from.len(), "an order of other axes than those of {from:?}");
         let mut axes = vec![AxisMap::identity(0); from.len()];
         order.iter().enumerate().for_each(|(to, &axis)| axes[axis] = AxisMap::identity(to));
         View { shape: order.iter().map(|&axis| from[axis]).collect(), axes }
@@ -79,6 +81,7 @@ impl View {
         let mut axes = Vec::new();
         for (axis, &extent) in from.iter().enumerate() {
             if dropped.contains(&axis) {
+                assert_eq!(extent, 1, "axis {axis} of {from:?} is dropped and has elements");
                 axes.push(AxisMap { start: 0, step: 0, axis: None });
             } else {
                 axes.push(AxisMap::identity(shape.len()));
@@ -120,14 +123,13 @@ impl View {
     fn compose(&self, map: &AxisMap) -> AxisMap {
         let Some(axis) = map.axis else { return *map };
         let outer = self.axes[axis];
-        AxisMap {
-            start: (map.start as i64 + map.step * outer.start as i64) as usize,
-            step: map.step * outer.step,
-            axis: outer.axis,
-        }
+        let start = map.start as i64 + map.step * outer.start as i64;
+        assert!(0 <= start, "a view begins before its source");
+        AxisMap { start: start as usize, step: map.step * outer.step, axis: outer.axis }
     }
 
     fn of_form(&self, form: &IndexForm) -> IndexForm {
+        assert_eq!(self.axes.len(), form.strides.len(), "a view of another rank than what it looks at");
         let mut strides = vec![0; self.shape.len()];
         let mut offset = form.offset;
         for (map, &stride) in self.axes.iter().zip(&form.strides) {
@@ -168,8 +170,11 @@ impl Lowering<'_> {
             return known;
         }
         self.exprs.push(expr);
-        self.known.insert(key, self.exprs.len() - 1);
-        self.exprs.len() - 1
+        let id = self.exprs.len() - 1;
+        // Ascending order is that of evaluation.
+        assert!(self.args(id).iter().all(|arg| *arg < id), "an expression is entered before its arguments");
+        self.known.insert(key, id);
+        id
     }
 
     /// A whole stored tensor.
@@ -209,6 +214,7 @@ impl Lowering<'_> {
 
     /// `arg` seen through `view`.
     pub fn view(&mut self, arg: ExprId, view: &View) -> ExprId {
+        assert_eq!(view.axes.len(), self.exprs[arg].shape.len(), "a view of another rank than its source");
         if view.is_identity(&self.exprs[arg].shape) {
             return arg;
         }

@@ -71,6 +71,9 @@ impl<'a> Lowering<'a> {
         if TASKS_MAX < tasks {
             return Err(Error::TooManyTasks { tasks, limit: TASKS_MAX });
         }
+        let (named, given) = (self.plan.foreign.len(), self.foreign.len());
+        assert_eq!(named, given, "functions by name and functions differ");
+        assert_eq!(self.plan.resident.len(), self.resident.len(), "a resident tensor without its chunks");
         let resident = self.resident.into_iter().map(|resident| resident.chunks).collect();
         Ok(Lowered { plan: Arc::new(self.plan), resident, foreign: self.foreign })
     }
@@ -101,6 +104,15 @@ impl<'a> Lowering<'a> {
 
     /// Adds a stage, labelled with the operator being lowered.
     pub fn add_stage(&mut self, stage: crate::plan::Stage) {
+        let exists = |tensor: TensorId| tensor < self.plan.tensors.len();
+        assert!(!stage.outputs.is_empty(), "{} makes nothing", stage.label);
+        for output in &stage.outputs {
+            assert!(exists(output.tensor), "{} makes a tensor that does not exist", stage.label);
+            let ranks = (output.offset.len(), stage.grid.axes.len());
+            assert_eq!(ranks.0, ranks.1, "an output of {} has another rank than its grid", stage.label);
+        }
+        let mut inputs = stage.operands.iter().flat_map(|operand| &operand.inputs);
+        assert!(inputs.all(|input| exists(input.tensor)), "{} reads what does not exist", stage.label);
         self.plan.stages.push(stage);
     }
 

@@ -26,6 +26,7 @@ impl Lowering<'_> {
             return Ok(tensor);
         }
         let tiling = self.tile(&[expr], true);
+        assert_eq!(tiling.shape(), self.exprs[expr].shape, "chunks of another shape than their values");
         let tensor = self.add_tensor(TensorSpec { dtype: self.exprs[expr].dtype, tiling: tiling.clone() });
         self.fill_tensor(expr, tiling, tensor, vec![])?;
         self.stored.insert(expr, tensor);
@@ -46,6 +47,7 @@ impl Lowering<'_> {
         let mut fused = self.fuse(&[expr])?;
         fused.program.outputs.push(Output::Store(fused.values[&expr]));
         let offset = if offset.is_empty() { vec![0; grid.axes.len()] } else { offset };
+        assert_eq!(self.exprs[expr].dtype, self.plan.tensors[tensor].dtype, "values of another dtype");
         self.add_fused(fused, grid, vec![StageOutput { tensor, offset }]);
         Ok(())
     }
@@ -78,6 +80,7 @@ impl Lowering<'_> {
                 break;
             }
             let grid = self.merge_grid(&tiling, axes, partial.len());
+            assert!(grid.count() < tiling.count(), "a step of merging leaves as many partial results");
             let args: Vec<ExprId> = partial.iter().map(|&tensor| self.load(tensor)).collect();
             partial = self.fold_stage(fold.merge(), &args, axes, grid)?;
         }
@@ -97,6 +100,9 @@ impl Lowering<'_> {
         axes: &[usize],
         grid: Tiling,
     ) -> Result<Vec<TensorId>, Error> {
+        let shape = &self.exprs[args[0]].shape;
+        assert_eq!(grid.axes.len(), shape.len(), "a grid of another rank than what is folded");
+        assert!(axes.iter().all(|&axis| axis < shape.len()), "a fold over an axis that is not there");
         let mut fused = self.fuse(args)?;
         let values: Vec<usize> = args.iter().map(|arg| fused.values[arg]).collect();
         fused.program.outputs.push(Output::Fold { fold, args: values, axes: axes.to_vec() });
@@ -181,6 +187,8 @@ impl Lowering<'_> {
     /// One program that computes all of `roots`, which have one shape.
     pub(super) fn fuse(&self, roots: &[ExprId]) -> Result<Fused, Error> {
         let rank = self.exprs[roots[0]].shape.len();
+        let same = |root: &ExprId| self.exprs[*root].shape == self.exprs[roots[0]].shape;
+        assert!(roots.iter().all(same), "a program over domains of several shapes");
         let mut fused = Fused { program: Program::default(), inputs: Vec::new(), values: HashMap::new() };
         for id in self.reachable(roots) {
             let expr = &self.exprs[id];
@@ -210,7 +218,8 @@ impl Lowering<'_> {
                 }
             };
             fused.program.steps.push(Step { op, dtype: expr.dtype, trailing });
-            fused.values.insert(id, fused.program.steps.len() - 1);
+            let before = fused.values.insert(id, fused.program.steps.len() - 1);
+            assert!(before.is_none(), "an expression is computed twice in one program");
         }
         Ok(fused)
     }

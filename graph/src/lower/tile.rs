@@ -37,6 +37,7 @@ impl Lowering<'_> {
 
     /// Cuts the axes without a wish so that chunks have at most `elements` elements, the first axes first.
     fn fill(&self, wishes: Vec<Option<AxisTiling>>, shape: &[usize], elements: u64) -> Tiling {
+        assert_eq!(wishes.len(), shape.len(), "wishes for other axes than those of {shape:?}");
         let wished: u64 = wishes.iter().flatten().map(|axis| axis.longest().max(1) as u64).product();
         let free: Vec<usize> = (0..shape.len()).filter(|&axis| wishes[axis].is_none()).collect();
         let free_shape: Vec<usize> = free.iter().map(|&axis| shape[axis]).collect();

@@ -2,6 +2,7 @@
 
 use super::{ExprId, LARGE_SHARE, Limits, Lowered, Lowering};
 use crate::error::Error;
+use crate::extent::agree;
 use crate::node::{NodeRef, distinct_nodes};
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use std::collections::HashMap;
 pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
     let (nodes, inputs, roots) = distinct_nodes(roots);
     let mut lowering = Lowering::new(limits);
-    let uses = uses(&inputs, &roots);
+    let (uses, root_count) = (uses(&inputs, &roots), roots.len());
     let is_large = |node: usize| limits.memory_bytes / LARGE_SHARE < nodes[node].meta().bytes();
     let mut exprs: Vec<Option<ExprId>> = vec![None; nodes.len()];
     for wanted in 0..nodes.len() {
@@ -40,6 +41,7 @@ pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
         let tensor = lowering.store(expr)?;
         lowering.plan.results.push(tensor);
     }
+    assert_eq!(lowering.plan.results.len(), root_count, "a result for each root");
     lowering.finish()
 }
 
@@ -78,6 +80,13 @@ impl Lowering<'_> {
         }
         let args: Option<Vec<ExprId>> = inputs.iter().map(|&input| known(input)).collect();
         let args = args.ok_or_else(|| Error::Internal("an input was not lowered".to_owned()))?;
-        node.op().lower(self, node.meta(), &args)
+        let expr = node.op().lower(self, node.meta(), &args)?;
+        let (made, declared) = (&self.exprs[expr], node.meta());
+        // Extents that are unknown until tasks have run may be known by now.
+        let agree = made.shape.len() == declared.shape.len()
+            && made.shape.iter().zip(&declared.shape).all(|(&a, &b)| agree(a, b));
+        assert!(agree, "{} of {:?} is lowered to {:?}", self.label, declared.shape, made.shape);
+        assert_eq!(made.dtype, declared.dtype, "{} is lowered to another dtype", self.label);
+        Ok(expr)
     }
 }
