@@ -1,5 +1,6 @@
 //! Executors: what runs a plan, and the one that does so on threads of this process.
 
+use crate::chunk_table::ChunkTable;
 use crate::error::Error;
 use crate::lower::{Limits, Lowered, lower};
 use crate::node::NodeRef;
@@ -144,6 +145,8 @@ fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let Lowered { plan, resident, foreign } = lower(roots, &limits)?;
     let runnable = Arc::new(Runnable::new(plan, foreign)?);
     let schedule = schedule(&runnable, limits.threads)?;
+    assert_eq!(resident.len(), runnable.plan().resident.len(), "a resident tensor without its chunks");
+    assert!(schedule.least_bytes <= schedule.bound_bytes, "a plan needs more than its bound");
     Ok(Job { runnable, schedule, resident, progress: Progress::default() })
 }
 
@@ -224,7 +227,7 @@ struct State {
     ahead: std::collections::VecDeque<bool>,
     running: usize,
     chunks: HashMap<ChunkId, Arc<Chunk>>,
-    readers: Vec<Vec<u32>>,
+    readers: ChunkTable<u32>,
     failed: Option<Error>,
     live_bytes: u64,
     metrics: Metrics,
@@ -325,6 +328,7 @@ impl<'a> Shared<'a> {
                 state.ahead.resize(ahead + 1, false);
             }
             state.ahead[ahead] = true;
+            debug_assert!(state.ahead.len() <= *window + 1, "a task starts further ahead than it may");
             while state.ahead.front() == Some(&true) {
                 state.ahead.pop_front();
                 state.next += 1;
@@ -355,7 +359,7 @@ impl<'a> Shared<'a> {
         match result {
             Ok(chunks) => {
                 for (id, chunk) in self.job.runnable.outputs(ready.task).zip(chunks) {
-                    if state.readers[id.tensor as usize][id.index as usize] != 0 {
+                    if state.readers[id] != 0 {
                         state.live_bytes += chunk.buffer().len_bytes() as u64;
                         state.chunks.insert(id, Arc::new(chunk));
                     }
@@ -371,7 +375,7 @@ impl<'a> Shared<'a> {
     }
 
     fn release(&self, state: &mut State, id: ChunkId) {
-        let left = &mut state.readers[id.tensor as usize][id.index as usize];
+        let left = &mut state.readers[id];
         *left -= 1;
         if *left == 0
             && let Some(chunk) = state.chunks.remove(&id)
@@ -386,6 +390,9 @@ impl<'a> Shared<'a> {
         if let Some(error) = state.failed {
             return Err(error);
         }
+        assert_eq!(state.running, 0, "a task runs after all threads have ended");
+        assert_eq!(state.next, self.job.schedule.order.len(), "a task was left out");
+        assert!(state.ahead.is_empty(), "a task was started beyond the last one");
         state.metrics.elapsed = elapsed;
         let gather = |&tensor: &usize| {
             let spec = &plan.tensors[tensor];

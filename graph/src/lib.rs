@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod chunk_table;
 pub mod error;
 pub mod execute;
 pub mod explain;

@@ -9,6 +9,7 @@
 //! one (counted by walking the order once), or belongs to a running task or to one started ahead (at most
 //! `threads + window` times the largest task).
 
+use crate::chunk_table::ChunkTable;
 use crate::error::Error;
 use crate::plan::{ChunkId, TaskId};
 use crate::task::Runnable;
@@ -19,7 +20,7 @@ pub struct Schedule {
     /// All tasks, each after those that make what it reads.
     pub order: Vec<TaskId>,
     /// How many tasks will read each chunk, by tensor and chunk; results count one more.
-    pub readers: Vec<Vec<u32>>,
+    pub readers: ChunkTable<u32>,
     /// How many tasks may start ahead of the first one that has not started.
     pub window: usize,
     /// Bytes of chunks and registers that are never exceeded.
@@ -47,18 +48,18 @@ pub fn schedule(runnable: &Runnable, threads: usize) -> Result<Schedule, Error> 
 /// Which task makes each chunk, by stage offsets.
 struct Producers {
     /// For each tensor, the task that makes chunk `i`; `None` for resident ones.
-    tasks: Vec<Vec<Option<TaskId>>>,
+    tasks: ChunkTable<Option<TaskId>>,
 }
 
 fn producers(runnable: &Runnable) -> Producers {
     let plan = runnable.plan();
-    let mut tasks: Vec<Vec<Option<TaskId>>> =
-        plan.tensors.iter().map(|spec| vec![None; spec.tiling.count()]).collect();
+    let mut tasks = ChunkTable::new(plan, None);
     for (stage_index, stage) in plan.stages.iter().enumerate() {
         for index in 0..stage.grid.count() {
             let task = TaskId { stage: stage_index as u32, index: index as u32 };
             for chunk in runnable.outputs(task) {
-                tasks[chunk.tensor as usize][chunk.index as usize] = Some(task);
+                let before = tasks[chunk].replace(task);
+                assert_eq!(before, None, "{chunk:?} is made by two tasks");
             }
         }
     }
@@ -73,7 +74,7 @@ fn depth_first(runnable: &Runnable) -> Result<Vec<TaskId>, Error> {
     let mut inputs = Vec::new();
     let mut stack: Vec<(TaskId, bool)> = Vec::new();
     for &result in &plan.results {
-        for producer in producers.tasks[result].iter().flatten() {
+        for producer in producers.tasks.of_tensor(result).iter().flatten() {
             stack.push((*producer, false));
             while let Some((task, ready)) = stack.pop() {
                 let seen = &mut seen[task.stage as usize][task.index as usize];
@@ -89,7 +90,7 @@ fn depth_first(runnable: &Runnable) -> Result<Vec<TaskId>, Error> {
                 stack.push((task, true));
                 // The stack reverses, so the first input is made first.
                 for chunk in inputs.iter().rev() {
-                    match producers.tasks[chunk.tensor as usize][chunk.index as usize] {
+                    match producers.tasks[*chunk] {
                         Some(producer) => stack.push((producer, false)),
                         None if plan.resident.contains(&(chunk.tensor as usize)) => {}
                         None => return Err(Error::Internal(format!("nothing makes {chunk:?}"))),
@@ -98,22 +99,23 @@ fn depth_first(runnable: &Runnable) -> Result<Vec<TaskId>, Error> {
             }
         }
     }
+    assert!(order.len() as u64 <= plan.task_count(), "a task is run twice");
     Ok(order)
 }
 
-fn count_readers(runnable: &Runnable, order: &[TaskId]) -> Vec<Vec<u32>> {
+fn count_readers(runnable: &Runnable, order: &[TaskId]) -> ChunkTable<u32> {
     let plan = runnable.plan();
-    let mut readers: Vec<Vec<u32>> = plan.tensors.iter().map(|spec| vec![0; spec.tiling.count()]).collect();
+    let mut readers = ChunkTable::new(plan, 0);
     let mut inputs = Vec::new();
     for &task in order {
         inputs.clear();
         runnable.inputs(task, &mut inputs);
-        inputs.iter().for_each(|chunk| readers[chunk.tensor as usize][chunk.index as usize] += 1);
+        inputs.iter().for_each(|chunk| readers[*chunk] += 1);
     }
     plan.results
         .iter()
         .chain(&plan.resident)
-        .for_each(|&tensor| readers[tensor].iter_mut().for_each(|count| *count += 1));
+        .for_each(|&tensor| readers.of_tensor_mut(tensor).iter_mut().for_each(|count| *count += 1));
     readers
 }
 
@@ -126,7 +128,7 @@ struct Walk {
     largest: u64,
 }
 
-fn walk(runnable: &Runnable, order: &[TaskId], mut readers: Vec<Vec<u32>>) -> Walk {
+fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>) -> Walk {
     let plan = runnable.plan();
     let bytes = |chunk: &ChunkId| plan.tensors[chunk.tensor as usize].chunk_bytes_max();
     let is_resident = |chunk: &ChunkId| plan.resident.contains(&(chunk.tensor as usize));
@@ -137,16 +139,18 @@ fn walk(runnable: &Runnable, order: &[TaskId], mut readers: Vec<Vec<u32>>) -> Wa
         let mut task_bytes = scratch[task.stage as usize];
         for chunk in runnable.outputs(task) {
             task_bytes += bytes(&chunk);
-            if readers[chunk.tensor as usize][chunk.index as usize] != 0 {
+            if readers[chunk] != 0 {
                 live += bytes(&chunk);
             }
         }
         inputs.clear();
         runnable.inputs(task, &mut inputs);
         for chunk in &inputs {
-            let left = &mut readers[chunk.tensor as usize][chunk.index as usize];
+            let left = &mut readers[*chunk];
+            assert!(0 < *left, "{chunk:?} is read more often than was counted");
             *left -= 1;
             if *left == 0 {
+                assert!(bytes(chunk) <= live, "{chunk:?} dies and was never there");
                 live -= bytes(chunk);
             }
         }
