@@ -1,8 +1,9 @@
 //! On which node a task should run.
 //!
-//! The rule for tasks without a wish: the local node until its fullest resource is half used, then whichever
-//! node is least used (the local one on a tie); tasks without GPUs avoid nodes that have some while others
-//! have room. What the other nodes have free is known from their reports, less what was asked of them since.
+//! The rule for tasks without a placement: the local node until its fullest resource is half used, then
+//! whichever node is least used (the local one on a tie); tasks without GPUs avoid nodes that have some while
+//! others have room. What the other nodes have free is known from their reports, less what was asked of them
+//! since.
 
 use crate::event::Member;
 use crate::{MS, Now};
@@ -136,8 +137,14 @@ impl View {
     /// Where to ask for a lease; `near` is the node that has most of the arguments, if it is worth going
     /// there.
     #[must_use]
-    pub fn choose(&self, now: Now, demand: &Resources, wish: &Placement, near: Option<NodeId>) -> Choice {
-        self.choose_besides(now, demand, wish, near, &[])
+    pub fn choose(
+        &self,
+        now: Now,
+        demand: &Resources,
+        placement: &Placement,
+        near: Option<NodeId>,
+    ) -> Choice {
+        self.choose_besides(now, demand, placement, near, &[])
     }
 
     /// As [`View::choose`], with some nodes left out.
@@ -146,13 +153,13 @@ impl View {
         &self,
         now: Now,
         demand: &Resources,
-        wish: &Placement,
+        placement: &Placement,
         near: Option<NodeId>,
         left_out: &[NodeId],
     ) -> Choice {
         let is_in = |node: &NodeId| !left_out.contains(node);
         let anywhere = |m: &Member| is_in(&m.node);
-        match wish {
+        match placement {
             Placement::Node { node, .. } if left_out.contains(node) => {
                 Choice::Nowhere(format!("node {node} is left out"))
             }
@@ -171,13 +178,13 @@ impl View {
     fn choose_node(&self, now: Now, demand: &Resources, node: NodeId, soft: bool) -> Choice {
         let fits = self.nodes.get(&node).map(|seen| seen.member.resources.fits(demand));
         match (fits, soft) {
-            // A soft wish is for the case that the node is gone, not that it is busy.
+            // A soft placement is for the case that the node is gone, not that it is busy.
             (Some(true), _) => Choice::Wait(node),
             (_, true) => self.choose_among(now, demand, |_| true, true),
             (Some(false), false) => Choice::Nowhere(format!("node {node} does not have {demand}")),
             (None, false) => {
                 let text =
-                    format!("node {node} is not part of the cluster, and the wish for it is a hard one");
+                    format!("node {node} is not part of the cluster, and the task may run nowhere else");
                 Choice::Never(Box::new(Failure::new(FailureKind::NodeNotFound, text)))
             }
         }

@@ -28,15 +28,15 @@ pub enum Have {
     Nothing,
 }
 
-/// A node's wish to read.
+/// A node's request to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Request {
     /// Who wants to read.
     pub reader: NodeId,
     /// It was sent here by another node.
     pub sent: bool,
     /// Where it was sent from here, in vain.
-    pub in_vain: Option<NodeId>,
+    pub failed_at: Option<NodeId>,
 }
 
 /// The readers of this node's copies.
@@ -55,18 +55,18 @@ struct Readers {
 
 impl Relay {
     /// A node wants to read; `None` lets it wait for [`Relay::arrived`] or [`Relay::lost`].
-    pub fn wanted(&mut self, object: ObjectId, wish: Wish, have: Have) -> Option<Turn> {
-        self.ended(object, wish.reader);
-        if have == Have::Nothing || (have == Have::Some && !wish.sent) {
+    pub fn wanted(&mut self, object: ObjectId, request: Request, have: Have) -> Option<Turn> {
+        self.ended(object, request.reader);
+        if have == Have::Nothing || (have == Have::Some && !request.sent) {
             return Some(Turn::Never);
         }
         let readers = self.objects.entry(object).or_default();
         if readers.nodes.len() >= READERS_MAX
-            && let Some(next) = readers.next(wish.in_vain)
+            && let Some(next) = readers.next(request.failed_at)
         {
             return Some(Turn::At(next));
         }
-        readers.nodes.push(wish.reader);
+        readers.nodes.push(request.reader);
         (have == Have::All).then_some(Turn::Now)
     }
 
@@ -114,9 +114,9 @@ impl Relay {
 
 impl Readers {
     /// Whom the next one is sent to.
-    fn next(&mut self, in_vain: Option<NodeId>) -> Option<NodeId> {
+    fn next(&mut self, failed_at: Option<NodeId>) -> Option<NodeId> {
         let others: SmallVec<[NodeId; READERS_MAX]> =
-            self.nodes.iter().copied().filter(|node| Some(*node) != in_vain).collect();
+            self.nodes.iter().copied().filter(|node| Some(*node) != failed_at).collect();
         self.sent_count += 1;
         others.get(self.sent_count.checked_rem(others.len())?).copied()
     }
@@ -131,8 +131,8 @@ mod tests {
         ObjectId::put(TaskId::root(JobId(1)), 0)
     }
 
-    fn fresh(reader: u64) -> Wish {
-        Wish { reader: NodeId(reader), sent: false, in_vain: None }
+    fn fresh(reader: u64) -> Request {
+        Request { reader: NodeId(reader), sent: false, failed_at: None }
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn who_was_sent_waits_for_the_copy_and_others_do_not() {
         let mut relay = Relay::default();
-        let sent = |reader| Wish { sent: true, ..fresh(reader) };
+        let sent = |reader| Request { sent: true, ..fresh(reader) };
         assert_eq!(relay.wanted(object(), fresh(1), Have::Some), Some(Turn::Never));
         assert_eq!(relay.wanted(object(), sent(1), Have::Some), None);
         assert_eq!(relay.wanted(object(), sent(2), Have::Some), None);
@@ -171,11 +171,11 @@ mod tests {
             relay.wanted(object(), fresh(reader), Have::All);
         }
         for _ in 0..3 {
-            let wish = Wish { in_vain: Some(NodeId(1)), ..fresh(3) };
-            assert_eq!(relay.wanted(object(), wish, Have::All), Some(Turn::At(NodeId(2))));
+            let request = Request { failed_at: Some(NodeId(1)), ..fresh(3) };
+            assert_eq!(relay.wanted(object(), request, Have::All), Some(Turn::At(NodeId(2))));
         }
         relay.ended(object(), NodeId(2));
-        let wish = Wish { in_vain: Some(NodeId(1)), ..fresh(3) };
-        assert_eq!(relay.wanted(object(), wish, Have::All), Some(Turn::Now));
+        let request = Request { failed_at: Some(NodeId(1)), ..fresh(3) };
+        assert_eq!(relay.wanted(object(), request, Have::All), Some(Turn::Now));
     }
 }

@@ -709,10 +709,10 @@ impl World {
                 };
                 format!("read {} {turn}", self.name(*object))
             }
-            Message::ReadRequest { object, sent, in_vain } => {
+            Message::ReadRequest { object, sent, failed_at } => {
                 let sent = if *sent { ", sent" } else { "" };
-                let in_vain = in_vain.map(|node| format!(", not at {}", node_name(node)));
-                format!("may I read {}{sent}{}", self.name(*object), in_vain.unwrap_or_default())
+                let failed_at = failed_at.map(|node| format!(", not at {}", node_name(node)));
+                format!("may I read {}{sent}{}", self.name(*object), failed_at.unwrap_or_default())
             }
             Message::TaskCancel { task, .. } => format!("cancel {}", self.name(ObjectId::output(*task, 0))),
             Message::TaskDone { task, attempt, outcome, .. } => {

@@ -87,7 +87,7 @@ pub fn serve(
 /// Passes proved connections on to the gRPC server.
 struct Calls(mpsc::Sender<io::Result<TcpStream>>);
 
-impl port::Reception for Calls {
+impl port::PortHandler for Calls {
     async fn take(&self, caller: Caller, stream: TcpStream) {
         if caller.purpose == Purpose::Calls {
             // The server has ended if nobody takes it.

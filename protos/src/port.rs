@@ -19,7 +19,7 @@ pub const UNPROVED_MAX: usize = 256;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes connections up.
-pub trait Reception: Send + Sync + 'static {
+pub trait PortHandler: Send + Sync + 'static {
     /// Takes up a connection that has been proved.
     fn take(&self, caller: Caller, stream: TcpStream) -> impl Future<Output = ()> + Send;
 
@@ -28,7 +28,7 @@ pub trait Reception: Send + Sync + 'static {
 }
 
 /// Accepts connections for ever.
-pub async fn accept<R: Reception>(listener: TcpListener, secret: Secret, reception: Arc<R>) {
+pub async fn accept<R: PortHandler>(listener: TcpListener, secret: Secret, handler: Arc<R>) {
     let mut unproved: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
@@ -36,16 +36,16 @@ pub async fn accept<R: Reception>(listener: TcpListener, secret: Secret, recepti
             continue;
         };
         make_room(&mut unproved);
-        let (secret, reception) = (secret.clone(), Arc::clone(&reception));
+        let (secret, handler) = (secret.clone(), Arc::clone(&handler));
         let proving = tokio::spawn(async move {
             match proof::admit(&mut stream, &secret).await {
                 Ok(caller) => {
                     // Its latency matters more than its count of packets; without this it is only slower.
                     let _nodelay = stream.set_nodelay(true);
                     // A task of its own: what was proved is no longer in the way.
-                    tokio::spawn(async move { reception.take(caller, stream).await });
+                    tokio::spawn(async move { handler.take(caller, stream).await });
                 }
-                Err(error) => reception.refused(&error),
+                Err(error) => handler.refused(&error),
             }
         });
         unproved.push_back(proving.abort_handle());

@@ -54,7 +54,7 @@ pub struct NewJob {
 }
 
 /// What the socket's threads need.
-pub struct Reception {
+pub struct ClientAcceptor {
     /// The node.
     pub node: NodeId,
     /// Its arena.
@@ -86,7 +86,7 @@ impl LocalSocket {
     ///
     /// # Errors
     /// Why it cannot be bound.
-    pub fn start(path: &Path, reception: Reception) -> Result<Self, Failure> {
+    pub fn start(path: &Path, acceptor: ClientAcceptor) -> Result<Self, Failure> {
         let refuse = |kind, cause: String| Failure::new(kind, format!("socket {}: {cause}", path.display()));
         let cannot = |cause: String| refuse(FailureKind::InvalidArgument, cause);
         let listener = bind(path).map_err(|cause| match cause {
@@ -98,7 +98,7 @@ impl LocalSocket {
         let stop = Arc::clone(&stopping);
         let thread = std::thread::Builder::new()
             .name("local-socket".into())
-            .spawn(move || accept(&listener, &Arc::new(reception), &stop))
+            .spawn(move || accept(&listener, &Arc::new(acceptor), &stop))
             .map_err(|cause| cannot(cause.to_string()))?;
         Ok(Self { path: path.to_owned(), listener: own, stopping, thread: Mutex::new(Some(thread)) })
     }
@@ -115,7 +115,7 @@ impl LocalSocket {
     }
 }
 
-fn accept(listener: &UnixListener, reception: &Arc<Reception>, stop: &AtomicBool) {
+fn accept(listener: &UnixListener, acceptor: &Arc<ClientAcceptor>, stop: &AtomicBool) {
     for stream in listener.incoming() {
         if stop.load(Ordering::Acquire) {
             return;
@@ -125,18 +125,18 @@ fn accept(listener: &UnixListener, reception: &Arc<Reception>, stop: &AtomicBool
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
-        let reception = Arc::clone(reception);
+        let acceptor = Arc::clone(acceptor);
         let name = "client".to_owned();
         // Ends with the client's socket.
         let _detached = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
-            if let Err(problem) = reception.receive(&stream) {
+            if let Err(problem) = acceptor.receive(&stream) {
                 tracing::warn!(%problem, "a client was refused");
             }
         });
     }
 }
 
-impl Reception {
+impl ClientAcceptor {
     fn receive(&self, stream: &UnixStream) -> Result<(), String> {
         let peer = check_peer(stream).map_err(|e| e.to_string())?;
         stream.set_read_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;

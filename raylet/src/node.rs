@@ -1,11 +1,11 @@
 //! Putting a node together, and ending it.
 
 use crate::annex::Blocks;
-use crate::cluster::{Cluster, ClusterOptions, Desk, Newcomer};
+use crate::cluster::{Cluster, ClusterHandle, ClusterOptions, JoiningNode};
 use crate::effects::Effects;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
-use crate::local::{LocalSocket, NewJob, Reception};
+use crate::local::{ClientAcceptor, LocalSocket, NewJob};
 use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
 use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
@@ -82,7 +82,7 @@ pub struct NodeHandle {
     arena: Arc<Arena>,
     registry: Arc<Registry>,
     socket: Option<LocalSocket>,
-    desk: Option<Desk>,
+    cluster_handle: Option<ClusterHandle>,
     engine: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -223,9 +223,9 @@ impl Parts {
         self,
         workforce: Box<dyn Workforce>,
         socket: Option<LocalSocket>,
-        cluster: Option<(Cluster, Desk)>,
+        cluster: Option<(Cluster, ClusterHandle)>,
     ) -> Result<NodeHandle, Failure> {
-        let (cluster, desk) = cluster.unzip();
+        let (cluster, cluster_handle) = cluster.unzip();
         let no_thread = |cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}"));
         let blocks = Blocks::start(&self.arena, &self.inbox).map_err(no_thread)?;
         let effects = Effects::new(
@@ -252,7 +252,7 @@ impl Parts {
             arena: self.arena,
             registry: self.registry,
             socket,
-            desk,
+            cluster_handle,
             engine: Mutex::new(Some(thread)),
         })
     }
@@ -292,7 +292,7 @@ impl NodeHandle {
             let registry = Arc::clone(&registry);
             Arc::new(move |_new: &NewJob| Ok(registry.new_job()))
         };
-        let reception = Reception {
+        let acceptor = ClientAcceptor {
             node: parts.id,
             arena: Arc::clone(&parts.arena),
             inbox: Arc::clone(&parts.inbox),
@@ -303,7 +303,7 @@ impl NodeHandle {
             arrivals: Some(workforce.arrivals()),
         };
         parts.watch_memory(workforce.roster())?;
-        let listening = LocalSocket::start(&socket, reception)?;
+        let listening = LocalSocket::start(&socket, acceptor)?;
         parts.run(Box::new(workforce), Some(listening), None)
     }
 
@@ -320,21 +320,21 @@ impl NodeHandle {
         let timeout = options.worker_start_timeout;
         let mut parts = Parts::new(member.node, options, true)?;
         let socket = cluster.socket.clone();
-        let newcomer = Newcomer {
+        let joining = JoiningNode {
             member,
             arena: Arc::clone(&parts.arena),
             inbox: Arc::clone(&parts.inbox),
             spill: parts.spill.clone(),
         };
-        let (cluster, desk) = Cluster::start(newcomer, cluster)?;
+        let (cluster, cluster_handle) = Cluster::start(joining, cluster)?;
         let find_program = {
-            let (registry, desk) = (Arc::clone(&parts.registry), desk.clone());
-            Arc::new(move |job| desk.find_program(&registry, job))
+            let (registry, cluster_handle) = (Arc::clone(&parts.registry), cluster_handle.clone());
+            Arc::new(move |job| cluster_handle.find_program(&registry, job))
         };
         let starting = Starting { socket: socket.clone(), find_program, timeout };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
-        let (registering, finishing) = (desk.clone(), desk.clone());
-        let reception = Reception {
+        let (registering, finishing) = (cluster_handle.clone(), cluster_handle.clone());
+        let acceptor = ClientAcceptor {
             node: parts.id,
             arena: Arc::clone(&parts.arena),
             inbox: Arc::clone(&parts.inbox),
@@ -348,8 +348,8 @@ impl NodeHandle {
             cluster.stop();
             return Err(failure);
         }
-        match LocalSocket::start(&socket, reception) {
-            Ok(listening) => parts.run(Box::new(workforce), Some(listening), Some((cluster, desk))),
+        match LocalSocket::start(&socket, acceptor) {
+            Ok(listening) => parts.run(Box::new(workforce), Some(listening), Some((cluster, cluster_handle))),
             Err(failure) => {
                 cluster.stop();
                 Err(failure)
@@ -366,7 +366,7 @@ impl NodeHandle {
     /// Why it ended itself, if its cluster declared it dead.
     #[must_use]
     pub fn fenced(&self) -> Option<String> {
-        self.desk.as_ref().and_then(Desk::fenced)
+        self.cluster_handle.as_ref().and_then(ClusterHandle::fenced)
     }
 
     /// The arena that holds the objects of the node.

@@ -193,7 +193,7 @@ pub enum Message {
         /// Another node named the receiver.
         sent: bool,
         /// The node that the receiver had named, which could not be used.
-        in_vain: Option<NodeId>,
+        failed_at: Option<NodeId>,
     },
     /// Stop a task.
     TaskCancel {

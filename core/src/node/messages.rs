@@ -11,7 +11,7 @@ use crate::Now;
 use crate::event::{Action, Member, Operation};
 use crate::owner::Ended;
 use crate::place::Load;
-use crate::relay::Wish;
+use crate::relay::Request;
 use std::sync::Arc;
 use tharsis_types::peer::{Message, Packet};
 use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
@@ -128,8 +128,8 @@ impl Node {
             }
             Message::ReadEnded { object } => self.transfers.reader_ended(object, from),
             Message::ReadReply { object, turn } => self.read_answered(object, from, turn, out),
-            Message::ReadRequest { object, sent, in_vain } => {
-                self.read_wanted(object, Wish { reader: from, sent, in_vain }, out)
+            Message::ReadRequest { object, sent, failed_at } => {
+                self.read_wanted(object, Request { reader: from, sent, failed_at }, out)
             }
             Message::TaskCancel { task, force, recursive } => {
                 self.task_cancel(from, task, force, recursive, out)

@@ -16,7 +16,7 @@ use super::Node;
 use crate::Now;
 use crate::event::{Action, Operation};
 use crate::journal::{About, Entry, Fact, Journal};
-use crate::relay::{Have, Relay, Wish};
+use crate::relay::{Have, Relay, Request};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::{Message, Turn};
@@ -95,7 +95,7 @@ impl Transfers {
         self.journal.note(About::Object(object), Fact::ReadAsked(holder));
         out.push(Effect::Send {
             to: holder,
-            message: Message::ReadRequest { object, sent: false, in_vain: None },
+            message: Message::ReadRequest { object, sent: false, failed_at: None },
         });
     }
 
@@ -121,7 +121,7 @@ impl Transfers {
             (Some(asked), Turn::At(next)) if is_member(next) => {
                 self.asked.insert(object, Asked { last: next, ..asked });
                 self.journal.note(About::Object(object), Fact::ReadAsked(next));
-                let message = Message::ReadRequest { object, sent: true, in_vain: None };
+                let message = Message::ReadRequest { object, sent: true, failed_at: None };
                 out.push(Effect::Send { to: next, message });
             }
             (Some(_), Turn::At(_) | Turn::Never) => self.ask_again(object, is_member, out),
@@ -141,12 +141,12 @@ impl Transfers {
             return out.push(Effect::Failed { object, holder, done_bytes, cause });
         }
         self.asked.insert(object, Asked { last: holder, asks: asks + 1, ..asked });
-        let message = Message::ReadRequest { object, sent: false, in_vain: Some(last) };
+        let message = Message::ReadRequest { object, sent: false, failed_at: Some(last) };
         out.push(Effect::Send { to: holder, message });
     }
 
     /// Another node wants to read an object; `is_here` if all of it is in the store.
-    fn wanted(&mut self, object: ObjectId, wish: Wish, is_here: bool, out: &mut Vec<Effect>) {
+    fn wanted(&mut self, object: ObjectId, request: Request, is_here: bool, out: &mut Vec<Effect>) {
         let have = if is_here {
             Have::All
         } else if self.asked.contains_key(&object) || self.read_from.contains_key(&object) {
@@ -154,8 +154,8 @@ impl Transfers {
         } else {
             Have::Nothing
         };
-        if let Some(turn) = self.relay.wanted(object, wish, have) {
-            out.push(Effect::Send { to: wish.reader, message: Message::ReadReply { object, turn } });
+        if let Some(turn) = self.relay.wanted(object, request, have) {
+            out.push(Effect::Send { to: request.reader, message: Message::ReadReply { object, turn } });
         }
     }
 
@@ -269,9 +269,11 @@ impl Node {
     }
 
     /// Another node wants to read an object here.
-    pub(super) fn read_wanted(&mut self, object: ObjectId, wish: Wish, out: &mut Vec<Action>) {
+    pub(super) fn read_wanted(&mut self, object: ObjectId, request: Request, out: &mut Vec<Action>) {
         let is_here = self.store.find(object).is_some() || self.store.is_spilled(object);
-        self.transfer_change(out, |transfers, _, effects| transfers.wanted(object, wish, is_here, effects));
+        self.transfer_change(out, |transfers, _, effects| {
+            transfers.wanted(object, request, is_here, effects)
+        });
     }
 
     /// A node that was asked for an object answers.

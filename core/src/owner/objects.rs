@@ -4,7 +4,7 @@
 //! entries: a value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is
 //! computed again.
 
-use super::references::{Fate, Holders, Lost, Unused};
+use super::references::{Holders, Lost, Release, Unused};
 use super::{Effect, Object, Owner, Task};
 use crate::Now;
 use crate::event::Value;
@@ -338,9 +338,9 @@ impl Owner {
         let mut unused: Unused = smallvec::smallvec![slot];
         while let Some(slot) = unused.pop() {
             match self.references.take_unused(slot) {
-                Fate::Stays => {}
-                Fate::OnlyLineage => unused.extend(self.references.release_bytes(slot, out)),
-                Fate::Freed(object) => {
+                Release::Stays => {}
+                Release::OnlyLineage => unused.extend(self.references.release_bytes(slot, out)),
+                Release::Freed(object) => {
                     if let Some(task) = object.origin().lineage_task() {
                         unused.extend(self.output_gone(slot, task));
                     }

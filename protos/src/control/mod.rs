@@ -5,11 +5,11 @@
 //! answers the same, a job is named by a request id, puts and deletes settle on the same state.
 
 mod call;
-mod door;
+mod service;
 mod wire;
 
 pub use call::{NodeEvents, Stub};
-pub use door::{EventStream, Service, routes};
+pub use service::{EventStream, Service, routes};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

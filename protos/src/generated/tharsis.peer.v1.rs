@@ -242,7 +242,7 @@ pub struct ReadRequest {
     pub sent: bool,
     /// The node that the receiver had named, in vain; 0 if none.
     #[prost(fixed64, tag = "3")]
-    pub in_vain: u64,
+    pub failed_at: u64,
 }
 /// Tell me about your object as soon as there is something to tell.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -506,32 +506,32 @@ pub struct RetryOn {
 /// Where a task should run; nothing set: the default.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Placement {
-    #[prost(oneof = "placement::Wish", tags = "1, 2, 3")]
-    pub wish: ::core::option::Option<placement::Wish>,
+    #[prost(oneof = "placement::Choice", tags = "1, 2, 3")]
+    pub choice: ::core::option::Option<placement::Choice>,
 }
 /// Nested message and enum types in `Placement`.
 pub mod placement {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Wish {
+    pub enum Choice {
         #[prost(message, tag = "1")]
         Spread(super::Spread),
         #[prost(message, tag = "2")]
-        Node(super::NodeWish),
+        Node(super::NodeChoice),
         #[prost(message, tag = "3")]
-        Labels(super::LabelWish),
+        Labels(super::LabelChoice),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Spread {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct NodeWish {
+pub struct NodeChoice {
     #[prost(fixed64, tag = "1")]
     pub node: u64,
     #[prost(bool, tag = "2")]
     pub soft: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct LabelWish {
+pub struct LabelChoice {
     #[prost(message, repeated, tag = "1")]
     pub selectors: ::prost::alloc::vec::Vec<LabelSelector>,
 }

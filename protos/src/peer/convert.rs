@@ -175,9 +175,9 @@ impl Part {
                 });
                 Kind::ReadReply(wire::ReadReply { object: object_bytes(object), turn })
             }
-            Message::ReadRequest { object, sent, in_vain } => {
-                let in_vain = in_vain.map_or(0, |node| node.0);
-                Kind::ReadRequest(wire::ReadRequest { object: object_bytes(object), sent: *sent, in_vain })
+            Message::ReadRequest { object, sent, failed_at } => {
+                let failed_at = failed_at.map_or(0, |node| node.0);
+                Kind::ReadRequest(wire::ReadRequest { object: object_bytes(object), sent: *sent, failed_at })
             }
             Message::ObjectFree { object } => {
                 Kind::ObjectFree(wire::ObjectFree { object: object_bytes(object) })
@@ -274,7 +274,7 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::ReadRequest(m) => Message::ReadRequest {
             object: object("read_request.object", &m.object)?,
             sent: m.sent,
-            in_vain: (m.in_vain != 0).then_some(NodeId(m.in_vain)),
+            failed_at: (m.failed_at != 0).then_some(NodeId(m.failed_at)),
         },
         Kind::TaskCancel(m) => {
             let task = task("task_cancel.task", &m.task)?;
@@ -450,13 +450,13 @@ fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
 }
 
 fn task_placement(m: wire::Placement) -> Result<Placement, BadMessage> {
-    Ok(match required("placement.wish", m.wish)? {
-        placement::Wish::Spread(wire::Spread {}) => Placement::Spread,
-        placement::Wish::Node(wish) => {
-            Placement::Node { node: node_id("placement.node", wish.node)?, soft: wish.soft }
+    Ok(match required("placement.choice", m.choice)? {
+        placement::Choice::Spread(wire::Spread {}) => Placement::Spread,
+        placement::Choice::Node(choice) => {
+            Placement::Node { node: node_id("placement.node", choice.node)?, soft: choice.soft }
         }
-        placement::Wish::Labels(wish) => {
-            let selectors = wish.selectors.into_iter().map(|s| s.terms.into_iter().map(label).collect());
+        placement::Choice::Labels(choice) => {
+            let selectors = choice.selectors.into_iter().map(|s| s.terms.into_iter().map(label).collect());
             Placement::Labels(selectors.collect::<Result<Vec<LabelSelector>, _>>()?)
         }
     })
@@ -608,18 +608,20 @@ fn wire_class(class: &TaskClass) -> wire::TaskClass {
     }
 }
 
-fn wire_placement(wish: &Placement) -> Option<wire::Placement> {
-    let wish = match wish {
+fn wire_placement(choice: &Placement) -> Option<wire::Placement> {
+    let choice = match choice {
         Placement::Default => return None,
-        Placement::Spread => placement::Wish::Spread(wire::Spread {}),
-        Placement::Node { node, soft } => placement::Wish::Node(wire::NodeWish { node: node.0, soft: *soft }),
+        Placement::Spread => placement::Choice::Spread(wire::Spread {}),
+        Placement::Node { node, soft } => {
+            placement::Choice::Node(wire::NodeChoice { node: node.0, soft: *soft })
+        }
         Placement::Labels(selectors) => {
             let selectors = selectors.iter().map(|terms| terms.iter().map(wire_label).collect());
             let selectors = selectors.map(|terms| wire::LabelSelector { terms }).collect();
-            placement::Wish::Labels(wire::LabelWish { selectors })
+            placement::Choice::Labels(wire::LabelChoice { selectors })
         }
     };
-    Some(wire::Placement { wish: Some(wish) })
+    Some(wire::Placement { choice: Some(choice) })
 }
 
 fn wire_label(term: &LabelTerm) -> wire::LabelTerm {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tharsis_core::node::Place;
 use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
-use tharsis_protos::port::Reception;
+use tharsis_protos::port::PortHandler;
 use tharsis_protos::proof::{Caller, ProofError, Purpose};
 use tharsis_types::{NodeId, ObjectId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -40,7 +40,7 @@ pub struct Callers {
     pub senders: Arc<Senders>,
 }
 
-impl Reception for Callers {
+impl PortHandler for Callers {
     async fn take(&self, caller: Caller, stream: TcpStream) {
         match caller.purpose {
             Purpose::Calls => {

@@ -132,7 +132,7 @@ pub struct Cluster {
 
 /// What the rest of a node needs to know of its cluster: jobs, programs, its own standing.
 #[derive(Clone)]
-pub struct Desk {
+pub struct ClusterHandle {
     me: NodeId,
     control: ControlClient,
     tasks: Tasks,
@@ -141,7 +141,7 @@ pub struct Desk {
 }
 
 /// What a node is to its cluster before it is part of it.
-pub(crate) struct Newcomer {
+pub(crate) struct JoiningNode {
     pub(crate) member: Member,
     pub(crate) arena: Arc<Arena>,
     pub(crate) inbox: Arc<Inbox>,
@@ -153,7 +153,7 @@ struct Started {
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
     senders: Arc<Senders>,
-    desk: Desk,
+    cluster_handle: ClusterHandle,
 }
 
 impl Cluster {
@@ -162,22 +162,25 @@ impl Cluster {
     /// # Errors
     /// `InvalidArgument` for an address that cannot be listened on, `Disconnected` if there is no control
     /// store, `VersionMismatch` if it speaks another protocol.
-    pub(crate) fn start(newcomer: Newcomer, options: ClusterOptions) -> Result<(Self, Desk), Failure> {
+    pub(crate) fn start(
+        joining: JoiningNode,
+        options: ClusterOptions,
+    ) -> Result<(Self, ClusterHandle), Failure> {
         let listener = listen_on(options.listen)?;
         let address = listener.local_addr().map_err(|e| internal(&e.to_string()))?.to_string();
-        let me = newcomer.member.node;
+        let me = joining.member.node;
         let (stop, stopped) = oneshot::channel();
         let (reply, answer) = sync_channel(1);
         let own_address = address.clone();
         let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
-            run(newcomer, &options, listener, own_address, &reply, stopped);
+            run(joining, &options, listener, own_address, &reply, stopped);
         });
         let thread = thread.map_err(|e| internal(&e.to_string()))?;
         let ended = || internal("the thread of the cluster has ended");
         match answer.recv().map_err(|_| ended()).and_then(|started| started) {
-            Ok(Started { peers, pulls, senders, desk }) => {
-                let code = Arc::clone(&desk.code);
-                Ok((Self { me, address, peers, pulls, senders, code, stop, thread }, desk))
+            Ok(Started { peers, pulls, senders, cluster_handle }) => {
+                let code = Arc::clone(&cluster_handle.code);
+                Ok((Self { me, address, peers, pulls, senders, code, stop, thread }, cluster_handle))
             }
             Err(failure) => {
                 let _joined = thread.join();
@@ -224,7 +227,7 @@ impl Cluster {
     }
 }
 
-impl Desk {
+impl ClusterHandle {
     /// Makes a job of a driver, with an id that is its own in the whole cluster. Blocks.
     ///
     /// # Errors
@@ -295,7 +298,7 @@ fn listen_on(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
 
 /// The life of the cluster's thread.
 fn run(
-    newcomer: Newcomer,
+    joining: JoiningNode,
     options: &ClusterOptions,
     listener: std::net::TcpListener,
     address: String,
@@ -311,7 +314,7 @@ fn run(
         }
     };
     runtime.block_on(async {
-        match join(newcomer, options, listener, address).await {
+        match join(joining, options, listener, address).await {
             Ok((started, membership, control)) => {
                 let _gone = reply.send(Ok(started));
                 tokio::select! {
@@ -335,12 +338,12 @@ fn run(
 }
 
 async fn join(
-    newcomer: Newcomer,
+    joining: JoiningNode,
     options: &ClusterOptions,
     listener: std::net::TcpListener,
     address: String,
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
-    let Newcomer { member, arena, inbox, spill } = newcomer;
+    let JoiningNode { member, arena, inbox, spill } = joining;
     let me = member.node;
     let own = Credentials { secret: secret::load_or_make(&options.secret_file)?, node: Some(me) };
     let folder = make_folder(&options.folder)?;
@@ -389,8 +392,8 @@ async fn join(
         lease_ttl: registered.lease_ttl,
         fenced: Arc::clone(&fenced),
     };
-    let desk = Desk { me, control: client, tasks, code, fenced };
-    Ok((Started { peers, pulls, senders, desk }, membership, control))
+    let cluster_handle = ClusterHandle { me, control: client, tasks, code, fenced };
+    Ok((Started { peers, pulls, senders, cluster_handle }, membership, control))
 }
 
 /// A control store in this process.

@@ -35,7 +35,7 @@ pub type Roster = Arc<dyn Fn() -> Vec<(ClientId, u32)> + Send + Sync>;
 
 /// The thread that looks.
 pub struct MemoryWatch {
-    wishes: Arc<Wishes>,
+    requests: Arc<LookRequests>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -52,13 +52,13 @@ pub struct Watched {
 }
 
 #[derive(Default)]
-struct Wishes {
-    state: Mutex<Wish>,
+struct LookRequests {
+    state: Mutex<LookRequest>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Wish {
+struct LookRequest {
     /// A look is wanted by then, whatever it says.
     by: Option<Instant>,
     stops: bool,
@@ -97,33 +97,33 @@ impl MemoryWatch {
     /// # Errors
     /// If there is no thread for it.
     pub fn start(watched: Watched) -> std::io::Result<MemoryWatch> {
-        let wishes = Arc::new(Wishes::default());
-        let told = Arc::clone(&wishes);
+        let requests = Arc::new(LookRequests::default());
+        let told = Arc::clone(&requests);
         let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 << 10);
         let thread = Some(thread.spawn(move || watch(&watched, &told))?);
-        Ok(MemoryWatch { wishes, thread })
+        Ok(MemoryWatch { requests, thread })
     }
 
     /// Has it look within this time.
     pub fn look_within(&self, within: Duration) {
         let by = Instant::now() + within;
-        let mut wish = lock(&self.wishes.state);
-        wish.by = Some(wish.by.map_or(by, |earlier| earlier.min(by)));
-        self.wishes.changed.notify_one();
+        let mut request = lock(&self.requests.state);
+        request.by = Some(request.by.map_or(by, |earlier| earlier.min(by)));
+        self.requests.changed.notify_one();
     }
 }
 
 impl Drop for MemoryWatch {
     fn drop(&mut self) {
-        lock(&self.wishes.state).stops = true;
-        self.wishes.changed.notify_one();
+        lock(&self.requests.state).stops = true;
+        self.requests.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ended = thread.join();
         }
     }
 }
 
-fn watch(watched: &Watched, wishes: &Wishes) {
+fn watch(watched: &Watched, requests: &LookRequests) {
     let machine = Machine::find();
     let mut told = MemoryReading::default();
     let mut is_wanted = false;
@@ -134,7 +134,7 @@ fn watch(watched: &Watched, wishes: &Wishes) {
             told.clone_from(&reading);
             watched.inbox.put(Input::Event(Event::MemoryRead(reading)));
         }
-        match wishes.wait_until(next) {
+        match requests.wait_until(next) {
             Some(wanted) => is_wanted = wanted,
             None => return,
         }
@@ -158,19 +158,19 @@ fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
     MemoryReading { node, machine: machine.gauge(), store_bytes, process_bytes, workers }
 }
 
-impl Wishes {
-    /// Waits for a wish or a time; whether it was a wish, or nothing if the watch ends.
+impl LookRequests {
+    /// Waits for a request or a time; whether it was a request, or nothing if the watch ends.
     fn wait_until(&self, next: Instant) -> Option<bool> {
-        let mut wish = lock(&self.state);
+        let mut request = lock(&self.state);
         loop {
-            if wish.stops {
+            if request.stops {
                 return None;
             }
-            let at = wish.by.map_or(next, |by| by.min(next));
+            let at = request.by.map_or(next, |by| by.min(next));
             let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
-                return Some(wish.by.take_if(|by| *by <= at).is_some());
+                return Some(request.by.take_if(|by| *by <= at).is_some());
             };
-            wish = self.changed.wait_timeout(wish, left).unwrap_or_else(PoisonError::into_inner).0;
+            request = self.changed.wait_timeout(request, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Steps of drivers and workers.
 
 use crate::client::{Argument, Client, Context, Current, Phase, RunRecord};
-use crate::cluster::{Cluster, Happening, Seen, Told, US, class_of};
+use crate::cluster::{ClientRecord, Cluster, Seen, SimEvent, US, class_of};
 use crate::program::{self, Content, FATAL, FLAKY, Payload, Step};
 use std::sync::Arc;
 use tharsis_core::event::{OutputValue, TaskOutcome};
@@ -47,16 +47,16 @@ impl Cluster {
         }
         let pause = if self.rng.chance(100) { 30 * MS } else { 500 * US };
         let when = self.now + self.rng.range(0, pause);
-        self.at(when, Happening::Think { host, client: id });
+        self.at(when, SimEvent::Think { host, client: id });
     }
 
     /// A client gets a record from its node.
-    pub(crate) fn told(&mut self, host: usize, id: ClientId, record: Told) {
+    pub(crate) fn told(&mut self, host: usize, id: ClientId, record: ClientRecord) {
         let Some(client) = self.client(host, id) else { return };
         match record {
-            Told::Cancel(run) => self.cancel_told(host, id, run),
-            Told::Region(region) => self.region_told(host, id, region.ok()),
-            Told::Resumed => {
+            ClientRecord::Cancel(run) => self.cancel_told(host, id, run),
+            ClientRecord::Region(region) => self.region_told(host, id, region.ok()),
+            ClientRecord::Resumed => {
                 if client.phase == Phase::Resuming {
                     client.phase = Phase::Working;
                     if let Some(cpu) = client.current.as_ref().map(|c| c.cpu) {
@@ -65,7 +65,7 @@ impl Cluster {
                     self.work(host, id);
                 }
             }
-            Told::Run(record) => {
+            ClientRecord::Run(record) => {
                 client.announced.pop_front();
                 client.queue.push_back(record);
                 if client.queue.len() > PIPELINE_DEPTH_MAX {
@@ -73,12 +73,12 @@ impl Cluster {
                 }
                 self.start_next(host, id);
             }
-            Told::StealBack(count) => {
+            ClientRecord::StealBack(count) => {
                 let keep = client.queue.len().saturating_sub(count as usize);
                 let returned = client.queue.split_off(keep).iter().map(|r| r.run).collect();
                 self.send(host, id, Event::GivenBack { client: id, returned });
             }
-            Told::Stop => {
+            ClientRecord::Stop => {
                 let busy = client.current.is_some() || !client.queue.is_empty();
                 if busy {
                     self.fail("only idle workers are stopped", format!("client {}", id.0));
@@ -86,9 +86,9 @@ impl Cluster {
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "stopped"));
                 self.crash_client(host, id, failure);
             }
-            Told::RetireRegions => self.retire_unused(host, id),
-            Told::Unmap(token) => self.unmap_told(host, id, token),
-            Told::Value { token, value } => self.value_told(host, id, token, &value),
+            ClientRecord::RetireRegions => self.retire_unused(host, id),
+            ClientRecord::Unmap(token) => self.unmap_told(host, id, token),
+            ClientRecord::Value { token, value } => self.value_told(host, id, token, &value),
         }
     }
 
@@ -604,7 +604,7 @@ impl Cluster {
         let Some(client) = self.client(host, id) else { return };
         client.epoch += 1;
         let epoch = client.epoch;
-        self.at(when, Happening::Continue { host, client: id, epoch });
+        self.at(when, SimEvent::Continue { host, client: id, epoch });
     }
 
     /// Room for a value; `Err` if the client has to wait for the answer.
@@ -707,7 +707,7 @@ impl Cluster {
                 self.release(host, id, token);
             } else {
                 let when = self.now + self.rng.range(0, 200 * MS);
-                self.at(when, Happening::Drop { host, client: id, token });
+                self.at(when, SimEvent::Drop { host, client: id, token });
             }
         }
         if self.rng.chance(100) {

@@ -50,7 +50,7 @@ pub(crate) struct Faults {
 
 /// Something that will happen.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum SimEvent {
     BlocksFreed { host: usize, extent: Extent },
     Continue { host: usize, client: ClientId, epoch: u64 },
     Crash { host: usize },
@@ -69,7 +69,7 @@ pub(crate) enum Happening {
     SpillEnds { host: usize, object: ObjectId, extent: Extent, content: Content },
     Think { host: usize, client: ClientId },
     Tick { host: usize },
-    ToClient { host: usize, client: ClientId, record: Told },
+    ToClient { host: usize, client: ClientId, record: ClientRecord },
     ToldJoined { host: usize, about: usize },
     ToldLeft { host: usize, about: usize },
     Unmap { host: usize, client: ClientId, token: u64 },
@@ -98,7 +98,7 @@ pub(crate) struct Transfer {
 
 /// A message from a node to a client.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ClientRecord {
     Cancel(u32),
     Region(Result<Extent, Arc<Failure>>),
     Resumed,
@@ -152,7 +152,7 @@ pub(crate) struct Cluster {
     pub(crate) sabotage: Sabotage,
     pub(crate) summary: Summary,
     verbose: bool,
-    agenda: BTreeMap<(Now, u64), Happening>,
+    agenda: BTreeMap<(Now, u64), SimEvent>,
     order: u64,
     trace: u64,
     violation: Option<Violation>,
@@ -264,7 +264,7 @@ impl Cluster {
     }
 
     /// Enters something into the agenda.
-    pub(crate) fn at(&mut self, when: Now, happening: Happening) {
+    pub(crate) fn at(&mut self, when: Now, happening: SimEvent) {
         self.order += 1;
         self.agenda.insert((when.max(self.now), self.order), happening);
     }
@@ -294,7 +294,7 @@ impl Cluster {
         let Some(sender) = self.hosts[host].clients.get_mut(&client) else { return };
         sender.to_node_at = sender.to_node_at.max(self.now + delay);
         let when = sender.to_node_at;
-        self.at(when, Happening::Record { host, event });
+        self.at(when, SimEvent::Record { host, event });
     }
 
     /// A client's process ends, at once and without a word.
@@ -321,7 +321,7 @@ impl Cluster {
                 let (disk, failure) = (current.disk, failure.clone());
                 let ends_at = when + self.rng.range(0, 100 * MS);
                 let steps = LastSteps { cpu, disk, mapped, failure };
-                self.at(ends_at, Happening::LastSteps { host, client, steps });
+                self.at(ends_at, SimEvent::LastSteps { host, client, steps });
             } else {
                 self.stop_using(host, cpu, current.disk);
             }
@@ -329,7 +329,7 @@ impl Cluster {
             facts.ended_by(failure.kind);
         }
         self.summary.crash_count += u32::from(failure.kind == FailureKind::WorkerCrashed);
-        self.at(when, Happening::Gone { host, client, remains, failure });
+        self.at(when, SimEvent::Gone { host, client, remains, failure });
     }
 
     /// A worker that was cut off ends: first it stops to compute, later nothing looks at its memory any more.
@@ -344,7 +344,7 @@ impl Cluster {
             self.feed(host, Event::ClientGone { client, remains: Remains::Memory, failure: failure.clone() });
             let ends_at = self.now + self.rng.range(0, 100 * MS);
             let steps = LastSteps { cpu: 0, disk: 0, mapped, failure };
-            return self.at(ends_at, Happening::LastSteps { host, client, steps });
+            return self.at(ends_at, SimEvent::LastSteps { host, client, steps });
         }
         self.feed(host, Event::ClientGone { client, remains: Remains::Nothing, failure });
     }
@@ -421,57 +421,57 @@ impl Cluster {
     }
 
     #[allow(clippy::print_stdout, reason = "asked for on the command line")]
-    fn tell_person(&self, happening: &Happening) {
+    fn tell_person(&self, happening: &SimEvent) {
         println!("{:>9} {:>12} {happening:?}", self.summary.event_count, self.now / US);
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, happening: SimEvent) {
         self.note(self.now);
         match happening {
-            Happening::Continue { host, client, epoch } => self.resume_work(host, client, epoch),
-            Happening::Crash { host } => self.crash_host(host),
-            Happening::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
-            Happening::Drop { host, client, token } => self.release(host, client, token),
-            Happening::Gone { host, client, remains, failure } => {
+            SimEvent::Continue { host, client, epoch } => self.resume_work(host, client, epoch),
+            SimEvent::Crash { host } => self.crash_host(host),
+            SimEvent::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
+            SimEvent::Drop { host, client, token } => self.release(host, client, token),
+            SimEvent::Gone { host, client, remains, failure } => {
                 self.feed(host, Event::ClientGone { client, remains, failure })
             }
-            Happening::Join => self.join(),
-            Happening::LastSteps { host, client, steps } => self.last_steps(host, client, steps),
-            Happening::MemoryEnds { host } => self.memory_ends(host),
-            Happening::Packet { from, to, packet } => {
+            SimEvent::Join => self.join(),
+            SimEvent::LastSteps { host, client, steps } => self.last_steps(host, client, steps),
+            SimEvent::MemoryEnds { host } => self.memory_ends(host),
+            SimEvent::Packet { from, to, packet } => {
                 let from = self.hosts[from].id;
                 self.feed(to, Event::PacketReceived { from, packet });
             }
-            Happening::Partition => self.partition(),
-            Happening::PullEnds { host, transfer } => self.pull_ends(host, &transfer),
-            Happening::Record { host, event } => self.feed_record(host, event),
-            Happening::RestoreEnds { host, object, into } => self.restore_ends(host, object, into),
-            Happening::Settle { host } => self.settle(host),
-            Happening::SpillEnds { host, object, extent, content } => {
+            SimEvent::Partition => self.partition(),
+            SimEvent::PullEnds { host, transfer } => self.pull_ends(host, &transfer),
+            SimEvent::Record { host, event } => self.feed_record(host, event),
+            SimEvent::RestoreEnds { host, object, into } => self.restore_ends(host, object, into),
+            SimEvent::Settle { host } => self.settle(host),
+            SimEvent::SpillEnds { host, object, extent, content } => {
                 self.spill_ends(host, object, extent, content)
             }
-            Happening::BlocksFreed { host, extent } => self.blocks_freed(host, extent),
-            Happening::Unmap { host, client, token } => self.unmap(host, client, token),
-            Happening::Think { host, client } => self.think(host, client),
-            Happening::Tick { host } => {
+            SimEvent::BlocksFreed { host, extent } => self.blocks_freed(host, extent),
+            SimEvent::Unmap { host, client, token } => self.unmap(host, client, token),
+            SimEvent::Think { host, client } => self.think(host, client),
+            SimEvent::Tick { host } => {
                 if self.hosts[host].tick_at == Some(self.now) {
                     self.hosts[host].tick_at = None;
                     self.feed(host, Event::Tick);
                     self.settle(host);
                 }
             }
-            Happening::ToClient { host, client, record } => self.told(host, client, record),
-            Happening::ToldJoined { host, about } => {
+            SimEvent::ToClient { host, client, record } => self.told(host, client, record),
+            SimEvent::ToldJoined { host, about } => {
                 if self.hosts[about].alive {
                     let member = self.hosts[about].member.clone();
                     self.feed(host, Event::MemberJoined(member));
                 }
             }
-            Happening::ToldLeft { host, about } => {
+            SimEvent::ToldLeft { host, about } => {
                 let node = self.hosts[about].id;
                 self.feed(host, Event::MemberLeft { node });
             }
-            Happening::WorkerStarts { host, start, job } => self.worker_starts(host, start, job),
+            SimEvent::WorkerStarts { host, start, job } => self.worker_starts(host, start, job),
         }
     }
 
@@ -505,7 +505,7 @@ impl Cluster {
         if !self.hosts[host].settles {
             self.hosts[host].settles = true;
             let when = self.now + self.rng.range(0, 20 * US);
-            self.at(when, Happening::Settle { host });
+            self.at(when, SimEvent::Settle { host });
         }
         if self.rng.chance(100) {
             self.hosts[host].node.check();
@@ -527,7 +527,7 @@ impl Cluster {
         {
             let when = next.max(self.now + 1);
             self.hosts[host].tick_at = Some(when);
-            self.at(when, Happening::Tick { host });
+            self.at(when, SimEvent::Tick { host });
         }
     }
 
@@ -553,7 +553,7 @@ impl Cluster {
             Operation::Discard(object) => self.discard(host, object),
             Operation::FreeBlocks(extent) => {
                 let when = self.now + self.rng.range(50 * US, 5 * MS);
-                self.at(when, Happening::BlocksFreed { host, extent });
+                self.at(when, SimEvent::BlocksFreed { host, extent });
             }
             Operation::ForgetJob { .. }
             | Operation::MemoryFreed
@@ -566,26 +566,26 @@ impl Cluster {
             Operation::Spill { object, extent } => self.start_spill(host, object, extent),
             Operation::StartWorker { start, job } => {
                 let when = self.now + self.rng.range(MS, 20 * MS);
-                self.at(when, Happening::WorkerStarts { host, start, job });
+                self.at(when, SimEvent::WorkerStarts { host, start, job });
             }
         }
     }
 
     fn tell_record(&mut self, host: usize, client: ClientId, record: Record) {
         let told = match record {
-            Record::CancelRun { run } => Told::Cancel(run),
+            Record::CancelRun { run } => ClientRecord::Cancel(run),
             Record::Locations { .. } => return,
             Record::Region { region, .. } => {
-                Told::Region(region.and_then(|region| self.make_blocks(host, client, region)))
+                ClientRecord::Region(region.and_then(|region| self.make_blocks(host, client, region)))
             }
-            Record::Resumed => Told::Resumed,
-            Record::RetireRegions => Told::RetireRegions,
+            Record::Resumed => ClientRecord::Resumed,
+            Record::RetireRegions => ClientRecord::RetireRegions,
             Record::Run { run } => return self.send_run(host, client, run),
-            Record::StealBack { count } => Told::StealBack(count),
-            Record::Stop => Told::Stop,
-            Record::Unmap { token } => Told::Unmap(token),
+            Record::StealBack { count } => ClientRecord::StealBack(count),
+            Record::Stop => ClientRecord::Stop,
+            Record::Unmap { token } => ClientRecord::Unmap(token),
             Record::Value { token, object, extent } => {
-                Told::Value { token, value: self.seen(host, (client, token), object, extent) }
+                ClientRecord::Value { token, value: self.seen(host, (client, token), object, extent) }
             }
         };
         self.tell(host, client, told);
@@ -631,17 +631,17 @@ impl Cluster {
             return;
         }
         if planted {
-            self.tell(host, client, Told::Run(record.clone()));
+            self.tell(host, client, ClientRecord::Run(record.clone()));
         }
-        self.tell(host, client, Told::Run(record));
+        self.tell(host, client, ClientRecord::Run(record));
     }
 
-    fn tell(&mut self, host: usize, client: ClientId, record: Told) {
+    fn tell(&mut self, host: usize, client: ClientId, record: ClientRecord) {
         let delay = self.rng.range(US, 30 * US);
         let Some(receiver) = self.hosts[host].clients.get_mut(&client) else { return };
         receiver.to_client_at = receiver.to_client_at.max(self.now + delay);
         let when = receiver.to_client_at;
-        self.at(when, Happening::ToClient { host, client, record });
+        self.at(when, SimEvent::ToClient { host, client, record });
     }
 
     fn send_packet(&mut self, from: usize, to: NodeId, packet: Packet) {
@@ -658,7 +658,7 @@ impl Cluster {
         for _ in 0..copies {
             let slow = if self.rng.chance(30) { 20 * MS } else { 0 };
             let when = self.now + slow + self.rng.range(30 * US, 400 * US);
-            self.at(when, Happening::Packet { from, to, packet: packet.clone() });
+            self.at(when, SimEvent::Packet { from, to, packet: packet.clone() });
         }
     }
 
@@ -670,7 +670,7 @@ impl Cluster {
         let source = source.and_then(|h| h.node.pin_for_transfer(pinner, object));
         let when = self.now + self.rng.range(100 * US, 3 * MS);
         let transfer = Transfer { object, from, source, into, pinner };
-        self.at(when, Happening::PullEnds { host, transfer });
+        self.at(when, SimEvent::PullEnds { host, transfer });
     }
 
     fn pull_ends(&mut self, host: usize, transfer: &Transfer) {
@@ -683,7 +683,7 @@ impl Cluster {
         if let Some(source) = source {
             self.hosts[source].node.unpin_after_transfer(pinner, object);
             let when = self.now + self.rng.range(0, 20 * US);
-            self.at(when, Happening::Settle { host: source });
+            self.at(when, SimEvent::Settle { host: source });
         }
         let failures = self.pull_failures.get(&object).copied().unwrap_or(0);
         let breaks = failures < 2 && self.rng.chance(self.faults.pull_failure);
@@ -721,7 +721,7 @@ impl Cluster {
         if self.rng.chance(self.faults.worker_crash) {
             let when = self.now + self.rng.range(0, 400 * MS);
             let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "killed while idle or not"));
-            self.at(when, Happening::CrashClient { host, client, failure });
+            self.at(when, SimEvent::CrashClient { host, client, failure });
         }
     }
 
@@ -779,11 +779,11 @@ impl Cluster {
             let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
             self.feed(host, Event::DriverJoined { client, job, weight: 100 });
             let when = self.now + self.rng.range(0, 5 * MS);
-            self.at(when, Happening::Think { host, client });
+            self.at(when, SimEvent::Think { host, client });
             if self.rng.chance(self.faults.driver_crash) {
                 let when = self.now + self.rng.range(0, 300 * MS);
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver died"));
-                self.at(when, Happening::CrashClient { host, client, failure });
+                self.at(when, SimEvent::CrashClient { host, client, failure });
             }
         }
     }
@@ -792,26 +792,26 @@ impl Cluster {
         for _ in 0..self.faults.node_crashes {
             let host = self.rng.index(self.hosts.len());
             let when = self.now + self.rng.range(MS, 300 * MS);
-            self.at(when, Happening::Crash { host });
+            self.at(when, SimEvent::Crash { host });
             if self.rng.chance(700) {
                 let when = self.now + self.rng.range(MS, 400 * MS);
-                self.at(when, Happening::Join);
+                self.at(when, SimEvent::Join);
             }
         }
         for _ in 0..self.faults.partitions {
             let when = self.now + self.rng.range(MS, 400 * MS);
-            self.at(when, Happening::Partition);
+            self.at(when, SimEvent::Partition);
         }
         for _ in 0..self.faults.memory_ends {
             let when = self.now + self.rng.range(MS, 400 * MS);
             let host = self.rng.index(self.hosts.len());
-            self.at(when, Happening::MemoryEnds { host });
+            self.at(when, SimEvent::MemoryEnds { host });
         }
     }
 
     fn tell_joined(&mut self, host: usize, about: usize) {
         let when = self.now + self.rng.range(0, 20 * MS);
-        self.at(when, Happening::ToldJoined { host, about });
+        self.at(when, SimEvent::ToldJoined { host, about });
     }
 
     fn join(&mut self) {
@@ -841,7 +841,7 @@ impl Cluster {
         for other in 0..self.hosts.len() {
             if other != host && self.hosts[other].alive {
                 let when = self.now + self.rng.range(25 * MS, 300 * MS);
-                self.at(when, Happening::ToldLeft { host: other, about: host });
+                self.at(when, SimEvent::ToldLeft { host: other, about: host });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Disks: copies that nodes spill and read back, and clients that let go of mapped values.
 
-use crate::cluster::{Cluster, Happening, US};
+use crate::cluster::{Cluster, SimEvent, US};
 use crate::program::Content;
 use std::sync::Arc;
 use tharsis_core::{Event, MS, Now};
@@ -18,7 +18,7 @@ impl Cluster {
             return;
         };
         let when = self.now + self.rng.range(50 * US, 5 * MS);
-        self.at(when, Happening::SpillEnds { host, object, extent, content });
+        self.at(when, SimEvent::SpillEnds { host, object, extent, content });
     }
 
     pub(crate) fn spill_ends(&mut self, host: usize, object: ObjectId, extent: Extent, content: Content) {
@@ -46,7 +46,7 @@ impl Cluster {
         if region.offset < self.store_bytes || !self.rng.chance(self.faults.spill_refusal) {
             return Ok(region);
         }
-        self.at(self.now, Happening::Record { host, event: Event::RegionRetired { client, region } });
+        self.at(self.now, SimEvent::Record { host, event: Event::RegionRetired { client, region } });
         Err(Arc::new(Failure::new(FailureKind::OutOfDisk, "the disk is full")))
     }
 
@@ -64,7 +64,7 @@ impl Cluster {
         self.summary.restore_count += 1;
         self.summary.ahead_count += u64::from(self.hosts[host].node.is_only_ahead(object));
         let when = self.now + self.rng.range(50 * US, 5 * MS);
-        self.at(when, Happening::RestoreEnds { host, object, into });
+        self.at(when, SimEvent::RestoreEnds { host, object, into });
     }
 
     pub(crate) fn restore_ends(&mut self, host: usize, object: ObjectId, into: Extent) {
@@ -105,7 +105,7 @@ impl Cluster {
     pub(crate) fn unmap_told(&mut self, host: usize, id: ClientId, token: u64) {
         if self.rng.chance(400) {
             let when = self.now + self.rng.range(0, LOOK_MAX);
-            self.at(when, Happening::Unmap { host, client: id, token });
+            self.at(when, SimEvent::Unmap { host, client: id, token });
         } else {
             self.unmap(host, id, token);
         }

@@ -11,7 +11,7 @@ use super::fault::from_engine;
 use super::kept::InStore;
 use super::plans;
 use super::stored::Stored;
-use super::task::{self, Batch, Fate, Given, Report};
+use super::task::{self, Batch, BatchOutput, ChunkStorage, Report};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ enum Key {
 
 /// An object that batches to come will read.
 struct Held {
-    object: ObjectRef<Given>,
+    object: ObjectRef<BatchOutput>,
     /// How often its chunks will be read.
     reads_left: u32,
     /// 0 for one that was there before this job.
@@ -80,14 +80,14 @@ struct Held {
 /// What a batch reads.
 #[derive(Default)]
 struct Arguments {
-    objects: Vec<ObjectRef<Given>>,
+    objects: Vec<ObjectRef<BatchOutput>>,
     /// See [`Batch`].
     renamed: Vec<(usize, ChunkId)>,
 }
 
 /// A batch that was submitted.
 struct Flight {
-    report: ObjectRef<Given>,
+    report: ObjectRef<BatchOutput>,
     tasks: u64,
     bytes: u64,
 }
@@ -153,9 +153,9 @@ impl<'a> Drive<'a> {
         let tasks = self.batches.tasks(batch);
         let arguments = self.arguments(inputs)?;
         let outputs: Vec<ChunkId> = tasks.iter().flat_map(|&task| runnable.outputs(task)).collect();
-        let fates: Vec<Fate> = outputs.iter().map(|&id| self.fate(id)).collect();
-        let apart = fates.iter().filter(|fate| **fate == Fate::Apart).count();
-        let bundles = usize::from(fates.contains(&Fate::Bundled));
+        let fates: Vec<ChunkStorage> = outputs.iter().map(|&id| self.fate(id)).collect();
+        let apart = fates.iter().filter(|fate| **fate == ChunkStorage::Apart).count();
+        let bundles = usize::from(fates.contains(&ChunkStorage::Bundled));
         let options = self.call_options(batch, 1 + bundles + apart);
         let work = Batch::new(tasks, fates.clone(), arguments.renamed);
         let given = task::call(options, &self.plan, &work, &arguments.objects);
@@ -209,11 +209,11 @@ impl<'a> Drive<'a> {
         self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max() <= BUNDLED_BYTES_MAX
     }
 
-    fn fate(&self, id: ChunkId) -> Fate {
+    fn fate(&self, id: ChunkId) -> ChunkStorage {
         match self.batches.readers(id) {
-            0 => Fate::Dropped,
-            _ if self.is_small(id) => Fate::Bundled,
-            _ => Fate::Apart,
+            0 => ChunkStorage::Dropped,
+            _ if self.is_small(id) => ChunkStorage::Bundled,
+            _ => ChunkStorage::Apart,
         }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Drive<'a> {
             return Ok(Held { object: object.clone(), reads_left, bytes: 0, renamed: Some(id) });
         }
         let stored = Stored::new(&*resident.fetch()?)?;
-        let object = put(&Given::Chunks(vec![(id, stored)])).map_err(from_engine)?;
+        let object = put(&BatchOutput::Chunks(vec![(id, stored)])).map_err(from_engine)?;
         let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
         Ok(Held { object, reads_left, bytes, renamed: None })
     }
@@ -252,13 +252,13 @@ impl<'a> Drive<'a> {
         &mut self,
         batch: usize,
         outputs: &[ChunkId],
-        fates: &[Fate],
-        given: Vec<ObjectRef<Given>>,
-    ) -> Result<ObjectRef<Given>, Error> {
+        fates: &[ChunkStorage],
+        given: Vec<ObjectRef<BatchOutput>>,
+    ) -> Result<ObjectRef<BatchOutput>, Error> {
         let missing = || Error::Internal("a call gave fewer objects than it was asked for".to_owned());
         let mut given = given.into_iter();
         let report = given.next().ok_or_else(missing)?;
-        if fates.contains(&Fate::Bundled) {
+        if fates.contains(&ChunkStorage::Bundled) {
             let object = given.next().ok_or_else(missing)?;
             self.objects.insert(Key::Bundle(batch), Held { object, reads_left: 0, bytes: 0, renamed: None });
         }
@@ -266,14 +266,14 @@ impl<'a> Drive<'a> {
             let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
             let reads = self.batches.readers(id);
             match fate {
-                Fate::Dropped => continue,
-                Fate::Bundled => {
+                ChunkStorage::Dropped => continue,
+                ChunkStorage::Bundled => {
                     if let Some(held) = self.objects.get_mut(&Key::Bundle(batch)) {
                         held.reads_left += reads;
                         held.bytes += bytes;
                     }
                 }
-                Fate::Apart => {
+                ChunkStorage::Apart => {
                     let object = given.next().ok_or_else(missing)?;
                     let held = Held { object, reads_left: reads, bytes, renamed: None };
                     self.objects.insert(Key::Chunk(id), held);
@@ -304,7 +304,7 @@ impl<'a> Drive<'a> {
     fn land(&mut self) -> Result<(), Error> {
         let left = self.time_left()?;
         let Some(flight) = self.flights.front() else { return Ok(()) };
-        let Given::Report(report) = read(&flight.report, left)? else {
+        let BatchOutput::Report(report) = read(&flight.report, left)? else {
             return Err(Error::Internal("a batch gave no report".to_owned()));
         };
         if let Some(flight) = self.flights.pop_front() {
@@ -371,7 +371,7 @@ impl<'a> Drive<'a> {
 
     /// Brings a bundle here.
     fn fetch(&self, key: Key) -> Result<HashMap<ChunkId, Arc<Chunk>>, Error> {
-        let Given::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
+        let BatchOutput::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
             return Err(Error::Internal("a report was given for a result".to_owned()));
         };
         bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()
@@ -379,7 +379,7 @@ impl<'a> Drive<'a> {
 }
 
 /// Waits for a value until the time is over.
-fn read(object: &ObjectRef<Given>, left: Option<Duration>) -> Result<Given, Error> {
+fn read(object: &ObjectRef<BatchOutput>, left: Option<Duration>) -> Result<BatchOutput, Error> {
     let given = match left {
         None => object.get(),
         Some(left) => object.get_timeout(left),

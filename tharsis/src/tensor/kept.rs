@@ -2,7 +2,7 @@
 //! somebody looks.
 
 use super::fault::from_engine;
-use super::task::Given;
+use super::task::BatchOutput;
 use std::sync::Arc;
 use tharsis_graph::{Error, KeptChunk};
 use tharsis_kernels::Chunk;
@@ -10,17 +10,17 @@ use tharsis_remote::{Client, ObjectRef};
 
 /// An object that holds one chunk. The reference keeps it.
 pub(super) struct InStore {
-    object: ObjectRef<Given>,
+    object: ObjectRef<BatchOutput>,
     client: Client,
 }
 
 impl InStore {
-    pub(super) fn new(object: ObjectRef<Given>, client: &Client) -> InStore {
+    pub(super) fn new(object: ObjectRef<BatchOutput>, client: &Client) -> InStore {
         InStore { object, client: client.clone() }
     }
 
     /// The object, if this client can pass it on.
-    pub(super) fn object(&self, client: &Client) -> Option<&ObjectRef<Given>> {
+    pub(super) fn object(&self, client: &Client) -> Option<&ObjectRef<BatchOutput>> {
         is_same(&self.client, client).then_some(&self.object)
     }
 }

@@ -22,14 +22,14 @@ pub(super) struct Batch {
     /// Runs of neighbouring tasks: the first of each, and how many.
     pub(super) runs: Vec<(TaskId, u32)>,
     /// What becomes of each chunk that the tasks make, in their order.
-    pub(super) fates: Vec<Fate>,
+    pub(super) fates: Vec<ChunkStorage>,
     /// Inputs that hold one chunk of an earlier job, by their place, and what this plan calls it.
     pub(super) renamed: Vec<(usize, ChunkId)>,
 }
 
 /// What becomes of a chunk that a batch makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Fate {
+pub(super) enum ChunkStorage {
     /// No other batch reads it.
     Dropped,
     /// It is small and travels with others.
@@ -40,7 +40,7 @@ pub(super) enum Fate {
 
 /// What a call gives: first the report, then the bundle if there is one, then the chunks apart.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Given {
+pub(super) enum BatchOutput {
     Chunks(Bundle),
     Report(Report),
 }
@@ -65,7 +65,7 @@ pub(super) struct StageReport {
 
 impl Batch {
     /// The batch of these tasks.
-    pub(super) fn new(tasks: &[TaskId], fates: Vec<Fate>, renamed: Vec<(usize, ChunkId)>) -> Batch {
+    pub(super) fn new(tasks: &[TaskId], fates: Vec<ChunkStorage>, renamed: Vec<(usize, ChunkId)>) -> Batch {
         let mut runs: Vec<(TaskId, u32)> = Vec::new();
         for &task in tasks {
             match runs.last_mut() {
@@ -86,12 +86,12 @@ impl Batch {
     }
 }
 
-impl Given {
+impl BatchOutput {
     /// The only chunk of an object.
     pub(super) fn into_single(self) -> Result<Chunk, Error> {
         let bundle = match self {
-            Given::Chunks(bundle) => bundle,
-            Given::Report(_) => Vec::new(),
+            BatchOutput::Chunks(bundle) => bundle,
+            BatchOutput::Report(_) => Vec::new(),
         };
         match <[_; 1]>::try_from(bundle) {
             Ok([(_, stored)]) => Ok(stored.into_chunk()?),
@@ -123,8 +123,8 @@ pub(super) fn call(
     options: Options,
     plan: &ObjectRef<Blob>,
     batch: &Batch,
-    inputs: &[ObjectRef<Given>],
-) -> Vec<ObjectRef<Given>> {
+    inputs: &[ObjectRef<BatchOutput>],
+) -> Vec<ObjectRef<BatchOutput>> {
     let call = Call {
         definition: <run_batch as Remote>::DEFINITION,
         // What a batch makes depends on the plan alone.
@@ -134,7 +134,7 @@ pub(super) fn call(
             arguments.push::<RefId, _>(0, plan.id())?;
             arguments.push::<Blob, _>(1, plan)?;
             arguments.push::<Batch, _>(2, batch.clone())?;
-            arguments.push::<Values<Given>, _>(3, inputs)
+            arguments.push::<Values<BatchOutput>, _>(3, inputs)
         },
     };
     call.many()
@@ -146,8 +146,8 @@ pub(super) fn run_batch(
     object: RefId,
     plan: Blob,
     batch: Batch,
-    inputs: Values<Given>,
-) -> Result<Returns<Given>, Fault> {
+    inputs: Values<BatchOutput>,
+) -> Result<Returns<BatchOutput>, Fault> {
     let runnable = plans::find_or_compile(object, &plan)?;
     let mut scratch = SCRATCH.take();
     let made = Made::of(inputs, &batch.renamed).and_then(|made| made.run(&runnable, &batch, &mut scratch));
@@ -159,12 +159,12 @@ pub(super) fn run_batch(
 struct Made {
     chunks: HashMap<ChunkId, Arc<Chunk>>,
     bundle: Bundle,
-    apart: Vec<Given>,
+    apart: Vec<BatchOutput>,
     report: Report,
 }
 
 impl Made {
-    fn of(inputs: Values<Given>, renamed: &[(usize, ChunkId)]) -> Result<Made, Fault> {
+    fn of(inputs: Values<BatchOutput>, renamed: &[(usize, ChunkId)]) -> Result<Made, Fault> {
         let mut chunks = HashMap::new();
         let mut renamed = renamed.iter().peekable();
         for (place, input) in inputs.into_iter().enumerate() {
@@ -172,7 +172,7 @@ impl Made {
                 chunks.insert(*id, Arc::new(input.into_single()?));
                 continue;
             }
-            let Given::Chunks(bundle) = input else {
+            let BatchOutput::Chunks(bundle) = input else {
                 return Err(Fault::Internal("a report was given for a chunk".to_owned()));
             };
             for (id, stored) in bundle {
@@ -189,7 +189,7 @@ impl Made {
         runnable: &Runnable,
         batch: &Batch,
         scratch: &mut Scratch,
-    ) -> Result<Returns<Given>, Fault> {
+    ) -> Result<Returns<BatchOutput>, Fault> {
         // Those of a batch that failed are not of this one.
         scratch.take_warnings();
         let mut fates = batch.fates.iter().copied();
@@ -202,8 +202,10 @@ impl Made {
             let inputs = inputs.collect::<Result<Vec<_>, Fault>>()?;
             let started = Instant::now();
             if runnable.takes_places(task.stage as usize) {
-                let apart =
-                    runnable.outputs(task).zip(fates.clone()).filter(|(_, fate)| *fate == Fate::Apart);
+                let apart = runnable
+                    .outputs(task)
+                    .zip(fates.clone())
+                    .filter(|(_, fate)| *fate == ChunkStorage::Apart);
                 apart
                     .filter_map(|(id, _)| stored::place(runnable.exact_chunk_bytes(id)))
                     .for_each(|place| scratch.offer(place));
@@ -219,9 +221,9 @@ impl Made {
             }
         }
         self.report.warnings = scratch.take_warnings();
-        let mut given = vec![Given::Report(self.report)];
+        let mut given = vec![BatchOutput::Report(self.report)];
         if !self.bundle.is_empty() {
-            given.push(Given::Chunks(self.bundle));
+            given.push(BatchOutput::Chunks(self.bundle));
         }
         given.append(&mut self.apart);
         Ok(Returns(given))
@@ -242,13 +244,13 @@ impl Made {
         &mut self,
         id: ChunkId,
         chunk: Chunk,
-        fate: Fate,
+        fate: ChunkStorage,
         reads_left: &HashMap<ChunkId, u32>,
     ) -> Result<(), Fault> {
         match fate {
-            Fate::Dropped => {}
-            Fate::Bundled => self.bundle.push((id, Stored::new(&chunk)?)),
-            Fate::Apart => self.apart.push(Given::Chunks(vec![(id, Stored::new(&chunk)?)])),
+            ChunkStorage::Dropped => {}
+            ChunkStorage::Bundled => self.bundle.push((id, Stored::new(&chunk)?)),
+            ChunkStorage::Apart => self.apart.push(BatchOutput::Chunks(vec![(id, Stored::new(&chunk)?)])),
         }
         if reads_left.contains_key(&id) {
             self.chunks.insert(id, Arc::new(chunk));

@@ -54,7 +54,7 @@ pub(super) struct References {
 
 /// What became of an entry that may have lost its last reference.
 #[derive(Debug)]
-pub(super) enum Fate {
+pub(super) enum Release {
     /// Something refers to it, or it was freed before.
     Stays,
     /// Only lineage needs it: its bytes may go.
@@ -246,12 +246,12 @@ impl References {
     }
 
     /// Takes an entry out of the table if nothing refers to it. It may have been freed before.
-    pub(super) fn take_unused(&mut self, slot: Slot<Object>) -> Fate {
+    pub(super) fn take_unused(&mut self, slot: Slot<Object>) -> Release {
         match self.objects.get(slot) {
-            None => Fate::Stays,
-            Some(object) if object.is_used() => Fate::Stays,
-            Some(object) if object.origin().needed_by > 0 => Fate::OnlyLineage,
-            Some(_) => Fate::Freed(self.objects.take(slot)),
+            None => Release::Stays,
+            Some(object) if object.is_used() => Release::Stays,
+            Some(object) if object.origin().needed_by > 0 => Release::OnlyLineage,
+            Some(_) => Release::Freed(self.objects.take(slot)),
         }
     }
 
