@@ -12,6 +12,7 @@ use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
 use crate::spill::{Spill, SpillChoice};
 use crate::workers::{Processes, Starting, Workforce};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -33,16 +34,17 @@ const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
 /// Objects of this size and above are read from other nodes in a tree: below it, asking takes about as long
 /// as reading.
 const RELAY_BYTES_MIN: u64 = 1 << 20;
-/// What a node is given.
-#[derive(Clone, Debug)]
+
+/// The options of a node, wherever it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeOptions {
-    /// What it has.
+    /// Its resources.
     pub resources: Resources,
     /// Its labels.
     pub labels: Vec<(String, String)>,
     /// Bytes of its arena.
     pub store_bytes: u64,
-    /// Where it spills to.
+    /// Its spill directories and thresholds.
     pub spill: SpillChoice,
     /// Bytes that it may use with its workers, the arena included; 0 for what the machine has. A worker is
     /// killed when they are used up. Of no effect in a node inside a program, whose workers are threads.
@@ -53,11 +55,9 @@ pub struct NodeOptions {
     pub queued_tasks_max: usize,
     /// How long a worker process may take until it says hello; it is killed then.
     pub worker_start_timeout: Duration,
-    /// What its program brings along.
-    pub program: Program,
 }
 
-/// What the program that a node runs in brings along.
+/// Functions that the program of a node gives it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Makes a collector of traces when a node starts; `None` where nothing is collected.
@@ -147,7 +147,12 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Memory and machine of a node; `shared` makes the board visible to other processes.
-    pub(crate) fn new(id: NodeId, options: NodeOptions, shared: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        id: NodeId,
+        options: NodeOptions,
+        program: Program,
+        shared: bool,
+    ) -> Result<Self, Failure> {
         let no_memory = |cause: String| Failure::new(FailureKind::ResourceExhausted, cause);
         if shared {
             // Segments of nodes that were killed; failing to look is no reason not to start.
@@ -181,11 +186,9 @@ impl Parts {
             queued_tasks_max: options.queued_tasks_max,
         };
         let registry = Arc::new(Registry::new());
-        let (program, memory_limit_bytes) = (options.program, options.memory_limit_bytes);
-        let (node, memory_watch) = (Node::new(config), None);
         Ok(Self {
             id,
-            node,
+            node: Node::new(config),
             arena,
             board,
             board_segment,
@@ -193,8 +196,8 @@ impl Parts {
             registry,
             spill,
             program,
-            memory_limit_bytes,
-            memory_watch,
+            memory_limit_bytes: options.memory_limit_bytes,
+            memory_watch: None,
         })
     }
 
@@ -267,7 +270,7 @@ impl NodeHandle {
         options: NodeOptions,
         make_workforce: impl FnOnce(Shared) -> Box<dyn Workforce>,
     ) -> Result<Self, Failure> {
-        let parts = Parts::new(new_node_id()?, options, false)?;
+        let parts = Parts::new(new_node_id()?, options, Program::default(), false)?;
         let workforce = make_workforce(parts.shared());
         parts.run(workforce, None, None)
     }
@@ -276,9 +279,9 @@ impl NodeHandle {
     ///
     /// # Errors
     /// If there is no memory for its store or the socket cannot be bound.
-    pub fn alone(options: NodeOptions, socket: PathBuf) -> Result<Self, Failure> {
+    pub fn alone(options: NodeOptions, program: Program, socket: PathBuf) -> Result<Self, Failure> {
         let timeout = options.worker_start_timeout;
-        let mut parts = Parts::new(new_node_id()?, options, true)?;
+        let mut parts = Parts::new(new_node_id()?, options, program, true)?;
         let registry = Arc::clone(&parts.registry);
         let find_registry = Arc::clone(&registry);
         let find_program = Arc::new(move |job| {
@@ -311,14 +314,18 @@ impl NodeHandle {
     ///
     /// # Errors
     /// As [`NodeHandle::alone`] and [`Cluster::start`].
-    pub fn clustered(options: NodeOptions, cluster: ClusterOptions) -> Result<Self, Failure> {
+    pub fn clustered(
+        options: NodeOptions,
+        program: Program,
+        cluster: ClusterOptions,
+    ) -> Result<Self, Failure> {
         let member = Member {
             node: new_node_id()?,
             resources: options.resources.clone(),
             labels: options.labels.clone(),
         };
         let timeout = options.worker_start_timeout;
-        let mut parts = Parts::new(member.node, options, true)?;
+        let mut parts = Parts::new(member.node, options, program, true)?;
         let socket = cluster.socket.clone();
         let joining = JoiningNode {
             member,

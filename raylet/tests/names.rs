@@ -5,9 +5,7 @@
 
 use std::time::{Duration, Instant};
 use tharsis_protos::records::{FromClient, RefsView, ToClient, ValueView};
-use tharsis_raylet::{
-    Embedded, NodeHandle, NodeOptions, Program, Shared, SpillChoice, Workforce, connect_embedded,
-};
+use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Shared, SpillChoice, Workforce, connect_embedded};
 use tharsis_types::{ClientId, Failure, JobId, ObjectId, Resources, TaskId};
 
 /// No workers: nothing here runs.
@@ -29,7 +27,6 @@ fn node() -> NodeHandle {
         lineage_bytes: 0,
         queued_tasks_max: usize::MAX,
         worker_start_timeout: Duration::from_secs(1),
-        program: Program::default(),
     };
     NodeHandle::embedded(options, |_shared| Box::new(Nobody)).unwrap()
 }

@@ -1,7 +1,9 @@
 //! Several nodes on one machine, each a process of this program: for tests, benchmarks and trying things out.
 
 use crate::part::restartable;
-use crate::process::{BackendChoice, ClusterRole, ClusterSpec, NodeProcess, NodeSpec, fresh_folder};
+use crate::process::{
+    BackendChoice, ClusterRole, ClusterSpec, NodeOptions, NodeProcess, NodeSpec, fresh_folder,
+};
 use crate::{machine, observe, spill_dirs};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -116,8 +118,7 @@ impl LocalCluster {
     fn add_as(&mut self, node: LocalNode, role: ClusterRole) -> Result<usize> {
         let restartable = restartable()?;
         machine::check_store_bytes(node.store_bytes, machine::memory_bytes())?;
-        let spec = NodeSpec {
-            socket: fresh_folder(None).join("node.sock"),
+        let options = NodeOptions {
             resources: node.resources,
             labels: node.labels,
             store_bytes: node.store_bytes,
@@ -127,6 +128,10 @@ impl LocalCluster {
             lineage_bytes: machine::LINEAGE_BYTES,
             queued_tasks_max: QUEUED_TASKS_MAX,
             worker_start_timeout: machine::WORKER_START_TIMEOUT,
+        };
+        let spec = NodeSpec {
+            socket: fresh_folder(None).join("node.sock"),
+            options,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),

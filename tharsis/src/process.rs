@@ -21,12 +21,12 @@ use tharsis_protos::handshake::Role;
 use tharsis_protos::proof::Secret;
 use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::cluster::secret::load_or_make;
-use tharsis_raylet::{NodeHandle, NodeOptions, Program, SpillChoice};
+use tharsis_raylet::{NodeHandle, Program};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
-use tharsis_types::Resources;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use crate::part::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
+pub use tharsis_raylet::NodeOptions;
 pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole};
 
 /// Set for a worker: the number of its start.
@@ -43,24 +43,10 @@ const NODE_STOP_WAIT: Duration = Duration::from_secs(3);
 /// What a node process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeSpec {
-    /// Where it listens for clients.
+    /// The socket on which it listens for clients.
     pub socket: PathBuf,
-    /// What it has.
-    pub resources: Resources,
-    /// Its labels.
-    pub labels: Vec<(String, String)>,
-    /// Bytes of its store.
-    pub store_bytes: u64,
-    /// Where it spills to.
-    pub spill: SpillChoice,
-    /// Bytes that it may use with its workers, the store included; 0 for what the machine has.
-    pub memory_limit_bytes: u64,
-    /// Bytes for how finished tasks were called; 0 for none.
-    pub lineage_bytes: usize,
-    /// Unfinished tasks that one job may have.
-    pub queued_tasks_max: usize,
-    /// How long a worker may take until it says hello.
-    pub worker_start_timeout: Duration,
+    /// The options of the node in it.
+    pub options: NodeOptions,
     /// Whether it ends when its standard input does, which is when the process that started it ends.
     pub ends_with_stdin: bool,
     /// Its part in a cluster; none for a node alone.
@@ -109,18 +95,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// # Errors
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
-    let options = NodeOptions {
-        resources: spec.resources,
-        labels: spec.labels,
-        store_bytes: spec.store_bytes,
-        spill: spec.spill,
-        memory_limit_bytes: spec.memory_limit_bytes,
-        lineage_bytes: spec.lineage_bytes,
-        queued_tasks_max: spec.queued_tasks_max,
-        worker_start_timeout: spec.worker_start_timeout,
-        program,
-    };
-    let node = Arc::new(start_node(options, &spec.socket, spec.cluster)?);
+    let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
     stop_at_signals(&node)?;
     if spec.ends_with_stdin {
         let watched = Arc::clone(&node);
@@ -193,13 +168,18 @@ fn stop_at_signals(node: &Arc<NodeHandle>) -> Result<()> {
     std::thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(failed)
 }
 
-fn start_node(options: NodeOptions, socket: &Path, cluster: Option<ClusterSpec>) -> Result<NodeHandle> {
+fn start_node(
+    options: NodeOptions,
+    program: Program,
+    socket: &Path,
+    cluster: Option<ClusterSpec>,
+) -> Result<NodeHandle> {
     let Some(ClusterSpec { listen, secret_file, role }) = cluster else {
-        return Ok(NodeHandle::alone(options, socket.to_owned())?);
+        return Ok(NodeHandle::alone(options, program, socket.to_owned())?);
     };
     let folder = socket.parent().unwrap_or(Path::new(".")).to_owned();
-    let options_of_cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, secret_file, role };
-    Ok(NodeHandle::clustered(options, options_of_cluster)?)
+    let cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, secret_file, role };
+    Ok(NodeHandle::clustered(options, program, cluster)?)
 }
 
 /// A node process that this process started and that ends with it.
@@ -217,14 +197,7 @@ impl NodeProcess {
     ) -> Result<Self> {
         let spec = NodeSpec {
             socket: fresh_folder(scratch).join("node.sock"),
-            resources: options.resources.clone(),
-            labels: options.labels.clone(),
-            store_bytes: options.store_bytes,
-            spill: options.spill.clone(),
-            memory_limit_bytes: options.memory_limit_bytes,
-            lineage_bytes: options.lineage_bytes,
-            queued_tasks_max: options.queued_tasks_max,
-            worker_start_timeout: options.worker_start_timeout,
+            options: options.clone(),
             ends_with_stdin: true,
             cluster: None,
         };

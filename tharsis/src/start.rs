@@ -9,7 +9,7 @@ use crate::{embedded, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
-use tharsis_raylet::{NodeOptions, Program, SpillChoice};
+use tharsis_raylet::{NodeOptions, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX};
 
@@ -123,7 +123,6 @@ fn options(init: &Init) -> Result<NodeOptions> {
         lineage_bytes: init.lineage_bytes.unwrap_or(machine::LINEAGE_BYTES),
         queued_tasks_max: init.queued_tasks_max.unwrap_or(QUEUED_TASKS_MAX),
         worker_start_timeout: init.worker_start_timeout.unwrap_or(machine::WORKER_START_TIMEOUT),
-        program: Program::default(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
 use crate::{output, reach, telemetry};
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
-use tharsis::process::{self, ClusterRole, ClusterSpec, NodeSpec, run_node};
+use tharsis::process::{self, ClusterRole, ClusterSpec, NodeOptions, NodeSpec, run_node};
 use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
@@ -60,8 +60,7 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let memory_limit_bytes = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
     machine::check_memory_limit(memory_limit_bytes, store_bytes, memory)
         .map_err(|bad| wrong(settings, Key::MemoryLimit, &bad))?;
-    Ok(NodeSpec {
-        socket: settings.socket(),
+    let options = NodeOptions {
         resources: resources(settings, memory_limit_bytes - store_bytes)?,
         labels: settings.get(Key::Labels, parse::labels)?.unwrap_or_default(),
         store_bytes,
@@ -72,9 +71,9 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         worker_start_timeout: settings
             .get(Key::WorkerStartTimeout, parse::positive_duration)?
             .unwrap_or_default(),
-        ends_with_stdin: false,
-        cluster: cluster(part, settings)?,
-    })
+    };
+    let cluster = cluster(part, settings)?;
+    Ok(NodeSpec { socket: settings.socket(), options, ends_with_stdin: false, cluster })
 }
 
 /// The error of a value that does not suit the machine.
