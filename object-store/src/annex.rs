@@ -115,6 +115,7 @@ impl ReadAt for AnnexReader {
     }
 
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        assert!(offset + target.len() as u64 <= self.len, "a value is read past its end");
         let mut at = self.offset + offset;
         let mut rest = target;
         while !rest.is_empty() {
@@ -169,7 +170,9 @@ impl Blocks {
     fn count(&self, start: u64, end: u64) -> Result<(), NoSpace> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(start <= end, "range {start}..{end} is reversed");
-        let bytes = end - start - counted.bytes_within(start, end);
+        let counted_bytes = counted.bytes_within(start, end);
+        assert!(counted_bytes <= end - start, "a range counts more bytes than it has");
+        let bytes = end - start - counted_bytes;
         if 0 < bytes {
             self.quota.take(bytes)?;
             counted.insert(start, end);

@@ -125,6 +125,7 @@ impl ArenaMap {
             // SAFETY: made above, and nothing points into it yet.
             unsafe { unmap(to_read, len) };
         })?;
+        assert!(memory_len <= len, "a map is shorter than its memory");
         let map = ArenaMap {
             fd,
             annex,
@@ -206,6 +207,7 @@ impl ArenaMap {
                 Err(cause) => return Err(StoreError::system("make pages of the arena", cause)),
             }
         }
+        assert_eq!(at, end, "pages were made past the range");
         Ok(())
     }
 
@@ -302,6 +304,7 @@ impl ArenaMap {
     /// Whether others have written a range of the memory, as far as its first and its last page show.
     fn is_written(&self, start: u64, end: u64) -> bool {
         let is_written = |page| rustix::fs::seek(&self.fd, SeekFrom::Data(page)) == Ok(page);
+        assert!(start + self.page_bytes <= end, "{start}..{end} is less than a page");
         is_written(start) && is_written(end - self.page_bytes)
     }
 
@@ -331,7 +334,8 @@ impl ArenaMap {
             matches!(advice, Advice::LinuxHugepage | Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite),
             "only advice that leaves the contents alone"
         );
-        debug_assert!(base == self.to_read || base == self.to_write, "one of our mappings");
+        assert!(base == self.to_read || base == self.to_write, "advice is for one of our mappings");
+        assert!(offset + len <= self.len, "advice for {len} bytes at {offset} of {}", self.len);
         // SAFETY: within our own mapping; none of these changes what the memory holds.
         unsafe { madvise(base.as_ptr().add(offset as usize).cast(), len as usize, advice) }
     }
@@ -508,7 +512,8 @@ impl DerefMut for WriteSlot {
 impl Drop for WriteSlot {
     fn drop(&mut self) {
         lock(&self.map.slots).remove(self.offset, self.offset + self.len);
-        self.map.slot_count.fetch_sub(1, Ordering::AcqRel);
+        let slots = self.map.slot_count.fetch_sub(1, Ordering::AcqRel);
+        assert!(0 < slots, "a slot ends that was not counted");
     }
 }
 

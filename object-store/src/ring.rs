@@ -149,6 +149,7 @@ impl Producer {
             let rest = &message.bytes[message.sent_bytes..];
             let is_first = message.sent_bytes == 0;
             let lead = if is_first { TOTAL_BYTES as usize } else { 0 };
+            assert!(lead < fragment_bytes, "a fragment has no room for content");
             let take = rest.len().min(fragment_bytes - lead);
             let room = self.reserve(lead + take)?;
             room[..lead].copy_from_slice(&(total as u64).to_le_bytes()[..lead]);
@@ -187,6 +188,7 @@ impl Producer {
             self.positions.stage(pad);
             at = 0;
         }
+        debug_assert!(at as u64 + record <= capacity, "a record passes the end of the ring");
         self.reserved = Some(len);
         // SAFETY: `has_room` says that these bytes are the producer's alone until published, and `&mut self`
         // that nobody else in this process has them.
@@ -275,6 +277,7 @@ impl Consumer {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::None => {}
             Current::InRing { record } => {
+                debug_assert!(self.copied.len() as u64 <= record, "a record is longer than its room");
                 self.copied.clear();
                 self.skip(record);
             }

@@ -291,6 +291,7 @@ impl Receiver {
                 pass.add_bad(at, chunk_len)?;
             }
             at += chunk_len;
+            assert!(at <= end, "a chunk passes the end of its range");
             pass.landed = pass.landed.max(at);
             if at == end {
                 return Ok(());
@@ -468,6 +469,7 @@ fn answer(
         send_all(stream, chunk, false)?;
         source.sent(&request.key, len as u64);
         at += len;
+        assert!(at as u64 <= end, "more is sent than was asked for");
         if at == end as usize {
             return Ok(());
         }
@@ -509,6 +511,7 @@ fn send_all(stream: &TcpStream, bytes: &[u8], more: bool) -> Result<(), Transfer
     while !rest.is_empty() {
         match send(stream, rest, flags) {
             Ok(sent) => {
+                assert!(sent <= rest.len(), "more was sent than there is");
                 rest = &rest[sent..];
                 progress = Instant::now();
             }
@@ -543,6 +546,7 @@ fn read_or_stop(
             Ok(0) => return Err(TransferError::Closed),
             Ok(count) => {
                 filled += count;
+                assert!(filled <= target.len(), "more was read than there is room for");
                 progress = Instant::now();
             }
             Err(e) if is_pause(&e) => {}

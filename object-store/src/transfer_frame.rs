@@ -66,7 +66,7 @@ pub(crate) fn encode_hello(is_busy: bool) -> [u8; HELLO_BYTES] {
     writer.put(&MAGIC);
     writer.put(&VERSION.to_le_bytes());
     writer.put(&u32::from(is_busy).to_le_bytes());
-    writer.bytes
+    writer.finish()
 }
 
 /// The peer's version and whether it has no time now, if this is a hello.
@@ -86,7 +86,7 @@ impl Request {
         for number in [self.request, self.offset, self.len] {
             writer.put(&number.to_le_bytes());
         }
-        writer.bytes
+        writer.finish()
     }
 
     pub(crate) fn decode(bytes: &[u8; REQUEST_BYTES]) -> Option<Request> {
@@ -111,7 +111,7 @@ impl ChunkHeader {
         for number in [self.request, self.offset, self.len, self.total_len, self.checksum] {
             writer.put(&number.to_le_bytes());
         }
-        writer.bytes
+        writer.finish()
     }
 
     pub(crate) fn decode(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Option<ChunkHeader> {
@@ -143,6 +143,11 @@ impl<const N: usize> Writer<N> {
     fn put(&mut self, part: &[u8]) {
         self.bytes[self.at..self.at + part.len()].copy_from_slice(part);
         self.at += part.len();
+    }
+
+    fn finish(self) -> [u8; N] {
+        assert_eq!(self.at, N, "a header has room left");
+        self.bytes
     }
 }
 

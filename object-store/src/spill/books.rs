@@ -34,6 +34,12 @@ impl Books {
         }
     }
 
+    /// A write has ended, in one way or the other.
+    pub(super) fn write_ended(&mut self) {
+        assert!(0 < self.writers_count, "a write ends that was not counted");
+        self.writers_count -= 1;
+    }
+
     /// Whether the object is still the one that was seen: not removed, nor removed and written again.
     pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
         match self.objects.get(key) {

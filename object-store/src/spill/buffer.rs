@@ -35,6 +35,7 @@ impl DirectBuffer {
         // Too long by one huge page, so that an aligned part of it is long enough; this needs no `unsafe`.
         let mut memory = vec![0; len + HUGE_PAGE_BYTES];
         let start = memory.as_ptr().align_offset(HUGE_PAGE_BYTES).min(HUGE_PAGE_BYTES);
+        assert!(start + len <= memory.len(), "a buffer is shorter than was asked for");
         prefer_huge_pages(&mut memory[start..start + len]);
         DirectBuffer { memory, start, len }
     }
@@ -95,6 +96,7 @@ impl Drop for PooledBuffer<'_> {
         if kept.len() < KEPT_COUNT_MAX {
             kept.extend(self.buffer.take());
         }
+        assert!(kept.len() <= KEPT_COUNT_MAX, "more buffers are kept than may be");
     }
 }
 

@@ -68,6 +68,7 @@ impl SpillDir {
         let mut freed_bytes = 0;
         let mut result = Ok(());
         for (offset, bytes) in runs {
+            assert!(0 < bytes, "a dead run of segment {segment} is empty");
             // Objects here are never written over, so nothing can come to life in a dead run.
             match file.punch(offset, bytes) {
                 Ok(()) => {
@@ -140,6 +141,7 @@ impl SpillDir {
             }
             copied
         });
+        assert_ne!(claim.segment, stored.segment, "an object moves within the segment that it leaves");
         let mut books = self.books();
         let is_current = books.is_current(key, stored);
         if copied.is_err() || !is_current {
@@ -174,9 +176,12 @@ impl SpillDir {
             target.write_at(&[&buffer[..len]], at).map_err(failed)?;
             at += len as u64;
         }
+        let moved_bytes = at - claim.offset;
+        assert_eq!(moved_bytes, claim.bytes, "an object changes its length while it moves");
         let head_len = stored.header.encode(&mut buffer).unwrap_or(0);
+        assert_eq!(head_len as u64, stored.header.stored_bytes(), "a header does not fit a buffer");
         target.write_at(&[&buffer[..head_len]], claim.offset).map_err(failed)?;
-        target.settle(claim.offset, at - claim.offset).map_err(failed)
+        target.settle(claim.offset, moved_bytes).map_err(failed)
     }
 
     fn unhold(&self, segment: u64) {

@@ -248,7 +248,8 @@ impl SpillDir {
         let file = SegmentFile::create(self.session.dir(), name, path.clone(), &self.device)
             .map_err(|cause| self.write_error("make spill file", path, cause, claim.bytes))?;
         let file = Arc::new(file);
-        self.books().files.insert(claim.segment, Arc::clone(&file));
+        let replaced = self.books().files.insert(claim.segment, Arc::clone(&file));
+        assert!(replaced.is_none(), "{claim:?} has a file and makes one");
         Ok(file)
     }
 
@@ -347,18 +348,20 @@ impl SpillDir {
     }
 
     fn commit(&self, key: &ObjectKey, claim: Claim, header: Header, stored_bytes: u64) {
-        debug_assert!(stored_bytes <= claim.bytes && stored_bytes.is_multiple_of(ALIGN as u64));
+        assert!(stored_bytes.is_multiple_of(ALIGN as u64), "an object ends inside a page");
         let mut books = self.books();
-        books.writers_count -= 1;
+        books.write_ended();
         books.placement.commit(claim, stored_bytes);
         let stored = Stored { segment: claim.segment, offset: claim.offset, header: Arc::new(header) };
-        books.objects.insert(*key, Slot::Stored(stored));
+        let was = books.objects.insert(*key, Slot::Stored(stored));
+        assert!(matches!(was, Some(Slot::Writing)), "an object is stored that was not being written");
     }
 
     fn abort(&self, key: &ObjectKey, claim: Claim, error: &SpillError) {
         let mut books = self.books();
-        books.writers_count -= 1;
-        books.objects.remove(key);
+        books.write_ended();
+        let was = books.objects.remove(key);
+        assert!(matches!(was, Some(Slot::Writing)), "a write ends that was not under way");
         // A file that is gone says nothing of the directory: if that is gone too, no new file can be made in
         // it.
         let is_of_file = matches!(error, SpillError::Removed { .. }) && !claim.fresh;

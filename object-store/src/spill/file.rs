@@ -136,6 +136,7 @@ impl SegmentFile {
 
     /// Writes all of `parts`, one behind the other.
     pub(crate) fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        let wanted_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let mut rest = &mut slices[..];
         let mut at = offset;
@@ -160,11 +161,13 @@ impl SegmentFile {
             at += written as u64;
             IoSlice::advance_slices(&mut rest, written);
         }
+        assert_eq!(at - offset, wanted_bytes, "a write has ended before its end");
         Ok(())
     }
 
     /// Fills `parts` one behind the other and returns how many bytes the file had for them.
     pub(crate) fn read_at(&self, parts: &mut [&mut [u8]], offset: u64) -> io::Result<u64> {
+        let wanted_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let mut slices: Vec<IoSliceMut<'_>> = parts.iter_mut().map(|part| IoSliceMut::new(part)).collect();
         let mut rest = &mut slices[..];
         let mut at = offset;
@@ -196,6 +199,7 @@ impl SegmentFile {
                 }
             }
         }
+        assert!(at - offset <= wanted_bytes, "more was read than there is room for");
         Ok(at - offset)
     }
 

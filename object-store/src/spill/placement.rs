@@ -75,14 +75,16 @@ impl Placement {
         }
         self.used_bytes += bytes;
         self.aside_bytes += bytes;
+        self.check_quota();
         Ok(())
     }
 
     /// Such bytes are gone.
     pub(crate) fn give_back(&mut self, bytes: u64) {
-        let bytes = bytes.min(self.aside_bytes);
+        assert!(bytes <= self.aside_bytes, "{bytes} bytes come back of {} set aside", self.aside_bytes);
         self.used_bytes -= bytes;
         self.aside_bytes -= bytes;
+        self.check_quota();
     }
 
     /// Finds a place for `bytes`, in a segment of its own if no segment is that large.
@@ -92,6 +94,7 @@ impl Placement {
             return Err(OverQuota { needed_bytes: bytes, available_bytes });
         }
         self.used_bytes += bytes;
+        self.check_quota();
         let segment_bytes = self.segment_bytes;
         let fits = |segment: &SegmentUse| {
             !segment.busy && !segment.sealed && bytes <= segment_bytes.saturating_sub(segment.tail)
@@ -105,28 +108,33 @@ impl Placement {
         self.seal_surplus();
         let id = self.next_segment;
         self.next_segment += 1;
-        self.segments.insert(id, SegmentUse { tail: bytes, busy: true, ..SegmentUse::default() });
+        let segment = SegmentUse { tail: bytes, busy: true, ..SegmentUse::default() };
+        let replaced = self.segments.insert(id, segment);
+        assert!(replaced.is_none(), "two segments have the number {id}");
         Ok(Claim { segment: id, offset: 0, bytes, fresh: true })
     }
 
     /// The object of a claim is on disk and took `bytes` of it.
     pub(crate) fn commit(&mut self, claim: Claim, bytes: u64) {
-        let Some(segment) = self.segments.get_mut(&claim.segment) else { return };
-        let bytes = bytes.min(claim.bytes);
+        assert!(bytes <= claim.bytes, "{bytes} bytes are committed of {claim:?}");
         self.used_bytes -= claim.bytes - bytes;
+        let segment = self.claimed(&claim);
         segment.tail = claim.offset + bytes;
-        segment.live.insert(claim.offset, bytes);
+        let replaced = segment.live.insert(claim.offset, bytes);
+        assert!(replaced.is_none(), "two objects lie at the place of {claim:?}");
         segment.live_bytes += bytes;
         segment.busy = false;
+        segment.check();
     }
 
     /// The write of a claim failed; nothing more goes to its segment.
     pub(crate) fn abort(&mut self, claim: Claim) -> Fate {
-        let Some(segment) = self.segments.get_mut(&claim.segment) else { return Fate::Keep };
-        self.used_bytes -= claim.bytes;
+        let segment = self.claimed(&claim);
         segment.tail = claim.offset;
         segment.busy = false;
         segment.sealed = true;
+        segment.check();
+        self.used_bytes -= claim.bytes;
         self.settle(claim.segment)
     }
 
@@ -137,15 +145,17 @@ impl Placement {
         segment.live_bytes -= bytes;
         segment.dead_bytes += bytes;
         let (mut start, mut end) = (offset, offset + bytes);
-        if let Some((&before, &len)) = segment.dead.range(..offset).next_back()
-            && before + len == start
-        {
-            start = before;
+        if let Some((&before, &len)) = segment.dead.range(..offset).next_back() {
+            assert!(before + len <= start, "the object at {offset} of segment {id} was dead before");
+            if before + len == start {
+                start = before;
+            }
         }
         if let Some(len) = segment.dead.remove(&end) {
             end += len;
         }
         segment.dead.insert(start, end - start);
+        segment.check();
         self.settle(id)
     }
 
@@ -163,6 +173,7 @@ impl Placement {
     /// Ends a hold.
     pub(crate) fn unhold(&mut self, id: u64) -> Fate {
         if let Some(segment) = self.segments.get_mut(&id) {
+            assert!(segment.busy, "segment {id} is let go of and nobody held it");
             segment.busy = false;
         }
         self.settle(id)
@@ -180,12 +191,14 @@ impl Placement {
         let Some(segment) = self.segments.get_mut(&id) else { return };
         // The run may have grown at its end in the meantime; what grew stays.
         let Some(len) = segment.dead.remove(&offset) else { return };
-        let bytes = bytes.min(len);
+        assert!(bytes <= len, "{bytes} bytes were punched of a dead run of {len}");
         if bytes < len {
             segment.dead.insert(offset + bytes, len - bytes);
         }
         segment.dead_bytes -= bytes;
+        segment.check();
         self.used_bytes -= bytes;
+        self.check_quota();
     }
 
     /// The dead runs of a segment: offset and bytes.
@@ -220,10 +233,25 @@ impl Placement {
         self.quota_bytes.saturating_sub(self.used_bytes)
     }
 
+    /// The segment of a claim, which is the last thing in it. One that is not there fails the first
+    /// assertion.
+    fn claimed(&mut self, claim: &Claim) -> &mut SegmentUse {
+        let segment = self.segments.entry(claim.segment).or_default();
+        assert!(segment.busy, "{claim:?} ends and nobody writes to its segment");
+        assert_eq!(segment.tail, claim.offset + claim.bytes, "something lies behind {claim:?}");
+        segment
+    }
+
+    fn check_quota(&self) {
+        assert!(self.used_bytes <= self.quota_bytes, "more bytes are used than the quota has");
+        assert!(self.aside_bytes <= self.used_bytes, "more bytes are set aside than are used");
+    }
+
     /// Deletes a segment without a living object, unless somebody is at it.
     fn settle(&mut self, id: u64) -> Fate {
         match self.segments.get(&id) {
             Some(segment) if segment.live.is_empty() && !segment.busy => {
+                assert_eq!(segment.live_bytes, 0, "segment {id} has no object, and living bytes");
                 self.used_bytes -= segment.dead_bytes;
                 self.segments.remove(&id);
                 Fate::Delete
@@ -240,6 +268,15 @@ impl Placement {
         {
             fullest.sealed = true;
         }
+    }
+}
+
+impl SegmentUse {
+    /// Living, dead and punched bytes lie before the tail.
+    fn check(&self) {
+        let bytes = self.live_bytes + self.dead_bytes;
+        assert!(bytes <= self.tail, "{bytes} bytes lie in the {} bytes of a segment", self.tail);
+        assert!(self.dead.len() as u64 <= self.dead_bytes, "a dead run is empty");
     }
 }
 

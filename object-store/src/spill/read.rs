@@ -56,6 +56,7 @@ impl Extent<'_> {
         let block_bytes = u64::from(header.block_bytes);
         let first = start / block_bytes;
         let last = (start + len - 1) / block_bytes;
+        assert!(last < header.blocks.len() as u64, "an object has more bytes than blocks");
         if first == last {
             let mut landed = self.land(first as usize, (start - first * block_bytes) as usize, target)?;
             return self.verify(&mut landed);
@@ -78,6 +79,7 @@ impl Extent<'_> {
                 let (index, skip) = (at / block_bytes, at % block_bytes);
                 let take = (block_bytes - skip).min(rest.len() as u64) as usize;
                 let (piece, behind) = rest.split_at_mut(take);
+                assert_eq!(at - start + (take + behind.len()) as u64, len, "a piece is left out");
                 match self.land(index as usize, skip as usize, piece) {
                     // Nobody receives once a block was bad: that error is the one to report.
                     Ok(landed) => {
@@ -129,6 +131,8 @@ impl Extent<'_> {
         target: &'t mut [u8],
     ) -> Result<Landed<'t, '_>, SpillError> {
         let stored_bytes = self.stored_bytes(index);
+        let block_bytes = self.header.block_bytes as usize;
+        assert!(skip + target.len() <= block_bytes, "a read passes the end of its block");
         let in_place = self.header.codec == Codec::Raw
             && stored_bytes == target.len()
             && self.file.device().takes(target);

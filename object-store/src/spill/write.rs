@@ -45,6 +45,7 @@ impl<'a> Parts<'a> {
     /// Offset and length of block `index`.
     fn block(&self, index: u64) -> (u64, usize) {
         let start = index * u64::from(BLOCK_BYTES);
+        assert!(start <= self.len, "block {index} of an object of {} bytes", self.len);
         (start, self.len.saturating_sub(start).min(BLOCK_BYTES.into()) as usize)
     }
 
@@ -141,7 +142,9 @@ pub(crate) fn write_object(
         write_all(receiver, offset + header_bytes, &mut write)?;
         helper.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prepares blocks died")))
     })?;
+    assert_eq!(header.blocks.len() as u64, count, "a block has no record");
     let head_len = header.encode(&mut head).ok_or(io::ErrorKind::InvalidInput)?;
+    assert_eq!(head_len as u64, header_bytes, "a header is not as long as its place");
     write(&[&head[..head_len]], offset)?;
     Ok(disk_time)
 }
@@ -211,7 +214,9 @@ fn prepare<'a>(
     for at in (0..padded_len).step_by(PIECE_BYTES) {
         let end = padded_len.min(at + PIECE_BYTES);
         if packed_len.is_none() {
-            object.gather(start + at as u64, &mut buffer[at..end.min(len)]);
+            let piece = &mut buffer[at..end.min(len)];
+            let filled = object.gather(start + at as u64, piece);
+            assert_eq!(filled, piece.len(), "an object ends inside a block");
         }
         hasher.write(&buffer[at..end]);
     }
@@ -220,6 +225,6 @@ fn prepare<'a>(
 }
 
 fn record_of(bytes: &[u8]) -> BlockRecord {
-    // No block is longer than a block.
+    assert!(bytes.len() <= BLOCK_BYTES as usize, "a block is longer than a block");
     BlockRecord { checksum: XxHash3_64::oneshot(bytes), stored_len: bytes.len() as u32 }
 }
