@@ -208,3 +208,90 @@ fn code_of(code: Code) -> RefusalCode {
         Code::Ok | Code::Unknown | Code::DataLoss | Code::Internal => RefusalCode::Internal,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODES: [RefusalCode; 11] = [
+        RefusalCode::AlreadyExists,
+        RefusalCode::DeadlineExceeded,
+        RefusalCode::FailedPrecondition,
+        RefusalCode::Internal,
+        RefusalCode::InvalidArgument,
+        RefusalCode::NotFound,
+        RefusalCode::PermissionDenied,
+        RefusalCode::ResourceExhausted,
+        RefusalCode::Unimplemented,
+        RefusalCode::Unavailable,
+        RefusalCode::Unauthenticated,
+    ];
+
+    #[test]
+    fn every_refusal_survives_the_wire() {
+        for code in CODES {
+            let refusal = Refusal::new(code, "why");
+            let error = CallError::from_status("ask", "host:1", &Status::from(refusal.clone()));
+            assert_eq!(error, CallError::Refused { call: "ask", address: "host:1".to_owned(), refusal });
+            assert_eq!(error.refusal_code(), Some(code));
+        }
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        let address = || "host:1".to_owned();
+        let refused =
+            |code| CallError::Refused { call: "ask", address: address(), refusal: Refusal::new(code, "") };
+        for code in CODES {
+            assert_eq!(refused(code).is_transient(), code == RefusalCode::Unavailable, "{code:?}");
+        }
+        let unreachable = CallError::Unreachable { call: "ask", address: address(), cause: String::new() };
+        assert!(unreachable.is_transient());
+        // The call may have been carried out: the caller decides whether it may be carried out twice.
+        let deadline = CallError::Deadline { call: "ask", address: address(), deadline: Duration::ZERO };
+        assert!(!deadline.is_transient());
+    }
+
+    #[test]
+    fn codes_that_we_never_send_are_defects() {
+        for code in [Code::Ok, Code::Unknown, Code::DataLoss] {
+            assert_eq!(code_of(code), RefusalCode::Internal);
+        }
+        assert_eq!(code_of(Code::Aborted), RefusalCode::FailedPrecondition);
+    }
+
+    #[test]
+    fn a_bad_field_is_a_refusal_by_its_kind() {
+        let too_many = Refusal::from(BadMessage::too_many("nodes", 3, 2, "nodes"));
+        assert_eq!(too_many.code, RefusalCode::ResourceExhausted);
+        let missing = Refusal::from(BadMessage::missing("node"));
+        assert_eq!(
+            (missing.code, missing.message.as_str()),
+            (RefusalCode::InvalidArgument, "field node: is missing")
+        );
+    }
+
+    #[test]
+    fn a_failed_proof_is_a_refusal_and_a_broken_connection_is_not() {
+        let status = |proof: ProofError| Status::from_error(Box::new(proof));
+        let of = |proof| CallError::from_status("ask", "host:1", &status(proof));
+        assert_eq!(of(ProofError::Unproved).refusal_code(), Some(RefusalCode::Unauthenticated));
+        let version = of(ProofError::Refused(Reason::Version));
+        assert_eq!(version.refusal_code(), Some(RefusalCode::FailedPrecondition));
+        assert!(!version.is_transient());
+        assert!(matches!(of(ProofError::Timeout), CallError::Unreachable { .. }));
+    }
+
+    #[test]
+    fn a_chain_tells_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer: {0}")]
+        struct Outer(#[source] Inner);
+        #[derive(Debug, thiserror::Error)]
+        #[error("inner")]
+        struct Inner(#[source] std::fmt::Error);
+        let text = chain(&Outer(Inner(std::fmt::Error)));
+        assert_eq!(text.matches("inner").count(), 1, "{text}");
+        assert!(text.ends_with(&std::fmt::Error.to_string()), "{text}");
+    }
+}

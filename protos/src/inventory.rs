@@ -167,3 +167,45 @@ impl Inventory {
         self.clients.iter().map(|row| row.granted_bytes).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inventory(objects: u64) -> Inventory {
+        let row = |n| ObjectRow { arena_bytes: n, disk_bytes: 2 * n, ..ObjectRow::default() };
+        Inventory { objects: (1..=objects).rev().map(row).collect(), ..Inventory::default() }
+    }
+
+    #[test]
+    fn an_inventory_that_fits_is_sent_as_it_is() {
+        let mut all = inventory(10);
+        let encoded = all.fit(10, |inventory| vec![0; inventory.objects.len()]);
+        assert_eq!((encoded.len(), all), (10, inventory(10)));
+    }
+
+    #[test]
+    fn the_smallest_objects_are_left_out_and_counted() {
+        let mut all = inventory(10);
+        let bytes = all.object_bytes();
+        let encoded = all.fit(3, |inventory| vec![0; inventory.objects.len()]);
+        assert!(encoded.len() <= 3);
+        assert_eq!(all.objects.len() + all.other_count, 10);
+        assert_eq!(all.objects.first().map(|row| row.arena_bytes), Some(10), "the largest stay");
+        assert_eq!(all.object_bytes(), bytes);
+        assert_eq!(all.other_disk_bytes, 2 * all.other_arena_bytes);
+    }
+
+    #[test]
+    fn an_inventory_without_objects_is_sent_whatever_its_length() {
+        let mut none = inventory(0);
+        assert_eq!(none.fit(1, |_| vec![0; 9]).len(), 9);
+    }
+
+    #[test]
+    fn what_clients_were_granted_is_added_up() {
+        let client = |granted_bytes| ClientRow { granted_bytes, ..ClientRow::default() };
+        let inventory = Inventory { clients: vec![client(3), client(4)], ..Inventory::default() };
+        assert_eq!(inventory.granted_bytes(), 7);
+    }
+}

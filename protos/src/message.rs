@@ -231,4 +231,54 @@ mod tests {
         let bad = amounts("resources", 1, 0, 0, many).unwrap_err();
         assert_eq!(bad.problem, Problem::TooMany { count: 10_000, limit: 256, unit: "custom resources" });
     }
+
+    #[test]
+    fn ids_of_nodes_and_jobs_are_never_zero() {
+        assert_eq!((node_id("node", 7), job_id("job", 7)), (Ok(NodeId(7)), Ok(JobId(7))));
+        assert_eq!(job_id("job", 0), Err(BadMessage::missing("job")));
+    }
+
+    #[test]
+    fn a_required_field_is_there_or_named() {
+        assert_eq!(required("load", Some(1)), Ok(1));
+        assert_eq!(required::<u8>("load", None).unwrap_err().to_string(), "field load: is missing");
+    }
+
+    #[test]
+    fn no_bytes_are_no_code_unit() {
+        assert_eq!(code_unit("unit", &[]), Ok(None));
+        assert_eq!(code_unit("unit", &[3; 32]), Ok(Some(CodeUnitId([3; 32]))));
+        assert!(code_unit("unit", &[3; 33]).is_err());
+    }
+
+    #[test]
+    fn text_is_measured_in_bytes() {
+        assert_eq!(text("text", "é".to_owned(), 2), Ok("é".to_owned()));
+        assert_eq!(text("text", "é".to_owned(), 1), Err(BadMessage::too_many("text", 2, 1, "bytes")));
+    }
+
+    #[test]
+    fn a_name_is_bounded_and_plain() {
+        assert!(name("name", "x".repeat(limits::NAME_BYTES_MAX)).is_ok());
+        assert!(name("name", "x".repeat(limits::NAME_BYTES_MAX + 1)).is_err());
+        for bad in ["\0", "\x1b[31m", "a\u{85}b"] {
+            assert!(name("name", bad.to_owned()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for good in ["host:1", "[::1]:65535", "10.0.0.1:80"] {
+            assert_eq!(address("address", good.to_owned()), Ok(good.to_owned()));
+        }
+        for bad in [":80", "host", "host:0", "host:65536", "host:-1", "host: 80", ""] {
+            assert!(address("address", bad.to_owned()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_within_a_message_within_a_message_has_a_path() {
+        let bad = BadMessage::invalid("c", "is odd").within("b").within("a");
+        assert_eq!(bad.to_string(), "field a.b.c: is odd");
+    }
 }

@@ -7,6 +7,8 @@
 mod call;
 mod service;
 mod wire;
+#[cfg(test)]
+mod wire_tests;
 
 pub use call::{NodeEvents, Stub};
 pub use service::{EventStream, Service, routes};

@@ -123,3 +123,112 @@ fn changed_bytes_never_panic() {
         }
     }
 }
+
+#[test]
+fn packed_lists_come_back_in_order() {
+    let refs: Vec<RefId> = (0..5).map(reference).collect();
+    let bytes = pack::references(&refs);
+    let view = RefsView::new(&bytes).unwrap();
+    assert_eq!((view.len(), view.is_empty()), (5, false));
+    assert!(view.iter().eq(refs));
+    let nodes = [NodeId(1), NodeId(u64::MAX)];
+    let bytes = pack::nodes(&nodes);
+    assert!(NodesView::new(&bytes).unwrap().iter().eq(nodes));
+}
+
+#[test]
+fn dependencies_keep_their_parameters() {
+    let all: Vec<Dependency> =
+        [0, 9, u16::MAX].map(|parameter| Dependency { reference: reference(2), parameter }).into();
+    let bytes = pack::dependencies(&all);
+    let view = DependenciesView::new(&bytes).unwrap();
+    assert_eq!((view.len(), view.is_empty()), (3, false));
+    assert!(view.iter().eq(all));
+}
+
+#[test]
+fn tokens_and_slots_are_little_endian() {
+    assert!(TokensView::new(&[1, 0, 0, 0, 0, 0, 0, 2]).unwrap().iter().eq([1 | 2 << 56]));
+    assert!(SlotsView::new(&[1, 0, 0, 2, 3, 0, 0, 0]).unwrap().iter().eq([1 | 2 << 24, 3]));
+}
+
+#[test]
+fn a_list_whose_last_item_is_cut_is_refused() {
+    let refs = pack::references(&[reference(1), reference(2)]);
+    for cut in 1..REF_BYTES {
+        let bad = RefsView::new(&refs[..refs.len() - cut]).unwrap_err();
+        assert_eq!(bad.problem, "a packed list is cut");
+    }
+    assert!(TokensView::new(&[0; 7]).is_err() && NodesView::new(&[0; 9]).is_err());
+    assert!(SlotsView::new(&[0; 6]).is_err() && DependenciesView::new(&[0; 1]).is_err());
+}
+
+#[test]
+fn outputs_keep_values_and_nested_references() {
+    let mut bytes = Vec::new();
+    pack::output(&mut bytes, &ValueView::Inline(b"abc"), &[reference(1), reference(2)]);
+    pack::output(&mut bytes, &ValueView::Ready { len: 7 }, &[]);
+    let outputs: Vec<_> = OutputsView::new(2, &bytes).iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(outputs[0].0, ValueView::Inline(b"abc"));
+    assert!(outputs[0].1.iter().eq([reference(1), reference(2)]));
+    assert_eq!((outputs[1].0, outputs[1].1.len()), (ValueView::Ready { len: 7 }, 0));
+}
+
+#[test]
+fn outputs_end_at_the_first_that_is_malformed() {
+    let mut bytes = Vec::new();
+    pack::output(&mut bytes, &ValueView::Inline(b"abc"), &[]);
+    // Three are promised and one is there.
+    let read: Vec<bool> = OutputsView::new(3, &bytes).iter().map(|output| output.is_ok()).collect();
+    assert_eq!(read, [true, false]);
+    bytes[0] = 99;
+    let read: Vec<bool> = OutputsView::new(3, &bytes).iter().map(|output| output.is_ok()).collect();
+    assert_eq!(read, [false]);
+}
+
+#[test]
+fn arguments_keep_parameters_references_and_values() {
+    let mut bytes = Vec::new();
+    let value = ValueView::Local(Extent { offset: 64, len: 128 });
+    pack::argument(&mut bytes, 3, &reference(1), &value);
+    pack::argument(&mut bytes, 9, &reference(2), &ValueView::Failed(b"why"));
+    let view = ArgumentsView::new(2, &bytes);
+    let arguments: Vec<_> = view.iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(arguments, [(3, reference(1), value), (9, reference(2), ValueView::Failed(b"why"))]);
+    let cut: Vec<bool> =
+        ArgumentsView::new(2, &bytes[..bytes.len() - 1]).iter().map(|argument| argument.is_ok()).collect();
+    assert_eq!(cut, [true, false]);
+}
+
+#[test]
+fn a_record_with_bytes_left_over_is_refused() {
+    for mut bytes in from_client_samples() {
+        bytes.push(0);
+        // A list at the end of a record may take them in; whatever is left is refused.
+        if let Err(bad) = FromClient::decode(&bytes) {
+            assert_eq!(bad.len, bytes.len(), "{bad}");
+        }
+    }
+    let mut unblock = Vec::new();
+    FromClient::Unblock.encode(&mut unblock);
+    unblock.push(0);
+    assert_eq!(FromClient::decode(&unblock).unwrap_err().problem, "bytes are left over");
+}
+
+#[test]
+fn an_empty_record_and_an_unknown_kind_are_refused() {
+    assert!(FromClient::decode(&[]).is_err() && ToClient::decode(&[]).is_err());
+    assert!(FromClient::decode(&[250]).is_err() && ToClient::decode(&[250]).is_err());
+}
+
+#[test]
+fn text_that_is_no_text_is_refused() {
+    let (value, nested) = (ValueView::Inline(b""), RefsView::default());
+    let object = ObjectId::put(TaskId::root(JobId(1)), 0);
+    let put = FromClient::Put { token: 1, object, value, nested, site: "ab" };
+    let mut bytes = Vec::new();
+    put.encode(&mut bytes);
+    let at = bytes.windows(2).position(|pair| pair == b"ab").unwrap();
+    bytes[at] = 0xFF;
+    assert_eq!(FromClient::decode(&bytes).unwrap_err().problem, "text is not UTF-8");
+}
