@@ -176,3 +176,14 @@ pub fn shape_text(shape: &[usize]) -> String {
     let inner = shape.iter().map(text).collect::<Vec<_>>().join(",");
     if shape.len() == 1 { format!("({inner},)") } else { format!("({inner})") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_printed_as_numpy_prints_them() {
+        assert_eq!([shape_text(&[]), shape_text(&[3]), shape_text(&[2, UNKNOWN])], ["()", "(3,)", "(2,?)"]);
+        assert_eq!(join_shapes(&[vec![1], vec![2, 3]]), "(1,) (2,3)");
+    }
+}

@@ -334,6 +334,7 @@ impl<'a> Shared<'a> {
                 state.next += 1;
             }
             state.running += 1;
+            assert!(state.next <= order.len(), "a task is taken behind the last one");
             state.live_bytes += self.running_bytes(task);
             state.metrics.peak_bytes = state.metrics.peak_bytes.max(state.live_bytes);
             return Some(Ready { task, inputs });
@@ -348,8 +349,11 @@ impl<'a> Shared<'a> {
     }
 
     fn done(&self, state: &mut State, ready: Ready, result: Result<Vec<Chunk>, Error>, busy: Duration) {
+        let task_bytes = self.running_bytes(ready.task);
+        assert!(0 < state.running, "a task ends that was not begun");
+        assert!(task_bytes <= state.live_bytes, "a task ends with more memory than there is");
         state.running -= 1;
-        state.live_bytes -= self.running_bytes(ready.task);
+        state.live_bytes -= task_bytes;
         state.metrics.tasks += 1;
         self.job.progress.add(1);
         let stage = &mut state.metrics.stages[ready.task.stage as usize];
@@ -361,7 +365,8 @@ impl<'a> Shared<'a> {
                 for (id, chunk) in self.job.runnable.outputs(ready.task).zip(chunks) {
                     if state.readers[id] != 0 {
                         state.live_bytes += chunk.buffer().len_bytes() as u64;
-                        state.chunks.insert(id, Arc::new(chunk));
+                        let before = state.chunks.insert(id, Arc::new(chunk));
+                        assert!(before.is_none(), "{id:?} is made twice");
                     }
                 }
                 for (id, _) in &ready.inputs {
@@ -376,6 +381,7 @@ impl<'a> Shared<'a> {
 
     fn release(&self, state: &mut State, id: ChunkId) {
         let left = &mut state.readers[id];
+        assert!(0 < *left, "{id:?} is read more often than was counted");
         *left -= 1;
         if *left == 0
             && let Some(chunk) = state.chunks.remove(&id)

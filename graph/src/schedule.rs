@@ -40,6 +40,7 @@ pub fn schedule(runnable: &Runnable, threads: usize) -> Result<Schedule, Error> 
     let order = depth_first(runnable)?;
     let readers = count_readers(runnable, &order);
     let Walk { live, largest } = walk(runnable, &order, readers.clone());
+    assert!(0 < threads, "tasks in order for nobody to run them");
     let window = threads;
     let bound_bytes = live + largest * (threads + window) as u64;
     Ok(Schedule { order, readers, window, bound_bytes, least_bytes: live + largest })
@@ -156,6 +157,7 @@ fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>) -> 
         }
         task_bytes += inputs.iter().filter(|chunk| !is_resident(chunk)).map(bytes).sum::<u64>();
         most = Walk { live: most.live.max(live), largest: most.largest.max(task_bytes) };
+        assert!(live <= most.live, "more bytes live than were ever seen");
     }
     most
 }

@@ -68,6 +68,7 @@ pub fn broadcast(function: &'static str, shapes: &[&[usize]]) -> Result<Vec<usiz
         }
     }
     check_known(&out)?;
+    assert!(shapes.iter().all(|shape| shape.len() <= out.len()), "a shape lost axes");
     Ok(out)
 }
 
@@ -99,6 +100,7 @@ pub fn normalize_axes(axes: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, E
         normal.push(at);
     }
     normal.sort_unstable();
+    assert!(normal.len() <= rank, "more axes than there are");
     Ok(normal)
 }
 
@@ -142,5 +144,58 @@ mod tests {
         assert!(check_shape(&[usize::MAX, 2]).is_err());
         assert!(check_shape(&[1; 65]).is_err());
         assert!(check_shape(&[0, usize::MAX]).is_err());
+    }
+
+    #[test]
+    fn axes_are_counted_from_either_end() {
+        assert_eq!((normalize_axis(0, 3), normalize_axis(-1, 3)), (Ok(0), Ok(2)));
+        for axis in [3, -4, i64::MIN, i64::MAX] {
+            assert_eq!(normalize_axis(axis, 3), Err(Error::Axis { axis, rank: 3 }));
+        }
+        assert!(normalize_axis(0, 0).is_err());
+    }
+
+    #[test]
+    fn axes_are_all_of_them_or_each_once() {
+        assert_eq!(normalize_axes(None, 3), Ok(vec![0, 1, 2]));
+        assert_eq!(normalize_axes(Some(&[-1, 0]), 3), Ok(vec![0, 2]));
+        assert_eq!(normalize_axes(Some(&[2, -1]), 3), Err(Error::RepeatedAxis { axis: -1 }));
+        assert_eq!(normalize_axes(Some(&[]), 3), Ok(vec![]));
+    }
+
+    #[test]
+    fn no_extent_of_zero_leaves_an_element() {
+        assert_eq!(element_count(&[]), 1);
+        assert_eq!(element_count(&[2, 3]), 6);
+        assert_eq!(element_count(&[usize::MAX, usize::MAX, 0]), 0);
+        assert_eq!(element_count(&[usize::MAX, 2]), u64::MAX, "a count stops at the largest number");
+    }
+
+    #[test]
+    fn more_axes_than_numpy_has_are_refused() {
+        assert!(check_shape(&[1; RANK_MAX]).is_ok());
+        let refused = check_shape(&[1; RANK_MAX + 1]).unwrap_err().to_string();
+        assert!(refused.contains("64") && refused.contains("65"), "{refused}");
+    }
+
+    #[test]
+    fn what_needs_a_size_names_itself() {
+        assert!(require_known("sort", &[1, 2]).is_ok());
+        let shape = vec![UNKNOWN, 2];
+        assert_eq!(require_known("sort", &shape), Err(Error::UnknownSize { function: "sort", shape }));
+    }
+
+    #[test]
+    fn extents_agree_where_both_are_known() {
+        assert!(agree(3, 3) && agree(3, UNKNOWN) && agree(UNKNOWN, 3));
+        assert!(!agree(3, 4));
+    }
+
+    #[test]
+    fn broadcasting_is_the_same_in_any_order() {
+        let shapes: [&[usize]; 4] = [&[5, 1, 3], &[4, 1], &[3], &[]];
+        let expected = Ok(vec![5, 4, 3]);
+        assert_eq!(broadcast("add", &shapes), expected);
+        assert_eq!(broadcast("add", &[shapes[3], shapes[2], shapes[1], shapes[0]]), expected);
     }
 }

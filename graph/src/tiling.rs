@@ -38,6 +38,7 @@ impl AxisTiling {
             at += length;
             bounds.push(at);
         }
+        assert_eq!(bounds.len(), lengths.len() + 1, "a piece has no end");
         AxisTiling::Bounds(bounds)
     }
 
@@ -238,7 +239,9 @@ fn pieces(len: usize, lengths: &[usize]) -> Result<AxisTiling, Error> {
     if lengths.contains(&0) && len != 0 {
         return Err(Error::Value("chunk sizes must be positive, found 0".to_owned()));
     }
-    Ok(AxisTiling::from_lengths(lengths))
+    let tiling = AxisTiling::from_lengths(lengths);
+    assert_eq!(tiling.len(), len, "pieces of another axis");
+    Ok(tiling)
 }
 
 /// Pieces that turn out shorter are put together.
@@ -296,5 +299,71 @@ mod tests {
         assert!(Chunks::Each(1).tiling(&[1 << 40]).is_err());
         assert!(Chunks::PerAxis(vec![1]).tiling(&[3, 3]).is_err());
         assert!(Chunks::Lengths(vec![vec![1, 1]]).tiling(&[3]).is_err());
+    }
+
+    #[test]
+    fn balanced_pieces_are_as_long_as_each_other_and_no_longer_than_asked() {
+        for (len, chunk) in [(10, 4), (100, 33), (7, 7), (7, 100), (0, 3), (5, 0)] {
+            let tiling = AxisTiling::balanced(len, chunk);
+            assert!(tiling.longest() <= chunk.max(1), "{len} in pieces of {chunk}");
+            let lengths: Vec<usize> = (0..tiling.count()).map(|index| tiling.piece(index).1).collect();
+            let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+            assert!(most - least <= lengths.len(), "{lengths:?}");
+        }
+    }
+
+    #[test]
+    fn an_element_behind_empty_pieces_is_found_in_its_own() {
+        let tiling = AxisTiling::from_lengths(&[2, 0, 0, 3]);
+        assert_eq!((0..5).map(|at| tiling.find(at)).collect::<Vec<_>>(), [0, 0, 3, 3, 3]);
+    }
+
+    #[test]
+    fn a_chunk_has_the_number_of_its_coordinates() {
+        let tiling =
+            Tiling { axes: vec![AxisTiling::from_lengths(&[1, 4]), AxisTiling::Even { len: 9, chunk: 4 }] };
+        assert_eq!((tiling.grid(), tiling.count(), tiling.shape()), (vec![2, 3], 6, vec![5, 9]));
+        let (mut origin, mut extents) = (Vec::new(), Vec::new());
+        for index in 0..tiling.count() {
+            tiling.chunk(index, &mut origin, &mut extents);
+            let coordinates: Vec<usize> =
+                tiling.axes.iter().zip(&origin).map(|(axis, &at)| axis.find(at)).collect();
+            assert_eq!(tiling.number(&coordinates), index);
+        }
+        assert_eq!((origin, extents), (vec![1, 8], vec![4, 1]));
+    }
+
+    #[test]
+    fn the_largest_chunk_is_as_long_as_the_longest_piece_of_each_axis() {
+        let tiling = Tiling { axes: vec![AxisTiling::from_lengths(&[1, 4, 2]), AxisTiling::whole(10)] };
+        assert_eq!(tiling.largest(), 40);
+    }
+
+    #[test]
+    fn an_array_of_no_axes_is_one_chunk() {
+        assert_eq!((Tiling::whole(&[]).count(), Tiling::whole(&[]).largest()), (1, 1));
+        assert_eq!(Tiling::rows(&[], 10).count(), 1);
+    }
+
+    #[test]
+    fn chunks_are_cut_as_asked_and_to_the_axis() {
+        assert_eq!(Chunks::Auto.tiling(&[5]), Ok(None));
+        let grid = |chunks: Chunks, shape: &[usize]| chunks.tiling(shape).unwrap().unwrap().grid();
+        assert_eq!(grid(Chunks::Each(4), &[10, 3, 0]), [3, 1, 1]);
+        assert_eq!(grid(Chunks::PerAxis(vec![4, 1]), &[10, 3]), [3, 3]);
+        assert_eq!(grid(Chunks::Lengths(vec![vec![3, 7], vec![3]]), &[10, 3]), [2, 1]);
+    }
+
+    #[test]
+    fn chunks_of_no_length_are_for_axes_of_no_length() {
+        assert!(Chunks::Lengths(vec![vec![0]]).tiling(&[0]).is_ok());
+        assert!(Chunks::Lengths(vec![vec![0, 3]]).tiling(&[3]).is_err());
+        assert!(Chunks::Lengths(vec![vec![usize::MAX, 1]]).tiling(&[0]).is_err(), "the sum overflows");
+    }
+
+    #[test]
+    fn more_chunks_than_a_plan_may_have_are_refused_with_their_number() {
+        let refused = Chunks::Each(1).tiling(&[20_000, 1_000]);
+        assert_eq!(refused, Err(Error::TooManyTasks { tasks: 20_000_000, limit: TASKS_MAX }));
     }
 }

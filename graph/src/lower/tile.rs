@@ -49,6 +49,7 @@ impl Lowering<'_> {
         } else {
             Tiling::rows(&free_shape, elements / wished.max(1))
         };
+        assert_eq!(rest.axes.len(), free.len(), "an axis is cut that has its wish");
         let mut rest = rest.axes.into_iter();
         let whole = |axis: usize| AxisTiling::whole(shape[axis]);
         let axes = wishes.into_iter().enumerate();

@@ -38,6 +38,9 @@ impl Runnable {
         let compile = |operand: &Operand| Compiled::new(operand.program.clone());
         let of_stage = |stage: &crate::plan::Stage| stage.operands.iter().map(compile).collect();
         let stages = plan.stages.iter().map(of_stage).collect::<Result<_, _>>()?;
+        let stages: Vec<Vec<Compiled>> = stages;
+        let inside = |stage: &Stage| stage.outputs.iter().all(|output| output.tensor < plan.tensors.len());
+        assert!(plan.stages.iter().all(inside), "a stage makes a tensor that the plan does not have");
         Ok(Runnable { plan, stages, foreign })
     }
 
@@ -72,6 +75,7 @@ impl Runnable {
             Kernel::Product(product) => {
                 let split = usize::from(product.split);
                 let rank = grid.axes.len();
+                assert!(2 + split <= rank, "a product over {rank} axes");
                 let (rows, columns) =
                     (grid.axes[rank - 2].longest() as u64, grid.axes[rank - 1].longest() as u64);
                 let batch = largest(&grid.axes[split..rank - 2]);
@@ -353,6 +357,7 @@ fn factor_regions(product: &Product, region: &Region, (start, len): (usize, usiz
     let split = usize::from(product.split);
     let tile = Region { origin: region.origin[split..].to_vec(), extents: region.extents[split..].to_vec() };
     let rank = tile.origin.len();
+    assert!(2 <= rank, "a product of less than matrices");
     let with_depth = |axis: usize| {
         let mut factor = tile.clone();
         (factor.origin[axis], factor.extents[axis]) = (start, len);
@@ -363,6 +368,7 @@ fn factor_regions(product: &Product, region: &Region, (start, len): (usize, usiz
 
 /// Where chunks that were made twice differ, in words.
 fn first_difference(made: &[Chunk], again: &[Chunk]) -> Result<Option<String>, Error> {
+    assert_eq!(made.len(), again.len(), "a task makes another number of chunks when it runs again");
     for (output, (made, again)) in made.iter().zip(again).enumerate() {
         let (made, again) = (made.to_contiguous()?, again.to_contiguous()?);
         let size = made.dtype().size_bytes();
@@ -389,6 +395,7 @@ fn output_index(grid: &Tiling, spec: &TensorSpec, output: &StageOutput, mut inde
         coordinates[axis] = index % count + output.offset[axis];
         index /= count;
     }
+    assert_eq!(index, 0, "a task outside of its grid");
     spec.tiling.number(&coordinates) as u32
 }
 

@@ -27,6 +27,7 @@ impl Region {
     pub(super) fn of_operand(&self, grid: &Tiling, operand: &Operand) -> Region {
         let mut region = self.clone();
         if let Some(axis) = operand.per_chunk {
+            assert!(axis < region.origin.len(), "an operand is for each chunk of axis {axis}");
             region.origin[axis] = grid.axes[axis].find(self.origin[axis]);
             region.extents[axis] = 1;
         }
@@ -91,6 +92,7 @@ pub(super) fn read(plan: &Plan, input: &Input, region: &Region, chunks: Chunks<'
             let offset = offset.fold(chunk.offset() as i64, |sum, ((span, start), &stride)| {
                 sum + (span.first - start) * stride
             });
+            assert!(0 <= offset, "a region begins before its chunk");
             let strides = domain_strides(input, shape.len(), chunk.strides(), |map_step| map_step);
             Ok(Chunk::strided(chunk.dtype(), &shape, &strides, offset as usize, chunk.buffer().clone())?)
         }
@@ -136,9 +138,11 @@ impl Span {
         if self.step < 0 {
             // Coordinates at or above a bound come first.
             let (above_high, above_low) = (below(high), below(low));
+            assert!(above_high <= above_low, "a piece ends before it begins");
             (above_high as usize, (above_low - above_high) as usize)
         } else {
             let (before_low, before_high) = (below(low), below(high));
+            assert!(before_low <= before_high, "a piece ends before it begins");
             (before_low as usize, (before_high - before_low) as usize)
         }
     }
@@ -188,6 +192,7 @@ fn for_each_chunk(tiling: &Tiling, spans: &[Span], mut visit: impl FnMut(usize, 
 /// Strides of the view over the domain, from strides over the tensor's axes.
 fn domain_strides(input: &Input, rank: usize, strides: &[i64], step: impl Fn(i64) -> i64) -> Vec<i64> {
     let mut out = vec![0; rank];
+    assert_eq!(input.axes.len(), strides.len(), "an input of another rank than its tensor");
     for (map, stride) in input.axes.iter().zip(strides) {
         if let Some(axis) = map.axis {
             out[axis] += step(map.step) * stride;
@@ -209,6 +214,7 @@ fn assemble<T: Element>(tiling: &Tiling, spans: &[Span], parts: &[(&[usize], &Ar
         for (axis, span) in spans.iter().enumerate() {
             let (start, len) = tiling.axes[axis].piece(at[axis]);
             let (first, count) = span.within(start, len);
+            assert!(first + count <= span.count, "a chunk holds more of a span than there is");
             extents.push(count);
             from_strides.push(span.step * chunk.strides()[axis]);
             from_base += (span.first + span.step * first as i64 - start as i64) * chunk.strides()[axis];
@@ -264,4 +270,105 @@ fn copy_box<T: Element>(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Positions of the coordinates of a span within a piece, one after the other.
+    fn within_by_loop(span: &Span, start: usize, len: usize) -> Vec<usize> {
+        let inside = |&at: &usize| {
+            let coordinate = span.first + span.step * at as i64;
+            start as i64 <= coordinate && coordinate < (start + len) as i64
+        };
+        (0..span.count).filter(inside).collect()
+    }
+
+    #[test]
+    fn a_span_of_any_step_is_cut_as_by_a_loop() {
+        for step in [-7, -3, -1, 0, 1, 2, 5] {
+            for count in 0..7_usize {
+                let first = if step < 0 { 45 } else { 4 };
+                let span = Span { first, step, count };
+                for start in 0..50 {
+                    for len in [0, 1, 4, 60] {
+                        let expected = within_by_loop(&span, start, len);
+                        let (at, found) = span.within(start, len);
+                        assert_eq!(found, expected.len(), "{span:?} in {start}+{len}");
+                        assert!(found == 0 || at == expected[0], "{span:?} in {start}+{len}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The chunks in which any of the coordinates lies.
+    fn chunks_by_loop(tiling: &Tiling, spans: &[Span]) -> Vec<usize> {
+        let mut chunks = vec![vec![]];
+        for (span, axis) in spans.iter().zip(&tiling.axes) {
+            let mut pieces: Vec<usize> =
+                (0..span.count).map(|at| axis.find((span.first + span.step * at as i64) as usize)).collect();
+            pieces.sort_unstable();
+            pieces.dedup();
+            let grown = |chunk: &Vec<usize>| {
+                let chunk = chunk.clone();
+                pieces.iter().map(move |&piece| [chunk.clone(), vec![piece]].concat()).collect::<Vec<_>>()
+            };
+            chunks = chunks.iter().flat_map(grown).collect();
+        }
+        chunks.iter().map(|chunk| tiling.number(chunk)).collect()
+    }
+
+    #[test]
+    fn the_chunks_that_a_region_touches_are_those_of_its_elements() {
+        let tiling = Tiling {
+            axes: vec![AxisTiling::Even { len: 20, chunk: 3 }, AxisTiling::from_lengths(&[2, 9, 1])],
+        };
+        for step in [-4, -1, 0, 1, 3] {
+            for count in [0, 1, 2, 4] {
+                let rows = Span { first: if step < 0 { 19 } else { 1 }, step, count };
+                for columns in
+                    [Span { first: 0, step: 1, count: 12 }, Span { first: 11, step: -11, count: 2 }]
+                {
+                    let mut touched = Vec::new();
+                    for_each_chunk(&tiling, &[rows, columns], |index, _| touched.push(index));
+                    assert_eq!(touched, chunks_by_loop(&tiling, &[rows, columns]), "{rows:?} {columns:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_scalar_touches_its_only_chunk() {
+        let mut touched = Vec::new();
+        for_each_chunk(&Tiling::whole(&[]), &[], |index, at| touched.push((index, at.to_vec())));
+        assert_eq!(touched, [(0, vec![])]);
+    }
+
+    #[test]
+    fn an_operand_of_one_element_for_each_chunk_is_read_at_the_chunk() {
+        let grid = Tiling { axes: vec![AxisTiling::Even { len: 10, chunk: 4 }] };
+        let operand = |per_chunk| Operand { program: Default::default(), inputs: Vec::new(), per_chunk };
+        let region = Region::of(&grid, 2);
+        assert_eq!((region.origin[0], region.extents[0]), (8, 2));
+        let of_chunk = region.of_operand(&grid, &operand(Some(0)));
+        assert_eq!((of_chunk.origin[0], of_chunk.extents[0]), (2, 1));
+        assert_eq!(region.of_operand(&grid, &operand(None)).origin, region.origin);
+    }
+
+    #[test]
+    fn a_box_is_copied_element_by_element() {
+        let from: Vec<f64> = (0..24).map(f64::from).collect();
+        for (strides, base) in [([6, 1], 0), ([1, 4], 2), ([-6, -1], 23)] {
+            let mut to = vec![0.0; 6];
+            copy_box(&from, (&strides, base), &mut to, (&[3, 1], 0), &[2, 3]);
+            let expected = [0, 1]
+                .map(|row| [0, 1, 2].map(|column| (base + row * strides[0] + column * strides[1]) as f64));
+            assert_eq!(to, expected.as_flattened());
+        }
+        let mut one = [0.0];
+        copy_box(&from, (&[], 7), &mut one, (&[], 0), &[]);
+        assert_eq!(one, [7.0]);
+    }
 }

@@ -56,6 +56,7 @@ fn copy<T: Element>(
         }
         at += segment.len;
     });
+    assert_eq!(at, region.extents.iter().product(), "elements of a region are left out");
 }
 
 /// Elements that lie behind one another both in the region and in one chunk of the source.
@@ -78,6 +79,7 @@ fn for_each_segment(from: &Tiling, grid: &Tiling, region: &Region, mut visit: im
         let (mut flat, mut left) = (run.offset as usize, run.len);
         while left != 0 {
             let segment = segment_at(from, &shape, cut, inner, flat, left);
+            assert!(0 < segment.len && segment.len <= left, "a segment of {} elements", segment.len);
             flat += segment.len;
             left -= segment.len;
             visit(segment);
@@ -105,4 +107,49 @@ fn segment_at(from: &Tiling, shape: &[usize], cut: usize, inner: usize, flat: us
         stride *= len;
     }
     Segment { chunk: from.number(&coordinates), start: start + within, len: available.min(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::tiling::AxisTiling;
+
+    #[test]
+    fn segments_are_the_elements_of_a_region_in_order() {
+        let from = Tiling {
+            axes: vec![AxisTiling::from_lengths(&[2, 1, 3]), AxisTiling::Even { len: 4, chunk: 3 }],
+        };
+        let grid = Tiling {
+            axes: vec![AxisTiling::Even { len: 3, chunk: 2 }, AxisTiling::Even { len: 8, chunk: 5 }],
+        };
+        for task in 0..grid.count() {
+            let region = Region::of(&grid, task);
+            let mut found = Vec::new();
+            for_each_segment(&from, &grid, &region, |segment| {
+                found.extend((segment.start..segment.start + segment.len).map(|at| (segment.chunk, at)));
+            });
+            let mut expected = Vec::new();
+            for row in region.origin[0]..region.origin[0] + region.extents[0] {
+                for column in region.origin[1]..region.origin[1] + region.extents[1] {
+                    let flat = row * 8 + column;
+                    let at = [flat / 4, flat % 4];
+                    let pieces = [from.axes[0].find(at[0]), from.axes[1].find(at[1])];
+                    let (top, left) = (from.axes[0].piece(pieces[0]).0, from.axes[1].piece(pieces[1]));
+                    expected.push((from.number(&pieces), (at[0] - top) * left.1 + at[1] - left.0));
+                }
+            }
+            assert_eq!(found, expected, "task {task}");
+        }
+    }
+
+    #[test]
+    fn the_only_element_of_a_scalar_is_a_segment() {
+        let mut found = Vec::new();
+        let region = Region { origin: vec![0], extents: vec![1] };
+        for_each_segment(&Tiling::whole(&[]), &Tiling::whole(&[1]), &region, |segment| {
+            found.push((segment.chunk, segment.start, segment.len));
+        });
+        assert_eq!(found, [(0, 0, 1)]);
+    }
 }
