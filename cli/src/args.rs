@@ -70,7 +70,7 @@ pub enum Command {
         /// Its part in a cluster.
         #[command(flatten)]
         part: Part,
-        /// What it has.
+        /// Its resources.
         #[command(flatten)]
         settings: FlagsOf<{ key::NODE | key::STORE }>,
     },
@@ -84,7 +84,7 @@ pub enum Command {
         /// Its part in a cluster.
         #[command(flatten)]
         part: Part,
-        /// What it has.
+        /// Its resources.
         #[command(flatten)]
         settings: FlagsOf<{ key::NODE | key::STORE }>,
     },

@@ -1,4 +1,4 @@
-//! What can happen to a node, and what it can want done. Both lists are closed.
+//! The events of a node, and the actions that it asks for. Both lists are closed.
 
 use crate::memory::MemoryReading;
 use std::sync::Arc;
@@ -60,13 +60,13 @@ pub enum Remains {
 pub struct Member {
     /// Its id.
     pub node: NodeId,
-    /// What it has in total.
+    /// Its total resources.
     pub resources: Resources,
     /// Its labels.
     pub labels: Vec<(String, String)>,
 }
 
-/// What can happen to a node.
+/// The events of a node.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A client waits for values and lends its slot; it will not start the runs it hands back.
@@ -349,9 +349,9 @@ pub enum Operation {
     Pull {
         /// The object.
         object: ObjectId,
-        /// Where to read it.
+        /// The location to read it from.
         from: NodeId,
-        /// Where to write it.
+        /// The location to write it to.
         into: Extent,
         /// Bytes from the start that are there already.
         done_bytes: u64,
@@ -367,7 +367,7 @@ pub enum Operation {
     Restore {
         /// The object.
         object: ObjectId,
-        /// Where to write it.
+        /// The location to write it to.
         into: Extent,
     },
     /// Send a packet to another node; may get lost.
@@ -381,7 +381,7 @@ pub enum Operation {
     Spill {
         /// The object.
         object: ObjectId,
-        /// Where it lies.
+        /// Its location.
         extent: Extent,
     },
     /// Start a worker process for a job.
@@ -444,7 +444,7 @@ pub enum Record {
         token: u64,
         /// The object.
         object: ObjectId,
-        /// Where it lies in the arena, if it is pinned for the client.
+        /// Its location in the arena, if it is pinned for the client.
         extent: Option<Extent>,
     },
 }

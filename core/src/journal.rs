@@ -32,7 +32,7 @@ pub enum About {
     Task(TaskId),
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A task was sent and goes back into its queue.
@@ -138,7 +138,7 @@ pub struct Entry {
     pub at: Now,
     /// To whom.
     pub about: About,
-    /// What happened.
+    /// The event.
     pub fact: Fact,
 }
 
@@ -160,7 +160,7 @@ struct Ring {
 }
 
 impl Journal {
-    /// What time it is: entries that follow are made then.
+    /// Sets the time at which the entries that follow happen.
     pub fn tell_time(&mut self, now: Now) {
         self.now = now;
     }
@@ -179,7 +179,7 @@ impl Journal {
         ring.push(entry);
     }
 
-    /// What happened to somebody, as far as it is remembered; of each kind of fact the oldest first.
+    /// The remembered history of one subject; of each kind of fact the oldest first.
     pub fn about(&self, about: About) -> impl Iterator<Item = Entry> {
         self.ordinary.iter().chain(self.rare.iter()).filter(move |entry| entry.about == about)
     }

@@ -43,9 +43,9 @@ pub struct WorkerMemory {
 /// counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryReading {
-    /// What the node may use.
+    /// The memory that the node may use.
     pub node: MemoryGauge,
-    /// What the machine or the container has.
+    /// The memory of the machine or the container.
     pub machine: MemoryGauge,
     /// The pages of the store.
     pub store_bytes: u64,
@@ -80,7 +80,7 @@ impl MemoryReading {
         both.into_iter().find(|(gauge, _)| gauge.headroom_bytes() == 0)
     }
 
-    /// How long nothing bad can happen unseen, in milliseconds.
+    /// The time for which nothing bad can happen unseen, in milliseconds.
     #[must_use]
     pub fn next_look_ms(&self) -> u64 {
         time_to_fill_ms(self.node.headroom_bytes().min(self.machine.headroom_bytes()))

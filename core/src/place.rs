@@ -39,7 +39,7 @@ pub struct Load {
     pub waiting: u32,
 }
 
-/// Where to ask for a lease.
+/// The node to ask for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
     /// Here; there should be room now.
@@ -134,7 +134,7 @@ impl View {
         self.nodes.values().map(|s| s.denied_until).filter(|at| *at > now).min()
     }
 
-    /// Where to ask for a lease; `near` is the node that has most of the arguments, if it is worth going
+    /// The node to ask for a lease; `near` is the node that has most of the arguments, if it is worth going
     /// there.
     #[must_use]
     pub fn choose(

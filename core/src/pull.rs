@@ -44,7 +44,7 @@ pub enum Purpose<R> {
     Ahead(ObjectId),
 }
 
-/// What follows from a change.
+/// The consequences of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<R> {
     /// Everything the bundle needs is here.
@@ -150,12 +150,12 @@ impl<R: RunName> Pulls<R> {
         }
     }
 
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to an object that was needed here, as far as it is remembered.
+    /// The remembered history of an object that was needed here.
     pub fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Object(object))
     }

@@ -35,7 +35,7 @@ pub struct Request {
     pub reader: NodeId,
     /// It was sent here by another node.
     pub sent: bool,
-    /// Where it was sent from here, in vain.
+    /// The node that it was sent to from here, which did not have it.
     pub failed_at: Option<NodeId>,
 }
 
@@ -86,7 +86,7 @@ impl Relay {
         self.objects.get(&object).map(|readers| readers.nodes.clone()).unwrap_or_default()
     }
 
-    /// A copy will not come: those who waited for it, in vain.
+    /// A copy will not come; returns those who waited for it.
     pub fn lost(&mut self, object: ObjectId) -> SmallVec<[NodeId; READERS_MAX]> {
         self.objects.remove(&object).map(|readers| readers.nodes).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What becomes of warnings: NumPy's `errstate` for a whole computation.
+//! The outcome for warnings: NumPy's `errstate` for a whole computation.
 //!
 //! Warnings of a computation are in its [`Metrics`](tharsis_graph::Metrics), wherever it ran. A guard of the
 //! thread says what becomes of them: [`errstate`]. Without one they are issued as Python does it: on standard

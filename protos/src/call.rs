@@ -62,7 +62,7 @@ pub enum CallError {
         call: &'static str,
         /// The server.
         address: String,
-        /// How long the answer was waited for.
+        /// The time for which the answer was waited for.
         deadline: Duration,
     },
     /// The server refused.

@@ -49,7 +49,7 @@ pub const ANSWER_BYTES: usize = 32;
 /// Bytes of a verdict.
 pub const VERDICT_BYTES: usize = 40;
 
-/// How long one side waits for the other.
+/// The time for which one side waits for the other.
 const PROOF_WAIT: Duration = Duration::from_secs(5);
 /// First bytes of an HTTP/2 client, which has nothing proved.
 const HTTP2: [u8; 8] = *b"PRI * HT";

@@ -36,9 +36,9 @@ pub struct Report {
 pub struct NodeRow {
     /// Its id.
     pub node: u64,
-    /// What it has.
+    /// Its resources.
     pub total: String,
-    /// What is not in use.
+    /// The resources that are not in use.
     pub free: String,
     /// Its labels.
     pub labels: Vec<(String, String)>,

@@ -84,7 +84,7 @@ impl Effects {
         }
     }
 
-    /// Where other nodes reach this one.
+    /// The address at which other nodes reach this one.
     #[must_use]
     pub fn address(&self) -> Option<String> {
         self.cluster.as_ref().map(|c| c.address().to_owned())

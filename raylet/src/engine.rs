@@ -25,7 +25,7 @@ use tharsis_types::{ClientId, Failure, FailureKind};
 
 /// Records taken from one client before the next one gets its turn.
 const VISIT_RECORDS: usize = 1024;
-/// How long the loop spins before it sleeps.
+/// The time for which the loop spins before it sleeps.
 const SPIN: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
 /// A full ring of a client is looked at again after this long, in case its bell was missed.
 const OVERFLOW_RETRY: Duration = Duration::from_millis(2);

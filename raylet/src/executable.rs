@@ -51,7 +51,7 @@ impl Executable {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
 
-    /// Which file it is.
+    /// The identity of the file.
     ///
     /// # Errors
     /// Why the system does not say.

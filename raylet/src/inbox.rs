@@ -1,4 +1,4 @@
-//! What other threads tell the loop.
+//! Messages of other threads to the loop.
 
 use crate::port::Port;
 use std::collections::VecDeque;

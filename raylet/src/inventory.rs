@@ -36,7 +36,7 @@ pub(crate) fn of<'a>(node: &Node, clients: impl Iterator<Item = &'a Port>) -> In
     }
 }
 
-/// How full a store is.
+/// The fill of a store.
 pub(crate) fn store_row(usage: &Usage) -> StoreRow {
     StoreRow {
         used_bytes: usage.used_bytes,

@@ -29,11 +29,12 @@ use tharsis_protos::report::{PastRow, Report, STORY_LINE_BYTES_MAX, Story};
 use tharsis_types::limits::JOB_WEIGHT_MAX;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
-/// How long a client may take for its part of the handshake.
+/// The longest time that a client may take for its part of the handshake.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
-/// How long the keeper of a worker that has ended may take to say so: it waits for the last output.
+/// The longest time that the keeper of a worker that has ended may take to say so: it waits for the last
+/// output.
 const KEEPER_WAIT: Duration = Duration::from_secs(1);
-/// How long the loop may take to answer an observer.
+/// The longest time that the loop may take to answer an observer.
 const REPORT_WAIT: Duration = Duration::from_secs(5);
 
 /// Gives jobs their ids; the cluster's control store does it where there is one.

@@ -28,7 +28,7 @@ use tharsis_protos::report::Report;
 use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
 
-/// How long a client waits for room in a full store.
+/// The time for which a client waits for room in a full store.
 const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
 
 /// Objects of this size and above are read from other nodes in a tree: below it, asking takes about as long
@@ -53,7 +53,7 @@ pub struct NodeOptions {
     pub lineage_bytes: usize,
     /// Unfinished tasks that one job may have here before nothing more is read of what its driver says.
     pub queued_tasks_max: usize,
-    /// How long a worker process may take until it says hello; it is killed then.
+    /// The longest time that a worker process may take until it says hello; it is killed then.
     pub worker_start_timeout: Duration,
 }
 

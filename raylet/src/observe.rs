@@ -13,7 +13,7 @@ use tharsis_types::{Attempt, ClientId, NodeId, ObjectId, TaskId};
 /// Tasks under observation at a time; more are counted but not timed.
 const OPEN_MAX: usize = 1 << 20;
 
-/// What a span covers.
+/// The operation that a span covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// From the start in a worker to its report.
@@ -29,11 +29,11 @@ pub struct TaskSpan {
     pub task: TaskId,
     /// The task that submitted it, if that runs on this node; the driver otherwise.
     pub parent: Option<TaskId>,
-    /// What the span covers.
+    /// The operation that the span covers.
     pub stage: Stage,
     /// Name of the task.
     pub name: String,
-    /// Which attempt, for runs.
+    /// The number of the attempt, for runs.
     pub attempt: Attempt,
     /// The node that reports.
     pub node: NodeId,

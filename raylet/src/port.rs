@@ -39,7 +39,7 @@ pub struct Port {
     _segment: Arc<Segment>,
 }
 
-/// What became of a record that was looked at.
+/// The outcome for a record that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It was read.

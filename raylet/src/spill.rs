@@ -43,7 +43,7 @@ pub struct SpillFolder {
     pub quota_bytes: u64,
 }
 
-/// Where a node spills to, and when.
+/// The spill directories of a node, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpillChoice {
     /// The directories; none means that nothing is spilled.

@@ -34,11 +34,11 @@ pub const WORKER_START: &str = "THARSIS_WORKER_START";
 /// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long processes that are being started may take to be known by their numbers.
+/// The longest time that processes that are being started may take to be known by their numbers.
 const SETTLE_WAIT: Duration = Duration::from_secs(2);
-/// How long a node that stops waits for the ends of its workers.
+/// The time for which a node that stops waits for the ends of its workers.
 const STOP_WAIT: Duration = Duration::from_secs(2);
-/// How long a program that was just written may be busy.
+/// The longest time that a program that was just written may be busy.
 const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 
 /// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper
@@ -55,13 +55,13 @@ pub trait Workforce: Send {
     fn stop(&self);
 }
 
-/// How worker processes are started.
+/// The start of worker processes.
 pub struct Starting {
     /// The node's socket.
     pub socket: PathBuf,
     /// Finds their program.
     pub find_program: FindProgram,
-    /// How long one may take until it says hello; it is killed then.
+    /// The longest time that one may take until it says hello; it is killed then.
     pub timeout: Duration,
 }
 

@@ -25,7 +25,7 @@ use tharsis_protos::handshake::{
 };
 use tharsis_types::{Failure, FailureKind};
 
-/// How long a node may take to answer a hello: it may have to fetch the job's program first.
+/// The longest time that a node may take to answer a hello: it may have to fetch the job's program first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connects to the node that listens at `socket`.

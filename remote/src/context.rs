@@ -1,4 +1,4 @@
-//! What a running task can ask about itself.
+//! The context of a running task.
 
 use crate::client::Client;
 use crate::current;
@@ -62,13 +62,13 @@ impl Context {
         self.state.class.as_ref().map_or("", |class| class.name.as_str())
     }
 
-    /// Which attempt this is; the first is 0.
+    /// The number of the attempt this is; the first is 0.
     #[must_use]
     pub fn attempt(&self) -> Attempt {
         self.state.attempt
     }
 
-    /// What the task was given; nothing in a driver.
+    /// The resources that the task was given; none in a driver.
     #[must_use]
     pub fn resources(&self) -> Resources {
         self.state.class.as_ref().map(|class| class.resources.clone()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Which client and which task the current thread works for.
+//! The client and the task that the current thread works for.
 //!
 //! A program normally has one client, made by `init` or by the worker loop: the *global* one. A thread can be
 //! bound to another one, so that several runtimes live in one process; the threads of embedded workers are.

@@ -1,4 +1,4 @@
-//! What each record from the node does.
+//! The effect of each record from the node.
 
 use crate::error::Result as Outcome;
 use crate::handles::Table;

@@ -18,7 +18,7 @@ pub type Parted<T> = (Vec<ObjectRef<T>>, Vec<ObjectRef<T>>);
 pub struct Wait {
     /// How many references must be ready.
     pub num_returns: usize,
-    /// How long to wait at most.
+    /// The time to wait at most.
     pub timeout: Option<Timeout>,
     /// Whether to start fetching the bytes of what is ready.
     pub fetch: bool,

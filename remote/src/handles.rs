@@ -67,7 +67,7 @@ struct Inner {
     waiters: Option<Box<Vec<Waiter>>>,
 }
 
-/// What is known of the value.
+/// The state of the value.
 #[derive(Clone)]
 pub(crate) enum State {
     /// Nothing, because the node was not asked.

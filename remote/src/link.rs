@@ -191,7 +191,7 @@ impl Link {
     }
 }
 
-/// What the background reader needs.
+/// The state of the background reader.
 impl Reader for Link {
     fn inbound(&self) -> &Inbound {
         &self.inbound

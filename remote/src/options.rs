@@ -74,7 +74,7 @@ impl Options {
         self
     }
 
-    /// How long one attempt may run.
+    /// The time for which one attempt may run.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         // Rounded up, so that a short timeout does not become none.
@@ -218,7 +218,7 @@ macro_rules! __option_setters {
         /// Tasks of higher priority start first; 0 by default.
         #[must_use]
         $vis fn priority(self, priority: i32) -> Self { Self(self.0.priority(priority)) }
-        /// How long one attempt may run.
+        /// The time for which one attempt may run.
         #[must_use]
         $vis fn timeout(self, timeout: ::std::time::Duration) -> Self { Self(self.0.timeout(timeout)) }
         /// How often to run again after a crash or a listed error; negative means without end.

@@ -40,7 +40,7 @@ use tharsis_object_store::{Bell, Consumer, SpinPolicy};
 use tharsis_types::limits::RING_BYTES;
 use tharsis_types::{Failure, FailureKind};
 
-/// How long the pump looks away while others read or records keep coming.
+/// The time for which the pump looks away while others read or records keep coming.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
 /// So many naps under one leader, and the pump rests.
 const LED_NAPS_MAX: u32 = 5;

@@ -23,7 +23,7 @@ pub struct Definition {
     pub name: &'static str,
     /// Its argument and result types, as written.
     pub signature: &'static str,
-    /// Where it is written.
+    /// The place of its source code.
     pub file: &'static str,
     /// Line in the file.
     pub line: u32,

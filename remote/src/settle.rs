@@ -24,7 +24,7 @@ const LEND_AFTER: Duration = Duration::from_micros(10);
 /// With a timeout of 0, bytes that are in the local store but not mapped yet get this long.
 const MAP_GRACE: Duration = Duration::from_millis(10);
 
-/// How long to wait: seconds as a number, or a `Duration`.
+/// The time to wait: seconds as a number, or a `Duration`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeout(Limit);
 

@@ -59,7 +59,7 @@ pub struct Call<'a> {
     pub definition: &'static Definition,
     /// Options of this call; `None` takes those of the function.
     pub options: Option<Options>,
-    /// Where it is made.
+    /// The call site.
     pub site: &'static Location<'static>,
     /// Adds the arguments.
     pub arguments: &'a mut dyn FnMut(&mut Arguments) -> Result<()>,

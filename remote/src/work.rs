@@ -67,7 +67,7 @@ struct Lending {
     tasks_ended: u64,
 }
 
-/// What comes from the node.
+/// Records from the node.
 impl Work {
     /// Learns a class.
     pub(crate) fn define(&self, number: u32, definition: &[u8]) -> Result<(), Failure> {
@@ -190,7 +190,7 @@ impl Argument {
     }
 }
 
-/// What goes to the node.
+/// Records to the node.
 impl Work {
     /// Marks the running task as cancelled, or ends one that has not started.
     pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {

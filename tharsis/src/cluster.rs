@@ -17,7 +17,7 @@ use tharsis_types::limits::QUEUED_TASKS_MAX;
 
 /// A node that is not heard of for this long is declared dead.
 const LEASE_TTL_MS: u64 = 10_000;
-/// How long nodes may take to see each other.
+/// The longest time that nodes may take to see each other.
 const MEET_WAIT: Duration = Duration::from_secs(10);
 
 /// A cluster whose nodes are processes on this machine. Its `main` must carry `#[tharsis::main]`. Dropping it
@@ -33,13 +33,13 @@ pub struct LocalCluster {
 /// One node of a [`LocalCluster`] to be.
 #[derive(Clone, Debug)]
 pub struct LocalNode {
-    /// What it has.
+    /// Its resources.
     pub resources: Resources,
     /// Its labels.
     pub labels: Vec<(String, String)>,
     /// Bytes of its store.
     pub store_bytes: u64,
-    /// Where it spills to.
+    /// The spill directories of it.
     pub spill: SpillChoice,
 }
 

@@ -8,7 +8,8 @@ use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Remains, Shared, Workfor
 use tharsis_remote::{Client, ClientParts, Error, FailureKind, Result, current, function_table, run_worker};
 use tharsis_types::{ClientId, Failure, JobId};
 
-/// How long workers may take to end with the runtime; one that runs user code for longer is left to itself.
+/// The longest time that workers may take to end with the runtime; one that runs user code for longer is left
+/// to itself.
 const JOIN_WAIT: Duration = Duration::from_secs(2);
 
 /// Starts a node in this process and connects its driver.

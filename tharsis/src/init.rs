@@ -128,8 +128,8 @@ impl Init {
         self
     }
 
-    /// How long a worker process may take from its start until it connects; 30 s if nothing is said. It is
-    /// killed then, and the task that it was started for has failed an attempt. Of effect with
+    /// The longest time that a worker process may take from its start until it connects; 30 s if nothing is
+    /// said. It is killed then, and the task that it was started for has failed an attempt. Of effect with
     /// [`Init::workers`] only.
     #[must_use]
     pub fn worker_start_timeout(mut self, timeout: Duration) -> Self {

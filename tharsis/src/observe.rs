@@ -12,7 +12,7 @@ use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::{Report, Story};
 use tharsis_remote::{Error, FailureKind, Result};
 
-/// How long a node may take to answer.
+/// The longest time that a node may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// Asks the node that listens at `socket`.

@@ -33,11 +33,11 @@ pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole};
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 /// The status of a process that failed for no reason with a status of its own.
 pub const FAILED: u8 = 1;
-/// How long a node process may take until its socket answers.
+/// The longest time that a node process may take until its socket answers.
 const NODE_START_WAIT: Duration = Duration::from_secs(10);
 /// The status of a node that was told to stop twice, as a shell reports Ctrl-C.
 const STOPPED_TWICE: i32 = 130;
-/// How long a node process may take to end by itself.
+/// The longest time that a node process may take to end by itself.
 const NODE_STOP_WAIT: Duration = Duration::from_secs(3);
 
 /// What a node process is told.

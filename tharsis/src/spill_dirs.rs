@@ -24,7 +24,7 @@ pub fn default_dir() -> Option<PathBuf> {
     [Some(own), large].into_iter().flatten().map(|folder| folder.join("spill")).find(on_disk)
 }
 
-/// Where a node spills to if nothing is said: nowhere if there is no disk for it.
+/// The spill directories of a node if nothing is said: nowhere if there is no disk for it.
 #[must_use]
 pub fn default_choice() -> SpillChoice {
     let folder = default_dir().and_then(|path| {

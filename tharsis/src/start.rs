@@ -126,7 +126,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
     })
 }
 
-/// Where the node spills to: what was said, or what is usual.
+/// The spill directories of the node: what was said, or what is usual.
 fn spill(init: &Init) -> Result<SpillChoice> {
     let mut choice = match &init.spill {
         Some(said) => said.clone(),

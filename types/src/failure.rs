@@ -135,7 +135,9 @@ impl FailureKind {
                 "give the node more memory for lineage, or keep fewer intermediate values"
             }
             Self::NodeDied => "allow retries, or look at the node's log",
-            Self::NodeNotFound => "choose a node that `tharsis status` lists, or make the wish a soft one",
+            Self::NodeNotFound => {
+                "choose a node that `tharsis status` lists, or make the placement a soft one"
+            }
             Self::ObjectFreed => "keep a clone of the reference for as long as the value is read",
             Self::ObjectLost => "allow retries, so that lost values can be computed again",
             Self::ObjectTooLarge => "split the value, or start the node with a larger store",

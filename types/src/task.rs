@@ -73,7 +73,7 @@ impl RetryOn {
     }
 }
 
-/// A wish or a demand about the node.
+/// A preference or a demand about the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Placement {
     /// Near the arguments, the local node first until it is half full.

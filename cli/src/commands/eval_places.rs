@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use tharsis::tensor::{Executor, RemoteExecutor};
 use tharsis::{LocalCluster, Runtime};
-use tharsis_numeric::protocol::{Failure, Places, Wish};
+use tharsis_numeric::protocol::{Failure, PlaceRequest, Places};
 
 /// The place that was started last.
 #[derive(Default)]
@@ -26,16 +26,16 @@ const STORE_SHARES: u64 = 2;
 const STORE_BYTES_MIN: u64 = 64 << 20;
 
 impl Places for Started {
-    fn executor(&self, wish: &Wish) -> Result<Box<dyn Executor>, Failure> {
+    fn executor(&self, request: &PlaceRequest) -> Result<Box<dyn Executor>, Failure> {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = match started.take().filter(|place| place.is_for(wish)) {
+        let place = match started.take().filter(|place| place.is_for(request)) {
             Some(place) => place,
-            None => Place::start(wish)
+            None => Place::start(request)
                 .map_err(|error| Failure { class: "RuntimeError".to_owned(), message: error.to_string() })?,
         };
-        let executor = RemoteExecutor::new(&place.runtime).memory_bytes(wish.memory_bytes);
+        let executor = RemoteExecutor::new(&place.runtime).memory_bytes(request.memory_bytes);
         *started = Some(place);
-        Ok(match wish.deadline {
+        Ok(match request.deadline {
             Some(deadline) => Box::new(executor.until(deadline)),
             None => Box::new(executor),
         })
@@ -43,12 +43,13 @@ impl Places for Started {
 }
 
 impl Place {
-    fn is_for(&self, wish: &Wish) -> bool {
-        (self.nodes, self.workers, self.memory_bytes) == (wish.nodes, wish.workers, wish.memory_bytes)
+    fn is_for(&self, request: &PlaceRequest) -> bool {
+        (self.nodes, self.workers, self.memory_bytes)
+            == (request.nodes, request.workers, request.memory_bytes)
     }
 
-    fn start(wish: &Wish) -> tharsis::Result<Place> {
-        let Wish { nodes, workers, memory_bytes, .. } = *wish;
+    fn start(request: &PlaceRequest) -> tharsis::Result<Place> {
+        let PlaceRequest { nodes, workers, memory_bytes, .. } = *request;
         let store_bytes = memory_bytes.saturating_mul(STORE_SHARES).max(STORE_BYTES_MIN);
         let cpus = workers as f64;
         if nodes == 1 {

@@ -36,7 +36,7 @@ use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
 /// A lease, named by the node that asked for it.
 pub type LeaseKey = (NodeId, LeaseId);
 
-/// What follows from a change.
+/// The consequences of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// No room now, and the owner did not want to wait.
@@ -147,13 +147,13 @@ impl Leases {
         }
     }
 
-    /// What the node has.
+    /// The resources of the node.
     #[must_use]
     pub fn total(&self) -> &Resources {
         &self.total
     }
 
-    /// What is not in use.
+    /// The resources that are not in use.
     #[must_use]
     pub fn free(&self) -> &Resources {
         &self.free
@@ -208,13 +208,13 @@ impl Leases {
         self.shares.end(job);
     }
 
-    /// What time it is: changes that follow happen then.
+    /// Sets the time at which the changes that follow happen.
     pub fn advance(&mut self, now: Now) {
         self.shares.advance(now);
         self.journal.tell_time(now);
     }
 
-    /// What happened to a lease here, as far as it is remembered.
+    /// The remembered history of a lease here.
     pub fn past(&self, (owner, lease): LeaseKey) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Lease(owner, lease))
     }

@@ -90,7 +90,7 @@ impl Clients {
         assert!(self.refusals.values().all(is_failed), "a read was refused with a value");
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("clients that wait to read", self.reads.len()), ("reads that were refused", self.refusals.len())]
     }

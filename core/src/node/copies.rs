@@ -73,7 +73,7 @@ impl CopyOwners {
         }
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 1] {
         [("copies of other nodes' objects", self.owners.len())]
     }

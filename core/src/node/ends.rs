@@ -103,11 +103,11 @@ impl Node {
                 );
             }
         }
-        // Loans go back to their lenders after the end is reported.
+        // Borrows go back after the end is reported.
         self.apply(out);
     }
 
-    /// Outputs made for another node: it decides how long they live, and has the references inside on loan.
+    /// Outputs made for another node: it decides how long they live, and borrows the references inside.
     fn lend_outputs(&mut self, task: TaskId, outputs: &mut [Output<OutputValue>], to: NodeId) {
         let lives = self.view.knows(to);
         for (index, output) in outputs.iter_mut().enumerate() {

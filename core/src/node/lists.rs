@@ -16,11 +16,11 @@ use tharsis_types::{Attempt, ClientId, JobId, NodeId, TaskClass, TaskId};
 pub struct TaskItem<'a> {
     /// Its id.
     pub id: TaskId,
-    /// What it calls, and where it was called.
+    /// The function that it calls, and the place of the call.
     pub class: &'a TaskClass,
-    /// How far it is.
+    /// Its stage.
     pub stage: TaskStage,
-    /// How long it has been at this stage, in nanoseconds; 0 if only its owner knows.
+    /// The time for which it has been at this stage, in nanoseconds; 0 if only its owner knows.
     pub age: Now,
     /// Its attempt.
     pub attempt: Attempt,
@@ -32,7 +32,7 @@ pub struct TaskItem<'a> {
     pub worker: Option<ClientId>,
 }
 
-/// How far a task is.
+/// The stage of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskStage {
     /// Some of its arguments have no value yet.

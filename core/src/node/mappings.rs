@@ -155,7 +155,7 @@ impl Mappings {
         }
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
         [
             ("mapped values", self.mapped.len()),

@@ -107,7 +107,7 @@ const RECALL_EVERY: Now = 10 * MS;
 /// again first.
 const SCHEDULE_ROUNDS_MAX: usize = 32;
 
-/// What a node starts with.
+/// The configuration of a node.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Itself as a member of the cluster.
@@ -116,7 +116,7 @@ pub struct Config {
     pub store_bytes: u64,
     /// Bytes of the annex behind it, for objects that are larger; 0 without one.
     pub annex_bytes: u64,
-    /// How long a client waits for room in the store.
+    /// The time for which a client waits for room in the store.
     pub create_timeout: Now,
     /// Whether there is a disk to spill to.
     pub can_spill: bool,
@@ -144,7 +144,7 @@ pub struct Node {
     recalled_at: Now,
     /// Scheduling has stopped before everything was decided, and goes on then.
     schedule_again_at: Option<Now>,
-    /// What the ledger wants done next.
+    /// The effects that the ledger asked for and that are not carried out yet.
     effects: Vec<owner::Effect>,
     /// Memory for the batch of effects at work.
     spare: Vec<owner::Effect>,
@@ -165,7 +165,7 @@ pub struct Node {
     streams: Streams,
 }
 
-/// Where the bytes of an object are on a node.
+/// The location of an object's bytes on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the arena.
@@ -180,9 +180,9 @@ pub enum Place {
 /// What a node tells people about itself.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What it has.
+    /// Its resources.
     pub total: Resources,
-    /// What is not in use.
+    /// The resources that are not in use.
     pub free: Resources,
     /// Its arena.
     pub store: Usage,
@@ -247,7 +247,7 @@ impl Node {
         self.id
     }
 
-    /// What time it is: all that follows happens then.
+    /// Sets the time at which all that follows happens.
     fn tell_time(&mut self, now: Now) {
         if self.now != now {
             self.now = now;
@@ -386,7 +386,7 @@ impl Node {
         self.clients.refusal(client, token).or_else(|| self.owner.value_named(client, token, object))
     }
 
-    /// Where an object lies in the local arena, for a reader on another node.
+    /// The location of an object in the local arena, for a reader on another node.
     #[must_use]
     pub fn local_extent(&self, object: ObjectId) -> Option<Extent> {
         self.store.find(object)
@@ -503,7 +503,7 @@ impl Node {
     }
 }
 
-/// How busy a node is.
+/// The load of a node.
 fn load_of(leases: &Leases) -> Load {
     Load { free: leases.free().clone(), waiting: leases.waiting_count() as u32 }
 }

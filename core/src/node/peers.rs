@@ -58,7 +58,7 @@ impl Peers {
         }
     }
 
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
@@ -175,7 +175,7 @@ impl Peers {
         assert!(self.ended_jobs.len() <= ENDED_JOBS_MAX, "ended jobs are remembered without a bound");
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("nodes that never joined", self.unknown.len()), ("unacknowledged messages", self.unacknowledged())]
     }

@@ -152,7 +152,7 @@ impl Pressure {
         count <= max
     }
 
-    /// How long nothing new starts after a kill.
+    /// The time for which nothing new starts after a kill.
     fn next_hold(&mut self, now: Now) -> Now {
         if self.killed_at + CALM_AFTER < now {
             self.streak = 0;

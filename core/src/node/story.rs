@@ -25,7 +25,7 @@ const NODES_TOLD_MAX: usize = 8;
 pub struct Story {
     /// How it stands and what it waits for. Empty if it is not here any more.
     pub present: Vec<String>,
-    /// What happened to it, oldest first, as far as it is remembered.
+    /// Its history, oldest first, as far as it is remembered.
     pub past: Vec<Past>,
 }
 
@@ -34,7 +34,7 @@ pub struct Story {
 pub struct Past {
     /// How long ago.
     pub ago: Now,
-    /// What happened.
+    /// The event.
     pub what: String,
 }
 

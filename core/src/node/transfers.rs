@@ -26,7 +26,7 @@ use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 /// use.
 const ASKS_MAX: u8 = 4;
 
-/// What follows from a change.
+/// The consequences of a change.
 #[derive(Debug)]
 enum Effect {
     /// Nobody is left to ask: the transfer from this holder has failed.
@@ -65,12 +65,12 @@ struct Asked {
 }
 
 impl Transfers {
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to an object that other nodes were asked for, as far as it is remembered.
+    /// The remembered history of an object that other nodes were asked for.
     pub(super) fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Object(object))
     }
@@ -199,7 +199,7 @@ impl Transfers {
         assert!(before.is_none(), "{object} broke off twice");
     }
 
-    /// Where an object lies that a transfer broke off of, and how much of it is there.
+    /// The location of an object that a transfer broke off of, and how much of it is there.
     pub(super) fn take_begun(&mut self, object: ObjectId) -> Option<(Extent, u64)> {
         self.begun.remove(&object)
     }
@@ -212,7 +212,7 @@ impl Transfers {
         assert!(self.begun.is_empty(), "a transfer that broke off goes on, or ends, in the same step");
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
         [
             ("objects that nodes were asked for", self.asked.len()),

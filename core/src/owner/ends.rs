@@ -19,7 +19,7 @@ pub struct Ended {
     pub lease: LeaseId,
     /// The task.
     pub task: TaskId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: Attempt,
     /// Time in the function, in nanoseconds.
     pub run_ns: u64,
@@ -168,7 +168,7 @@ impl Owner {
     }
 }
 
-/// What becomes of the outputs.
+/// The outcome for the outputs.
 impl Owner {
     /// Ends a task with a failure under all its outputs.
     pub(super) fn fail(&mut self, slot: Slot<Task>, failure: &Arc<Failure>, out: &mut Vec<Effect>) {

@@ -104,7 +104,7 @@ use tasks::{TaskState, Tasks};
 use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
 
-/// What the ledger wants done.
+/// The effects that the ledger asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Stop a task that was sent.
@@ -230,7 +230,7 @@ impl Owner {
         }
     }
 
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub fn tell_time(&mut self, now: Now) {
         self.references.tell_time(now);
         self.tasks.tell_time(now);
@@ -270,7 +270,7 @@ impl Owner {
         self.tasks.unfinished_of(job)
     }
 
-    /// What is in tables that are empty when nobody refers to anything.
+    /// Entries of tables that are empty when nobody refers to anything.
     pub(crate) fn leftovers(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let others = [
             ("tasks to wake", self.wakes.len()),

@@ -59,7 +59,7 @@ pub(super) struct Held {
     was_running: bool,
 }
 
-/// What the ledger knows.
+/// The ledger's knowledge.
 impl Owner {
     /// The value of an object, if there is one.
     #[must_use]
@@ -126,7 +126,7 @@ impl Owner {
     }
 }
 
-/// What clients do.
+/// Operations of clients.
 impl Owner {
     /// A client put a value. False if the object exists already (a task that runs again puts the same again).
     pub fn put(
@@ -196,7 +196,7 @@ impl Owner {
     }
 }
 
-/// What other nodes and the store say.
+/// Reports of other nodes and of the store.
 impl Owner {
     /// Another node asks what an object is.
     pub fn locate(&mut self, from: NodeId, object: ObjectId, out: &mut Vec<Effect>) {
@@ -411,7 +411,7 @@ impl Owner {
     }
 }
 
-/// What happened, and why if that is known.
+/// The event, and its cause if that is known.
 pub(crate) fn because(text: String, cause: Option<&str>) -> String {
     match cause {
         Some(cause) => format!("{text}: {cause}"),

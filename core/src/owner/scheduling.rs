@@ -17,7 +17,7 @@ use tharsis_types::{Failure, FailureKind, LeaseId, NodeId};
 /// Arguments elsewhere that are worth going there for, in bytes.
 const NEAR_BYTES_MIN: u64 = 64 << 10;
 
-/// What nodes say of leases.
+/// Answers of nodes about leases.
 impl Owner {
     /// A lease was granted.
     pub fn lease_granted(&mut self, now: Now, lease: LeaseId, from: NodeId, out: &mut Vec<Effect>) {

@@ -22,7 +22,7 @@ const REFERENCE_BYTES: usize = 40;
 pub struct StartView<'a> {
     /// Id of the task.
     pub id: TaskId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: Attempt,
     /// Its class.
     pub class: &'a Arc<TaskClass>,

@@ -14,7 +14,7 @@ const ARGUMENTS_TOLD_MAX: usize = 8;
 /// Nodes and clients that are told one by one.
 const HOLDERS_TOLD_MAX: usize = 8;
 
-/// What the ledger knows of a task.
+/// The ledger's knowledge of a task.
 #[derive(Debug)]
 pub(crate) struct TaskStory {
     /// In words.
@@ -27,7 +27,7 @@ pub(crate) struct TaskStory {
     shape: Option<Slot<Shape>>,
 }
 
-/// What the ledger knows of an object.
+/// The ledger's knowledge of an object.
 #[derive(Debug)]
 pub(crate) struct ObjectStory {
     /// In words.
@@ -63,12 +63,12 @@ impl Owner {
         Some(TaskStory { lines, sent, demand, shape: needs_lease.then_some(shape) })
     }
 
-    /// What happened to a task, as far as the ledger remembers.
+    /// The remembered history of a task.
     pub(crate) fn task_past(&self, id: TaskId) -> impl Iterator<Item = Entry> {
         self.tasks.past(id)
     }
 
-    /// What happened to the leases of a task's shape, as far as the ledger remembers.
+    /// The remembered history of the leases of a task's shape.
     pub(crate) fn shape_past(&self, story: &TaskStory) -> impl Iterator<Item = Entry> {
         story.shape.into_iter().flat_map(|shape| self.schedule.past(shape))
     }
@@ -137,7 +137,7 @@ impl Owner {
         Some(ObjectStory { lines, producer })
     }
 
-    /// What happened to an object, as far as the ledger remembers.
+    /// The remembered history of an object.
     pub(crate) fn object_past(&self, id: ObjectId) -> impl Iterator<Item = Entry> {
         self.references.past(id)
     }

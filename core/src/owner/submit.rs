@@ -10,7 +10,7 @@ use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId,
 /// A submission as the ledger needs it.
 #[derive(Debug)]
 pub struct Submission {
-    /// Who submits.
+    /// The submitter.
     pub client: ClientId,
     /// How many tasks of this node it is nested in, as far as the node knows.
     pub depth: u16,

@@ -109,12 +109,12 @@ impl Store {
         }
     }
 
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to copies of an object here, as far as it is remembered.
+    /// The remembered history of copies of an object here.
     pub fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Object(object))
     }
@@ -285,7 +285,7 @@ impl Store {
         self.objects.get(&object).is_some_and(|stored| self.annex.holds(stored.extent))
     }
 
-    /// Where an object lies, if a copy is here and complete.
+    /// The location of an object, if a copy is here and complete.
     #[must_use]
     pub fn find(&self, object: ObjectId) -> Option<Extent> {
         self.objects.get(&object).filter(|s| s.sealed && !s.doomed).map(|s| s.extent)

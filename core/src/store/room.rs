@@ -1,4 +1,4 @@
-//! How full the arena is, and what goes to make room.
+//! The fill of the arena, and what goes to make room.
 
 use super::{Extents, Store, rounded};
 use crate::journal::{About, Fact};
@@ -7,7 +7,7 @@ use tharsis_types::{Extent, Failure, FailureKind, ObjectId};
 /// At most this share of the arena is kept free to read back what is on disk.
 const RESERVE_SHARE: u64 = 4;
 
-/// How full the arena is.
+/// The fill of the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes in use, regions included.
@@ -46,7 +46,7 @@ impl Store {
         self.extents.capacity_bytes() - self.extents.used_bytes() + self.evictable_bytes
     }
 
-    /// How full the arena is.
+    /// The fill of the arena.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
@@ -62,7 +62,7 @@ impl Store {
         }
     }
 
-    /// What is in tables that are empty when nobody refers to anything.
+    /// Entries of tables that are empty when nobody refers to anything.
     pub(crate) fn leftovers(&self) -> [(&'static str, usize); 7] {
         [
             ("stored objects", self.objects.len()),

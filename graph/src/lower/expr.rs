@@ -43,7 +43,7 @@ pub enum ExprKind {
     Where(ExprId, ExprId, ExprId),
     /// The argument's trailing axes folded; its leading axes are the shape.
     RowFold(Fold, ExprId),
-    /// The argument, to be cut so where there is a choice; `None` for axes without a wish.
+    /// The argument, to be cut so where there is a choice; `None` for axes without a preference.
     Tiled(ExprId, Vec<Option<AxisTiling>>),
 }
 
@@ -141,10 +141,10 @@ impl View {
         IndexForm { offset, strides }
     }
 
-    fn of_wishes(&self, wishes: &[Option<AxisTiling>]) -> Vec<Option<AxisTiling>> {
+    fn of_preferences(&self, preferences: &[Option<AxisTiling>]) -> Vec<Option<AxisTiling>> {
         let mut out = vec![None; self.shape.len()];
-        for (map, wish) in self.axes.iter().zip(wishes) {
-            if let (Some(axis), Some(tiling)) = (map.axis, wish)
+        for (map, preference) in self.axes.iter().zip(preferences) {
+            if let (Some(axis), Some(tiling)) = (map.axis, preference)
                 && map.step == 1
                 && map.start == 0
                 && tiling.len() == self.shape[axis]
@@ -270,12 +270,12 @@ impl Lowering<'_> {
             ExprKind::Binary(op, ..) => ExprKind::Binary(op, args[0], args[1]),
             ExprKind::Where(..) => ExprKind::Where(args[0], args[1], args[2]),
             ExprKind::RowFold(fold, _) => ExprKind::RowFold(fold, args[0]),
-            ExprKind::Tiled(_, wishes) => {
-                let wishes = view.of_wishes(&wishes);
-                if wishes.iter().all(Option::is_none) {
+            ExprKind::Tiled(_, preferences) => {
+                let preferences = view.of_preferences(&preferences);
+                if preferences.iter().all(Option::is_none) {
                     return args[0];
                 }
-                ExprKind::Tiled(args[0], wishes)
+                ExprKind::Tiled(args[0], preferences)
             }
         };
         self.add(&view.shape, dtype, kind)

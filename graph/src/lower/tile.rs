@@ -28,45 +28,48 @@ impl Lowering<'_> {
     /// The grid for a stage over the domain of `roots`; `stores` tells whether whole chunks of it are kept.
     pub fn tile(&self, roots: &[ExprId], stores: bool) -> Tiling {
         let shape = self.exprs[roots[0]].shape.clone();
-        let mut axes = self.wishes(roots, shape.len());
+        let mut axes = self.preferences(roots, shape.len());
         if axes.iter().all(Option::is_none) {
             axes = self.tilings_of_loads(roots, &shape);
         }
         self.fill(axes, &shape, self.elements_per_task(roots, stores))
     }
 
-    /// Cuts the axes without a wish so that chunks have at most `elements` elements, the first axes first.
-    fn fill(&self, wishes: Vec<Option<AxisTiling>>, shape: &[usize], elements: u64) -> Tiling {
-        assert_eq!(wishes.len(), shape.len(), "wishes for other axes than those of {shape:?}");
-        let wished: u64 = wishes.iter().flatten().map(|axis| axis.longest().max(1) as u64).product();
-        let free: Vec<usize> = (0..shape.len()).filter(|&axis| wishes[axis].is_none()).collect();
+    /// Cuts the axes without a preference so that chunks have at most `elements` elements, the first axes
+    /// first.
+    fn fill(&self, preferences: Vec<Option<AxisTiling>>, shape: &[usize], elements: u64) -> Tiling {
+        assert_eq!(preferences.len(), shape.len(), "preferences for other axes than those of {shape:?}");
+        let preferred: u64 = preferences.iter().flatten().map(|axis| axis.longest().max(1) as u64).product();
+        let free: Vec<usize> = (0..shape.len()).filter(|&axis| preferences[axis].is_none()).collect();
         let free_shape: Vec<usize> = free.iter().map(|&axis| shape[axis]).collect();
-        // Wishes bind: the other axes are cut only where the wished chunks leave far too much.
-        let keep_whole = wishes.iter().any(Option::is_some)
-            && wished * element_count(&free_shape) <= elements.max(WISHED_ELEMENTS);
+        // Preferences bind: the other axes are cut only where the preferred chunks leave far too much.
+        let keep_whole = preferences.iter().any(Option::is_some)
+            && preferred * element_count(&free_shape) <= elements.max(PREFERRED_ELEMENTS);
         let rest = if keep_whole {
             Tiling::whole(&free_shape)
         } else {
-            Tiling::rows(&free_shape, elements / wished.max(1))
+            Tiling::rows(&free_shape, elements / preferred.max(1))
         };
-        assert_eq!(rest.axes.len(), free.len(), "an axis is cut that has its wish");
+        assert_eq!(rest.axes.len(), free.len(), "an axis is cut that has its preference");
         let mut rest = rest.axes.into_iter();
         let whole = |axis: usize| AxisTiling::whole(shape[axis]);
-        let axes = wishes.into_iter().enumerate();
+        let axes = preferences.into_iter().enumerate();
         Tiling {
             axes: axes
-                .map(|(axis, wish)| wish.unwrap_or_else(|| rest.next().unwrap_or_else(|| whole(axis))))
+                .map(|(axis, preference)| {
+                    preference.unwrap_or_else(|| rest.next().unwrap_or_else(|| whole(axis)))
+                })
                 .collect(),
         }
     }
 
-    /// What users asked for, the wish nearest to the result first.
-    fn wishes(&self, roots: &[ExprId], rank: usize) -> Vec<Option<AxisTiling>> {
+    /// What users asked for, the preference nearest to the result first.
+    fn preferences(&self, roots: &[ExprId], rank: usize) -> Vec<Option<AxisTiling>> {
         let mut axes = vec![None; rank];
         for id in self.reachable(roots).into_iter().rev() {
-            if let ExprKind::Tiled(_, wishes) = &self.exprs[id].kind {
-                for (axis, wish) in axes.iter_mut().zip(wishes) {
-                    *axis = axis.take().or_else(|| wish.clone());
+            if let ExprKind::Tiled(_, preferences) = &self.exprs[id].kind {
+                for (axis, preference) in axes.iter_mut().zip(preferences) {
+                    *axis = axis.take().or_else(|| preference.clone());
                 }
             }
         }
@@ -134,5 +137,5 @@ const CHUNK_BYTES_MAX: u64 = 32 << 20;
 const TASKS_PER_THREAD: u64 = 8;
 /// Below this a task is hardly worth handing out.
 const ELEMENTS_MIN: u64 = 1 << 15;
-/// Up to this size, axes without a wish stay whole beside axes with one.
-const WISHED_ELEMENTS: u64 = 1 << 22;
+/// Up to this size, axes without a preference stay whole beside axes with one.
+const PREFERRED_ELEMENTS: u64 = 1 << 22;

@@ -50,9 +50,9 @@ impl Operator for MapChunk {
         let shape = lowering.expr(arg).shape.clone();
         if self.extents.iter().any(Option::is_some) {
             let whole = |(&len, extent): (&usize, &Option<usize>)| extent.map(|_| AxisTiling::whole(len));
-            let wishes = shape.iter().zip(&self.extents).map(whole).collect();
+            let preferences = shape.iter().zip(&self.extents).map(whole).collect();
             let dtype = lowering.expr(arg).dtype;
-            arg = lowering.add(&shape, dtype, ExprKind::Tiled(arg, wishes));
+            arg = lowering.add(&shape, dtype, ExprKind::Tiled(arg, preferences));
         }
         let grid = lowering.tile(&[arg], true);
         let mut tiling = grid.clone();

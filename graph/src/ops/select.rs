@@ -135,9 +135,9 @@ impl Operator for Select {
         let better = AxisTiling::put_together(&counts.chosen);
         if better.count() < counts.chosen.len() {
             // Whoever reads it need not have a task for each piece in which little was found.
-            let mut wishes = vec![None; out.shape.len()];
-            wishes[0] = Some(better);
-            chosen = lowering.add(&out.shape, dtype, ExprKind::Tiled(chosen, wishes));
+            let mut preferences = vec![None; out.shape.len()];
+            preferences[0] = Some(better);
+            chosen = lowering.add(&out.shape, dtype, ExprKind::Tiled(chosen, preferences));
         }
         Ok(lowering.cast(chosen, out.dtype))
     }

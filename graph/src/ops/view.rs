@@ -64,7 +64,7 @@ impl Operator for Rechunk {
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let Some(tiling) = self.0.tiling(&out.shape)? else { return Ok(inputs[0]) };
-        let wishes = tiling.axes.into_iter().map(Some).collect();
-        Ok(lowering.add(&out.shape, out.dtype, ExprKind::Tiled(inputs[0], wishes)))
+        let preferences = tiling.axes.into_iter().map(Some).collect();
+        Ok(lowering.add(&out.shape, out.dtype, ExprKind::Tiled(inputs[0], preferences)))
     }
 }

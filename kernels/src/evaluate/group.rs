@@ -170,7 +170,7 @@ pub(super) struct BoundGroup {
     pub(super) inputs: Vec<ValueId>,
     pub(super) constants: Vec<(TileId, f64)>,
     pub(super) short_constants: Vec<(TileId, f32)>,
-    /// What becomes of the root's values.
+    /// The outcome for the root's values.
     pub(super) sink: TileKind,
     /// Members that the tiles compute. The others, sources in several runs, fill their registers before.
     pub(super) inside: Vec<ValueId>,
@@ -390,7 +390,7 @@ impl BoundGroup {
     }
 }
 
-/// What becomes of the values of a root, which this output folds if there is one.
+/// The outcome for the values of a root, which this output folds if there is one.
 fn sink(output: Option<&Output>, dtype: DType) -> TileKind {
     let is_short = dtype == DType::F32;
     match output {

@@ -44,7 +44,7 @@ pub struct NpyFile {
     header: Header,
     start: u64,
     extra_bytes: u64,
-    /// Where it lies in the archive that `path` is, if it is compressed there.
+    /// Its location in the archive that `path` is, if it is compressed there.
     deflated: Option<Entry>,
 }
 

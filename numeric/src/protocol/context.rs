@@ -1,7 +1,7 @@
 //! What a request says about how to run it.
 
 use super::value::Value;
-use super::{Failure, Places, Wish};
+use super::{Failure, PlaceRequest, Places};
 use crate::errstate::{ErrState, Reaction};
 use crate::random::{Generator, default_rng};
 use crate::tensor::Tensor;
@@ -176,7 +176,7 @@ fn executor(ctx: &Json, places: &dyn Places, started: Instant) -> Result<Box<dyn
         }
         Mode::Cluster => nodes.max(1) as usize,
     };
-    places.executor(&Wish { nodes, workers, memory_bytes, deadline })
+    places.executor(&PlaceRequest { nodes, workers, memory_bytes, deadline })
 }
 
 /// When the time allowed is over; a time too far away to be written is no limit.

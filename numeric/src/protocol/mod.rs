@@ -18,7 +18,7 @@ mod row;
 mod selections;
 mod value;
 
-pub use places::{Here, Places, Wish};
+pub use places::{Here, PlaceRequest, Places};
 pub use reply::INLINE_BYTES_MAX;
 pub use value::Value;
 

@@ -4,10 +4,10 @@ use super::Failure;
 use std::time::Instant;
 use tharsis_graph::Executor;
 
-/// What a request asks for.
+/// The place that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Wish {
+pub struct PlaceRequest {
     /// One node with worker processes, or so many nodes.
     pub nodes: usize,
     /// Workers of each node.
@@ -23,7 +23,7 @@ pub trait Places: Sync {
     ///
     /// # Errors
     /// `NotImplemented` where there are none.
-    fn executor(&self, wish: &Wish) -> Result<Box<dyn Executor>, Failure>;
+    fn executor(&self, request: &PlaceRequest) -> Result<Box<dyn Executor>, Failure>;
 }
 
 /// This process alone: all that this crate knows of.
@@ -31,7 +31,7 @@ pub trait Places: Sync {
 pub struct Here;
 
 impl Places for Here {
-    fn executor(&self, _: &Wish) -> Result<Box<dyn Executor>, Failure> {
+    fn executor(&self, _: &PlaceRequest) -> Result<Box<dyn Executor>, Failure> {
         Err(Failure::missing("worker processes are not implemented here: tharsis eval has them"))
     }
 }

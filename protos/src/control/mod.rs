@@ -83,13 +83,13 @@ pub struct NodeInfo {
     pub host: String,
     /// Path of the socket for drivers and workers on that machine.
     pub local_socket: String,
-    /// What it has in total.
+    /// Its total resources.
     pub resources: Resources,
     /// What placement may ask for by name.
     pub labels: BTreeMap<String, String>,
 }
 
-/// How busy a node is.
+/// The load of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
     /// What is free.

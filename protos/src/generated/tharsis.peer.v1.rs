@@ -97,7 +97,7 @@ pub struct BorrowAdded {
     #[prost(message, optional, tag = "1")]
     pub reference: ::core::option::Option<Ref>,
 }
-/// The sender gives loans back.
+/// The sender gives borrows back.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BorrowReleased {
     #[prost(bytes = "bytes", tag = "1")]
@@ -240,7 +240,7 @@ pub struct ReadRequest {
     /// Another node named the receiver.
     #[prost(bool, tag = "2")]
     pub sent: bool,
-    /// The node that the receiver had named, in vain; 0 if none.
+    /// The node that the receiver had named and that could not be read from; 0 if none.
     #[prost(fixed64, tag = "3")]
     pub failed_at: u64,
 }

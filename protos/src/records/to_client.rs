@@ -59,7 +59,7 @@ pub enum ToClient<'a> {
         slot: u32,
         /// Defined before.
         class: u32,
-        /// Which attempt.
+        /// The number of the attempt.
         attempt: u32,
         /// Id of the task.
         task: TaskId,

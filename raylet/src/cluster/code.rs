@@ -32,7 +32,7 @@ use tharsis_object_store::transfer::{ObjectKey, ReadAt};
 use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::{CodeUnitId, Failure, FailureKind, JobId, NodeId};
 
-/// How long a job's node may take to publish its program.
+/// The longest time that a job's node may take to publish its program.
 const PUBLISH_WAIT: Duration = Duration::from_secs(20);
 /// Between two looks for it, at first and later.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -41,7 +41,7 @@ const LOOK_PAUSE_MAX: Duration = Duration::from_millis(500);
 const PUBLISH_PAUSE: Duration = Duration::from_secs(2);
 /// Largest program.
 const PROGRAM_BYTES_MAX: u64 = 4 << 30;
-/// How long a program may take to arrive, all attempts at all holders together.
+/// The longest time that a program may take to arrive, all attempts at all holders together.
 const FETCH_WAIT: Duration = Duration::from_secs(300);
 /// Bytes of a program in memory at a time, while it is hashed or fetched.
 const STEP_BYTES: usize = 1 << 20;

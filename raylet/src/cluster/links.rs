@@ -27,9 +27,9 @@ use tokio::time::{sleep, timeout};
 
 /// Packets that wait for one stream; above, they are dropped and sent again later.
 const OUTBOX_PACKETS_MAX: usize = 1024;
-/// How long a stream may take to open and to say who it is.
+/// The longest time that a stream may take to open and to say who it is.
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
-/// How long a caller that is no member yet is kept waiting for the news that it is.
+/// The time for which a caller that is no member yet is kept waiting for the news that it is.
 const MEMBER_WAIT: Duration = Duration::from_secs(2);
 /// Between the first attempts to open a stream.
 const PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// How long a caller that is told to ask again may take to hang up.
+/// The longest time that a caller that is told to ask again may take to hang up.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// How often a thread that waits for the loop looks whether it is to stop.
 const STOP_POLL: Duration = Duration::from_millis(100);

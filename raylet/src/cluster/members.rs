@@ -25,7 +25,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 const RENEWALS_PER_LEASE: u32 = 4;
 /// After a watch that was refused.
 const WATCH_PAUSE: Duration = Duration::from_millis(500);
-/// How long a node that stops tries to say so.
+/// The time for which a node that stops tries to say so.
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 
 /// What a member does with what it hears.
@@ -44,7 +44,7 @@ pub struct Membership {
     pub pulls: Arc<Pulls>,
     /// Programs for them.
     pub code: Arc<Code>,
-    /// How long its lease lasts.
+    /// The time for which its lease lasts.
     pub lease_ttl: Duration,
     /// Why this node had to end itself, if it had to.
     pub fenced: Arc<Mutex<Option<String>>>,

@@ -69,13 +69,13 @@ use tonic::service::Routes;
 
 pub use tharsis_gcs::BackendChoice;
 
-/// How long the control store may take for one answer.
+/// The longest time that the control store may take for one answer.
 const CALL_DEADLINE: Duration = Duration::from_secs(3);
 /// Clocks that differ by more are spoken of; nothing depends on them.
 const CLOCK_SKEW_MS_MAX: u64 = 5_000;
-/// How long a node that starts waits for a control store that is not there.
+/// The time for which a node that starts waits for a control store that is not there.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
-/// How long drivers and workers wait for one.
+/// The time for which drivers and workers wait for one.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Connections to the gRPC services that wait to be taken up.
 const HTTP_WAITING_MAX: usize = 64;
@@ -83,7 +83,7 @@ const HTTP_WAITING_MAX: usize = 64;
 const PROBE_INTERVAL: Duration = Duration::from_secs(20);
 /// Calls and streams that one connection may have open.
 const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
-/// How long work that cannot be broken off may delay the end.
+/// The longest time that work that cannot be broken off may delay the end.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
 /// A node's part in a cluster.
@@ -91,7 +91,7 @@ const STOP_WAIT: Duration = Duration::from_secs(1);
 pub struct ClusterOptions {
     /// The socket for drivers and workers on this machine.
     pub socket: PathBuf,
-    /// Where other nodes reach this one: a loopback address; port 0 for a free one.
+    /// The address at which other nodes reach this one: a loopback address; port 0 for a free one.
     pub listen: SocketAddr,
     /// The node's own folder; fetched programs go there.
     pub folder: PathBuf,
@@ -145,7 +145,7 @@ pub(crate) struct JoiningNode {
     pub(crate) member: Member,
     pub(crate) arena: Arc<Arena>,
     pub(crate) inbox: Arc<Inbox>,
-    /// Where it spills to.
+    /// The spill directories of it.
     pub(crate) spill: Option<Arc<Spill>>,
 }
 
@@ -189,7 +189,7 @@ impl Cluster {
         }
     }
 
-    /// Where other nodes reach this one.
+    /// The address at which other nodes reach this one.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

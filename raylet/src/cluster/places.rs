@@ -32,7 +32,7 @@ struct Place {
     idle_since: Option<Instant>,
 }
 
-/// What becomes of a connection.
+/// The outcome for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// There is no place now.

@@ -25,7 +25,7 @@ use tharsis_types::{Extent, NodeId, ObjectId};
 const THREADS_MAX: usize = 8;
 /// Threads and connections without work end after this long.
 const IDLE_MAX: Duration = Duration::from_secs(5);
-/// How long a connection may take to open.
+/// The longest time that a connection may take to open.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Before a sender that is busy is asked again, at first and later.
 const BUSY_PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -43,7 +43,7 @@ pub struct Pulls {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What a transfer is to do.
+/// The work of a transfer.
 struct Job {
     object: ObjectId,
     from: NodeId,

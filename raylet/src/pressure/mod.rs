@@ -39,7 +39,7 @@ pub struct MemoryWatch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread looks at.
+/// The subjects of the thread's measurements.
 pub struct Watched {
     /// Bytes that the node and its workers may use; 0 for no limit but the machine's.
     pub limit_bytes: u64,

@@ -21,13 +21,13 @@ use tharsis_remote::{Blob, ObjectRef, Options, RefId, Returns, Values, context};
 pub(super) struct Batch {
     /// Runs of neighbouring tasks: the first of each, and how many.
     pub(super) runs: Vec<(TaskId, u32)>,
-    /// What becomes of each chunk that the tasks make, in their order.
+    /// The outcome for each chunk that the tasks make, in their order.
     pub(super) fates: Vec<ChunkStorage>,
     /// Inputs that hold one chunk of an earlier job, by their place, and what this plan calls it.
     pub(super) renamed: Vec<(usize, ChunkId)>,
 }
 
-/// What becomes of a chunk that a batch makes.
+/// The outcome for a chunk that a batch makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ChunkStorage {
     /// No other batch reads it.
@@ -48,7 +48,7 @@ pub(super) enum BatchOutput {
 /// What a batch took.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// Which attempt this was; the first is 0.
+    /// The number of the attempt this was; the first is 0.
     pub(super) attempt: u32,
     pub(super) stages: Vec<StageReport>,
     pub(super) warnings: Warnings,

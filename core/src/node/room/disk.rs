@@ -3,7 +3,7 @@
 use crate::{MS, Now};
 use std::collections::VecDeque;
 
-/// How long the disk is left alone after it refused a copy.
+/// The time for which the disk is left alone after it refused a copy.
 const SPILL_PAUSE: Now = 500 * MS;
 /// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
 const NS_PER_KB: u64 = 1_000;

@@ -39,7 +39,7 @@ const PATIENCE: Now = 6;
 pub(super) struct Room {
     /// Bytes of the arena's memory.
     store_bytes: u64,
-    /// How long somebody waits while the disk takes nothing.
+    /// The time for which somebody waits while the disk takes nothing.
     create_timeout: Now,
     disk: Disk,
     /// Transfers that wait for room in the store.
@@ -67,8 +67,8 @@ pub(super) struct StalledPull {
     pub(super) patience: Patience,
 }
 
-/// How long something waits for room: while the disk takes what is in the way it waits on, until the time is
-/// up and the disk has taken as much as can be in the way.
+/// The time for which something waits for room: while the disk takes what is in the way it waits on, until
+/// the time is up and the disk has taken as much as can be in the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) until: Now,
@@ -87,12 +87,12 @@ impl Patience {
 }
 
 impl Room {
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to an object that had no room, as far as it is remembered.
+    /// The remembered history of an object that had no room.
     pub(super) fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Object(object))
     }
@@ -116,7 +116,7 @@ impl Room {
         Self { store_bytes, create_timeout, disk, stalled, waiters, journal }
     }
 
-    /// How long whoever asks for room now waits for it.
+    /// The time for which whoever asks for room now waits for it.
     pub(super) fn patience(&self, now: Now) -> Patience {
         Patience {
             until: now + self.create_timeout,
@@ -222,7 +222,7 @@ impl Room {
         }
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [
             ("clients that wait for room", self.waiters.len()),

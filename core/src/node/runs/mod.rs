@@ -57,7 +57,7 @@ impl Index<Slot<Run>> for Runs {
 
 /// Changing.
 impl Runs {
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
@@ -191,7 +191,7 @@ impl Runs {
 
 /// Reading.
 impl Runs {
-    /// What happened to the runs of a task, as far as it is remembered.
+    /// The remembered history of the runs of a task.
     pub(super) fn past(&self, task: TaskId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Task(task))
     }
@@ -286,7 +286,7 @@ impl Runs {
         }
     }
 
-    /// What is in tables that are empty when nothing is under way.
+    /// Entries of tables that are empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
         [
             ("runs", self.runs.len()),

@@ -76,7 +76,7 @@ pub(super) enum Stage {
 pub struct RunView<'a> {
     /// Id of the task.
     pub task: TaskId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: Attempt,
     /// Number of the class in this node.
     pub class_number: u32,

@@ -14,7 +14,8 @@ use crate::{MS, Now};
 use tharsis_types::peer::Message;
 use tharsis_types::{NodeId, ObjectId, RefId};
 
-/// How long an object outlives the node that lent it on: those who borrowed it there register with its owner.
+/// The time for which an object outlives the node that lent it on: those who borrowed it there register with
+/// its owner.
 const REBORROW_GRACE: Now = 2_000 * MS;
 
 impl Links {

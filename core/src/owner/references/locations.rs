@@ -17,7 +17,7 @@ use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 /// on their way.
 const LOSSES_MAX: u8 = 8;
 
-/// What becomes of an object whose known copies cannot be read.
+/// The outcome for an object whose known copies cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owner) enum Lost {
     /// It is this node's own: it is computed again, or its readers fail.

@@ -52,7 +52,7 @@ pub(super) struct References {
     journal: Journal,
 }
 
-/// What became of an entry that may have lost its last reference.
+/// The outcome for an entry that may have lost its last reference.
 #[derive(Debug)]
 pub(super) enum Release {
     /// Something refers to it, or it was freed before.
@@ -77,12 +77,12 @@ impl References {
         Self { me, objects: Objects::default(), gone, grace, journal: Journal::default() }
     }
 
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to an object, as far as it is remembered.
+    /// The remembered history of an object.
     pub(super) fn past(&self, object: ObjectId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Object(object))
     }
@@ -350,7 +350,7 @@ impl References {
         self.objects.is_loose()
     }
 
-    /// What is in tables that are empty when nobody refers to anything.
+    /// Entries of tables that are empty when nobody refers to anything.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("objects", self.len()), ("objects in grace", self.grace.len())]
     }

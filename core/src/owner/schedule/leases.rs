@@ -66,7 +66,7 @@ impl LeaseUse {
     }
 }
 
-/// What nodes say.
+/// Answers of nodes.
 impl Schedule {
     /// A lease was granted; false if it is not wanted any more.
     pub(in crate::owner) fn granted(&mut self, now: Now, lease: LeaseId, from: NodeId) -> bool {

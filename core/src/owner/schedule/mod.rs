@@ -65,7 +65,7 @@ pub(super) struct Schedule {
 pub struct Pending {
     /// Name of a task of the shape.
     pub name: String,
-    /// What each task needs.
+    /// The resources that each task needs.
     pub resources: Resources,
     /// How many.
     pub count: usize,
@@ -90,12 +90,12 @@ impl Schedule {
         }
     }
 
-    /// What time it is: changes that follow are made then.
+    /// Sets the time at which the changes that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to the leases of a shape, as far as it is remembered.
+    /// The remembered history of the leases of a shape.
     pub(super) fn past(&self, shape: Slot<Shape>) -> impl Iterator<Item = Entry> {
         self.journal.about(self.about(shape))
     }
@@ -130,7 +130,7 @@ impl Schedule {
         lines
     }
 
-    /// What each task of a shape needs.
+    /// The resources that each task of a shape needs.
     pub(super) fn resources(&self, shape: Slot<Shape>) -> &Resources {
         &self.shapes[shape].key.resources
     }
@@ -317,7 +317,7 @@ impl Schedule {
         shape.queue.shrink();
     }
 
-    /// What is in tables that are empty when nobody refers to anything.
+    /// Entries of tables that are empty when nobody refers to anything.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("queued tasks", self.queued_count()), ("leases held", self.leased_count())]
     }

@@ -110,8 +110,8 @@ impl Schedule {
         true
     }
 
-    /// Where to ask for a lease of a shape: where workers of its job have started, as long as there are such
-    /// nodes.
+    /// The node to ask for a lease of a shape: where workers of its job have started, as long as there are
+    /// such nodes.
     fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);

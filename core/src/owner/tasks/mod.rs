@@ -100,12 +100,12 @@ impl Tasks {
         Self { entries: Slab::default(), unfinished: IdMap::default(), lineage, journal: Journal::default() }
     }
 
-    /// What time it is: transitions that follow are made then.
+    /// Sets the time at which the transitions that follow happen.
     pub(super) fn tell_time(&mut self, now: Now) {
         self.journal.tell_time(now);
     }
 
-    /// What happened to a task, as far as it is remembered.
+    /// The remembered history of a task.
     pub(super) fn past(&self, task: TaskId) -> impl Iterator<Item = Entry> {
         self.journal.about(About::Task(task))
     }
@@ -198,7 +198,7 @@ impl Tasks {
         self.entries.has_spare()
     }
 
-    /// What is in tables that are empty when nobody refers to anything.
+    /// Entries of tables that are empty when nobody refers to anything.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("tasks", self.count()), ("kept tasks", self.lineage.len())]
     }
