@@ -309,12 +309,6 @@ impl World {
     fn add_class(&mut self, name: &str, options: &BTreeMap<&str, &str>) {
         let number_of = self.classes.len() as u32;
         let class = TaskClass {
-            job: JobId(1),
-            function: FunctionId(u64::from(number_of)),
-            signature: 0,
-            function_name: name.to_owned(),
-            name: name.to_owned(),
-            call_site: String::new(),
             resources: Resources {
                 memory: number(options, "memory", 0) << 20,
                 ..Resources::cpus(options.get("cpu").map_or(1.0, |n| n.parse().unwrap())).unwrap()
@@ -331,6 +325,7 @@ impl World {
             placement: options
                 .get("node")
                 .map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
+            ..TaskClass::new(JobId(1), FunctionId(u64::from(number_of)), name)
         };
         self.classes.insert(name.to_owned(), (number_of, class));
     }

@@ -49,6 +49,30 @@ pub struct TaskClass {
     pub placement: Placement,
 }
 
+impl TaskClass {
+    /// The class of calls without options: they need no resources, return one value, and run once.
+    #[must_use]
+    pub fn new(job: JobId, function: FunctionId, name: &str) -> Self {
+        Self {
+            job,
+            function,
+            signature: 0,
+            function_name: name.to_owned(),
+            name: name.to_owned(),
+            call_site: String::new(),
+            resources: Resources::default(),
+            priority: 0,
+            returns: 1,
+            max_retries: 0,
+            retry_on: RetryOn::Nothing,
+            timeout_ms: 0,
+            max_calls: 0,
+            pure: false,
+            placement: Placement::Default,
+        }
+    }
+}
+
 /// The error values (not crashes) that make a task run again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RetryOn {

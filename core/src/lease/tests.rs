@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::MS;
-use tharsis_types::{FunctionId, Placement, RetryOn};
+use tharsis_types::FunctionId;
 
 const OWNER: NodeId = NodeId(1);
 
@@ -73,23 +73,8 @@ impl Bench {
 }
 
 fn class(job: u32, cpus: f64) -> Arc<TaskClass> {
-    Arc::new(TaskClass {
-        job: JobId(job),
-        function: FunctionId(1),
-        signature: 0,
-        function_name: "f".into(),
-        name: "f".into(),
-        call_site: String::new(),
-        resources: Resources::cpus(cpus).unwrap(),
-        priority: 0,
-        returns: 1,
-        max_retries: 0,
-        retry_on: RetryOn::Nothing,
-        timeout_ms: 0,
-        max_calls: 0,
-        pure: false,
-        placement: Placement::Default,
-    })
+    let resources = Resources::cpus(cpus).unwrap();
+    Arc::new(TaskClass { resources, ..TaskClass::new(JobId(job), FunctionId(1), "f") })
 }
 
 #[test]

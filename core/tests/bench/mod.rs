@@ -9,8 +9,8 @@ use tharsis_core::node::Config;
 use tharsis_core::{Action, Event, MS, Node, Operation, Record, Value};
 use tharsis_types::task::Output;
 use tharsis_types::{
-    ClientId, Dependency, FailureKind, FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources,
-    RetryOn, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, FailureKind, FunctionId, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs,
+    TaskClass, TaskId,
 };
 
 const DRIVER: ClientId = ClientId(1);
@@ -62,21 +62,10 @@ impl Bench {
         };
         bench.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100 });
         let class = TaskClass {
-            job: JOB,
-            function: FunctionId(1),
-            signature: 0,
-            function_name: "nothing".into(),
-            name: "nothing".into(),
             call_site: "bench.rs:1".into(),
             resources: Resources::cpus(1.0).unwrap(),
-            priority: 0,
-            returns: 1,
             max_retries: 3,
-            retry_on: RetryOn::Nothing,
-            timeout_ms: 0,
-            max_calls: 0,
-            pure: false,
-            placement: Placement::Default,
+            ..TaskClass::new(JOB, FunctionId(1), "nothing")
         };
         bench.feed(Event::ClassDefined { client: DRIVER, class: 0, definition: Ok(Arc::new(class)) });
         bench

@@ -94,22 +94,11 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
     let cpu = |quarters: u64| Resources { cpu: quarters * Resources::UNIT / 4, ..Resources::default() };
     let node = |n: usize, soft| Placement::Node { node: nodes[n % nodes.len()], soft };
     let mut class = TaskClass {
-        job,
-        function: FunctionId(u64::from(kind)),
-        signature: 0,
-        function_name: format!("f{kind}"),
-        name: format!("f{kind}"),
-        call_site: String::new(),
         resources: cpu(4),
-        priority: 0,
-        returns: 1,
         max_retries: 3,
-        retry_on: RetryOn::Nothing,
-        timeout_ms: 0,
-        max_calls: 0,
         // Runs of the others are counted: they run again for a failure only.
         pure: matches!(kind, 0 | 6 | 7 | 10),
-        placement: Placement::Default,
+        ..TaskClass::new(job, FunctionId(u64::from(kind)), &format!("f{kind}"))
     };
     match kind {
         0 => {}
