@@ -120,6 +120,15 @@ impl ControlClient {
         self.patiently(|| self.stub.unregister_node(node, reason)).await
     }
 
+    /// Has the control store look for a member whose streams broke; whether it is no member (any more). It is
+    /// asked once: if it cannot be reached, nobody is declared dead.
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls.
+    pub async fn suspect_node(&self, node: NodeId) -> Result<bool, CallError> {
+        self.stub.suspect_node(node).await
+    }
+
     /// All members.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The control store as a service: the tables over a back end, membership by lease, and news for watchers.
 //!
 //! A node is a member while it has a record, and it keeps the record by renewing a lease (`judge.rs` says
-//! when a node without a lease is dead). The removal of the record *is* the news that the node is gone. So
+//! when a node without a lease is dead, and `suspects.rs` when one with a lease is). The removal of the record *is* the news that the node is gone. So
 //! several servers over one etcd agree without talking to each other.
 //!
 //! The load of a node goes from its keep-alive directly to the watchers of the same server and is not stored.
@@ -9,13 +9,14 @@
 
 mod calls;
 mod judge;
+mod suspects;
 mod watch;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
 use crate::tables;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,6 +57,8 @@ struct Shared {
     lease_ttl: Duration,
     /// Leases of members as far as this server knows, to save a read per keep-alive.
     leases: Mutex<HashMap<NodeId, StoreLease>>,
+    /// Members that are being looked for.
+    suspects: Mutex<HashSet<NodeId>>,
     loads: broadcast::Sender<(NodeId, NodeLoad)>,
     watchers: Arc<Semaphore>,
     stopping: tokio::sync::watch::Sender<bool>,
@@ -89,6 +92,7 @@ impl Control {
             cluster: found,
             lease_ttl: options.lease_ttl,
             leases: Mutex::default(),
+            suspects: Mutex::default(),
             loads: broadcast::Sender::new(LOADS_WAITING_MAX),
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             stopping: tokio::sync::watch::Sender::new(false),

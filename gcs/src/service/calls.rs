@@ -45,6 +45,10 @@ impl Service for Shared {
         within("unregister node", self.unregister(node, reason)).await
     }
 
+    async fn suspect_node(&self, node: NodeId) -> Result<bool, Refusal> {
+        within("suspect node", self.suspect(node)).await
+    }
+
     async fn list_nodes(&self) -> Result<Members, Refusal> {
         within("list nodes", async { self.members().await.map_err(refusal) }).await
     }
@@ -229,7 +233,7 @@ impl Shared {
         }
     }
 
-    async fn unregister(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
+    pub(super) async fn unregister(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
         self.leases.lock().remove(&node);
         for _ in 0..ATTEMPTS_MAX {
             let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(false) };
@@ -267,7 +271,7 @@ impl Shared {
         }
     }
 
-    async fn node(&self, node: NodeId) -> Result<Option<StoredNode>, StoreError> {
+    pub(super) async fn node(&self, node: NodeId) -> Result<Option<StoredNode>, StoreError> {
         tables::read_node(&self.backend.txn(tables::node_and_lease(node)).await?)
     }
 

@@ -133,6 +133,16 @@ impl Stub {
         Ok(self.within("unregister node", client.unregister_node(request)).await?.known)
     }
 
+    /// Has the control store look for a member whose streams broke; whether it is no member (any more).
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls.
+    pub async fn suspect_node(&self, node: NodeId) -> Result<bool, CallError> {
+        let request = wire::SuspectNodeRequest { node_id: node.0 };
+        let mut client = self.client.clone();
+        Ok(self.within("suspect node", client.suspect_node(request)).await?.gone)
+    }
+
     /// All members.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub trait Service: Send + Sync + 'static {
         node: NodeId,
         reason: String,
     ) -> impl Future<Output = Result<bool, Refusal>> + Send;
+    /// Looks for a member whose streams broke; whether it is no member (any more).
+    fn suspect_node(&self, node: NodeId) -> impl Future<Output = Result<bool, Refusal>> + Send;
     /// All members.
     fn list_nodes(&self) -> impl Future<Output = Result<Members, Refusal>> + Send;
     /// Changes from a revision on, or a list and then changes.
@@ -177,6 +179,14 @@ impl<S: Service> Control for Door<S> {
         let reason = message::text("reason", request.reason, TEXT_BYTES_MAX).map_err(bad)?;
         let known = self.0.unregister_node(node, reason).await?;
         Ok(Response::new(wire::UnregisterNodeAnswer { known }))
+    }
+
+    async fn suspect_node(
+        &self,
+        request: Request<wire::SuspectNodeRequest>,
+    ) -> Answer<wire::SuspectNodeAnswer> {
+        let node = message::node_id("node_id", request.into_inner().node_id).map_err(bad)?;
+        Ok(Response::new(wire::SuspectNodeAnswer { gone: self.0.suspect_node(node).await? }))
     }
 
     async fn list_nodes(&self, _: Request<wire::ListNodesRequest>) -> Answer<wire::ListNodesAnswer> {

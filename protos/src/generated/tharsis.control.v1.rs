@@ -119,6 +119,17 @@ pub struct UnregisterNodeAnswer {
     pub known: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SuspectNodeRequest {
+    #[prost(fixed64, tag = "1")]
+    pub node_id: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SuspectNodeAnswer {
+    /// The node is no member (any more).
+    #[prost(bool, tag = "1")]
+    pub gone: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListNodesRequest {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListNodesAnswer {
@@ -571,6 +582,32 @@ pub mod control_client {
                 .insert(GrpcMethod::new("tharsis.control.v1.Control", "UnregisterNode"));
             self.inner.unary(req, path, codec).await
         }
+        /// Tells that streams of a member broke. The control store looks for itself, and removes a member whose port
+        /// is closed.
+        pub async fn suspect_node(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SuspectNodeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SuspectNodeAnswer>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tharsis.control.v1.Control/SuspectNode",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tharsis.control.v1.Control", "SuspectNode"));
+            self.inner.unary(req, path, codec).await
+        }
         pub async fn list_nodes(
             &mut self,
             request: impl tonic::IntoRequest<super::ListNodesRequest>,
@@ -913,6 +950,15 @@ pub mod control_server {
             tonic::Response<super::UnregisterNodeAnswer>,
             tonic::Status,
         >;
+        /// Tells that streams of a member broke. The control store looks for itself, and removes a member whose port
+        /// is closed.
+        async fn suspect_node(
+            &self,
+            request: tonic::Request<super::SuspectNodeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SuspectNodeAnswer>,
+            tonic::Status,
+        >;
         async fn list_nodes(
             &self,
             request: tonic::Request<super::ListNodesRequest>,
@@ -1229,6 +1275,51 @@ pub mod control_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UnregisterNodeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tharsis.control.v1.Control/SuspectNode" => {
+                    #[allow(non_camel_case_types)]
+                    struct SuspectNodeSvc<T: Control>(pub Arc<T>);
+                    impl<
+                        T: Control,
+                    > tonic::server::UnaryService<super::SuspectNodeRequest>
+                    for SuspectNodeSvc<T> {
+                        type Response = super::SuspectNodeAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SuspectNodeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Control>::suspect_node(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SuspectNodeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -41,6 +41,9 @@ pub struct Peers {
     me: NodeId,
     table: Mutex<HashMap<NodeId, Arc<Peer>>>,
     joined: Notify,
+    /// Members whose streams broke, for the control store to look for.
+    broken: Mutex<Vec<NodeId>>,
+    broke: Notify,
 }
 
 /// Another member.
@@ -63,7 +66,8 @@ impl Peers {
     /// A table without links to other nodes yet.
     #[must_use]
     pub fn new(me: NodeId) -> Self {
-        Self { me, table: Mutex::default(), joined: Notify::new() }
+        let (broken, broke) = (Mutex::default(), Notify::new());
+        Self { me, table: Mutex::default(), joined: Notify::new(), broken, broke }
     }
 
     /// A member joined; none if it is known already.
@@ -102,6 +106,30 @@ impl Peers {
         if let Some(peer) = self.get(to) {
             convert::encode(self.me, to, packet).into_iter().for_each(|part| peer.put(part));
         }
+    }
+
+    /// Waits for members whose streams broke while they were members.
+    pub async fn next_broken(&self) -> Vec<NodeId> {
+        loop {
+            let broken = std::mem::take(&mut *lock(&self.broken));
+            if !broken.is_empty() {
+                return broken;
+            }
+            self.broke.notified().await;
+        }
+    }
+
+    /// A stream to a member broke, or cannot be opened again.
+    fn stream_broke(&self, node: NodeId) {
+        if self.get(node).is_none() {
+            return;
+        }
+        let mut broken = lock(&self.broken);
+        if !broken.contains(&node) {
+            broken.push(node);
+        }
+        drop(broken);
+        self.broke.notify_one();
     }
 
     /// A member, or the one that joins within a while.
@@ -207,17 +235,19 @@ impl peer::Service for Links {
             return Err(Refusal::new(RefusalCode::Unavailable, reason));
         };
         let (stream, outgoing) = peer.open_stream();
-        let inbox = Arc::clone(&self.inbox);
+        let (peers, inbox) = (Arc::clone(&self.peers), Arc::clone(&self.inbox));
         tokio::spawn(async move {
             receive(me, Arc::clone(&peer), Arc::clone(&inbox), incoming).await;
             peer.end_stream(stream);
+            peers.stream_broke(peer.info.id);
         });
         Ok(outgoing)
     }
 }
 
 /// Keeps a stream to a member open for as long as it is one.
-pub async fn dial(me: NodeId, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbox>) {
+pub async fn dial(peers: Arc<Peers>, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbox>) {
+    let me = peers.me;
     let mut pause = PAUSE_MIN;
     while !peer.is_closed() {
         let (stream, packets) = peer.open_stream();
@@ -227,6 +257,7 @@ pub async fn dial(me: NodeId, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbo
             Ok(incoming) => {
                 pause = PAUSE_MIN;
                 receive(me, Arc::clone(&peer), Arc::clone(&inbox), incoming).await;
+                peers.stream_broke(peer.info.id);
             }
             Err(error) => tracing::debug!(node = %peer.info.id, %error, "no stream yet"),
         }

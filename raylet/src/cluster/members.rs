@@ -1,6 +1,7 @@
 //! Being a member: joining, staying, seeing who else is there, leaving.
 //!
-//! Only the control store says who is dead. While it cannot be reached nobody is: running work goes on, and
+//! Only the control store says who is dead. A member whose stream to another one broke has it look for that
+//! node at once. While it cannot be reached nobody is dead: running work goes on, and
 //! the membership is read again when it is back. A node that hears that it has been declared dead ends
 //! itself, because others have begun to do its work again.
 
@@ -56,6 +57,7 @@ impl Membership {
         tokio::select! {
             () = self.keep_alive() => {}
             () = self.watch() => {}
+            () = self.report_broken() => {}
         }
     }
 
@@ -95,6 +97,21 @@ impl Membership {
         }
     }
 
+    /// Tells the control store of members whose streams broke. A node that was killed is known to be dead long
+    /// before its lease runs out.
+    async fn report_broken(&self) {
+        loop {
+            for node in self.peers.next_broken().await {
+                let control = self.control.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = control.suspect_node(node).await {
+                        tracing::debug!(%node, %error, "its lease decides whether it is dead");
+                    }
+                });
+            }
+        }
+    }
+
     fn joined(&self, node: NodeInfo) {
         let member = Member {
             node: node.id,
@@ -106,7 +123,8 @@ impl Membership {
         let (me, them) = (self.me.id, member.node);
         self.inbox.put(Input::Event(Event::MemberJoined(member)));
         if me < them {
-            tokio::spawn(dial(me, self.own.clone(), peer, Arc::clone(&self.inbox)));
+            let dialing = dial(Arc::clone(&self.peers), self.own.clone(), peer, Arc::clone(&self.inbox));
+            tokio::spawn(dialing);
         }
         self.code.node_joined();
     }

@@ -34,6 +34,10 @@ const ALL: &[Scenario] = &[
     ("d10_who_gives_up_stops_nobody_else", d10_who_gives_up_stops_nobody_else),
     ("b4_borrower_chain_over_nodes", b4_borrower_chain_over_nodes),
     ("e6_death_of_a_node", e6_death_of_a_node),
+    (
+        "e6_a_killed_node_is_dead_long_before_its_lease_ends",
+        e6_a_killed_node_is_dead_long_before_its_lease_ends,
+    ),
     ("a_node_that_joins_late_is_used", a_node_that_joins_late_is_used),
     ("errors_keep_their_kind_over_nodes", errors_keep_their_kind_over_nodes),
     ("drivers_of_one_program_on_two_nodes_use_both", drivers_of_one_program_on_two_nodes_use_both),
@@ -342,6 +346,26 @@ fn e6_death_of_a_node() {
     let failed: Vec<_> = strict.iter().filter_map(|task| task.get_timeout(SOON).err()).collect();
     assert!(failed.len() <= 1, "one slot, so one had started: {failed:?}");
     assert!(failed.iter().all(|error| error.kind() == FailureKind::NodeDied), "{failed:?}");
+}
+
+fn e6_a_killed_node_is_dead_long_before_its_lease_ends() {
+    let long = Duration::from_secs(600);
+    let mut cluster = LocalCluster::empty().lease_ttl(long);
+    for _ in 0..4 {
+        cluster.add(node(1.0)).unwrap();
+    }
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    // Node ids are random, so a node opens streams to some members and is called by others.
+    for victim in 1..4 {
+        let there = cluster.node(victim).unwrap();
+        let value = here::options().node(there, true).max_retries(1).remote();
+        assert_eq!(value.get_timeout(SOON).unwrap(), there);
+        let began = Instant::now();
+        cluster.kill(victim);
+        cluster.await_count(4 - victim, Duration::from_secs(10)).unwrap();
+        println!("node {victim} of 4: everybody knows after {:?}", began.elapsed());
+    }
 }
 
 fn a_node_that_joins_late_is_used() {

@@ -397,6 +397,29 @@ async fn code_units_are_held_by_members() {
 }
 
 #[tokio::test]
+async fn a_member_is_dead_when_its_port_is_closed_and_lives_while_it_is_open() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = listener.local_addr().unwrap().to_string();
+    client.register_node(&NodeInfo { listen: listen.clone(), ..node(1) }, 0).await.unwrap();
+    let mut membership = client.membership();
+    assert!(matches!(next(&mut membership).await, NodeChange::Joined(_)));
+    assert!(client.suspect_node(NodeId(9)).await.unwrap(), "it is no member");
+    assert!(!client.suspect_node(NodeId(1)).await.unwrap(), "it listens, and is only slow");
+    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    drop(listener);
+    let began = std::time::Instant::now();
+    let (first, second) = tokio::join!(client.suspect_node(NodeId(1)), client.suspect_node(NodeId(1)));
+    assert!(first.unwrap() | second.unwrap(), "two members may tell the same");
+    let reason = LeftReason::Unregistered(format!("its process has ended: nobody listens at {listen}"));
+    assert_eq!(next_move(&mut membership).await, NodeChange::Left { node: NodeId(1), reason });
+    assert!(began.elapsed() < TTL / 2, "{:?}", began.elapsed());
+    assert!(!client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap(), "a dead node stays dead");
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_program_is_set_by_the_node_of_its_job_once_it_holds_it() {
     let cluster = cluster().await;
     let (client, unit, other) = (&cluster.client, CodeUnitId([9; 32]), CodeUnitId([8; 32]));

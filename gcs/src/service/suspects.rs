@@ -1,0 +1,94 @@
+//! Looks for a member whose streams to others broke.
+//!
+//! A process that has ended leaves a closed port, and the system of its machine refuses connections to it at
+//! once. A busy machine does not, nor a paused process or a cut network: they let a connection wait. So two
+//! witnesses declare a node dead before its lease has run out: the member whose stream broke, and this
+//! control store, whose connections are refused. Everything else decides nothing, and the lease decides
+//! (`judge.rs`).
+
+use super::{Shared, refusal};
+use std::io::ErrorKind;
+use std::time::Duration;
+use tharsis_protos::Refusal;
+use tharsis_types::NodeId;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// Number of times that the port is looked at: a process that is ending closes its streams and its port one
+/// after the other.
+const LOOKS_MAX: u32 = 5;
+/// Time between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The longest time that a look takes.
+const LOOK_WAIT: Duration = Duration::from_millis(500);
+/// Refusals in a row that show that nobody listens: one may come from a device in between.
+const REFUSALS: u32 = 2;
+
+impl Shared {
+    /// Removes a member whose port is closed; whether the node is no member (any more).
+    pub(super) async fn suspect(&self, node: NodeId) -> Result<bool, Refusal> {
+        let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(true) };
+        if !self.suspects.lock().insert(node) {
+            // Another member said the same: the answer of that look is news for all.
+            return Ok(false);
+        }
+        let listen = known.record.info.listen;
+        let is_closed = is_closed(&listen).await;
+        self.suspects.lock().remove(&node);
+        if !is_closed {
+            return Ok(false);
+        }
+        tracing::warn!(%node, listen, "the node's port is closed: it is declared dead");
+        self.unregister(node, format!("its process has ended: nobody listens at {listen}")).await?;
+        Ok(true)
+    }
+}
+
+/// Whether connections to an address are refused.
+async fn is_closed(address: &str) -> bool {
+    let mut refusals = 0;
+    for _ in 0..LOOKS_MAX {
+        match timeout(LOOK_WAIT, TcpStream::connect(address)).await {
+            Ok(Err(cause)) if cause.kind() == ErrorKind::ConnectionRefused => refusals += 1,
+            Ok(Ok(_)) => refusals = 0,
+            Ok(Err(_)) | Err(_) => return false,
+        }
+        if refusals == REFUSALS {
+            return true;
+        }
+        sleep(LOOK_PAUSE).await;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_port_is_closed_when_nobody_listens() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        assert!(!is_closed(&address).await, "somebody listens, though nobody accepts");
+        drop(listener);
+        assert!(is_closed(&address).await);
+    }
+
+    #[tokio::test]
+    async fn a_port_that_closes_while_it_is_looked_at_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let closing = async {
+            sleep(LOOK_PAUSE * 3 / 2).await;
+            drop(listener);
+        };
+        let (closed, ()) = tokio::join!(is_closed(&address), closing);
+        assert!(closed);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_none_says_nothing() {
+        assert!(!is_closed("no such host:1").await);
+    }
+}
