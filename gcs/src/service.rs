@@ -1,8 +1,9 @@
 //! The control store as a service: the tables over a back end, membership by lease, and news for watchers.
 //!
 //! A node is a member while it has a record, and it keeps the record by renewing a lease (`judge.rs` says
-//! when a node without a lease is dead, and `suspects.rs` when one with a lease is). The removal of the record *is* the news that the node is gone. So
-//! several servers over one etcd agree without talking to each other.
+//! when a node without a lease is dead, and `suspects.rs` when one with a lease is). The removal of the
+//! record *is* the news that the node is gone. So several servers over one etcd agree without talking to each
+//! other.
 //!
 //! The load of a node goes from its keep-alive directly to the watchers of the same server and is not stored.
 //! A slow watcher misses some reports; the next report repeats everything.

@@ -97,8 +97,8 @@ impl Membership {
         }
     }
 
-    /// Tells the control store of members whose streams broke. A node that was killed is known to be dead long
-    /// before its lease runs out.
+    /// Tells the control store of members whose streams broke. A node that was killed is known to be dead
+    /// long before its lease runs out.
     async fn report_broken(&self) {
         loop {
             for node in self.peers.next_broken().await {
