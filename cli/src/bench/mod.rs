@@ -16,6 +16,7 @@ mod noise;
 mod objects;
 mod places;
 mod recompute;
+mod recovery;
 mod refs;
 mod resident;
 mod shuffle;
@@ -148,6 +149,7 @@ const BENCHES: &[Entry] = &[
         .sized(20_000, 4_000)
         .with_flags(&["--store"])
         .apart(),
+    row("recovery", recovery::recovery, "<= 2", "<= 0.5").sized(100, 10).apart(),
     row("broadcast", broadcast::broadcast, "<= 2", "").sized(1_000, 100).apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
