@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tharsis::prelude::*;
 
-/// How often each word was seen.
+/// Number of times each word was seen.
 type Counts = HashMap<String, u64>;
 
 /// Counts the words of some files: one table for each part.

@@ -13,12 +13,12 @@ use tharsis_types::NotAnId;
 #[derive(Debug, Parser)]
 #[command(name = "tharsis", version, about, arg_required_else_help = true)]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure: each figure beside a floor from the same run.
@@ -32,7 +32,7 @@ pub enum Command {
     /// The other process of a floor.
     #[command(hide = true)]
     BenchPeer {
-        /// Which floor.
+        /// Name of the floor.
         kind: String,
         /// Its argument.
         argument: String,
@@ -50,7 +50,7 @@ pub enum Command {
     },
     /// Run a control store in the foreground, without a node.
     Gcs {
-        /// What it is.
+        /// The task or object.
         #[command(flatten)]
         settings: FlagsOf<{ key::STORE }>,
     },
@@ -61,7 +61,7 @@ pub enum Command {
         /// One JSON object.
         #[arg(long)]
         json: bool,
-        /// Which node.
+        /// The node to ask.
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
@@ -93,13 +93,13 @@ pub enum Command {
         /// One JSON object.
         #[arg(long)]
         json: bool,
-        /// Which node.
+        /// The node to ask.
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
     /// Stop the node of this machine and its workers.
     Stop {
-        /// Which node.
+        /// The node to ask.
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
@@ -120,7 +120,7 @@ pub enum Command {
         /// One JSON object.
         #[arg(long)]
         json: bool,
-        /// Which node.
+        /// The node to ask.
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
@@ -136,7 +136,7 @@ fn subject(text: &str) -> Result<Subject, NotAnId> {
     }
 }
 
-/// Which rows of a list, and how.
+/// Rows of a list, their order and form.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ListArgs {
     /// Only rows with this value in this column (`state=running`), or without it (`state!=running`); of
@@ -152,7 +152,7 @@ pub struct ListArgs {
     /// One JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Which node.
+    /// The node to ask.
     #[command(flatten)]
     pub settings: FlagsOf<{ key::ASK }>,
 }
@@ -164,10 +164,10 @@ fn filter(text: &str) -> Result<Filter, String> {
     Ok(Filter { column: column.trim().to_owned(), is_equal, value: value.trim().to_owned() })
 }
 
-/// What to measure, and how much of it.
+/// The bench to run, and its size.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct BenchArgs {
-    /// Which bench; `all` for those that take less than 20 seconds each (not gemm-std, svd).
+    /// Name of the bench; `all` for those that take less than 20 seconds each (not gemm-std, svd).
     #[arg(default_value = "all")]
     pub name: String,
     /// One line of JSON each.
@@ -179,10 +179,10 @@ pub struct BenchArgs {
     /// A tenth of the work.
     #[arg(long)]
     pub quick: bool,
-    /// What runs the tasks of a bench over tensors.
+    /// Executor of the tasks of a bench over tensors.
     #[arg(long, value_enum, default_value_t)]
     pub on: Place,
-    /// How much work a bench does: points, elements, chunks, rows, or megabytes of values.
+    /// Amount of work of a bench: points, elements, chunks, rows, or megabytes of values.
     #[arg(long, value_name = "COUNT")]
     pub size: Option<usize>,
     /// Read spilled values back in random order.
@@ -199,7 +199,7 @@ pub struct BenchArgs {
     pub store: Option<Option<u64>>,
 }
 
-/// What to do with the settings.
+/// Action on the settings.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Show each value that holds, and who said it.
@@ -207,7 +207,7 @@ pub enum ConfigCommand {
         /// One JSON object.
         #[arg(long)]
         json: bool,
-        /// What is typed here holds as well.
+        /// Settings typed here hold as well.
         #[command(flatten)]
         settings: FlagsOf<{ key::ALL }>,
     },

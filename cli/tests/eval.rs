@@ -308,8 +308,8 @@ fn workers_and_nodes_give_what_threads_give() {
     }
 }
 
-/// A program over 64 MB on two workers, where `/dev/shm` has so many bytes. None, and a line on the terminal,
-/// where this user may not mount.
+/// A program over 64 MB on two workers, where `/dev/shm` has the given size. None, and a line on the
+/// terminal, where this user may not mount.
 fn reply_with_shm(home: &Home, bytes: u64) -> Option<Value> {
     let request = json!({
         "ctx": {"mode": "workers", "workers": 2, "chunks": 2_000_000, "memory": "512MiB"},

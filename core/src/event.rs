@@ -9,7 +9,7 @@ use tharsis_types::{
     TaskId,
 };
 
-/// What an object is, where it is known.
+/// State of an object, where it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// There is none.
@@ -23,7 +23,7 @@ pub enum Value {
     },
 }
 
-/// Where a worker left an output.
+/// Place where a worker left an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputValue {
     /// In the record.
@@ -44,7 +44,7 @@ impl From<OutputValue> for DoneValue {
 /// The outcome of an attempt on this node.
 pub type TaskOutcome = Outcome<OutputValue>;
 
-/// What of a client goes on when it is gone.
+/// Effects of a client that outlive it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remains {
     /// Its memory: something in its process looks at what it has mapped, or writes to its regions.
@@ -101,7 +101,7 @@ pub enum Event {
     ClientGone {
         /// The client.
         client: ClientId,
-        /// What of it goes on.
+        /// Effects that outlive it.
         remains: Remains,
         /// Why, with the tail of its log.
         failure: Arc<Failure>,
@@ -117,7 +117,7 @@ pub enum Event {
         client: ClientId,
         /// Its job.
         job: JobId,
-        /// How much of a node the job gets beside others.
+        /// Share of a node that the job gets beside others.
         weight: u32,
     },
     /// A client wants a value sent to it.
@@ -137,7 +137,7 @@ pub enum Event {
         run: u32,
         /// Time in the function.
         run_ns: u64,
-        /// What came out.
+        /// Outputs of the run.
         outcome: TaskOutcome,
     },
     /// A worker hands back runs that it has not started.
@@ -340,7 +340,7 @@ pub enum Operation {
     KillWorker {
         /// The worker.
         client: ClientId,
-        /// What to say of it.
+        /// The new state.
         reason: Arc<Failure>,
     },
     /// The tables have given memory of finished tasks back to the allocator.
@@ -401,7 +401,7 @@ pub enum Record {
         /// The run.
         run: u32,
     },
-    /// Where a value lies: read it with [`crate::Node::locations`].
+    /// Place of a value: read it with [`crate::Node::locations`].
     Locations {
         /// The client's question.
         request: u32,
@@ -428,7 +428,7 @@ pub enum Record {
     },
     /// Give runs back that have not started.
     StealBack {
-        /// How many at most.
+        /// Most entries to return.
         count: u32,
     },
     /// End: the worker is not needed any more.

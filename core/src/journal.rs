@@ -17,7 +17,7 @@ use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskId};
 /// Entries of a ring.
 const ENTRIES_MAX: usize = 512;
 
-/// What an entry is about.
+/// The subject of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// A lease of a worker here, by the node that asked for it.
@@ -121,13 +121,13 @@ pub enum Fact {
     SpillFailed,
     /// A copy was written to disk.
     Spilled,
-    /// An object has a value of so many bytes in a store.
+    /// An object has a value of `bytes` bytes in a store.
     Stored(u64),
     /// A task is tried again, as this attempt.
     TriedAgain(u32),
-    /// A task waits for so many arguments.
+    /// A task waits for this number of arguments.
     Waits(u32),
-    /// A task came back, and waits for so many arguments that are computed again.
+    /// A task came back, and waits for this number of arguments that are computed again.
     WaitsAgain(u32),
 }
 

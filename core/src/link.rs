@@ -28,7 +28,7 @@ pub struct Link {
     base: u64,
     /// Messages not acknowledged, oldest first.
     queue: VecDeque<Message>,
-    /// How many of `queue` were sent at least once since the last repetition.
+    /// Number of messages of `queue` that were sent at least once since the last repetition.
     sent: usize,
     /// Number of the next message to take.
     expected: u64,

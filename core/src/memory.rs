@@ -1,4 +1,4 @@
-//! What a look at the memory of a node says, and when to look again.
+//! One reading of the memory of a node, and the time of the next one.
 //!
 //! Two limits count. The *node's* is what its user allows it: the pages of the store, once, and what its
 //! process and its workers have of their own. The *machine's* is what the machine or the container has:
@@ -35,7 +35,7 @@ pub struct WorkerMemory {
     pub client: ClientId,
     /// Its process.
     pub pid: u32,
-    /// What it has of its own, and the processes that it started: neither pages of the store nor of files.
+    /// Its own memory and that of the processes it started, without pages of the store or of files.
     pub bytes: u64,
 }
 
@@ -49,14 +49,14 @@ pub struct MemoryReading {
     pub machine: MemoryGauge,
     /// The pages of the store.
     pub store_bytes: u64,
-    /// What the node's own process has.
+    /// Memory of the node's own process.
     pub process_bytes: u64,
     /// Its workers.
     pub workers: Vec<WorkerMemory>,
 }
 
 impl MemoryGauge {
-    /// Where somebody has to go.
+    /// Level at which a worker has to go.
     #[must_use]
     pub fn threshold_bytes(self) -> u64 {
         self.limit_bytes / 100 * THRESHOLD_PERCENT

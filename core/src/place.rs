@@ -16,7 +16,7 @@ const PACK_PERMILLE: u64 = 500;
 /// A node that denied a lease is not asked again for this long, unless it reports.
 const DENIED_FOR: Now = 50 * MS;
 
-/// What one node knows of the cluster.
+/// One node's knowledge of the cluster.
 #[derive(Debug)]
 pub struct View {
     me: NodeId,

@@ -1,4 +1,4 @@
-//! Which objects are read from other nodes, in what order.
+//! Objects that are read from other nodes, and their order.
 //!
 //! A *bundle* is a set of objects that somebody needs together: the arguments of a run, or the value of a
 //! `get`. Bundles are admitted whole or not at all, so that a full store never holds halves of several; reads
@@ -28,12 +28,12 @@ const RANK_AHEAD: u8 = 2;
 /// Rank of a bundle and its number in the order of arrival: the smaller goes first.
 type Order = (u8, u64);
 
-/// What names a run: this machine knows nothing else of it.
+/// Name of a run: this machine knows nothing else of it.
 pub trait RunName: Copy + Debug + Ord + Hash {}
 
 impl<T: Copy + Debug + Ord + Hash> RunName for T {}
 
-/// Who waits for a bundle; also decides its rank.
+/// Requester of a bundle; also decides its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose<R> {
     /// A client reads a value, which it names by this token.
@@ -134,7 +134,7 @@ pub struct Missing {
 }
 
 impl<R: RunName> Pulls<R> {
-    /// None yet, with room elsewhere for objects above so many bytes.
+    /// None yet, with room elsewhere for objects above this number of bytes.
     #[must_use]
     pub fn beside(in_memory_max: Option<u64>) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl<R: RunName> Pulls<R> {
         self.journal.about(About::Object(object))
     }
 
-    /// How the transfer of an object that is needed here stands, in words.
+    /// State of the transfer of an object that is needed here, in words.
     #[must_use]
     pub fn describe(&self, object: ObjectId) -> Option<String> {
         let pull = self.pulls.get(&object)?;
@@ -401,7 +401,7 @@ impl<R: RunName> Pulls<R> {
             self.admitted_bytes -= bundle.bytes;
         }
         for object in bundle.missing {
-            // What has just arrived or is given up has gone before.
+            // A transfer that has just arrived or is given up has gone before.
             let Some(pull) = self.pulls.get_mut(&object) else { continue };
             let was_startable_at = pull.startable_at();
             let needed = pull.needed_by.remove(&bundle.order);

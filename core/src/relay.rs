@@ -1,4 +1,4 @@
-//! Who reads a large object from this node, and where those go who come when enough do.
+//! Readers of a large object from this node, and the copies that later readers are sent to.
 //!
 //! A copy has [`READERS_MAX`] readers at a time. Who comes later is sent to one of them, in turn: it has a
 //! complete copy soon, and makes room for as many again. A node that is still receiving lets those who were
@@ -17,7 +17,7 @@ use tharsis_types::{NodeId, ObjectId};
 /// Readers of a copy at a time.
 const READERS_MAX: usize = 2;
 
-/// How much of an object a node has.
+/// Part of an object that a node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Have {
     /// All of it, in memory or on disk.
@@ -31,7 +31,7 @@ pub enum Have {
 /// A node's request to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who wants to read.
+    /// Nodes that want to read.
     pub reader: NodeId,
     /// It was sent here by another node.
     pub sent: bool,
@@ -49,7 +49,7 @@ pub struct Relay {
 struct Readers {
     /// Each reads, or waits for the copy to be complete.
     nodes: SmallVec<[NodeId; READERS_MAX]>,
-    /// How many were sent on.
+    /// Number of readers sent on.
     sent_count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What unit tests of several machines need.
+//! Helpers for the unit tests of several machines.
 
 use std::sync::Arc;
 use tharsis_types::{FunctionId, JobId, TaskClass};

@@ -1,4 +1,4 @@
-//! What grows with what: times of ten times as much are compared, not times with a clock on the wall.
+//! Growth of costs: times of ten times as much are compared, not times with a clock on the wall.
 
 #[allow(dead_code, reason = "not every test uses all of it")]
 mod bench;

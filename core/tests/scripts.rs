@@ -108,7 +108,7 @@ struct World {
     names: BTreeMap<ObjectId, String>,
     refs: BTreeMap<String, RefId>,
     packets: Vec<(String, String, Packet)>,
-    /// How many messages one node has heard from another.
+    /// Number of messages one node has heard from another.
     heard: BTreeMap<(String, String), u64>,
     said: String,
 }
@@ -537,7 +537,7 @@ impl World {
         }
     }
 
-    /// What a node tells of a task, or of an object if an output is named; ids as the names that they have
+    /// A node's story of a task, or of an object if an output is named; ids as the names that they have
     /// here.
     fn why(&mut self, host: &str, name: &str) {
         let about = match name.strip_suffix(".0").or(name.contains('.').then_some(name)) {

@@ -1,4 +1,4 @@
-//! What a task costs in the machine alone; run it in release mode:
+//! Cost of a task in the machine alone; run it in release mode:
 //! `cargo test --release -p tharsis-core --test throughput -- --ignored throughput --nocapture`
 
 #[allow(dead_code, reason = "not every test uses all of it")]

@@ -1,4 +1,4 @@
-//! What the tensor examples share: where they run, and how much memory that takes.
+//! Common parts of the tensor examples: executors, and the memory that they take.
 //!
 //! Options: `--size N`, `--workers N` (worker processes instead of threads), `--nodes N` (so many nodes on
 //! this machine, a CPU each), `--address auto` (the node that runs on this machine), `--memory BYTES`,
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis::tensor::{Computation, Computed, RemoteExecutor, Tensor};
 use tharsis::{LocalCluster, Runtime, init};
 
-/// What an example ends with.
+/// Result of an example.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What was asked for on the command line.
+/// Options of the command line.
 pub struct Options {
-    /// How much there is to compute.
+    /// Amount of work.
     pub size: usize,
     /// Memory for it, if that was said.
     pub memory_bytes: Option<u64>,
@@ -27,9 +27,9 @@ pub struct Options {
     address: Option<String>,
 }
 
-/// Where tensors are computed, for as long as it lives.
+/// Executor of tensors, for as long as it lives.
 pub struct Place {
-    /// What runs the plans.
+    /// Executor of the plans.
     pub executor: RemoteExecutor,
     // Dropped first: the driver before the nodes.
     _runtime: Runtime,
@@ -43,7 +43,7 @@ impl Options {
     /// Reads the command line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Fault of the option.
     pub fn from_args(size: usize) -> Outcome<Options> {
         let mut options =
             Options { size, memory_bytes: None, explain: false, workers: None, nodes: 0, address: None };

@@ -11,7 +11,7 @@ const OF_OTHERS: [&str; 8] =
 
 #[test]
 fn an_example_is_built_of_few_packages() {
-    // What `cargo run --example` selects is the default member, whose features are its own.
+    // `cargo run --example` selects the default member, whose features are its own.
     let words = ["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none"];
     let tree =
         Command::new(env!("CARGO")).args(words).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();

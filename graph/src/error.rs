@@ -1,4 +1,4 @@
-//! What the graph refuses, in NumPy's vocabulary.
+//! Errors of the graph, in NumPy's vocabulary.
 
 use crate::extent::UNKNOWN;
 use std::fmt;
@@ -81,7 +81,7 @@ pub enum Error {
     /// The time allowed is over.
     #[error("the program did not end within the time allowed")]
     Timeout,
-    /// What runs the tasks failed, not what they compute.
+    /// The executor of the tasks failed, not the computation in them.
     #[error(transparent)]
     Engine(EngineFailure),
     /// The operation or option does not exist yet.

@@ -23,11 +23,11 @@ pub struct Job {
     pub schedule: Schedule,
     /// The chunks of each resident tensor, in the order of `plan.resident`.
     pub resident: Vec<Arc<Vec<ResidentChunk>>>,
-    /// Where the executor notes how far it is.
+    /// Progress of the job, noted by the executor.
     pub progress: Progress,
 }
 
-/// How far a job is, for whoever watches it from another thread. Clones watch the same job.
+/// Progress of a job, for whoever watches it from another thread. Clones watch the same job.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<AtomicU64>);
 
@@ -43,16 +43,16 @@ impl Progress {
     }
 }
 
-/// What came of a job.
+/// Results of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The results, in the order asked for, as chunks.
     pub results: Vec<Resident>,
-    /// What it took.
+    /// Time and memory that it took.
     pub metrics: Metrics,
 }
 
-/// What a job took.
+/// Time and memory that a job took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// Tasks run.
@@ -67,11 +67,11 @@ pub struct Metrics {
     pub retries: u64,
     /// Time and tasks per stage of the plan.
     pub stages: Vec<StageMetrics>,
-    /// What NumPy would warn of, each function and condition once.
+    /// Warnings that NumPy would give, each function and condition once.
     pub warnings: Warnings,
 }
 
-/// What one stage took.
+/// Time and memory that one stage took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct StageMetrics {
@@ -85,7 +85,7 @@ pub struct StageMetrics {
 /// Runs chunk plans. The task engine implements it by submitting each task as a remote call;
 /// [`LocalExecutor`] runs them here.
 pub trait Executor: Send + Sync {
-    /// What plans for this executor may use.
+    /// Limits on plans for this executor.
     fn limits(&self) -> Limits;
 
     /// Bytes of chunks and registers that running this job never exceeds.
@@ -166,7 +166,7 @@ pub struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// An executor with so many threads and so much memory for chunks and registers.
+    /// An executor with `threads` threads and `memory` bytes for chunks and registers.
     ///
     /// # Errors
     /// `Value` for zero threads or a memory limit of zero.
@@ -223,7 +223,7 @@ struct Shared<'a> {
 struct State {
     /// Position of the first task not started.
     next: usize,
-    /// Which tasks from `next` on have started.
+    /// Tasks from `next` on that have started.
     ahead: std::collections::VecDeque<bool>,
     running: usize,
     chunks: HashMap<ChunkId, Arc<Chunk>>,

@@ -12,9 +12,9 @@ use tharsis_kernels::{Chunk, Place};
 /// By what another process finds a function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ForeignName {
-    /// Who knows such functions: `remote`, `npy`.
+    /// The layer that knows such functions: `remote`, `npy`.
     pub kind: String,
-    /// What they call it, with all that it needs.
+    /// That layer's name for it, with all that it needs.
     pub name: String,
 }
 
@@ -23,10 +23,10 @@ pub struct ForeignName {
 /// It may be called again for the same chunk, on another thread or in another process, and must then give the
 /// same. Its `Debug` text must tell it from all others: equal texts are merged.
 pub trait Foreign: fmt::Debug + Send + Sync {
-    /// How another process finds it; `None` if it is in this one only.
+    /// Name by which another process finds it; `None` if it is in this one only.
     fn name(&self) -> Option<ForeignName>;
 
-    /// What it does, in a word or two, for plans.
+    /// Its effect in a word or two, for plans.
     fn describe(&self) -> String;
 
     /// The result for the part of the domain at `place`, from the arguments over that part.

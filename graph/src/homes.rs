@@ -18,7 +18,7 @@ pub(crate) struct Homes {
 }
 
 impl Homes {
-    /// For so many batches.
+    /// For this number of batches.
     pub(crate) fn new(batches: usize) -> Homes {
         let (leaders, homes) = (Vec::with_capacity(batches), Vec::with_capacity(batches));
         Homes { leaders, homes, next: 0, share: (batches / HOMES_MIN).max(1) as u32 }

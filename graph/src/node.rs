@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use tharsis_kernels::DType;
 
-/// What is known of a tensor before it exists.
+/// Facts about a tensor before it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Meta {
@@ -53,8 +53,8 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What has to be computed of the same inputs before the size of the result is known; `None` if it is
-    /// known.
+    /// Tensor that has to be computed of the same inputs before the size of the result is known; `None` if it
+    /// is known.
     fn measure(&self) -> Option<Arc<dyn Operator>> {
         None
     }
@@ -72,7 +72,7 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What stands for the operation now that the sizes of its inputs may have become known; `None` if it
+    /// Replacement of the operation now that the sizes of its inputs may have become known; `None` if it
     /// stays as it is. Only operations that cannot be expressed before that have it.
     fn rebuilt(&self, _inputs: &[NodeRef]) -> Option<Result<NodeRef, Error>> {
         None
@@ -99,7 +99,7 @@ impl Node {
     /// Applies an operator.
     ///
     /// # Errors
-    /// What [`Operator::infer`] refuses.
+    /// Errors of [`Operator::infer`].
     pub fn new(op: impl Operator + 'static, inputs: Vec<NodeRef>) -> Result<NodeRef, Error> {
         Node::shared(Arc::new(op), inputs)
     }
@@ -136,7 +136,7 @@ impl Node {
         self.op.as_ref()
     }
 
-    /// What the operator is applied to.
+    /// Inputs of the operator.
     pub fn inputs(&self) -> &[NodeRef] {
         &self.inputs
     }

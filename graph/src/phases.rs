@@ -20,7 +20,7 @@ use crate::node::{Node, NodeRef, distinct_nodes};
 use crate::ops::Resident;
 use std::sync::Arc;
 
-/// What must run before the sizes of a program are known.
+/// Parts of a program that must run before the sizes of the rest are known.
 #[derive(Debug)]
 pub struct Phase {
     nodes: Vec<NodeRef>,
@@ -54,7 +54,7 @@ impl Phase {
         Some(phase)
     }
 
-    /// What this phase computes.
+    /// Tensors that this phase computes.
     ///
     /// # Errors
     /// `Internal` for defects.
@@ -78,7 +78,7 @@ impl Phase {
     /// The program with what the phase has found.
     ///
     /// # Errors
-    /// What operators refuse now that shapes are known.
+    /// Errors of operators now that shapes are known.
     pub fn settle(&self, results: Vec<Resident>) -> Result<Vec<NodeRef>, Error> {
         let wanted = self.counted.len() + self.kept.len();
         assert_eq!(results.len(), wanted, "a phase was given other results than it asked for");
@@ -170,5 +170,5 @@ impl Metrics {
     }
 }
 
-/// What is kept between phases takes at most this part of the memory.
+/// Tensors kept between phases take at most this part of the memory.
 const KEPT_SHARE: u64 = 8;

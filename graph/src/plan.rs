@@ -56,13 +56,13 @@ pub struct TensorSpec {
 /// A template of tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// What the stage is for, in the words of the program.
+    /// Purpose of the stage, in the words of the program.
     pub label: String,
-    /// What a task computes of its operands.
+    /// Kernel of a task.
     pub kernel: Kernel,
     /// One task per chunk of this grid.
     pub grid: Tiling,
-    /// What the kernel is applied to.
+    /// Operands of the kernel.
     pub operands: Vec<Operand>,
     /// The tensors whose chunks a task makes.
     pub outputs: Vec<StageOutput>,
@@ -73,13 +73,13 @@ pub struct Stage {
 #[allow(missing_docs)]
 pub struct Operand {
     pub program: Program,
-    /// What the program loads, by number.
+    /// Inputs of the program, by number.
     pub inputs: Vec<Input>,
     /// The axis along which the domain has one element per chunk of the grid instead of the chunk's elements.
     pub per_chunk: Option<usize>,
 }
 
-/// Where the chunks that a stage makes belong.
+/// Node that the chunks of a stage belong on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageOutput {
     /// The tensor.
@@ -88,10 +88,10 @@ pub struct StageOutput {
     pub offset: Vec<usize>,
 }
 
-/// What a task computes.
+/// Kernel of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Kernel {
-    /// What the only operand's program yields.
+    /// The values of the only operand's program.
     Fused,
     /// The elements of a tensor in C order, in the shape of the domain.
     Reshape {
@@ -107,16 +107,16 @@ pub enum Kernel {
     Foreign {
         /// Its number in `Plan::foreign`.
         function: usize,
-        /// What it does, for people.
+        /// Its effect, for people.
         what: String,
     },
 }
 
-/// How a matrix product is done in pieces.
+/// A matrix product in pieces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Product {
-    /// How the axis that is summed over is cut.
+    /// Cut of the axis that is summed over.
     pub depth: AxisTiling,
     /// Each task does one piece of the depth, which is then the first axis of the grid; else all of them.
     pub split: bool,

@@ -19,9 +19,9 @@ use crate::task::Runnable;
 pub struct Schedule {
     /// All tasks, each after those that make what it reads.
     pub order: Vec<TaskId>,
-    /// How many tasks will read each chunk, by tensor and chunk; results count one more.
+    /// Number of tasks that will read each chunk, by tensor and chunk; results count one more.
     pub readers: ChunkTable<u32>,
-    /// How many tasks may start ahead of the first one that has not started.
+    /// Number of tasks that may start ahead of the first one that has not started.
     pub window: usize,
     /// Bytes of chunks and registers that are never exceeded.
     pub bound_bytes: u64,
@@ -29,7 +29,7 @@ pub struct Schedule {
     pub least_bytes: u64,
 }
 
-/// Orders the tasks of a plan and bounds its memory for so many threads.
+/// Orders the tasks of a plan and bounds its memory for a number of threads.
 ///
 /// # Errors
 /// `Internal` if the plan reads what nothing makes.
@@ -46,7 +46,7 @@ pub fn schedule(runnable: &Runnable, threads: usize) -> Result<Schedule, Error> 
     Ok(Schedule { order, readers, window, bound_bytes, least_bytes: live + largest })
 }
 
-/// Which task makes each chunk, by stage offsets.
+/// Maker of each chunk: a task, by stage offsets.
 struct Producers {
     /// For each tensor, the task that makes chunk `i`; `None` for resident ones.
     tasks: ChunkTable<Option<TaskId>>,
@@ -120,7 +120,7 @@ fn count_readers(runnable: &Runnable, order: &[TaskId]) -> ChunkTable<u32> {
     readers
 }
 
-/// What walking the order once tells of memory.
+/// Memory needs found by walking the order once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walk {
     /// The most bytes of chunks that are made and still to be read, over all points of the order.

@@ -60,7 +60,7 @@ pub fn broadcast(function: &'static str, shapes: &[&[usize]]) -> Result<Vec<usiz
             if *held == 1 || (*held == UNKNOWN && extent != 1) {
                 *held = extent;
             } else if extent == UNKNOWN {
-                // Where the other one is longer than 1, this one has to fit it.
+                // An axis has to fit the other shape's where that one is longer than 1.
             } else if extent != 1 && *held != extent {
                 let shapes = shapes.iter().map(|shape| shape.to_vec()).collect();
                 return Err(Error::Broadcast { function, shapes, axis: back + 1 });
@@ -104,7 +104,7 @@ pub fn normalize_axes(axes: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, E
     Ok(normal)
 }
 
-/// How many elements a shape has; the largest number if that is not known.
+/// Number of elements of a shape; the largest number if that is not known.
 pub fn element_count(shape: &[usize]) -> u64 {
     if shape.contains(&0) {
         return 0;

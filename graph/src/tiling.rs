@@ -1,4 +1,4 @@
-//! How axes are cut into chunks.
+//! Cuts of axes into chunks.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The most tasks that a plan may have, and so the most chunks of a tensor.
 pub const TASKS_MAX: u64 = 10_000_000;
 
-/// How one axis is cut.
+/// Cut of one axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum AxisTiling {
@@ -74,7 +74,7 @@ impl AxisTiling {
         self.len() == 0
     }
 
-    /// How many pieces there are; at least one, which may be empty.
+    /// Number of pieces; at least one, which may be empty.
     pub fn count(&self) -> usize {
         match self {
             AxisTiling::Even { len, chunk } => len.div_ceil(*chunk).max(1),
@@ -114,7 +114,7 @@ impl AxisTiling {
     }
 }
 
-/// How every axis of a tensor is cut. Chunks are numbered in C order of the grid.
+/// Cut of every axis of a tensor. Chunks are numbered in C order of the grid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tiling {
     /// One per axis.
@@ -142,7 +142,7 @@ impl Tiling {
         Tiling { axes }
     }
 
-    /// How many chunks there are.
+    /// Number of chunks in the grid.
     pub fn count(&self) -> usize {
         self.axes.iter().map(AxisTiling::count).product()
     }
@@ -183,14 +183,14 @@ impl Tiling {
     }
 }
 
-/// How a user asks for chunks.
+/// A user's wish for chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunks {
     /// Chosen from shape, cores and memory.
     Auto,
-    /// At most so many elements along every axis.
+    /// At most this number of elements along every axis.
     Each(usize),
-    /// At most so many elements along each axis.
+    /// At most these numbers of elements, axis by axis.
     PerAxis(Vec<usize>),
     /// The lengths of all pieces of each axis.
     Lengths(Vec<Vec<usize>>),

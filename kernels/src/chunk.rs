@@ -82,7 +82,7 @@ impl Buffer {
         copy
     }
 
-    /// How many bytes there are; a multiple of 64 unless the memory is somebody else's.
+    /// Number of bytes; a multiple of 64 unless the memory is somebody else's.
     pub fn len_bytes(&self) -> usize {
         self.bytes().len()
     }
@@ -248,7 +248,7 @@ impl Chunk {
         &self.strides
     }
 
-    /// Where the first element lies in the buffer, in elements.
+    /// Offset of the first element in the buffer, in elements.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -258,7 +258,7 @@ impl Chunk {
         &self.data
     }
 
-    /// How many elements there are.
+    /// Number of elements of the chunk.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
@@ -342,7 +342,7 @@ impl Chunk {
         with_element!(self.dtype, T => self.data.elements::<T>().get(self.offset).map(|x| x.to_scalar()))
     }
 
-    /// How the elements lie, counted in elements of the buffer.
+    /// Strides of the elements, counted in elements of the buffer.
     pub fn layout(&self) -> Layout {
         Layout::new(&self.shape, &self.strides, self.offset as i64)
     }

@@ -15,14 +15,14 @@ pub enum ChunkFunction {
     /// Running sums or products along an axis: (x) or (x, carry) to the shape of x, where `carry` has extent
     /// 1 along the axis.
     Scan {
-        /// What is running.
+        /// The running operation.
         scan: Scan,
         /// Along which axis.
         axis: usize,
         /// Whether each element gets what comes before it instead of including it.
         exclusive: bool,
     },
-    /// How many rows there are and how many are chosen: see [`Select::count`].
+    /// Number of rows and of chosen rows: see [`Select::count`].
     CountSelected(Select),
     /// Rows that are chosen: see [`Select::run`].
     Select(Select),
@@ -30,7 +30,7 @@ pub enum ChunkFunction {
     Factor(Factor),
 }
 
-/// What a scan accumulates.
+/// Operation that a scan accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Scan {
@@ -77,7 +77,7 @@ fn run_scan<T: Number>(
     let (elements, carry) = (x.to_vec::<T>()?, carry.map(|carry| carry.to_vec::<T>()).transpose()?);
     let len = x.shape()[axis];
     let inner: usize = x.shape()[axis + 1..].iter().product();
-    // What comes before the first element: a sum with minus zero keeps the sign of zeros.
+    // Value before the first element: a sum with minus zero keeps the sign of zeros.
     let neutral = match scan {
         Scan::Sum => T::ZERO.negated(),
         Scan::Prod => T::ONE,

@@ -9,10 +9,10 @@
 
 use std::sync::OnceLock;
 
-/// What vector instructions loops may use.
+/// Vector instructions that loops may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What every CPU of the target has.
+    /// The instructions of every CPU of the target.
     Portable,
     /// 256-bit vectors with fused multiply-add.
     Avx2,
@@ -22,7 +22,7 @@ pub enum Level {
 
 /// A loop over a block. `run` must be `#[inline(always)]`, or it keeps the portable instructions.
 pub trait Kernel {
-    /// What the loop computes.
+    /// Result of the loop.
     type Output;
     /// Runs the loop.
     fn run(self) -> Self::Output;
@@ -90,7 +90,7 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-/// What arithmetic of this thread met since [`clear_raised`], as the CPU remembers it.
+/// Conditions that arithmetic of this thread met since [`clear_raised`], as the CPU remembers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Raised {
@@ -106,7 +106,8 @@ impl Raised {
     }
 }
 
-/// What arithmetic of this thread met; nothing on CPUs that are not asked. It costs a few nanoseconds.
+/// Conditions that arithmetic of this thread met; none on CPUs that are not asked. It costs a few
+/// nanoseconds.
 #[inline]
 pub fn raised() -> Raised {
     let bits = status::read();
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
     use std::hint::black_box;
 
-    /// What a function of numbers that the compiler does not know raises.
+    /// Conditions raised by a function of numbers that the compiler does not know.
     fn of(compute: impl FnOnce(f64, f64) -> f64, a: f64, b: f64) -> [bool; 3] {
         clear_raised();
         black_box(compute(black_box(a), black_box(b)));

@@ -25,7 +25,7 @@ pub enum DType {
     C128,
 }
 
-/// What family a dtype belongs to, in the order in which NumPy promotes between families.
+/// Family of a dtype, in the order in which NumPy promotes between families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Kind {

@@ -1,4 +1,4 @@
-//! What kernels refuse.
+//! Errors of the kernels.
 
 use crate::dtype::DType;
 

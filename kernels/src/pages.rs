@@ -21,8 +21,8 @@ pub(crate) struct Pages {
 
 /// From here on memory comes from the system.
 pub(crate) const PAGES_BYTES_MIN: usize = 512 << 10;
-/// How long unused pages stay: a loop over jobs finds them again, and a program that goes on to something
-/// else does not keep them.
+/// Time for which unused pages stay: a loop over jobs finds them again, and a program that goes on to
+/// something else does not keep them.
 const KEEP: Duration = Duration::from_secs(1);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), has_keeper: false });
@@ -35,7 +35,7 @@ struct Pool {
 }
 
 impl Pages {
-    /// Pages for so many bytes; `None` if the system gives none.
+    /// Pages for a number of bytes; `None` if the system gives none.
     pub(crate) fn take(len: usize) -> Option<Pages> {
         let room = size_class(len);
         let (used, too_many) = lock().take(room);

@@ -1,4 +1,4 @@
-//! What memory holds before anybody writes it: in debug builds a pattern, so that reading it shows.
+//! Contents of memory before anybody writes it: in debug builds a pattern, so that reading it shows.
 //!
 //! No pattern is one that no result has: a byte may well be 0xC7. Who wants to be sure that all was written
 //! computes twice, the second time over another pattern ([`with_other`]), and compares.

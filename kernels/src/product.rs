@@ -32,7 +32,7 @@ impl Accumulator {
         Accumulator::with_memory(dtype, shape, Buffer::for_overwrite)
     }
 
-    /// As [`Accumulator::new`], in memory that `memory` gives for so many bytes.
+    /// As [`Accumulator::new`], in memory that `memory` gives for a number of bytes.
     ///
     /// # Errors
     /// As [`Accumulator::new`].

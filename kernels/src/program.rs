@@ -23,14 +23,14 @@ pub type ValueId = usize;
 pub struct Program {
     /// The computation in single-assignment form.
     pub steps: Vec<Step>,
-    /// What leaves the task.
+    /// Outputs of the task.
     pub outputs: Vec<Output>,
 }
 
 /// One operation on blocks of elements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// What is computed.
+    /// The operation.
     pub op: StepOp,
     /// Element type of the value: never a half-precision type except as source or result of a cast.
     pub dtype: DType,
@@ -72,7 +72,7 @@ pub enum StepOp {
     },
 }
 
-/// What a chain does to each element: each operation rounds.
+/// Operations of a chain on each element: each operation rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum ChainMap {
@@ -115,7 +115,7 @@ pub struct IndexForm {
     pub strides: Vec<i64>,
 }
 
-/// What is made of an [`IndexForm`].
+/// Numbers that a step makes of an [`IndexForm`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum IndexMap {
@@ -142,7 +142,7 @@ impl IndexMap {
     }
 }
 
-/// What leaves a task.
+/// Output of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Output {
@@ -212,7 +212,7 @@ impl Output {
 }
 
 impl Program {
-    /// How many inputs the program loads.
+    /// Number of inputs of the program.
     pub fn input_count(&self) -> usize {
         let inputs = self.steps.iter().filter_map(|step| match step.op {
             StepOp::Load { input } => Some(input + 1),

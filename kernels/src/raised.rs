@@ -1,4 +1,4 @@
-//! What NumPy warns of: divisions by zero, invalid values and overflows.
+//! Conditions that NumPy warns of: divisions by zero, invalid values and overflows.
 //!
 //! Loops of plain arithmetic (sums, differences, products, reductions by them, conversions to a shorter
 //! float) are asked for by the CPU's sticky flags, as NumPy does it: reading them once per block costs
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What NumPy's `errstate` tells apart; underflow is ignored, as NumPy does unless asked.
+/// Conditions that NumPy's `errstate` tells apart; underflow is ignored, as NumPy does unless asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Condition {
@@ -29,7 +29,7 @@ pub enum Condition {
 /// A function whose result was not finite though its arguments were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Warning {
-    /// What was met.
+    /// The conditions met.
     pub condition: Condition,
     function: Function,
 }
@@ -220,7 +220,7 @@ pub(crate) fn look_binary(
     integers!(I8 => i8, I16 => i16, I32 => i32, I64 => i64, U8 => u8, U16 => u16, U32 => u32, U64 => u64);
 }
 
-/// What a float of a block is as float64.
+/// A float of a block as float64.
 trait Float: Element + Into<f64> {
     fn is_finite_number(self) -> bool;
 }

@@ -10,7 +10,7 @@ use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// What is chosen.
+/// Kind of selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Select {
     /// The rows where a mask is true: (n, ..) and a bool mask of the same shape, constant in a row.
@@ -31,7 +31,7 @@ impl Select {
         }
     }
 
-    /// How many rows there are and how many are chosen, as (1, 2) of int64. The only argument is the mask, or
+    /// Number of rows and of chosen rows, as (1, 2) of int64. The only argument is the mask, or
     /// the elements.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ fn distinct(x: &Chunk) -> Result<Chunk, KernelError> {
     }
 }
 
-/// How elements are sorted.
+/// Order in which elements are sorted.
 trait Sorted: Compare {
     /// The order of two of which one at least is NaN: numbers first.
     fn order_nan(self, other: Self) -> Ordering {

@@ -26,7 +26,7 @@ pub struct Line([f64; LINE_NUMBERS]);
 pub const LINE_NUMBERS: usize = LINE_BYTES / size_of::<f64>();
 
 impl Stream {
-    /// For a result of so many bytes, where that pays and the CPU can.
+    /// For a result of `bytes` bytes, where that pays and the CPU can.
     pub fn for_bytes(bytes: usize) -> Option<Stream> {
         let can = cfg!(target_arch = "x86_64") && Level::Portable < level();
         (can && STREAM_BYTES_MIN <= bytes).then(|| Stream(level()))

@@ -30,7 +30,7 @@ fn is_mixed(signed: Option<DType>, unsigned: Option<DType>) -> bool {
     signed.is_some_and(|dtype| dtype.kind() == Kind::Signed) && unsigned == Some(DType::U64)
 }
 
-/// What is not negative is compared as an unsigned number; what is, is less than all of them.
+/// A number that is not negative is compared as an unsigned one; a negative one is less than all of them.
 #[track_caller]
 fn signed_with_unsigned(op: BinaryOp, signed: &Tensor, unsigned: &Tensor) -> Tensor {
     let compared = Tensor::apply(tharsis_graph::ops::Binary(op), &[&cast(signed, DType::U64), unsigned]);

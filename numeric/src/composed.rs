@@ -193,7 +193,7 @@ impl Tensor {
         where_(&self.isnan(), nan, &finite)
     }
 
-    /// NumPy's `round`: rounded to so many decimals, halves to even; the dtype stays.
+    /// NumPy's `round`: rounded to `decimals` decimals, halves to even; the dtype stays.
     ///
     /// ```
     /// use tharsis_numeric::array;

@@ -30,19 +30,19 @@ pub struct Computation<'a> {
 /// Called now and then with the tasks that have run, and with all there are.
 type Watcher<'a> = Box<dyn FnMut(u64, u64) + Send + 'a>;
 
-/// What came of a computation.
+/// Results of a computation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Computed {
     /// The results, in the order asked for; their values are at hand.
     pub tensors: Vec<Tensor>,
-    /// What it took.
+    /// Time and memory that it took.
     pub metrics: Metrics,
     /// The plan, with what happened when it ran.
     pub explanation: Explanation,
 }
 
-/// How often watchers are called.
+/// Interval at which watchers are called.
 const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 impl<'a> Computation<'a> {
@@ -196,7 +196,7 @@ impl Tensor {
         self.execute()
     }
 
-    /// What computing this tensor on the default executor would do. Nothing runs.
+    /// Plan for computing this tensor on the default executor. Nothing runs.
     ///
     /// ```
     /// use tharsis_numeric::arange;

@@ -126,7 +126,7 @@ pub fn arange_step(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl
     position.multiply(step).add(start)
 }
 
-/// How many numbers there are from `start` in steps of `step`, before `stop`; not positive if none. The
+/// Number of values from `start` in steps of `step`, before `stop`; not positive if none. The
 /// distance of integers is exact: as floats, those beyond 2^53 would be rounded before they are subtracted.
 fn count_of_range(start: Scalar, stop: Scalar, step: Scalar) -> f64 {
     let whole = |number: Scalar| match number {
@@ -237,7 +237,7 @@ pub fn position_along(shape: &[usize], axis: usize) -> Tensor {
 /// ```
 ///
 /// # Errors
-/// What `f` refuses.
+/// Error of `f`.
 #[track_caller]
 pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Tensor) -> Tensor {
     // The axes exist, and the closure has no caller to blame for a shape that is too big.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static EVERYWHERE: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// How many guards this thread has.
+    /// Number of guards of this thread.
     static GUARDS: Cell<u32> = const { Cell::new(0) };
     /// Whether this thread computes an expression at this moment.
     static COMPUTES: Cell<bool> = const { Cell::new(false) };

@@ -8,7 +8,7 @@ use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::KernelError;
 use tharsis_types::{Failure, FailureKind};
 
-/// What went wrong, and where the expression was built.
+/// Kind of an error, and the place where the expression was built.
 ///
 /// ```
 /// use tharsis_numeric::{arange, ones};
@@ -49,7 +49,7 @@ impl Error {
         Error { facts: Arc::new(Facts { cause, location, operands }) }
     }
 
-    /// What went wrong in the expression.
+    /// Kind of error in the expression.
     ///
     /// ```
     /// use tharsis_numeric::ones;
@@ -70,7 +70,7 @@ impl Error {
         self.facts.cause.class()
     }
 
-    /// Where the program asked for it.
+    /// Place where the program asked for it.
     ///
     /// ```
     /// use tharsis_numeric::ones;

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use tharsis_graph::Error as GraphError;
 use tharsis_kernels::{Condition, Warning, Warnings};
 
-/// What a condition leads to.
+/// Consequence of a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reaction {
     /// Nothing.
@@ -26,7 +26,7 @@ pub enum Reaction {
     Warn,
 }
 
-/// What each condition leads to; all of them to warnings by default, as in NumPy.
+/// Consequence of each condition; all of them warnings by default, as in NumPy.
 ///
 /// ```
 /// use tharsis_numeric::errstate::{ErrState, Reaction};
@@ -81,7 +81,7 @@ pub fn errstate(state: ErrState) -> Guard {
 }
 
 impl Guard {
-    /// What was warned of since the last call, while this was the innermost guard.
+    /// Warnings since the last call, while this was the innermost guard.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -108,7 +108,7 @@ impl Drop for Guard {
 /// A line of code and a text that it was warned of.
 type Issued = (&'static str, u32, String);
 
-/// What was issued, so that a loop does not issue it again.
+/// Warnings issued so far, so that a loop does not issue them again.
 static ISSUED: Mutex<BTreeSet<Issued>> = Mutex::new(BTreeSet::new());
 
 /// Issues warnings of the line that computes.

@@ -13,7 +13,7 @@ use tharsis_graph::shape::{element_count, require_known};
 use tharsis_kernels::DType;
 use tharsis_kernels::factor::Factor;
 
-/// A matrix with at least so many times more rows than columns is tall.
+/// A matrix with at least this many times more rows than columns is tall.
 const TALL_RATIO: usize = 4;
 /// A matrix with fewer elements is factored in one task whatever its shape.
 const TALL_ELEMENTS_MIN: u64 = 1 << 16;
@@ -24,7 +24,7 @@ struct TallQr {
     upper: Tensor,
 }
 
-/// How a matrix is factored.
+/// Kind of factorisation of a matrix.
 #[derive(Clone, Copy)]
 struct Way {
     /// The dtype of the factors, which are computed in float64.

@@ -188,7 +188,7 @@ impl Tensor {
     }
 }
 
-/// What is known of the shape of a part while extents that the index needs are not known.
+/// Known shape of a part while extents that the index needs are not known.
 fn shape_before_sizes(from: &[usize], indices: &[Index]) -> Vec<usize> {
     let used = indices.iter().filter(|index| matches!(index, Index::At(_) | Index::Slice { .. })).count();
     let (rest, mut axis, mut shape) = (from.len() - used, 0, Vec::new());

@@ -1,6 +1,6 @@
 //! Operations that can be built only when the sizes of what they are applied to are known.
 //!
-//! What a mask chooses has a size that only running tells (see [`tharsis_graph::phases`]). Most operations
+//! A selection by a mask has a size that only running tells (see [`tharsis_graph::phases`]). Most operations
 //! take such a tensor as it is. Some must know the sizes to say what they do: the last element, a reversed
 //! axis, another shape. For these [`late`] stands in the graph until a phase has found the sizes, and is then
 //! replaced by what the operation builds on tensors of known shape, as if these had been known all along.

@@ -11,7 +11,7 @@ use tharsis_graph::ops::MapChunk;
 use tharsis_graph::{Error as GraphError, Foreign, ForeignName};
 use tharsis_kernels::{Chunk, DType, Element, Place};
 
-/// What a function of chunks may give: an array, or a `Result` with one.
+/// Return types of a function of chunks: an array, or a `Result` with one.
 pub trait Mapped {
     /// The type of its elements.
     type Element: Element;
@@ -188,7 +188,7 @@ fn chunk_of<T: Element>(array: &ArrayD<T>) -> std::result::Result<Chunk, GraphEr
     })
 }
 
-/// What a panic says.
+/// Message of a panic.
 ///
 /// ```
 /// let panic = std::panic::catch_unwind(|| panic!("on purpose")).unwrap_err();
@@ -218,7 +218,7 @@ mod tests {
             let found = doubled.fetch_on::<f64>(&on(threads)).unwrap();
             assert_eq!(found, (&x * 2.0).fetch::<f64>().unwrap());
         }
-        // What is before and behind it is fused with its chunks.
+        // Operations before and behind it are fused with its chunks.
         let sum = (&cut + 1.0).map_chunk(|chunk: ArrayD<f64>| chunk.mapv(f64::sqrt));
         let expected = (&x + 1.0).sqrt().sum(..).item().unwrap().to_f64();
         assert!((sum.sum(..).item().unwrap().to_f64() - expected).abs() < 1e-9);

@@ -11,7 +11,7 @@ use tharsis_kernels::{Complex, Element, bf16, f16};
 /// # Ok::<(), tharsis_numeric::Error>(())
 /// ```
 pub trait Native: Copy {
-    /// How it lies in a tensor.
+    /// Its type as an element of a tensor.
     type Element: Element;
 
     /// The element that stands for this value.

@@ -1,4 +1,4 @@
-//! What may stand beside a tensor: another tensor, or a number of the program.
+//! Operands beside a tensor: another tensor, or a number of the program.
 
 use crate::integer::LargeInteger;
 use crate::tensor::{Tensor, carry};

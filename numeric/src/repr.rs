@@ -7,7 +7,7 @@ use tharsis_graph::error::shape_text;
 use tharsis_graph::explain::bytes_text;
 use tharsis_graph::tiling::Tiling;
 
-/// What is told of a tensor.
+/// Printed form of a tensor.
 struct Facts {
     shape: String,
     dtype: &'static str,

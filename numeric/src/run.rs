@@ -33,7 +33,7 @@ pub fn default_executor() -> Arc<dyn Executor> {
     })
 }
 
-/// What offers an executor for the current thread.
+/// Source of an executor for the current thread.
 pub type Offer = fn() -> Option<Arc<dyn Executor>>;
 
 static OFFER: OnceLock<Offer> = OnceLock::new();
@@ -127,7 +127,7 @@ pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tenso
     Ok((nodes.into_iter().map(Tensor::from_node).collect(), spent))
 }
 
-/// What computing tensors on an executor would do: operators, stages, tasks, bytes and the memory bound.
+/// Plan for computing tensors on an executor: operators, stages, tasks, bytes and the memory bound.
 /// Nothing runs; where only running tells a size, it is the first phase that is explained.
 ///
 /// ```

@@ -1,7 +1,7 @@
-//! What is chosen by its values: masks, positions of what is not zero, distinct elements.
+//! Selections by values: masks, positions of non-zero elements, distinct elements.
 //!
-//! How much is chosen only running tells, so the results have an axis of [`UNKNOWN`] extent. They can be used
-//! all the same: whatever needs to know the size says so, see [`Tensor::compute_chunk_sizes`].
+//! Only running tells the size of the selection, so the results have an axis of [`UNKNOWN`] extent. They can
+//! be used all the same: whatever needs to know the size says so, see [`Tensor::compute_chunk_sizes`].
 
 use crate::create::arange;
 use crate::error::{Error, Result};

@@ -177,7 +177,7 @@ impl Tensor {
     }
 }
 
-/// What is known of those operands that carry no error.
+/// Facts about those operands that carry no error.
 fn known(operands: &[&Tensor]) -> Vec<Meta> {
     operands.iter().filter_map(|operand| operand.meta().ok().cloned()).collect()
 }

@@ -6,7 +6,7 @@ use crate::operand::Operand;
 use crate::tensor::Tensor;
 use tharsis_kernels::{BinaryOp, UnaryOp};
 
-/// What dtypes go in and come out, in words; the classes of `tharsis_kernels::ufunc`.
+/// Dtypes that go in and come out, in words; the classes of `tharsis_kernels::ufunc`.
 macro_rules! dtypes {
     (Number) => {
         "The dtype stays; `TypeError` for bool."

@@ -1,4 +1,4 @@
-//! What users get wrong with tensors, as programs: each is refused with the exception that a NumPy user
+//! Mistakes of users with tensors, as programs: each is refused with the exception that a NumPy user
 //! knows, before any work is done, or does what NumPy does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,10 +1,10 @@
 //! Every operation that programs may name, in random programs over all kinds of numbers, NaN and infinities
 //! among them: in any chunks, lazily or step by step, a program gives the same.
 //!
-//! What single operations give is compared with NumPy elsewhere (`golden.rs`). Here each step computed alone,
-//! on arrays of one chunk, is the measure of what tiling, fusion and merging make of all of them. A name
-//! without a generator fails. `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test operations` tries
-//! more programs.
+//! Results of single operations are compared with NumPy elsewhere (`golden.rs`). Here each step computed
+//! alone, on arrays of one chunk, is the measure of what tiling, fusion and merging make of all of them. A
+//! name without a generator fails. `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test operations`
+//! tries more programs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -58,7 +58,7 @@ fn is_same(a: &Value, b: &Value) -> bool {
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
         }
-        // Which of several NaN is the largest may depend on the chunks where one part of it is a number.
+        // The largest of several NaN may depend on the chunks where one part of it is a number.
         (Value::Object(a), Value::Object(b)) if is_nan(a) && is_nan(b) => true,
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))

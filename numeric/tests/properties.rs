@@ -14,7 +14,7 @@ fn on(threads: usize) -> LocalExecutor {
     LocalExecutor::new(threads, 1 << 30).unwrap()
 }
 
-/// Float64 results as bits, computed on so many threads.
+/// Float64 results as bits, computed on a number of threads.
 fn bits(tensor: &Tensor, threads: usize) -> Vec<u64> {
     let (results, metrics) = execute(&[tensor], &on(threads)).unwrap();
     assert!(metrics.peak_bytes <= metrics.bound_bytes, "{metrics:?}");

@@ -1,4 +1,4 @@
-//! What NumPy warns of reaches the reply of a program however it runs, and can be ignored or made an error.
+//! NumPy's warnings reach the reply of a program however it runs, and can be ignored or made an error.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -286,7 +286,7 @@ fn without_a_guard_each_line_warns_once_on_standard_error() {
     assert!(lines[0] < lines[1], "{text}");
 }
 
-/// What NumPy 2.4.6 says of special arguments (`golden/make_warnings.py`).
+/// NumPy 2.4.6's answers to special arguments (`golden/make_warnings.py`).
 #[test]
 fn special_arguments_are_told_as_numpy_tells_them() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! How a call between processes fails, on either side of it, without a type of the transport.
+//! Failures of a call between processes, on either side of it, without a type of the transport.
 
 use crate::message::{BadMessage, Problem};
 use crate::proof::{ProofError, Reason};
@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Which kind of reason.
+    /// Kind of reason.
     pub code: RefusalCode,
     /// The reason, for people: what, which, limit, what to do.
     pub message: String,

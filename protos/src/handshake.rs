@@ -25,7 +25,7 @@ const _: () = assert!(
     "the names of an inventory leave room for its objects"
 );
 
-/// What a client says first.
+/// First message of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Must be [`HELLO_MAGIC`].
@@ -34,13 +34,13 @@ pub struct Hello {
     pub version: u32,
     /// Process of the client.
     pub pid: u32,
-    /// What it is.
+    /// Kind of client.
     pub role: Role,
     /// The remote functions its program has.
     pub functions: Vec<FunctionEntry>,
 }
 
-/// What a client is.
+/// Kind of client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// Runs the user's `main`.
@@ -49,9 +49,10 @@ pub enum Role {
         job_name: String,
         /// Namespace of names.
         namespace: String,
-        /// Where the program was found, for people. The program itself comes as a descriptor with the hello.
+        /// Path at which the program was found, for people. The program itself comes as a descriptor with the
+        /// hello.
         executable: String,
-        /// How much of a node the job gets beside others.
+        /// Share of a node that the job gets beside others.
         weight: u32,
     },
     /// Asks one question and leaves.
@@ -74,25 +75,25 @@ pub struct FunctionEntry {
     pub name: String,
 }
 
-/// What the node answers.
+/// Answer of the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Come in.
     Welcome(Welcome),
-    /// What an observer asked for.
+    /// Report that an observer asked for.
     Report(Box<Report>),
     /// Go away, and why.
     Refused(Failure),
     // Behind the others: a client of another version must be able to read why it is refused.
-    /// What lies in the store.
+    /// Contents of the store.
     Inventory(Box<Inventory>),
-    /// What the node knows of a task or an object.
+    /// History of a task or an object as the node knows it.
     Story(Box<Story>),
     /// A list of what the node has.
     Table(Box<Table>),
 }
 
-/// What a client needs to work with its node.
+/// Everything a client needs to work with its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The client's number; also its place on the bell board.
@@ -113,22 +114,22 @@ pub struct Welcome {
     pub annex_bytes: u64,
 }
 
-/// What an observer asks of a node; answered by [`Answer::Report`] if nothing else is said.
+/// Question of an observer to a node; answered by [`Answer::Report`] if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// What lies in your store? Answered by [`Answer::Inventory`].
+    /// Contents of the store, answered by [`Answer::Inventory`].
     Memory,
-    /// How are you?
+    /// State of the node and of the cluster as it sees it.
     Status,
     /// End yourself, and your workers.
     Stop,
-    /// What does it wait for, and what happened to it? Answered by [`Answer::Story`].
+    /// History of one task or object and what it waits for, answered by [`Answer::Story`].
     Why(Subject),
-    /// What do you have? Answered by [`Answer::Table`].
+    /// One list of the node, answered by [`Answer::Table`].
     List(Listing),
 }
 
-/// What an observer asks about.
+/// Subject of an observer's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// A value, by its id.

@@ -1,7 +1,7 @@
-//! What a node tells people about its store: object by object, and who keeps each.
+//! Contents of a node's store for people: object by object, and who keeps each.
 //!
-//! Part of the handshake of the local socket. Its length is bounded: so many objects, so many holders of
-//! each, so many call sites, each text cut; what is left out is counted.
+//! Part of the handshake of the local socket. Its length is bounded: a limit on objects, on holders of
+//! each, on call sites, and on each text; what is left out is counted.
 
 use crate::report::StoreRow;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub const SITES_MAX: usize = 2_000;
 /// Bytes of a name or place of a call site at most.
 pub const SITE_BYTES_MAX: usize = 256;
 
-/// What lies in a node's store. Bytes in use are those of all objects in the arena, of all grants and
+/// Contents of a node's store. Bytes in use are those of all objects in the arena, of all grants and
 /// `superseded_bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inventory {
@@ -29,7 +29,7 @@ pub struct Inventory {
     pub free_bytes: u64,
     /// Bytes of the arena that are still being received although the object was written here meanwhile.
     pub superseded_bytes: u64,
-    /// Who is connected, and what each was granted.
+    /// Connected clients, and what each was granted.
     pub clients: Vec<ClientRow>,
     /// Calls that made objects.
     pub sites: Vec<SiteRow>,
@@ -48,7 +48,7 @@ pub struct Inventory {
 pub struct ClientRow {
     /// Its number.
     pub client: u32,
-    /// What it is.
+    /// Kind of client.
     pub kind: ClientKind,
     /// Its process.
     pub pid: u32,
@@ -58,7 +58,7 @@ pub struct ClientRow {
     pub granted_bytes: u64,
 }
 
-/// What a client is.
+/// Kind of client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientKind {
     /// Runs the user's `main`.
@@ -92,7 +92,7 @@ pub struct ObjectRow {
     pub arena_bytes: u64,
     /// Bytes that it takes on disk, spilled or in the file for values larger than the store.
     pub disk_bytes: u64,
-    /// Where it is.
+    /// Stage of its life.
     pub place: PlaceRow,
     /// Whether it is a copy of what another node has as well.
     pub is_secondary: bool,
@@ -112,13 +112,13 @@ pub struct ObjectRow {
     pub lineage: u32,
     /// The node that answers for it, if that is another one.
     pub owner: Option<u64>,
-    /// What made it, among [`Inventory::sites`]; none if it was put or that is not remembered.
+    /// Site that made it, among [`Inventory::sites`]; none if it was put or that is not remembered.
     pub site: Option<u32>,
     /// Time it took to make, in nanoseconds, if that is remembered.
     pub made_in_ns: Option<u64>,
 }
 
-/// Where an object of a store is.
+/// Stage of the life of an object of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlaceRow {
     /// In memory, until those that map it let go of it: nobody refers to it.

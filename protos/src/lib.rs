@@ -1,4 +1,5 @@
-//! What crosses a border: messages between nodes, drivers and the control store, and records in local rings.
+//! Formats at the borders between processes: messages between nodes, drivers and the control store, and
+//! records in local rings.
 //!
 //! The control store shows a trait of plain values to implement ([`control::Service`]), a function that
 //! mounts it on a port, and a stub that calls it; generated types stay inside, whatever arrives is checked

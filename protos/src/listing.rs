@@ -21,7 +21,7 @@ pub const WORKER_COLUMNS: &[&str] = &["worker", "pid", "job", "state", "task", "
 pub const JOB_COLUMNS: &[&str] =
     &["job", "name", "namespace", "driver_pid", "program", "workers", "tasks", "running"];
 
-/// Which list.
+/// Kind of list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Listing {
     /// Jobs.

@@ -11,11 +11,11 @@ use tharsis_types::{CodeUnitId, JobId, NodeId, limits};
 pub struct BadMessage {
     /// The field, with the messages around it: `node.listen_address`.
     pub field: String,
-    /// What is wrong with it.
+    /// Fault of the field.
     pub problem: Problem,
 }
 
-/// What is wrong with a field.
+/// Fault of a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// Not what it should be, for this reason.
@@ -35,9 +35,9 @@ pub enum Problem {
     /// More entries or bytes than the limit.
     #[error("has {count} {unit}, the limit is {limit}")]
     TooMany {
-        /// How many there are.
+        /// Number found.
         count: usize,
-        /// How many there may be.
+        /// Largest number allowed.
         limit: usize,
         /// Of what.
         unit: &'static str,
@@ -133,8 +133,8 @@ pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
     text(field, value, limits::NAME_BYTES_MAX)
 }
 
-/// Where a node says that it is reached. Others connect to it, so it must not send them anywhere else: it is
-/// on this machine, because until nodes have identities they listen nowhere else.
+/// Address at which a node says that it is reached. Others connect to it, so it must not send them anywhere
+/// else: it is on this machine, because until nodes have identities they listen nowhere else.
 ///
 /// # Errors
 /// [`BadMessage`] that names the field.

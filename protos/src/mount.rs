@@ -1,4 +1,4 @@
-//! What every mounted service does the same way: how a request that cannot be read, or comes too late, is
+//! Common behaviour of all mounted services: how a request that cannot be read, or comes too late, is
 //! answered.
 //!
 //! The transport calls a message above the limit "out of range" and one that is cut short "internal". Neither

@@ -53,20 +53,20 @@ pub const VERDICT_BYTES: usize = 40;
 const PROOF_WAIT: Duration = Duration::from_secs(5);
 /// First bytes of an HTTP/2 client, which has nothing proved.
 const HTTP2: [u8; 8] = *b"PRI * HT";
-/// What such a client is told: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
+/// Answer to such a client: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
 const GO_AWAY: [u8; 26] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12];
-/// How long and how much of what a refused caller still sends is read, so that it can read why it was
+/// Limits on time and bytes of the rest that is read of a refused caller, so that it can read why it was
 /// refused.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 const LAST_WORDS_BYTES_MAX: usize = 64 << 10;
-/// Where the nonce of a hello or a challenge begins.
+/// Offset of the nonce in a hello or a challenge.
 const NONCE_AT: usize = 24;
 
-/// What the members of a cluster know and nobody else does. It is never shown.
+/// Secret that the members of a cluster know and nobody else does. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(blake3::Hash);
 
-/// What a process shows of itself when it calls others.
+/// Credentials that a process shows when it calls others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// The cluster's secret.
@@ -75,7 +75,7 @@ pub struct Credentials {
     pub node: Option<NodeId>,
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// gRPC: the control store, links between nodes.
@@ -87,7 +87,7 @@ pub enum Purpose {
 /// A connection that has been proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// What it is for.
+    /// Purpose.
     pub purpose: Purpose,
     /// The node that calls, as it says; none for the command line.
     pub node: Option<NodeId>,
@@ -360,7 +360,7 @@ fn verdict(proof: Result<blake3::Hash, Reason>) -> [u8; VERDICT_BYTES] {
     bytes
 }
 
-/// Who says hello. The magic has been looked at.
+/// Reads the caller of a hello. The magic has been looked at.
 fn caller_of(hello: &Hello) -> Result<Caller, Reason> {
     if number(hello, 8) != VERSION {
         return Err(Reason::Version);
@@ -410,7 +410,7 @@ mod tests {
         Credentials { secret: secret(byte), node: CALLER.node }
     }
 
-    /// What both sides of a connection say of it.
+    /// Transcript: the facts about a connection that both sides sign.
     async fn meet(
         callers: Credentials,
         listeners: Secret,

@@ -45,7 +45,7 @@ pub struct BadRecord {
     pub kind: u8,
     /// Length of the record.
     pub len: usize,
-    /// What is wrong.
+    /// Fault of the record.
     pub problem: &'static str,
 }
 

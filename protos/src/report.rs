@@ -1,15 +1,15 @@
-//! What a node tells people about itself and the cluster: part of the handshake of the local socket.
+//! State of a node and the cluster for people: part of the handshake of the local socket.
 
 use serde::{Deserialize, Serialize};
 
-/// What a node tells people about itself and the cluster as it sees it.
+/// State of a node, and of the cluster as it sees it, for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The node that answers.
     pub node: u64,
     /// Its process.
     pub pid: u32,
-    /// Where other nodes reach it; empty if it is alone.
+    /// Address at which other nodes reach it; empty if it is alone.
     pub address: String,
     /// All nodes it knows, itself first.
     pub nodes: Vec<NodeRow>,
@@ -44,7 +44,7 @@ pub struct NodeRow {
     pub labels: Vec<(String, String)>,
 }
 
-/// How full an arena is.
+/// Use of an arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreRow {
     /// Bytes in use.
@@ -70,9 +70,9 @@ pub struct StoreRow {
 pub struct PendingRow {
     /// Name of one of them.
     pub name: String,
-    /// What each needs.
+    /// Resources that each needs.
     pub resources: String,
-    /// How many.
+    /// Number of waiting tasks.
     pub count: usize,
     /// Why they wait.
     pub reason: String,
@@ -83,24 +83,24 @@ pub struct PendingRow {
 /// Bytes of a line of a story at most.
 pub const STORY_LINE_BYTES_MAX: usize = 4096;
 
-/// What a node knows of a task or an object.
+/// A node's knowledge of a task or an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Story {
     /// The node that answers.
     pub node: u64,
     /// Its process.
     pub pid: u32,
-    /// How it stands and what it waits for; empty if it is not there any more, or never was.
+    /// Present state and reason for waiting; empty if it is not there any more, or never was.
     pub present: Vec<String>,
-    /// What happened to it, oldest first, as far as the node remembers.
+    /// Its history, oldest entry first, as far as the node remembers.
     pub past: Vec<PastRow>,
 }
 
-/// What happened to a task or an object once.
+/// One entry in the history of a task or an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRow {
-    /// How long ago, in nanoseconds.
+    /// Age of the entry in nanoseconds.
     pub ago_ns: u64,
-    /// What happened, in words.
+    /// The entry in words.
     pub what: String,
 }

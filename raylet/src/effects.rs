@@ -1,4 +1,4 @@
-//! What the actions of the machine do to the world outside the loop: workers, transfers, peers, pages, disk.
+//! Effects of the machine's actions on the world outside the loop: workers, transfers, peers, pages, disk.
 
 use crate::annex::Blocks;
 use crate::cluster::Cluster;

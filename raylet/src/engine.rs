@@ -178,7 +178,7 @@ impl Engine {
                 self.unfinished.push(index);
             }
             Input::List { listing, reply } => {
-                // What came in this round has no lease yet.
+                // A client that came in this round has no lease yet.
                 self.node.settle(now, &mut self.actions);
                 let (ports, registry) = (self.ports.iter().flatten(), self.effects.registry());
                 let _gone = reply.send(lists::table(now, &self.node, ports, registry, &listing));
@@ -205,13 +205,13 @@ impl Engine {
                 self.tell(client, &Record::Region { request, region });
             }
             Input::Report { reply } => {
-                // What came in this round has no lease and no reason to wait yet.
+                // A request that came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.report());
             }
             Input::Stop => self.stopping = true,
             Input::Story { about, reply } => {
-                // What came in this round has no lease and no reason to wait yet.
+                // A request that came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.node.story(now, about));
             }
@@ -220,7 +220,7 @@ impl Engine {
 
     fn client_gone(&mut self, now: Now, client: ClientId, remains: Remains, failure: Arc<Failure>) {
         if let Some(index) = self.index_of.remove(&client) {
-            // What it had written before it died is still in its ring.
+            // Records that it wrote before it died are still in its ring.
             self.drain_last(now, index);
             self.ports[index] = None;
             self.board.clear(index);
@@ -361,7 +361,7 @@ impl Engine {
     }
 }
 
-/// What the records of a client go into.
+/// Receiver of the records of a client.
 struct Reader<'a> {
     now: Now,
     node: &'a mut Node,

@@ -16,7 +16,7 @@ pub struct Executable {
     path: Arc<Path>,
 }
 
-/// What tells whether a file is the one that was opened, unchanged.
+/// Metadata that tells whether a file is the one that was opened, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Its bytes.
@@ -39,7 +39,7 @@ impl Executable {
         Arc::clone(&self.file)
     }
 
-    /// Where it was when it was opened.
+    /// Path at which it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -27,7 +27,7 @@ pub enum Input {
         index: usize,
         /// The node's end of the connection.
         port: Box<Port>,
-        /// What it is.
+        /// Kind of client.
         event: Event,
     },
     /// Something for the machine.
@@ -64,7 +64,7 @@ pub enum Input {
     },
     /// The blocks of a region in the annex were made, or could not be.
     RegionReady {
-        /// Who asked for it.
+        /// Node that asked for it.
         client: ClientId,
         /// Its request.
         request: u32,

@@ -1,4 +1,4 @@
-//! What a node tells of its store, in words for people: numbers of clients become processes, tasks become
+//! Contents of a node's store in words for people: numbers of clients become processes, tasks become
 //! call sites.
 
 use crate::port::Port;
@@ -15,7 +15,7 @@ use tharsis_protos::report::StoreRow;
 use tharsis_types::ClientId;
 use tharsis_types::limits::CLIENTS_MAX;
 
-/// What lies in a node's store.
+/// Contents of a node's store.
 pub(crate) fn of<'a>(node: &Node, clients: impl Iterator<Item = &'a Port>) -> Inventory {
     let inventory = node.inventory(OBJECTS_MAX);
     let mut sites = Sites::default();
@@ -74,7 +74,7 @@ fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(SITE_BYTES_MAX)].to_owned()
 }
 
-/// Who is connected, and those that were granted something.
+/// Clients that are connected, and those that were granted something.
 fn client_rows<'a>(
     ports: impl Iterator<Item = &'a Port>,
     mut granted: BTreeMap<ClientId, u64>,

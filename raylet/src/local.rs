@@ -54,7 +54,7 @@ pub struct NewJob {
     pub executable: Executable,
 }
 
-/// What the socket's threads need.
+/// State that the socket's threads share.
 pub struct ClientAcceptor {
     /// The node.
     pub node: NodeId,

@@ -401,7 +401,7 @@ impl NodeHandle {
         connect_embedded(&self.shared(), job, start, functions)
     }
 
-    /// What worker threads need to connect.
+    /// Settings that worker threads need to connect.
     #[must_use]
     pub fn shared(&self) -> Shared {
         Shared {
@@ -413,7 +413,7 @@ impl NodeHandle {
         }
     }
 
-    /// How the node is.
+    /// State of the node.
     ///
     /// # Errors
     /// If the loop does not answer in time.
@@ -444,7 +444,7 @@ impl NodeHandle {
     }
 }
 
-/// What clients inside the node's process share with it.
+/// State that clients inside the node's process share with it.
 #[derive(Clone)]
 pub struct Shared {
     id: NodeId,

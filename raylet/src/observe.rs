@@ -1,4 +1,4 @@
-//! What a node tells of its tasks to whoever collects traces.
+//! Spans of a node's tasks for whoever collects traces.
 //!
 //! Ids are derived from the submitting task, so a trace needs no context on the wire: every node that sees a
 //! task knows its trace (the job) and its span (the task). The node that owns a task reports *submit to

@@ -19,7 +19,7 @@ pub struct Port {
     pub client: ClientId,
     /// Whether it is a driver.
     pub is_driver: bool,
-    /// What is checked when it speaks.
+    /// Facts by which its records are checked.
     pub facts: Facts,
     producer: Producer,
     consumer: Consumer,
@@ -48,7 +48,7 @@ pub enum Taken {
     Left,
 }
 
-/// How far a ring was read.
+/// Position up to which a ring was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
     /// Nothing is in it.
@@ -59,7 +59,7 @@ pub enum Drained {
     UntilLeft,
 }
 
-/// What is known of a client when its records are read.
+/// Facts about a client that reading its records needs.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Its job.
@@ -107,7 +107,7 @@ impl Port {
     /// Hands up to `max` records to `take`, until it leaves one; true if there may be more.
     ///
     /// # Errors
-    /// What is wrong with the ring or a record; the client is then of no further use.
+    /// Fault of the ring or a record; the client is then of no further use.
     pub fn drain(
         &mut self,
         max: usize,

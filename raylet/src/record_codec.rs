@@ -19,7 +19,7 @@ use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId, RefId, Tas
 /// The event that a record stands for, if any.
 ///
 /// # Errors
-/// What is wrong with the record; the client is then cut off. Wrong options of a task are no such error: they
+/// Fault of a record; the client is then cut off. Wrong options of a task are no such error: they
 /// fail the calls of its class.
 pub fn event(
     client: ClientId,

@@ -1,4 +1,4 @@
-//! What several threads of a node must agree on: places on the board, client ids, jobs.
+//! State that several threads of a node must agree on: places on the board, client ids, jobs.
 
 use crate::executable::Executable;
 use std::collections::HashMap;

@@ -37,7 +37,7 @@ const COMPACTED_BYTES_MAX: u64 = 64 * MIB as u64;
 /// A spill directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpillFolder {
-    /// Where it is; made if it is not there.
+    /// Path of the directory; made if it is not there.
     pub path: PathBuf,
     /// Bytes that it may use.
     pub quota_bytes: u64,

@@ -115,7 +115,7 @@ impl Processes {
         Self { shared: Arc::new(Shared { inbox, starting, workers, changed }) }
     }
 
-    /// What the local socket tells when a worker has connected.
+    /// Event of the local socket: a worker has connected.
     #[must_use]
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(Arc::clone(&self.shared))

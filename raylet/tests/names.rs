@@ -1,4 +1,4 @@
-//! What a client may name: one that names more is cut off, and is told why.
+//! Limits on names of a client: one that names more is cut off, and is told why.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

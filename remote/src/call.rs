@@ -1,4 +1,4 @@
-//! What the code that `#[remote]` generates is made of: arguments in, results out.
+//! Parts of the code that `#[remote]` generates: arguments in, results out.
 
 use crate::awaiting;
 use crate::codec::{Decoder, Encoded, Payload};
@@ -53,7 +53,7 @@ impl Arguments {
     }
 }
 
-/// What can be given for a parameter of type `T`: a `T`, or a reference to one.
+/// Arguments that can be given for a parameter of type `T`: a `T`, or a reference to one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a parameter of type `{T}`",
     label = "expected `{T}`, `ObjectRef<{T}>` or `&ObjectRef<{T}>`",
@@ -138,7 +138,7 @@ impl<T> IntoArg<Values<T>> for Vec<ObjectRef<T>> {
     }
 }
 
-/// What a remote function returns that gives as many objects as the caller asked for.
+/// Return types of a remote function that gives as many objects as the caller asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returns<T>(pub Vec<T>);
 
@@ -148,7 +148,7 @@ impl<T> FromIterator<T> for Returns<T> {
     }
 }
 
-/// What can be a parameter of a remote function.
+/// Types that can be a parameter of a remote function.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a remote function",
     label = "must be decodable (`serde::de::DeserializeOwned`)"

@@ -27,7 +27,7 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, TaskId};
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
-/// What a client is made of; see [`crate::connect`] for the usual way.
+/// Parts of a client; see [`crate::connect`] for the usual way.
 pub struct ClientParts {
     /// Number of the client in its node.
     pub client: ClientId,

@@ -49,7 +49,7 @@ impl Encoded {
         handles::drop_all(&mut self.keep);
     }
 
-    /// How the frame of this value is laid out.
+    /// Layout of the frame of this value.
     pub(crate) fn layout(&self) -> Result<FrameLayout> {
         FrameLayout::new(PayloadKind::Serde, 0, self.in_band.len(), self.buffers.iter().map(Bytes::len))
             .map_err(|bad| Error::argument(bad.to_string()))
@@ -77,7 +77,7 @@ impl Encoded {
     }
 }
 
-/// What the value that is being encoded hands over.
+/// Buffers and references that the value being encoded hands over.
 struct Sink {
     buffers: Vec<Bytes>,
     nested: Vec<RefId>,
@@ -109,7 +109,7 @@ impl Payload {
     }
 }
 
-/// What the zero-copy kinds and references draw on while a value is decoded.
+/// State that the zero-copy kinds and references draw on while a value is decoded.
 #[derive(Default)]
 struct Source {
     whole: Bytes,

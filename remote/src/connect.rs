@@ -69,7 +69,7 @@ enum Greeting {
     Refused(Failure),
 }
 
-/// What the node answers, with the descriptors of its arena and of the annex, if it has one.
+/// Answer of the node, with the descriptors of its arena and of the annex, if it has one.
 fn greet(
     stream: &UnixStream,
     role: Role,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tharsis_types::{Attempt, JobId, NodeId, Resources, TaskId};
 
-/// Where the current code runs: in a task, or in the driver.
+/// Context of the current code: a task, or the driver.
 #[derive(Clone)]
 pub struct Context {
     client: Client,

@@ -23,7 +23,7 @@ impl Error {
         Self(Arc::new(Failure::new(kind, message)))
     }
 
-    /// What happened, as one of the kinds that programs tell apart.
+    /// Kind of error, as programs tell them apart.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.0.kind

@@ -13,10 +13,10 @@ use tharsis_types::NodeId;
 /// References that are ready, and the others.
 pub type Parted<T> = (Vec<ObjectRef<T>>, Vec<ObjectRef<T>>);
 
-/// How [`wait`] waits; `Wait::default()` waits for one reference, without end, and starts to fetch bytes.
+/// Options of [`wait`]; `Wait::default()` waits for one reference, without end, and starts to fetch bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// How many references must be ready.
+    /// Number of references that must be ready.
     pub num_returns: usize,
     /// The time to wait at most.
     pub timeout: Option<Timeout>,

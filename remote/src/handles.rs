@@ -83,7 +83,7 @@ pub(crate) enum State {
     /// In the arena, pinned for this handle.
     Local {
         extent: Extent,
-        /// How many look at the bytes.
+        /// Number of readers of the bytes.
         views: u32,
         /// Whether the node wants them back.
         is_wanted: bool,

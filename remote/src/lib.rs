@@ -1,4 +1,4 @@
-//! What a driver or a worker has: remote functions, references, put, get and wait.
+//! API of a driver or a worker: remote functions, references, put, get and wait.
 //!
 //! This crate is the client of a node on the same machine. It knows no decisions (which node runs a task,
 //! what is kept or freed), no tensors, no control store and no gRPC; it speaks [`tharsis_protos::records`]
@@ -83,7 +83,7 @@ pub use values::Batch;
 pub use values::{Array, Blob, Element};
 pub use worker::run_worker;
 
-/// What generated code uses; not for people.
+/// Items for generated code; not for people.
 #[doc(hidden)]
 pub mod generated {
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};

@@ -297,7 +297,8 @@ impl Link {
     /// Pushes what was deferred before now: nothing may overtake it.
     #[cold]
     fn push_deferred(&self, outbox: &mut MutexGuard<'_, Producer>) -> Result<()> {
-        // What is deferred while this thread makes room comes after the record that it is about to push.
+        // A record that is deferred while this thread makes room comes after the one that it is about to
+        // push.
         let mut left = self.deferred.len();
         while left > 0 {
             let pushed = self.deferred.take_while(left, |record| try_push(outbox, record));

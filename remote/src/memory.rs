@@ -17,7 +17,7 @@ use tharsis_types::{Extent, RefId};
 #[derive(Clone)]
 pub(crate) struct Mapped {
     bytes: ArenaSlice,
-    /// What keeps the bytes in place: a handle, or an [`ArgumentPin`].
+    /// Owner that keeps the bytes in place: a handle, or an [`ArgumentPin`].
     _pin: Arc<dyn Send + Sync>,
 }
 

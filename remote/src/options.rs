@@ -1,4 +1,4 @@
-//! How a call is to run: resources, retries, names, place.
+//! Options of a call: resources, retries, names, place.
 //!
 //! Options are checked when they are set and refused when the call is made, so that a chain of setters stays
 //! a chain.
@@ -86,7 +86,7 @@ impl Options {
         self
     }
 
-    /// How often to run again after a crash or a listed error; negative means without end. 3 by default.
+    /// Number of runs again after a crash or a listed error; negative means without end. 3 by default.
     #[must_use]
     pub fn max_retries(mut self, count: i32) -> Self {
         self.max_retries = Some(count.max(-1));
@@ -124,7 +124,7 @@ impl Options {
         self
     }
 
-    /// How many objects a call of a function that returns `Returns` gives.
+    /// Number of objects that a call of a function that returns `Returns` gives.
     #[must_use]
     pub fn num_returns(mut self, count: u32) -> Self {
         if !(1..=RETURNS_MAX).contains(&count) {
@@ -134,7 +134,7 @@ impl Options {
         self
     }
 
-    /// How many calls one worker process serves before it is replaced; 0, the default, means no bound.
+    /// Number of calls that one worker process serves before it is replaced; 0, the default, means no bound.
     #[must_use]
     pub fn max_calls(mut self, count: u32) -> Self {
         self.max_calls = count;
@@ -221,7 +221,7 @@ macro_rules! __option_setters {
         /// The time for which one attempt may run.
         #[must_use]
         $vis fn timeout(self, timeout: ::std::time::Duration) -> Self { Self(self.0.timeout(timeout)) }
-        /// How often to run again after a crash or a listed error; negative means without end.
+        /// Number of runs again after a crash or a listed error; negative means without end.
         #[must_use]
         $vis fn max_retries(self, count: i32) -> Self { Self(self.0.max_retries(count)) }
         /// Retries this error of the function. Call it once for each type.
@@ -233,7 +233,7 @@ macro_rules! __option_setters {
         /// A name for people; the function's path by default.
         #[must_use]
         $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
-        /// How many calls one worker process serves before it is replaced; 0 means no bound.
+        /// Number of calls that one worker process serves before it is replaced; 0 means no bound.
         #[must_use]
         $vis fn max_calls(self, count: u32) -> Self { Self(self.0.max_calls(count)) }
         /// Declares that another run has no effect but to make the same values again: they may be dropped to

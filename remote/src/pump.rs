@@ -1,4 +1,4 @@
-//! Who reads the inbound ring, and how the others learn what was in it.
+//! Reading of the inbound ring by one thread at a time, and how the others learn what was in it.
 //!
 //! One ring brings everything the node has to say, and a value must reach the thread that waits for it with
 //! no detour. So there is no fixed reader. **Whoever waits, leads**: a thread in `get` or `wait` takes the
@@ -46,7 +46,7 @@ pub(crate) const NAP: Duration = Duration::from_millis(1);
 const LED_NAPS_MAX: u32 = 5;
 /// Even a resting or listening pump looks whether its client is still there.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
-/// How a leader waits: some wake-ups long, in turns with whoever else spins.
+/// Waiting of a leader: some wake-ups long, in turns with whoever else spins.
 const LEAD: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
 /// After this many bytes the node is told that there is room again.
 const TELL_ROOM_BYTES: usize = RING_BYTES / 8;
@@ -295,7 +295,7 @@ pub(crate) fn start<R: Reader>(reader: &Arc<R>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the pump found.
+/// Result of a turn of the pump.
 enum Finding {
     /// Records keep coming, or others read.
     Busy,

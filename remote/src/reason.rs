@@ -6,7 +6,7 @@
 use serde::ser::{self, Serialize, Serializer};
 use std::fmt;
 
-/// What a value said when it refused; none if it was not the value that did.
+/// Reason that a value gave when it refused; none if it was not the value that did.
 #[cold]
 pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Option<String> {
     value.serialize(Listener).err().map(|Reason(text)| text)

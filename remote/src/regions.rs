@@ -1,4 +1,4 @@
-//! Where this client writes large values: regions of the arena that the node granted to it.
+//! Memory in which this client writes large values: regions of the arena that the node granted to it.
 //!
 //! Small objects are carved one after the other from the current region, so that a put takes no round trip;
 //! the next region is asked for when half of the current one is used. An object of more than a quarter of a
@@ -7,8 +7,9 @@
 //! region is retired, and what was not sealed in it is free again, when the last writer in it is done *and
 //! has reported*: each [`Written`] holds its region until its record is sent.
 //!
-//! Who knows how large a buffer will be before there are its bytes takes a [`Place`] and makes them there:
-//! encoding a value that has this buffer then writes the rest of the frame before it, and copies nothing.
+//! A writer that knows how large a buffer will be before there are its bytes takes a [`Place`] and makes them
+//! there: encoding a value that has this buffer then writes the rest of the frame before it, and copies
+//! nothing.
 //!
 //! Regions start small and grow with use, so that a worker that returns one large value does not hold
 //! sixteen mebibytes for the rest of its life.
@@ -35,11 +36,11 @@ const REGION_BYTES_MIN: u64 = MIB as u64;
 const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
 /// Objects up to this, and up to a share of the store, have the region of their next like asked for.
 const SPARE_BYTES_MAX: u64 = 4 * MIB as u64;
-/// What all of the store is, in such objects.
+/// The whole store has room for at least this number of such objects.
 const SPARES_MIN: u64 = 64;
-/// What all of the store's memory is, in regions of the largest size.
+/// The store's memory has room for at least this number of regions of the largest size.
 const REGIONS_MIN: u64 = 32;
-/// What is kept free before a place for the other parts of its frame.
+/// Bytes kept free before a place for the other parts of its frame.
 const HEAD_ROOM_BYTES: usize = 512;
 /// Large objects begin at multiples of this.
 const PAGE_BYTES: u64 = 4096;
@@ -87,7 +88,7 @@ pub struct Place {
     _region: Arc<Region>,
 }
 
-/// Where a place lies.
+/// Position of a place.
 struct Taken {
     /// Of the frame, which begins [`HEAD_ROOM_BYTES`] before the buffer.
     offset: u64,
@@ -301,7 +302,7 @@ impl Regions {
             let _other = self.take_region(link, other);
         }
         match self.take_region(link, request) {
-            // What was asked for ahead may have waited too long for room.
+            // A region that was asked for ahead may have waited too long for room.
             Err(_) if spare.is_some_and(|(bytes, _)| bytes == len) => {
                 self.take_region(link, self.request_region(link, len)?)
             }
@@ -343,7 +344,7 @@ impl Regions {
     }
 }
 
-/// Where an object may begin: from a mebibyte on at a page, as the node itself places them, so that disks can
+/// Alignment of an object: from a mebibyte on at a page, as the node itself places them, so that disks can
 /// be written around the page cache. Regions begin at a page.
 fn alignment(len: u64) -> u64 {
     if len < MIB as u64 { OBJECT_ALIGN as u64 } else { PAGE_BYTES }

@@ -15,7 +15,7 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, FailureKind, FunctionId};
 use twox_hash::XxHash3_64;
 
-/// What `#[remote]` says about a function.
+/// Properties of a function as `#[remote]` states them.
 pub struct Definition {
     /// Its module, which begins with the crate.
     pub module: &'static str,
@@ -29,7 +29,7 @@ pub struct Definition {
     pub line: u32,
     /// Column in the line.
     pub column: u32,
-    /// How many objects a call returns unless the options say otherwise.
+    /// Number of objects a call returns unless the options say otherwise.
     pub returns: u32,
     /// The options in the attribute.
     pub options: fn() -> Options,

@@ -183,7 +183,7 @@ pub(crate) fn wait_for_count(
             ready += 1;
         }
     }
-    // What changed meanwhile has counted down already; the sum is right in any order.
+    // A reference that changed meanwhile has counted down already; the sum is right in any order.
     counter.left.fetch_add(num_returns.saturating_sub(ready) as isize, Ordering::SeqCst);
     let is_enough = || counter.left.load(Ordering::SeqCst) <= 0;
     let mut waiting = Waiting::new(&link);

@@ -1,8 +1,8 @@
 //! Calling a remote function, and putting a value.
 //!
-//! What all calls from one place with the same options share is a *class*, sent once and named by a number.
-//! The number is found by the addresses of the definition and of the call site in a small table of the
-//! thread; only a call with options of its own, or the first of a kind, takes a lock.
+//! The common part of all calls from one place with the same options is a *class*, sent once and named by a
+//! number. The number is found by the addresses of the definition and of the call site in a small table of
+//! the thread; only a call with options of its own, or the first of a kind, takes a lock.
 //!
 //! A call never fails by itself: what is wrong with it (options, arguments, connection) is what its
 //! references give.
@@ -213,8 +213,8 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     outcome.map(ObjectRef::new)
 }
 
-/// What tells a call of a task from its other calls: function, number of results, arguments. `frame` is left
-/// as it was.
+/// Key that tells a call of a task from its other calls: function, number of results, arguments. `frame` is
+/// left as it was.
 fn content_of_call(
     definition: &'static Definition,
     returns: u32,
@@ -237,7 +237,7 @@ fn content_of_call(
     content
 }
 
-/// What tells a value from others; nothing for a large one, which would take longer to hash than a second
+/// Key that tells a value from others; nothing for a large one, which would take longer to hash than a second
 /// copy is worth.
 fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
     if HASHED_BYTES_MAX < len {
@@ -344,7 +344,7 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
 }
 
 impl Place {
-    /// Takes a place for so many bytes from the current client; its content may be anything.
+    /// Takes a place for a number of bytes from the current client; its content may be anything.
     ///
     /// # Errors
     /// `Shutdown` without a client, `StoreFull` or `ObjectTooLarge` as the node says.

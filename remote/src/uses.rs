@@ -1,4 +1,4 @@
-//! How many look at or write to the node's memory through a client.
+//! Number of readers and writers of the node's memory through a client.
 //!
 //! The node gives the memory of a client to others only when the client says that nothing uses it, or when
 //! its process is gone. So values outlive the runtime that they came from, and what still runs when its

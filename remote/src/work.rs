@@ -60,7 +60,7 @@ pub(crate) struct Work {
     lending: Mutex<Lending>,
 }
 
-/// Who waits in the running task.
+/// Waiting threads of the running task.
 #[derive(Default)]
 struct Lending {
     waiting: usize,
@@ -287,7 +287,7 @@ pub(crate) fn report_failure(link: &Link, slot: u32, run_ns: u64, failure: Failu
     let _ = link.send(&FromClient::Done { slot, run_ns, outcome });
 }
 
-/// Where a failure of a task comes from.
+/// Origin of a failure of a task.
 pub(crate) fn origin(link: &Link, class: &TaskClass, task: TaskId, attempt: Attempt) -> Origin {
     Origin {
         task_name: class.name.clone(),
@@ -299,7 +299,7 @@ pub(crate) fn origin(link: &Link, class: &TaskClass, task: TaskId, attempt: Atte
     }
 }
 
-/// What is told of a failure that is too long to be told whole.
+/// Shortened text of a failure that is too long to be told whole.
 fn shortened(failure: Failure, len: usize) -> Failure {
     let mut short = Failure { cause: None, user: None, ..failure };
     short.message.truncate(short.message.floor_char_boundary(FAILURE_TEXT_KEPT));

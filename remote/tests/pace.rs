@@ -1,4 +1,4 @@
-//! How fast the client's side is, against a node in a thread: run by hand with
+//! Speed of the client's side, against a node in a thread: run by hand with
 //! `cargo test --release -p tharsis-remote --test pace -- --ignored --nocapture`.
 
 extern crate tharsis_remote as tharsis;

@@ -83,7 +83,8 @@ impl LocalCluster {
         self
     }
 
-    /// Where the control store keeps its tables; in memory if nothing is said. Only before the first node.
+    /// Folder or address of the control store's tables; in memory if nothing is said. Only before the first
+    /// node.
     #[must_use]
     pub fn store(mut self, store: BackendChoice) -> Self {
         self.store = store;
@@ -158,7 +159,7 @@ impl LocalCluster {
         self.nodes.get(index)?.as_ref().map(NodeProcess::pid)
     }
 
-    /// Where other nodes reach a node.
+    /// Address at which other nodes reach a node.
     #[must_use]
     pub fn address(&self, index: usize) -> Option<&str> {
         self.reports.get(index).map(|report| report.address.as_str())
@@ -170,7 +171,7 @@ impl LocalCluster {
         self.reports.get(index).map(|report| NodeId(report.node))
     }
 
-    /// How a node is now.
+    /// State of a node now.
     ///
     /// # Errors
     /// `Disconnected` if it does not answer.

@@ -7,7 +7,7 @@ use tharsis_types::limits::{JOB_WEIGHT_MAX, NAME_BYTES_MAX};
 use tharsis_types::resources::{check_name, cpu_units, units};
 use tharsis_types::{BadResource, Resources};
 
-/// What a program wants to run on; made by [`init`], used by [`Init::start`].
+/// Settings of a program's runtime; made by [`init`], used by [`Init::start`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Init {
     pub(crate) address: Option<String>,
@@ -84,8 +84,8 @@ impl Init {
         self
     }
 
-    /// Where the node spills objects that its store has no room for; a folder of this user on the machine's
-    /// disk if nothing is said.
+    /// Directory where the node spills objects that its store has no room for; a folder of this user on the
+    /// machine's disk if nothing is said.
     #[must_use]
     pub fn spill(mut self, spill: SpillChoice) -> Self {
         self.spill = Some(spill);
@@ -102,7 +102,7 @@ impl Init {
     /// Bytes that the node and its workers may use, the object store included; by default most of the
     /// machine's memory.
     ///
-    /// Where they are used up, the node ends workers before the kernel ends anything: the newest task that
+    /// When they are used up, the node ends workers before the kernel ends anything: the newest task that
     /// has retries first, which then runs again without using them up. Of effect with [`Init::workers`] only:
     /// tasks in threads of the program cannot be ended without it.
     pub fn memory_limit_bytes(mut self, bytes: u64) -> Self {
@@ -145,7 +145,7 @@ impl Init {
         self
     }
 
-    /// How much of a node the job gets where others want it too, from 1 to 10 000; 100 if nothing is said.
+    /// Share of a node that the job gets where others want it too, from 1 to 10 000; 100 if nothing is said.
     /// Jobs share each node in proportion to their weights: beside one of 100, a job of 300 has three
     /// quarters of it. What a job leaves unused others may have; a task that runs is never stopped for it.
     pub fn job_weight(mut self, weight: u32) -> Self {
@@ -177,7 +177,7 @@ impl Init {
         self
     }
 
-    /// What the embedded node has, where the machine has `cpus` and tasks may ask for `memory_bytes`.
+    /// Options of the embedded node, where the machine has `cpus` and tasks may ask for `memory_bytes`.
     pub(crate) fn resources(&self, cpus: usize, memory_bytes: u64) -> Resources {
         Resources {
             cpu: self.cpu_units.unwrap_or(cpus as u64 * Resources::UNIT),

@@ -108,7 +108,7 @@ pub fn get<T: serde::de::DeserializeOwned>(reference: &ObjectRef<T>) -> Result<T
     reference.get()
 }
 
-/// What most programs use: `use tharsis::prelude::*`.
+/// Names that most programs use: `use tharsis::prelude::*`.
 pub mod prelude {
     #[cfg(feature = "arrow")]
     pub use crate::Batch;
@@ -128,7 +128,7 @@ mod book {
     struct Pages;
 }
 
-/// What generated code uses; not for people.
+/// Items for generated code; not for people.
 #[doc(hidden)]
 pub mod generated {
     pub use crate::process::{block_on, enter};

@@ -1,4 +1,4 @@
-//! What this machine has, and where its nodes are found.
+//! Resources of this machine, and the places where its nodes are found.
 
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn mapped_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// What a node and its workers may use if nothing is said.
+/// Memory that a node and its workers may use if nothing is said.
 #[must_use]
 pub fn default_memory_limit_bytes(memory_bytes: u64) -> u64 {
     (memory_bytes / 100 * MEMORY_LIMIT_PERCENT).max(STORE_BYTES_MIN)

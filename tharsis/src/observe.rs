@@ -59,7 +59,7 @@ pub fn list(socket: &Path, listing: Listing) -> Result<Table> {
     }
 }
 
-/// What a node refuses with, or that it is no node of ours.
+/// Refusal of a node, or a sign that it is no node of ours.
 fn unasked(answer: Answer) -> Error {
     match answer {
         Answer::Refused(failure) => failure.into(),

@@ -1,4 +1,4 @@
-//! What this process is, and what it may therefore start.
+//! Part of this process, and the processes that it may therefore start.
 //!
 //! Nodes and workers are the user's program, started again; [`crate::process::enter`] makes such a process a
 //! node or a worker before the user's `main` runs. In a program that does not go through it, the child runs
@@ -14,7 +14,7 @@ pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
 /// Set for a node: what it should be, as JSON.
 pub const NODE_VARIABLE: &str = "THARSIS_NODE";
 
-/// What a process of the program was started for.
+/// Part that a process of the program was started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The user's `main`.
@@ -85,7 +85,7 @@ pub(crate) fn restartable() -> Result<Restartable> {
 
 const REMEDY: &str = "put `#[tharsis::main]` above `fn main`, or let `main` call `tharsis::process::enter` before anything else";
 
-/// What the environment says that this process should be, and which variable says so.
+/// Part that the environment gives this process, and the variable that says so.
 fn told_part() -> Option<(&'static str, &'static str)> {
     let parts = [(WORKER_SOCKET_VARIABLE, "worker"), (NODE_VARIABLE, "node")];
     parts.into_iter().find(|(variable, _)| std::env::var_os(variable).is_some())

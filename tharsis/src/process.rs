@@ -1,4 +1,4 @@
-//! What a process of this program is: the driver, a worker, or a node.
+//! Parts of a process of this program: the driver, a worker, or a node.
 //!
 //! A node starts the program again and says so in the environment. `#[tharsis::main]` asks here before it
 //! runs the user's `main`.
@@ -40,7 +40,7 @@ const STOPPED_TWICE: i32 = 130;
 /// The longest time that a node process may take to end by itself.
 const NODE_STOP_WAIT: Duration = Duration::from_secs(3);
 
-/// What a node process is told.
+/// Settings of a node process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeSpec {
     /// The socket on which it listens for clients.
@@ -56,7 +56,7 @@ pub struct NodeSpec {
 /// A node's part in a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterSpec {
-    /// Where other nodes reach it: a loopback address; port 0 for a free one.
+    /// Address at which other nodes reach it: a loopback address; port 0 for a free one.
     pub listen: SocketAddr,
     /// The file with the cluster's secret; made if it is not there.
     pub secret_file: PathBuf,

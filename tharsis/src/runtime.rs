@@ -8,7 +8,7 @@ use tharsis_remote::{Client, JobId, NodeId, Result, current};
 /// Asks a node how it is.
 pub(crate) type Reporter = Arc<dyn Fn() -> Result<Report> + Send + Sync>;
 
-/// What start-up gives: the driver's client, and how to end everything behind it.
+/// Result of the start-up: the driver's client, and how to end everything behind it.
 pub(crate) struct Started {
     pub(crate) client: Client,
     /// The node's socket, if it is another process.
@@ -90,7 +90,7 @@ impl Runtime {
         Arc::clone(&self.report)
     }
 
-    /// How the node is: what it has, what is in use, what waits and why.
+    /// State of the node: resources, use, waiting tasks and their reasons.
     ///
     /// # Errors
     /// `Disconnected` if the node does not answer.

@@ -65,7 +65,7 @@ pub fn check_water(choice: &SpillChoice) -> Result<()> {
     Err(Error::new(FailureKind::InvalidArgument, text))
 }
 
-/// How much a directory may hold: what was said, or a share of what is free.
+/// Quota of a directory: the one that was set, or a share of the free space.
 ///
 /// # Errors
 /// `InvalidArgument` if others could put their files there, if it is no directory, or with both numbers if

@@ -1,4 +1,4 @@
-//! What the compiler says about misuse of the attributes: each case has the message beside it.
+//! Messages of the compiler about misuse of the attributes: each case has the message beside it.
 //!
 //! `TRYBUILD=overwrite cargo test -p tharsis --test misuse` writes the messages anew.
 

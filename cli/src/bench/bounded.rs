@@ -1,5 +1,5 @@
-//! Where benches of the object memory run: a store of a given size, a folder to spill to, and a watch on the
-//! memory.
+//! Setting of the benches of the object memory: a store of a given size, a folder to spill to, and a watch on
+//! the memory.
 
 use super::resident::{Peak, Watch};
 use super::{Measurement, Options};

@@ -1,4 +1,4 @@
-//! What a disk can do without us: pieces of a file written and read back past the page cache, a few blocks in
+//! Speed of a disk without us: pieces of a file written and read back past the page cache, a few blocks in
 //! flight.
 
 use super::noise;
@@ -27,7 +27,7 @@ pub struct DiskSpeed {
 /// Writes pieces of a file one after the other and reads them back in the given order.
 ///
 /// # Errors
-/// What the disk says.
+/// Speeds of the disk.
 pub fn disk_speed(folder: &Path, piece_bytes: usize, order: &[usize]) -> Result<DiskSpeed> {
     let piece_bytes = piece_bytes.next_multiple_of(BLOCK_BYTES);
     let file = DirectFile::create(folder.join("floor"))?;
@@ -60,7 +60,7 @@ impl DiskSpeed {
         }
     }
 
-    /// Seconds to write so many bytes and to read them back.
+    /// Seconds to write a number of bytes and to read them back.
     #[must_use]
     pub fn round_trip_s(self, bytes: f64) -> f64 {
         (self.write_s + self.read_s) * bytes

@@ -166,7 +166,7 @@ impl<T: Float> Function<T> for Bell {
     }
 }
 
-/// The loop by hand over some of the elements, so many at a time: sums are made in float64, as those of the
+/// The loop by hand over some of the elements, in blocks: sums are made in float64, as those of the
 /// tensors are.
 struct ByHand<T, F, const LANES: usize> {
     range: std::ops::Range<u64>,

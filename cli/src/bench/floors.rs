@@ -1,4 +1,4 @@
-//! What the machine can do without us: two processes that wake each other, a socket echo, memcpy.
+//! Speed of the machine without us: two processes that wake each other, a socket echo, memcpy.
 //!
 //! The other process of a floor is this program again, started with `bench-peer KIND ARGUMENT`.
 
@@ -17,7 +17,7 @@ const ECHO_BATCH: usize = 64;
 const ECHO_BYTES: usize = 100;
 /// Bytes per system call over TCP.
 const TCP_CHUNK_BYTES: usize = 1 << 20;
-/// A floor is the best of so many runs.
+/// Number of runs of which the best is the floor.
 const FLOOR_ROUNDS: usize = 5;
 const PEER_WAIT: Duration = Duration::from_secs(10);
 

@@ -36,14 +36,14 @@ use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What all benches share.
+/// Settings that all benches share.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Workers as threads of this process instead of processes.
     pub embedded: bool,
     /// A tenth of the work, for a quick look.
     pub quick: bool,
-    /// What runs the tasks of tensors.
+    /// Executor of the tasks of tensors.
     pub on: Place,
     /// The size of a bench that has one.
     pub size: usize,
@@ -97,13 +97,13 @@ struct Entry {
     aim: &'static str,
     /// Whether it is quick enough for `all`.
     in_all: bool,
-    /// How much work, where that can be chosen.
+    /// Amount of work, where that can be chosen.
     size: Option<Size>,
     /// Flags that only some benches have.
     flags: &'static [&'static str],
 }
 
-/// How much work a bench does if nobody says.
+/// Default amount of work of a bench.
 #[derive(Clone, Copy)]
 struct Size {
     full: usize,

@@ -7,7 +7,7 @@ use tharsis::Blob;
 
 /// Values begin this far apart in the buffer; a page, so that copies start as those by hand do.
 const STEP_BYTES: usize = 4096;
-/// How many different values there are.
+/// Number of different values.
 const VALUES: usize = 1024;
 /// A value read back is looked at every so often; once a page costs next to nothing.
 const LOOK_BYTES: usize = 4096 - 8;

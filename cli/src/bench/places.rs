@@ -1,4 +1,4 @@
-//! Where a bench over tensors runs: on threads, or as remote tasks; and the memory that all its processes
+//! Executors of a bench over tensors: threads, or remote tasks; and the memory that all its processes
 //! take.
 
 use super::memory;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tharsis::Runtime;
 use tharsis::tensor::{Executor, LocalExecutor, RemoteExecutor};
 
-/// What runs the tasks of a tensor.
+/// Executor of the tasks of a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Place {
     /// Threads of this process.
@@ -28,14 +28,14 @@ pub struct Started {
     _runtime: Option<Runtime>,
 }
 
-/// How often memory is looked at where the system keeps no maximum.
+/// Interval at which memory is looked at where the system keeps no maximum.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A look walks all page tables and holds up whoever makes pages meanwhile: looking takes at most this part
 /// of the time.
 const LOOK_SHARE: u32 = 20;
 
 impl Place {
-    /// What is added to the name of a bench.
+    /// Suffix to the name of a bench.
     pub fn suffix(self) -> &'static str {
         match self {
             Place::Threads => "",
@@ -44,7 +44,7 @@ impl Place {
         }
     }
 
-    /// Starts it with so many threads or workers, and so much memory for chunks.
+    /// Starts it with a number of threads or workers, and bytes of memory for chunks.
     pub fn start(self, threads: usize, memory_bytes: u64) -> Result<Started> {
         let init = || tharsis::init().num_cpus(threads as f64).store_bytes(2 * memory_bytes);
         let runtime = match self {

@@ -81,7 +81,7 @@ fn pass(options: &Options, folder: &Folder, store_bytes: u64, count: usize, wind
     Ok(Pass { seconds, spilled_bytes, peak: bounded.end()? })
 }
 
-/// What the blocks sum up to, found bit by bit: a bit of the seed turns the bit of all indices.
+/// Sum of the blocks, found bit by bit: a bit of the seed turns the bit of all indices.
 fn expected(count: usize) -> u64 {
     let indices = BLOCK_BYTES as u64 / 8;
     let ones: Vec<u64> =

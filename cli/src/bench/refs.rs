@@ -11,7 +11,7 @@ use tharsis::{RefId, SpillChoice};
 
 /// References in the value.
 const REFERENCES: usize = 10_000;
-/// What they refer to fits easily.
+/// Size of the store in bytes: the referenced values fit easily.
 const STORE_BYTES: u64 = 100_000_000;
 const ROUNDS: usize = 30;
 

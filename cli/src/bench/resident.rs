@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a process may have beside the store, in bytes.
+/// Memory that a process may have beside the store, in bytes.
 pub const PROCESS_BYTES_MAX: u64 = 64 << 20;
 /// Between two looks: short beside the life of a value of 50 MB, long beside the look itself.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -57,7 +57,7 @@ impl Watch {
         Watch { stopping, thread: Some(thread) }
     }
 
-    /// What was seen.
+    /// Measurements.
     ///
     /// # Errors
     /// If the thread that looked did not live.

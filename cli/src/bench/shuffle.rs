@@ -15,18 +15,18 @@ use tharsis_object_store::Arena;
 const PARTITIONS: usize = 32;
 /// Bytes that the disk's floor moves before and after, at most.
 const FLOOR_BYTES: usize = 2_000_000_000;
-/// What is beside the values of a store that holds them all, as a divisor.
+/// Part of a store that is beside its values when it holds them all, as a divisor.
 const SPARE: u64 = 4;
 /// Rounds in memory; the first one makes the pages.
 const ROUNDS: usize = 4;
 
-/// What a map task has for each reduce task. They share one buffer, so making them costs nothing.
+/// Output of a map task for each reduce task. They share one buffer, so making them costs nothing.
 #[remote]
 fn spread(map: usize, bytes: usize) -> Returns<Blob> {
     (0..PARTITIONS).map(|reduce| values(bytes).value(map * PARTITIONS + reduce)).collect()
 }
 
-/// What a reduce task makes of all that is there for it: a number that depends on every byte.
+/// Result of a reduce task from all its inputs: a number that depends on every byte.
 #[remote]
 fn gather(parts: tharsis::Values<Blob>) -> u64 {
     parts.iter().fold(0, |sum, part| sum.wrapping_add(digest(part)))

@@ -54,7 +54,7 @@ pub fn spill(options: &Options) -> Result<Measurement> {
         .with_peak(pass.peak))
 }
 
-/// What compression gains on a slow device: the same values with and without.
+/// Gain of compression on a slow device: the same values with and without.
 fn compressed(options: &Options) -> Result<Measurement> {
     let count = (options.size.min(THROTTLED_MB_MAX) * 1_000_000 / VALUE_BYTES).max(1);
     let folder = Folder::new((count * VALUE_BYTES) as u64)?;

@@ -116,7 +116,7 @@ pub fn backlog(options: &Options) -> Result<Measurement> {
     drained?;
     blocked.get()?;
     drop(refs);
-    // What the allocator of this driver keeps for its next wave is not what tasks hold.
+    // Memory that the allocator of this driver keeps for its next wave is not held by tasks.
     crate::allocator::give_back();
     std::thread::sleep(GIVE_BACK_WAIT);
     let after = total_pss(&pids)?;

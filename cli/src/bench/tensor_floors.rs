@@ -195,7 +195,7 @@ impl<M: Make> Kernel for Store<'_, M> {
     }
 }
 
-/// What a floor stores.
+/// Values that a floor stores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stored {
     /// `(x + 1) * 2` of random numbers.
@@ -206,7 +206,7 @@ pub enum Stored {
     Constant,
 }
 
-/// Seconds to store so many numbers in memory that was written before.
+/// Seconds to store a number of values in memory that was written before.
 pub fn store(what: Stored, n: usize, threads: usize) -> f64 {
     // The first round may meet fresh pages.
     store_once(what, n, threads);
@@ -237,7 +237,8 @@ impl Kernel for StoreScaled<'_> {
     }
 }
 
-/// Seconds to read so many numbers and to store `(x + 1) * 2` of them, all in memory that was written before.
+/// Seconds to read a number of values and to store `(x + 1) * 2` of them, all in memory that was written
+/// before.
 pub fn scale_stored(n: usize, threads: usize) -> f64 {
     let mut memory =
         [Buffer::for_overwrite(n * size_of::<f64>()), Buffer::for_overwrite(n * size_of::<f64>())];

@@ -27,7 +27,7 @@ const SMALL_ELEMENTS: usize = 16;
 const GEMM_FLOOR_N: usize = 2048;
 /// Columns of a tall matrix.
 const TALL_COLUMNS: usize = 32;
-/// What singular vectors and values must multiply back to, in units of the input.
+/// Largest error of the product of singular vectors and values, in units of the input.
 const TALL_ERROR_MAX: f64 = 1e-12;
 
 /// Random points in a square, and how many of them are in the circle.
@@ -134,7 +134,7 @@ pub fn small_chunks(options: &Options) -> Result<Measurement> {
 }
 
 /// A graph of many chunks, planned, and run as a whole. `driver_s` is the time of the thread that plans and
-/// submits it, and takes results; it waits meanwhile for tasks, since only so many are under way.
+/// submits it, and takes results; it waits meanwhile for tasks, since their number under way is bounded.
 pub fn plan(options: &Options) -> Result<Measurement> {
     let chunks = options.size;
     let started = options.on.start(THREADS, 4 * MEMORY_BYTES)?;

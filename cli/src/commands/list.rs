@@ -21,7 +21,7 @@ const NODE_COLUMNS: &[&str] = &["node", "total", "free", "labels"];
 const OBJECT_COLUMNS: &[&str] =
     &["object", "bytes", "place", "job", "mapped", "references", "name", "call_site", "owner"];
 
-/// Which list.
+/// Kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Jobs with a driver, a worker or a task at the node.

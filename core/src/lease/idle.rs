@@ -105,7 +105,7 @@ impl Leases {
         self.workers.remove(&client);
     }
 
-    /// How many idle workers stay.
+    /// Number of idle workers that stay.
     fn kept_workers(&self) -> usize {
         (self.total.cpu / Resources::UNIT).max(1) as usize
     }

@@ -1,4 +1,4 @@
-//! Which worker runs for whom, and what resources are taken (the admission side of a node).
+//! Leases of workers and the resources they take (the admission side of a node).
 //!
 //! A lease gives one worker to one owner for tasks of one resource shape. It goes through *waiting* (no
 //! room), *placed* (room is taken, the worker is starting) and *active*. A worker whose task blocks lends the
@@ -92,12 +92,12 @@ struct Worker {
     lease: Option<LeaseKey>,
     /// Since when it has had none.
     idle_since: Option<Now>,
-    /// What it lends while its task is blocked.
+    /// Resources it lends while its task is blocked.
     lent: Option<Resources>,
     calls: u32,
 }
 
-/// What a worker takes that was cut off.
+/// Resources still held by a worker that was cut off.
 #[derive(Debug)]
 struct CutOff {
     job: JobId,
@@ -159,7 +159,7 @@ impl Leases {
         &self.free
     }
 
-    /// How many requests wait for resources.
+    /// Number of requests that wait for resources.
     #[must_use]
     pub fn waiting_count(&self) -> usize {
         self.waiting.len()
@@ -223,7 +223,7 @@ impl Leases {
         self.journal.note(About::Lease(owner, lease), fact);
     }
 
-    /// How much of the node a job gets beside others, 100 being the default.
+    /// Share of the node that a job gets beside others, 100 being the default.
     #[must_use]
     pub fn weight(&self, job: JobId) -> u32 {
         self.shares.weight(job)
@@ -553,7 +553,7 @@ impl Leases {
         false
     }
 
-    /// What a worker's lease took, less what it lends right now.
+    /// Resources of a worker's lease, less those it lends right now.
     fn give_back(&mut self, client: ClientId, class: &TaskClass) {
         let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
         self.resuming.retain(|c| *c != client);

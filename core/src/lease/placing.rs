@@ -1,4 +1,4 @@
-//! Who gets what is free: workers that resume, then requests in order.
+//! Grants of free resources: first to workers that resume, then to requests in order.
 
 use super::{Effect, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;

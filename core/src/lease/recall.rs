@@ -1,4 +1,4 @@
-//! Which leases are asked back: for those who resume, for those who wait.
+//! Choice of the leases that are asked back: for those who resume, for those who wait.
 
 use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;

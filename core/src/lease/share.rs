@@ -1,4 +1,4 @@
-//! How much each job has had of the node, so that jobs share it.
+//! Use of the node by each job so far, so that jobs share it.
 //!
 //! Weighted fair queueing in virtual time: while a job holds resources, its virtual time runs at the rate of
 //! its share of the node (by its fullest resource) divided by its weight. Whoever has had least comes first.
@@ -29,7 +29,7 @@ pub(super) struct Shares {
 #[derive(Clone, Debug)]
 struct Share {
     weight: u32,
-    /// What its leases hold, each by its fullest resource, in 1/1000 of the node.
+    /// Resources its leases hold, each lease by its fullest resource, in 1/1000 of the node.
     held: u64,
     /// Requests that wait.
     waiting: usize,
@@ -189,7 +189,7 @@ impl Share {
         self.used + self.virtual_time(self.held, now.saturating_sub(self.since))
     }
 
-    /// What holding a part of the node for some time counts.
+    /// Charge for holding a part of the node for some time.
     fn virtual_time(&self, held: u64, time: Now) -> Virtual {
         let weighted = Virtual::from(held) * Virtual::from(time) * Virtual::from(JOB_WEIGHT_DEFAULT);
         weighted / Virtual::from(self.weight)

@@ -1,4 +1,4 @@
-//! Who gets workers, in which order, and what makes way for whom.
+//! Tests of grants: order of requests, and workers that make way for others.
 
 use super::*;
 use crate::MS;

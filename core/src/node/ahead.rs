@@ -1,7 +1,7 @@
 //! Reading ahead: what was spilled behind a value that a client reads comes back before it is asked for.
 //!
-//! Who reads a spilled value and then the one that was spilled next will likely go on. Read one by one, the
-//! disk would wait while the reader works, and the reader while the disk does. Only room that is free, or
+//! A reader of a spilled value and then of the one that was spilled next will likely go on. Read one by one,
+//! the disk would wait while the reader works, and the reader while the disk does. Only room that is free, or
 //! taken by copies that exist elsewhere, is used: nothing is spilled and nobody waits for what nobody asked
 //! for.
 
@@ -22,7 +22,7 @@ const AHEAD_BYTES_MAX: u64 = 128 * MIB as u64;
 /// and the share of the store that they may take.
 const AHEAD_SHARE: u64 = 8;
 
-/// Where readers are in the order in which values were spilled; the one that read last is the last.
+/// Positions of readers in the order in which values were spilled; the one that read last is the last.
 #[derive(Debug, Default)]
 pub(super) struct Streams(Vec<Stream>);
 
@@ -75,7 +75,8 @@ impl Node {
         let mut wanted = Vec::new();
         for (next, len) in self.store.behind_on_disk(place).take(AHEAD_MAX) {
             bytes += len;
-            // What is here already takes its part of the room: it must not go for what is read after it.
+            // A value that is here already takes its part of the room: it must not go for one that is read
+            // after it.
             if bytes_max.min(self.store.spare_bytes()) < bytes {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What drivers and workers ask for: references and values. What they are sent.
+//! Requests of drivers and workers, references and values, and the replies to them.
 //!
 //! | state of a reference that a client wants to read | where | enters by | leaves by |
 //! |---|---|---|---|
@@ -198,7 +198,7 @@ impl Node {
         }
     }
 
-    /// What a client waits to read is here.
+    /// A value that a client waits to read is here.
     pub(super) fn read_arrived(&mut self, client: ClientId, token: u64, out: &mut Vec<Action>) {
         let object = self.clients.read_is_here(client, token);
         self.serve(client, token, object, out);
@@ -216,7 +216,7 @@ impl Node {
         self.fetch_or_deliver(client, token, object, out);
     }
 
-    /// What a client waits to read stays where it is, for want of room here.
+    /// A value that a client waits to read stays where it is, for want of room here.
     pub(super) fn read_refused(
         &mut self,
         client: ClientId,

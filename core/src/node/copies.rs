@@ -175,7 +175,7 @@ impl Node {
         self.owner.owns(object) && self.owner.copies(object).contains(&self.id)
     }
 
-    /// Where a copy can be read that is not in the arena here: this node if it is on disk, then others.
+    /// Places of a copy that is not in the arena here: this node if it is on disk, then others.
     pub(super) fn holders(&self, object: ObjectId) -> Vec<NodeId> {
         let here = self.store.is_spilled(object).then_some(self.id);
         let others = self.owner.copies(object).iter().copied();

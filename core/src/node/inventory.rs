@@ -1,4 +1,4 @@
-//! What lies in a node's store and who keeps it: a view for people, which changes nothing.
+//! Contents of a node's store and who keeps each object: a view for people, which changes nothing.
 //!
 //! Every byte of the arena is in exactly one place of it: in an object, in what a client was granted and has
 //! not used, in what is superseded, or free.
@@ -9,7 +9,7 @@ use crate::store::{Content, Unowned, Usage};
 use std::cmp::Reverse;
 use tharsis_types::ClientId;
 
-/// What lies in a store.
+/// One object in a store, or a sum of several.
 #[derive(Clone, Debug)]
 pub struct Inventory {
     /// The store as a whole.
@@ -29,14 +29,14 @@ pub struct Item {
     pub content: Content,
     /// Clients that have it mapped, and how often.
     pub pins: Vec<(ClientId, u32)>,
-    /// Who refers to it; nobody if the ledger does not know it.
+    /// References to it by kind; empty if the ledger does not know it.
     pub holders: Holders,
 }
 
 /// Objects that are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// How many.
+    /// Number of objects.
     pub count: usize,
     /// Bytes of the arena that they take.
     pub arena_bytes: u64,
@@ -47,7 +47,7 @@ pub struct Others {
 }
 
 impl Node {
-    /// What lies in the store: the `max` largest objects with those who keep them, the others as a sum.
+    /// Contents of the store: the `max` largest objects with those who keep them, the others as a sum.
     #[must_use]
     pub fn inventory(&self, max: usize) -> Inventory {
         let mut contents: Vec<_> = self.store.contents().collect();

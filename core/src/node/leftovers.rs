@@ -1,4 +1,4 @@
-//! What a node still keeps: every table that is empty when nothing is under way and nobody refers to
+//! State that a node still keeps: every table that is empty when nothing is under way and nobody refers to
 //! anything.
 //!
 //! A table that only grows is found by nothing else: it breaks no invariant and fails no task.

@@ -1,4 +1,4 @@
-//! How room is made in the arena, and for whom it is used.
+//! Rules by which room is made in the arena, and for whom it is used.
 //!
 //! Room is made by evicting what exists elsewhere or on disk, then by dropping or writing to disk the oldest
 //! unpinned copies, whichever costs less time, then by asking clients to let go of values that they keep

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, Extent, ObjectId, RefId};
 
-/// How often clients are asked for mapped values while somebody waits.
+/// Interval at which clients are asked for mapped values while somebody waits.
 const UNMAP_EVERY: Now = 5 * MS;
 /// A value that a client was asked for and kept is asked for again after this long.
 const ASK_AGAIN_AFTER: Now = 1_000 * MS;

@@ -149,7 +149,7 @@ impl Node {
     /// A node, this one or another, has no room for a lease.
     fn lease_denied(&mut self, from: NodeId, lease: LeaseId, free: Resources) {
         self.owner.lease_denied(lease);
-        // How busy this node is, the view hears before each round of scheduling.
+        // The view hears how busy this node is before each round of scheduling.
         if from != self.id {
             self.view.denied(self.now, from, free);
         }

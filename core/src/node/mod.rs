@@ -49,10 +49,10 @@
 //!
 //! # What may be missing
 //!
-//! What clients and other nodes name may be gone, or never have been theirs: it is looked up, and passed over
-//! if it is not there. An earlier effect of the same step may have ended a run: the places say so. All else
-//! that a machine names is there; a defect here stops the node at once, in release builds too, instead of
-//! going on with wrong counts.
+//! An id that a client or another node names may be gone, or never have been theirs: it is looked up, and
+//! passed over if it is not there. An earlier effect of the same step may have ended a run: the places say
+//! so. All else that a machine names is there; a defect here stops the node at once, in release builds too,
+//! instead of going on with wrong counts.
 
 mod ahead;
 mod arguments;
@@ -101,10 +101,10 @@ use runs::Runs;
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, Resources};
 use transfers::Transfers;
 
-/// How often waiting lease requests, and workers that wait to go on, ask for leases of others back.
+/// Interval at which waiting lease requests, and workers that wait to go on, ask for leases of others back.
 const RECALL_EVERY: Now = 10 * MS;
-/// What one round of scheduling grants here, the next one acts on. After so many the node hears its clients
-/// again first.
+/// Most rounds of scheduling in a row: the next round acts on the grants of the one before. Then the node
+/// hears its clients again first.
 const SCHEDULE_ROUNDS_MAX: usize = 32;
 
 /// The configuration of a node.
@@ -177,7 +177,7 @@ pub enum Place {
     },
 }
 
-/// What a node tells people about itself.
+/// State of a node for people.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Its resources.
@@ -206,7 +206,7 @@ pub struct Snapshot {
     pub unacknowledged_count: usize,
     /// Finished tasks that are remembered.
     pub lineage: LineageUsage,
-    /// What waits, and why.
+    /// Waiting tasks and their reasons.
     pub pending: Vec<Pending>,
 }
 
@@ -367,19 +367,19 @@ impl Node {
         all.into_iter().flatten().min()
     }
 
-    /// Whether a job has so many unfinished tasks here that its driver has to wait.
+    /// Whether a job has too many unfinished tasks here, so that its driver has to wait.
     #[must_use]
     pub fn is_full(&self, job: JobId) -> bool {
         self.config.queued_tasks_max <= self.owner.unfinished_of(job)
     }
 
-    /// What an object is, as far as the ledger knows.
+    /// State of an object, as far as the ledger knows.
     #[must_use]
     pub fn value(&self, object: ObjectId) -> Option<&crate::Value> {
         self.owner.value_ref(object)
     }
 
-    /// What a client is told of a reference with [`Record::Value`]: the value, or why this client cannot
+    /// Reply to a client about a reference, with [`Record::Value`]: the value, or why this client cannot
     /// have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
@@ -392,8 +392,8 @@ impl Node {
         self.store.find(object)
     }
 
-    /// Where another node can read an object. In the arena it is kept in place; `pinner` is a client id
-    /// reserved by the caller.
+    /// Places where another node can read an object. In the arena it is kept in place; `pinner` is a client
+    /// id reserved by the caller.
     pub fn pin_for_transfer(&mut self, pinner: ClientId, object: ObjectId) -> Option<Place> {
         let pinned = self.store.pin(pinner, object).map(Place::Arena);
         pinned.or_else(|| self.store.spilled_len(object).map(|len| Place::Disk { len }))
@@ -430,7 +430,7 @@ impl Node {
         self.owner.references()
     }
 
-    /// What people want to know.
+    /// State of the node that people ask for, at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let (object_count, task_count) = self.owner.counts();

@@ -19,7 +19,7 @@ use tharsis_types::{JobId, NodeId};
 
 /// An unknown peer that has not joined within this time is dead.
 const UNKNOWN_WAIT: Now = 2_000 * MS;
-/// How often a node that changed tells others how busy it is.
+/// Interval at which a node that changed tells others how busy it is.
 const REPORT_EVERY: Now = 20 * MS;
 /// Ended jobs that a node remembers to tell those who join.
 const ENDED_JOBS_MAX: usize = 1024;

@@ -32,10 +32,10 @@ use tharsis_types::{Attempt, ClientId, Failure, FailureKind, TaskId};
 
 /// A worker with less is not worth killing: what it does would be lost, and nothing gained.
 const WORTH_BYTES: u64 = 16 << 20;
-/// How often a task that was killed beside others runs again.
+/// Number of times a task that was killed beside others runs again.
 const FREE_RUNS_MAX: u32 = 10;
-/// How often a task that was killed with nobody beside it runs again: its worker may have had memory of tasks
-/// before.
+/// Number of times a task that was killed with nobody beside it runs again: its worker may have had memory of
+/// tasks before.
 const FREE_RUNS_ALONE_MAX: u32 = 1;
 /// After a kill nothing new is started for this long, and twice as long after the next.
 const HOLD_MIN: Now = 100 * MS;
@@ -50,7 +50,7 @@ const REMEMBERED_MAX: usize = 1024;
 /// Processes in a report.
 const REPORTED_MAX: usize = 5;
 
-/// What a node remembers of the memory of its workers.
+/// Memory of the workers of a node, and the kills it caused.
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     watched: IdMap<ClientId, Watched>,
@@ -58,7 +58,7 @@ pub(super) struct Pressure {
     doomed: IdMap<ClientId, bool>,
     /// The last worker that was killed to make room, and until when its end is waited for.
     dying: Option<(ClientId, Now)>,
-    /// How often tasks were killed to make room, oldest first.
+    /// Kills that made room, per task, oldest first.
     kills: VecDeque<(TaskId, u32)>,
     /// Kills without a calm time between them.
     streak: u32,
@@ -73,7 +73,7 @@ pub(super) struct Pressure {
 struct Watched {
     /// The task; none while it is idle.
     run: Option<(TaskId, Attempt)>,
-    /// What it had when somebody first looked.
+    /// Memory it had when somebody first looked, in bytes.
     first_bytes: u64,
     /// The most it had.
     peak_bytes: u64,
@@ -87,7 +87,7 @@ pub(super) struct Running {
     pub(super) name: String,
     /// Since when.
     pub(super) since: Now,
-    /// What it said it needs; 0 if nothing.
+    /// Memory it said it needs, in bytes; 0 if it said nothing.
     pub(super) memory_bytes: u64,
     pub(super) has_retries: bool,
 }
@@ -98,7 +98,7 @@ impl Pressure {
         self.look_within_ms = Some(0);
     }
 
-    /// What the caller should be asked for.
+    /// The reading of the memory that the caller should ask for.
     pub(super) fn take_request(&mut self) -> Option<Action> {
         self.look_within_ms.take().map(|within_ms| Action::Do(Operation::ReadMemory { within_ms }))
     }
@@ -275,7 +275,7 @@ impl Node {
         self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
     }
 
-    /// Who has the memory, largest first.
+    /// Workers by their memory, largest first.
     fn largest_processes(&self, reading: &MemoryReading) -> String {
         let mut all = vec![(reading.store_bytes, "store".to_owned())];
         all.push((reading.process_bytes, "node".to_owned()));

@@ -11,7 +11,7 @@ use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::{Failure, ObjectId};
 
-/// What is read here, for runs that are named by their slots.
+/// Bundles that are read here, for runs that are named by their slots.
 pub(super) type Pulls = pull::Pulls<Slot<Run>>;
 
 impl Node {

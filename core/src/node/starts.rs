@@ -9,7 +9,7 @@ use tharsis_types::peer::{Message, PushedTask};
 use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
 
 impl Node {
-    /// What a worker needs to start a run; `None` if the run was taken back meanwhile.
+    /// Message that starts a run in a worker; `None` if the run was taken back meanwhile.
     #[must_use]
     pub fn run(&self, run: u32) -> Option<RunView<'_>> {
         let run = self.runs.get(Slot::from_number(run))?;

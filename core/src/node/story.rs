@@ -1,7 +1,7 @@
 //! Stories: what a task or an object waits for, and what happened to it. A view for people, which changes
 //! nothing.
 //!
-//! What it waits for is read from the machines as they are now; what happened, from their journals
+//! The reason for waiting is read from the machines as they are now; the history, from their journals
 //! ([`crate::journal`]), as far back as these go.
 
 use super::Node;
@@ -20,10 +20,10 @@ const LEASE_PAST_MAX: usize = 10;
 /// Other nodes that are told one by one.
 const NODES_TOLD_MAX: usize = 8;
 
-/// What a node knows of a task or an object.
+/// Everything a node knows of a task or an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Story {
-    /// How it stands and what it waits for. Empty if it is not here any more.
+    /// Present state and the reason for waiting. Empty if it is not here any more.
     pub present: Vec<String>,
     /// Its history, oldest first, as far as it is remembered.
     pub past: Vec<Past>,
@@ -32,14 +32,15 @@ pub struct Story {
 /// A line of the past.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// How long ago.
+    /// Age of the entry.
     pub ago: Now,
     /// The event.
     pub what: String,
 }
 
 impl Node {
-    /// What this node knows of a task or an object; `None` if it never heard of it, or has forgotten it.
+    /// Everything this node knows of a task or an object; `None` if it never heard of it, or has forgotten
+    /// it.
     #[must_use]
     pub fn story(&self, now: Now, about: About) -> Option<Story> {
         let (present, past) = match about {
@@ -86,7 +87,7 @@ impl Node {
         }
     }
 
-    /// How a run here stands.
+    /// State of a run here, in words.
     fn run_story(&self, now: Now, slot: Slot<Run>, run: &Run) -> Vec<String> {
         let worker = run.client.0;
         if run.is_doomed() {
@@ -131,7 +132,7 @@ impl Node {
         (present, past)
     }
 
-    /// How an object that is needed here arrives, if it does.
+    /// State of the arrival of an object that is needed here, if it is under way.
     fn arrival(&self, object: ObjectId) -> Option<String> {
         let pull = self.pulls.describe(object)?;
         if self.room.is_stalled(object) {
@@ -145,7 +146,7 @@ impl Node {
         })
     }
 
-    /// What each node has too little of, this one first.
+    /// Resources that each node has too little of, this one first.
     fn room_of_nodes(&self, demand: &Resources) -> Vec<String> {
         let mut members: Vec<_> = self.view.members().collect();
         members.sort_by_key(|(member, _)| (Reverse(member.node == self.id), member.node));

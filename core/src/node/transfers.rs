@@ -46,7 +46,7 @@ pub(super) struct Transfers {
     read_from: IdMap<ObjectId, NodeId>,
     /// Objects that a transfer broke off of, where they lie, and the bytes from their start that are there.
     begun: IdMap<ObjectId, (Extent, u64)>,
-    /// Who reads from here.
+    /// Nodes that read from here.
     relay: Relay,
     journal: Journal,
 }
@@ -57,10 +57,10 @@ struct Asked {
     into: Extent,
     /// Bytes from the start that are there already.
     done_bytes: u64,
-    /// Who has the object.
+    /// Nodes that have the object.
     holder: NodeId,
     asks: u8,
-    /// Who was asked last: the holder, or whoever it, or they, named.
+    /// The node that was asked last: the holder, or whoever it, or they, named.
     last: NodeId,
 }
 
@@ -291,8 +291,8 @@ impl Node {
 
     /// A transfer broke off, or a copy cannot be read back: the next holder is tried.
     ///
-    /// What was put is the same on all holders, so the next one goes on where this one ended. A result may
-    /// have been made twice, and not alike: it is read anew.
+    /// A value that was put is the same on all holders, so the next one goes on where this one ended. A
+    /// result may have been made twice, and not alike: it is read anew.
     pub(super) fn pull_failed(
         &mut self,
         object: ObjectId,

@@ -89,9 +89,9 @@ impl Node {
     }
 }
 
-/// What runs, and is stopped.
+/// A run that is being stopped.
 impl Node {
-    /// What runs in a worker, as far as anyone can know.
+    /// The run in a worker, as far as anyone can know.
     pub(super) fn running(&self, client: ClientId) -> Option<Running> {
         let run = self.runs.first(client)?;
         let since = run.first_since()?;
@@ -163,7 +163,7 @@ impl Node {
     }
 }
 
-/// What a run whose worker is gone fails with: a worker that was killed for a run which ended just before has
+/// Error of a run whose worker is gone: a worker that was killed for a run which ended just before has
 /// simply crashed for the next one.
 fn failure_of(run: &Run, failure: &Arc<Failure>) -> Arc<Failure> {
     match failure.kind {

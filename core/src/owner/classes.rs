@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, TaskClass};
 
-/// What calls from one place with the same options have in common.
+/// Common properties of calls from one place with the same options.
 #[derive(Debug)]
 pub struct Class {
     pub(super) definition: Arc<TaskClass>,
@@ -44,7 +44,7 @@ impl Classes {
         self.entries.get(class)
     }
 
-    /// The class of a client's number, if a call with so many results may use it.
+    /// The class of a client's number, if a call with this number of results may use it.
     pub(super) fn callable(
         &self,
         client: ClientId,

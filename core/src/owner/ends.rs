@@ -243,7 +243,7 @@ impl Owner {
             match (left.value(), &returned.value) {
                 (Some(Value::Inline(old)), DoneValue::Inline(new)) => old != new,
                 (Some(Value::Stored { len: old }), DoneValue::Stored { len: new }) => old != new,
-                // Which way a value comes is the choice of the client that runs the function.
+                // The client that runs the function chooses how a value is returned.
                 _ => false,
             }
         })
@@ -289,7 +289,7 @@ impl Owner {
         outputs.iter().for_each(|output| self.references.drop_use(*output));
     }
 
-    /// What an attempt that does not count returned is dropped where it lies, and what it borrowed goes back.
+    /// Outputs of an attempt that does not count are dropped where they lie, and its borrows go back.
     fn drop_returned(
         &mut self,
         task: TaskId,
@@ -333,7 +333,7 @@ impl Owner {
     }
 }
 
-/// What a task gets whose argument failed: the same root, so that the first error keeps its type.
+/// Error of a task whose argument failed: the same root, so that the first error keeps its type.
 pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
     if cause.kind == FailureKind::DependencyFailed {
         return cause.clone();

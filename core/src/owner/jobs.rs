@@ -65,7 +65,7 @@ impl EndedJobs {
     }
 }
 
-/// What tasks of a job that has ended fail with.
+/// Error of tasks whose job has ended.
 pub(super) fn job_ended() -> std::sync::Arc<Failure> {
     std::sync::Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"))
 }

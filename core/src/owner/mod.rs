@@ -109,7 +109,7 @@ use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskI
 pub enum Effect {
     /// Stop a task that was sent.
     Cancel {
-        /// Where it was sent.
+        /// Node it was sent to.
         to: NodeId,
         /// The task.
         task: TaskId,
@@ -120,7 +120,7 @@ pub enum Effect {
     },
     /// Drop a copy.
     DropCopy {
-        /// Who has it.
+        /// Nodes that have it.
         holder: NodeId,
         /// The object.
         object: ObjectId,

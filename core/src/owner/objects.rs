@@ -1,4 +1,4 @@
-//! What happens to objects: clients put and drop them, other nodes ask and tell, values come and are lost.
+//! Events of objects: clients put and drop them, other nodes ask and tell, values come and are lost.
 //!
 //! [`super::references`] owns the entries; here is what follows from a change of one for tasks and for other
 //! entries: a value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is
@@ -109,7 +109,8 @@ impl Owner {
         self.references.by_id(&object).map_or(&[], Object::copies)
     }
 
-    /// Who keeps an object, for people who ask why it is still there; `None` if the ledger does not know it.
+    /// References to an object, for people who ask why it is still there; `None` if the ledger does not know
+    /// it.
     #[must_use]
     pub fn holders(&self, object: ObjectId) -> Option<Holders> {
         let entry = self.references.by_id(&object)?;

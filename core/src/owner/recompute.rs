@@ -5,9 +5,9 @@
 //! of its bytes; one that was put keeps them. An object whose bytes are gone is computed again when somebody
 //! wants it, once however many do, and before it what it was made of, as far as that is gone too.
 //!
-//! What was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry. What was
-//! *lost* does. Kept tasks take memory: above the limit the oldest are forgotten, and what only they could
-//! make is lost for good if it is lost at all.
+//! A value that was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry.
+//! One that was *lost* does. Kept tasks take memory: above the limit the oldest are forgotten, and what only
+//! they could make is lost for good if it is lost at all.
 //!
 //! [`super::tasks`] owns the kept tasks, [`super::references`] what each object keeps in mind of them.
 
@@ -21,7 +21,7 @@ use tharsis_types::{Failure, FailureKind, ObjectId, failure};
 
 /// Tasks that are kept, and forgotten.
 impl Owner {
-    /// How much is remembered of finished tasks.
+    /// Number of finished tasks that are remembered.
     #[must_use]
     pub fn lineage_usage(&self) -> LineageUsage {
         self.tasks.lineage_usage()

@@ -133,14 +133,14 @@ impl Owner {
         self.schedule.pending(&self.tasks)
     }
 
-    /// How many tasks are in queues.
+    /// Number of tasks in queues.
     #[must_use]
     pub fn queued_count(&self) -> usize {
         self.schedule.queued_count()
     }
 }
 
-/// Where in which queue a task is put.
+/// Queue, and position in it, at which a task is put.
 impl Owner {
     /// Queues a task whose arguments are there.
     pub(super) fn enqueue(&mut self, slot: Slot<Task>) {

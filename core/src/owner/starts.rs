@@ -17,7 +17,7 @@ const PUSH_BYTES_MAX: usize = 2 * LARGE_RECORD_BYTES_MAX;
 /// Bytes that a reference takes in a message, with its frame.
 const REFERENCE_BYTES: usize = 40;
 
-/// What starting a task needs, read from the ledger.
+/// Facts needed to start a task, read from the ledger.
 #[derive(Debug)]
 pub struct StartView<'a> {
     /// Id of the task.
@@ -35,13 +35,13 @@ pub struct StartView<'a> {
 }
 
 impl Owner {
-    /// How many tasks of this node a task is nested in; the task of a run may have ended.
+    /// Depth of a task: the number of tasks of this node it is nested in; the task of a run may have ended.
     #[must_use]
     pub fn depth(&self, task: Slot<Task>) -> u16 {
         self.tasks.get(task).map_or(0, Task::depth)
     }
 
-    /// What is needed to start a task that was to be sent under this lease, if it still is.
+    /// Facts needed to start a task that was to be sent under this lease, if it still is.
     #[must_use]
     pub fn start_view(&self, task: Slot<Task>, lease: LeaseId) -> Option<StartView<'_>> {
         self.tasks.get(task).filter(|t| t.is_sent_under(lease)).map(|task| self.view(task))
@@ -198,7 +198,7 @@ impl Owner {
         0 < missing
     }
 
-    /// Where a task that is sent is, for who wants it stopped.
+    /// Node and run of a task that is sent, for whoever wants it stopped.
     pub(super) fn node_of(&self, slot: Slot<Task>) -> Option<NodeId> {
         let TaskState::Sent { lease } = self.tasks[slot].state() else { return None };
         Some(self.schedule.node_of(lease))

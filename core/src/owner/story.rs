@@ -1,4 +1,4 @@
-//! What a task or an object waits for as far as the ledger knows, in words, for people who ask.
+//! Reason a task or an object waits, as far as the ledger knows, in words, for people who ask.
 
 use super::schedule::Shape;
 use super::tasks::TaskState;
@@ -19,9 +19,9 @@ const HOLDERS_TOLD_MAX: usize = 8;
 pub(crate) struct TaskStory {
     /// In words.
     pub(crate) lines: Vec<String>,
-    /// Where it was sent.
+    /// Node it was sent to.
     pub(crate) sent: Option<(NodeId, LeaseId)>,
-    /// What it needs, if it is queued.
+    /// Resources it needs, if it is queued.
     pub(crate) demand: Option<Resources>,
     /// The shape whose leases it needs or has.
     shape: Option<Slot<Shape>>,
@@ -38,7 +38,7 @@ pub(crate) struct ObjectStory {
 
 /// Tasks.
 impl Owner {
-    /// What a task waits for; `None` if the ledger does not have it.
+    /// Reason a task waits; `None` if the ledger does not have it.
     pub(crate) fn task_story(&self, now: Now, id: TaskId) -> Option<TaskStory> {
         let slot = self.find_task(id)?;
         let (task, class) = (&self.tasks[slot], self.class_of(slot));
@@ -117,7 +117,7 @@ impl Owner {
 
 /// Objects.
 impl Owner {
-    /// What an object is or waits for; `None` if the ledger does not know it.
+    /// State of an object or the reason it waits; `None` if the ledger does not know it.
     pub(crate) fn object_story(&self, id: ObjectId) -> Option<ObjectStory> {
         let object = self.references.by_id(&id)?;
         let what = match object.value() {
@@ -162,7 +162,7 @@ impl Owner {
         }
     }
 
-    /// Who refers to an object.
+    /// References to an object, in words.
     fn kept_by(&self, object: &Object) -> Option<String> {
         let holders = self.references.holders(object);
         let clients = holders.clients.iter().take(HOLDERS_TOLD_MAX);

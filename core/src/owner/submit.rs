@@ -12,7 +12,7 @@ use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId,
 pub struct Submission {
     /// The submitter.
     pub client: ClientId,
-    /// How many tasks of this node it is nested in, as far as the node knows.
+    /// Depth: number of tasks of this node it is nested in, as far as the node knows.
     pub depth: u16,
     /// Its number of the class.
     pub class: u32,

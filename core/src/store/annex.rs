@@ -14,7 +14,7 @@ const PAGE: u64 = 4096;
 /// Copies in the file, and what is free of it.
 #[derive(Debug)]
 pub(super) struct Annex {
-    /// Where it begins in the arena.
+    /// Its first byte in the arena.
     base: u64,
     extents: Extents,
     /// Copies without pins that exist on other nodes, oldest first.

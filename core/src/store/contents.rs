@@ -1,4 +1,4 @@
-//! What lies in the arena and on disk, object by object, for people who ask where their memory went.
+//! Contents of the arena and the disk, object by object, for people who ask where their memory went.
 
 use super::{Store, Stored};
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ pub struct Content {
     pub annex_bytes: u64,
     /// Bytes that it takes on disk.
     pub disk_bytes: u64,
-    /// Where it is in its life.
+    /// Stage of its life.
     pub phase: Phase,
     /// Whether it came from another node, which has it as well.
     pub is_secondary: bool,
 }
 
-/// Where an object of a store is in its life.
+/// Stages of the life of an object in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It is freed, and stays until nobody maps it.
@@ -93,7 +93,7 @@ impl Store {
         unowned
     }
 
-    /// Who has which object mapped, and how often.
+    /// Mappings of each object by client, with their count.
     #[must_use]
     pub fn pins_by_object(&self) -> IdMap<ObjectId, Vec<(ClientId, u32)>> {
         let mut by_object: IdMap<ObjectId, Vec<(ClientId, u32)>> = IdMap::default();
@@ -105,7 +105,7 @@ impl Store {
         by_object
     }
 
-    /// How the copy of an object here stands, in words; `None` without one.
+    /// State of the copy of an object here, in words; `None` without one.
     #[must_use]
     pub fn describe(&self, object: ObjectId) -> Option<String> {
         let Some(stored) = self.objects.get(&object) else {

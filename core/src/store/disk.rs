@@ -1,4 +1,4 @@
-//! Which objects have a copy on disk, and which are on their way there.
+//! Objects with a copy on disk, and those on their way there.
 //!
 //! A copy on disk belongs to the copy of the node: the ledgers of the cluster know that the node has the
 //! object, not where. What is being written stays where it is in the arena until the disk has it.
@@ -13,7 +13,7 @@ use tharsis_types::hash::IdMap;
 pub(super) struct Disk {
     copies: IdMap<ObjectId, OnDisk>,
     there_bytes: u64,
-    /// How many copies of each length are there.
+    /// Number of copies of each length there.
     there_lens: BTreeMap<u64, usize>,
     /// Copies that are there, in the order in which they were given to the disk.
     places: BTreeMap<u64, ObjectId>,
@@ -98,7 +98,7 @@ impl Disk {
         self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.len)
     }
 
-    /// Where a copy that is there stands in the order in which copies were given to the disk.
+    /// Position of a copy in the order in which copies were given to the disk.
     pub(super) fn place(&self, object: ObjectId) -> Option<u64> {
         self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.place)
     }

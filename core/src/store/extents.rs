@@ -1,4 +1,4 @@
-//! Which ranges of the arena are free.
+//! Free ranges of the arena.
 //!
 //! Metadata lives outside the arena, so a client that scribbles cannot corrupt it. Any part of an allocated
 //! range can be freed by itself: a client carves a region into objects that die one by one.
@@ -40,7 +40,7 @@ pub struct Extents {
     classes: u64,
 }
 
-/// Where a range is cut from a hole.
+/// Side of a hole from which a range is cut.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     hole: Extent,

@@ -1,4 +1,4 @@
-//! What lies where in the arena: objects, granted regions, pins, copies that may go.
+//! Layout of the arena: objects, granted regions, pins, copies that may go.
 //!
 //! A client asks for a *region*, carves objects out of it and tells of each when it is complete, in any
 //! order; until then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
@@ -56,11 +56,11 @@ pub struct Store {
     spillable_bytes: u64,
     disk: Disk,
     annex: Annex,
-    /// Where copies are still being received of objects that were written here meanwhile.
+    /// Places of copies still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
     /// Freed copies that somebody keeps in place, of objects of which there is another copy since.
     replaced: IdMap<ObjectId, Vec<Replaced>>,
-    /// What clients wrote and look at of objects that were here already, by the client's name for its
+    /// Values that clients wrote and look at of objects that were here already, by the client's name for its
     /// reference.
     doubles: BTreeMap<(ClientId, u64), Extent>,
     clock: u64,
@@ -87,7 +87,7 @@ impl Store {
         Self::with_annex(capacity_bytes, 0)
     }
 
-    /// An empty arena with an annex of so many bytes.
+    /// An empty arena with an annex of the given size.
     #[must_use]
     pub fn with_annex(capacity_bytes: u64, annex_bytes: u64) -> Self {
         Self {
@@ -155,7 +155,7 @@ impl Store {
         }
     }
 
-    /// Where a copy is being received that nobody has freed meanwhile.
+    /// Place of a copy that is being received and that nobody has freed meanwhile.
     #[must_use]
     pub fn receiving(&self, object: ObjectId) -> Option<Extent> {
         self.objects.get(&object).filter(|s| !s.sealed && !s.doomed).map(|s| s.extent)
@@ -173,7 +173,7 @@ impl Store {
         self.disk.len_of(object)
     }
 
-    /// Where a copy stands in the order in which copies were given to the disk, if it is there.
+    /// Position of a copy in the order in which copies were given to the disk, if it is there.
     #[must_use]
     pub fn place_on_disk(&self, object: ObjectId) -> Option<u64> {
         self.disk.place(object)
@@ -220,7 +220,7 @@ impl Store {
         let fact = if complete { Fact::Spilled } else { Fact::SpillFailed };
         self.journal.note(About::Object(object), fact);
         if self.replaced_written(object) {
-            // What is on disk are the bytes of the copy that was freed.
+            // The bytes on disk are those of the copy that was freed.
             self.disk.discard(object);
             return self.rest(object);
         }
@@ -273,7 +273,7 @@ impl Store {
         self.annex.blocks_freed(extent);
     }
 
-    /// Whether so many bytes would lie in the annex.
+    /// Whether an object of this size would lie in the annex.
     #[must_use]
     pub fn is_for_annex(&self, bytes: u64) -> bool {
         self.extents.capacity_bytes() < bytes && self.annex.capacity_bytes() > 0
@@ -419,7 +419,7 @@ impl Store {
         }
     }
 
-    /// Where copies lie that do not count any more: still being received, or kept in place by somebody.
+    /// Places of copies that do not count any more: still being received, or kept in place by somebody.
     fn superseded_extents(&self) -> impl Iterator<Item = Extent> {
         let replaced = self.replaced.values().flatten().map(|old| old.extent);
         self.superseded.values().copied().chain(replaced)

@@ -1,4 +1,4 @@
-//! What clients write: regions, and the objects that they carve out of them.
+//! Memory that clients write to: regions, and the objects that they carve out of them.
 //!
 //! The threads of a client write to one region at once, and who began first need not be done first. So the
 //! order in which objects are sealed says nothing about what lies between them: a range of a region is free
@@ -13,7 +13,7 @@ use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId};
 #[derive(Debug)]
 pub(super) struct Region {
     extent: Extent,
-    /// What does not belong to an object yet, by offset; empty ranges are not in it. Most regions have one or
+    /// Ranges that do not belong to an object yet, by offset; none is empty. Most regions have one or
     /// two.
     unsealed: Vec<Extent>,
 }
@@ -122,7 +122,7 @@ impl Store {
 }
 
 impl Region {
-    /// What does not belong to an object yet.
+    /// Ranges that do not belong to an object yet.
     pub(super) fn unsealed(&self) -> impl Iterator<Item = Extent> {
         self.unsealed.iter().copied()
     }

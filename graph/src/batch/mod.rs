@@ -29,7 +29,7 @@ use runs::{Facts, Run};
 /// When a batch is full.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchLimits {
-    /// What its tasks cost, in the unit of [`Runnable::task_cost`].
+    /// Cost of its tasks, in the unit of [`Runnable::task_cost`].
     pub cost: f64,
     /// Tasks in it.
     pub tasks: usize,
@@ -41,15 +41,15 @@ pub struct BatchLimits {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batches {
     tasks: Vec<TaskId>,
-    /// Where each batch ends in `tasks`.
+    /// End of each batch in `tasks`.
     ends: Vec<u32>,
     /// The batch that makes each chunk; [`RESIDENT`] for those at hand.
     makers: ChunkTable<u32>,
-    /// How many batches beside its maker read each chunk; results that are made count one more.
+    /// Number of batches beside its maker that read each chunk; results that are made count one more.
     readers: ChunkTable<u32>,
     /// The home of each batch; [`ROAMING`] for those that have none.
     homes: Vec<u32>,
-    /// How many batches read nothing.
+    /// Number of batches that read nothing.
     sources: usize,
     /// The most bytes of chunks that are made, or stored, and still to be read, between any two batches.
     pub live_bytes: u64,
@@ -92,7 +92,7 @@ impl Batches {
         Ok(batches)
     }
 
-    /// How many batches there are.
+    /// Number of batches of the job.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -114,7 +114,7 @@ impl Batches {
         (maker != RESIDENT).then_some(maker as usize)
     }
 
-    /// How many batches beside its maker read a chunk; results that are made count one more.
+    /// Number of batches beside its maker that read a chunk; results that are made count one more.
     pub fn readers(&self, chunk: ChunkId) -> u32 {
         self.readers[chunk]
     }
@@ -124,7 +124,7 @@ impl Batches {
         Some(self.homes[batch]).filter(|home| *home != ROAMING)
     }
 
-    /// How many batches read nothing, and how many homes they have.
+    /// Number of batches that read nothing, and the number of their homes.
     pub fn source_count(&self) -> (usize, usize) {
         let homes = self.homes.iter().filter(|home| **home != ROAMING);
         (self.sources, homes.max().map_or(0, |last| *last as usize + 1))

@@ -8,9 +8,9 @@ use crate::plan::{ChunkId, TaskId};
 use crate::schedule::Schedule;
 use crate::task::Runnable;
 
-/// A run may grow to so many times the limits of a batch; beyond, a task joins it only if that adds little.
+/// A run may grow to this many times the limits of a batch; beyond, a task joins it only if that adds little.
 const RUN_SHARE: u64 = 8;
-/// What is this part of a run adds little to it.
+/// A task of at most this part of a run adds little to it.
 const LITTLE_SHARE: u64 = 4;
 /// A smaller result costs no more to store than a task to hand out, and reads of many such ones are what sums
 /// are made of.

@@ -1,4 +1,4 @@
-//! What a plan will do, and what it did: as a text tree, as data, and as a picture.
+//! Description of a plan before and after it ran: as a text tree, as data, and as a picture.
 
 mod picture;
 mod text;
@@ -55,7 +55,7 @@ pub struct OperatorLine {
 #[allow(missing_docs)]
 pub struct StageLine {
     pub label: String,
-    /// What a task does, step by step.
+    /// Steps of a task.
     pub work: String,
     pub grid: Vec<usize>,
     pub tasks: u64,
@@ -67,7 +67,7 @@ pub struct StageLine {
     /// Seconds that threads spent on it, and the slowest task; after running.
     pub busy_seconds: Option<f64>,
     pub slowest_seconds: Option<f64>,
-    /// How many times longer the slowest task took than one of them on average; after running.
+    /// Time of the slowest task divided by the average time of one; after running.
     pub skew: Option<f64>,
     /// Attempts beyond the first, of its tasks or of batches with some of them; after running.
     pub retries: Option<u64>,
@@ -136,14 +136,14 @@ impl Explanation {
     }
 }
 
-/// What all tasks are thought to cost, on so many threads.
+/// Estimated cost of all tasks on a number of threads.
 fn estimated_seconds(job: &Job, threads: usize) -> f64 {
     let tasks = job.schedule.order.iter();
     let cost: f64 = tasks.map(|task| job.runnable.task_cost(task.stage as usize)).sum();
     cost * COST_SECONDS / threads.max(1) as f64
 }
 
-/// What a unit of cost takes: see [`Runnable::task_cost`](crate::Runnable::task_cost).
+/// Time of a unit of cost: see [`Runnable::task_cost`](crate::Runnable::task_cost).
 const COST_SECONDS: f64 = 0.2e-9;
 
 fn work_of(stage: &Stage) -> String {

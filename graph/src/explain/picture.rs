@@ -58,7 +58,7 @@ fn push_stage(svg: &mut String, stage: &StageLine, y: usize, most: f64) {
     );
 }
 
-/// What the bars compare.
+/// Quantity that the bars compare.
 fn cost_of(stage: &StageLine) -> f64 {
     stage.busy_seconds.unwrap_or(stage.flops)
 }

@@ -20,7 +20,7 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
-/// What an expression is made of. Arguments have the shape of the expression itself, but for `RowFold`.
+/// Node of an expression. Arguments have the shape of the expression itself, but for `RowFold`.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum ExprKind {

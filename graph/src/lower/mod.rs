@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// The state of making one plan.
 #[derive(Debug)]
 pub struct Lowering<'a> {
-    /// What the plan may use.
+    /// Limits of the plan.
     pub limits: &'a Limits,
     plan: Plan,
     exprs: Vec<Expr>,
@@ -116,7 +116,7 @@ impl<'a> Lowering<'a> {
         self.plan.stages.push(stage);
     }
 
-    /// What is known of a tensor of the plan.
+    /// Facts about a tensor of the plan.
     pub fn tensor(&self, tensor: TensorId) -> &TensorSpec {
         &self.plan.tensors[tensor]
     }
@@ -142,8 +142,8 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// What takes more than this part of the memory is not kept for later but computed again.
+/// A tensor that takes more than this part of the memory is not kept for later but computed again.
 const LARGE_SHARE: u64 = 4;
-/// What an element may cost to be computed twice rather than stored, in the unit of `Step::cost`: about what
-/// a store and a load from memory take.
+/// Highest cost of an element that is computed twice rather than stored, in the unit of `Step::cost`: about
+/// what a store and a load from memory take.
 const RECOMPUTE_COST_MAX: f64 = 30.0;

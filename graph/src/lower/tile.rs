@@ -4,7 +4,7 @@ use super::{ExprId, ExprKind, Lowering};
 use crate::shape::element_count;
 use crate::tiling::{AxisTiling, Tiling};
 
-/// What a plan may use.
+/// Limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Tasks that run at the same time.
@@ -63,7 +63,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What users asked for, the preference nearest to the result first.
+    /// Preferences of users, the one nearest to the result first.
     fn preferences(&self, roots: &[ExprId], rank: usize) -> Vec<Option<AxisTiling>> {
         let mut axes = vec![None; rank];
         for id in self.reachable(roots).into_iter().rev() {
@@ -128,7 +128,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What a task should cost, in the unit of `Step::cost`: some 20 ms.
+/// Cost that a task should have, in the unit of `Step::cost`: some 20 ms.
 const TASK_COST: f64 = 1e8;
 /// A chunk may take this part of a thread's share of the memory.
 const MEMORY_SHARES: u64 = 16;

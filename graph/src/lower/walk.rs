@@ -20,7 +20,7 @@ pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
         if is_large(wanted) && !roots.contains(&wanted) {
             continue;
         }
-        // What is too large to keep is computed again for each of its users that is not.
+        // A tensor that is too large to keep is computed again for each of its users that is not.
         let mut again: HashMap<usize, ExprId> = HashMap::new();
         for node in large_inputs(wanted, &inputs, is_large) {
             let expr = lowering.lower_node(&nodes[node], &inputs[node], |input| {
@@ -57,7 +57,7 @@ fn large_inputs(wanted: usize, inputs: &[Vec<usize>], is_large: impl Fn(usize) -
     found.into_iter().collect()
 }
 
-/// How many inputs refer to each node, roots included.
+/// Number of inputs that refer to each node, roots included.
 fn uses(inputs: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
     let mut uses = vec![0; inputs.len()];
     for &used in inputs.iter().flatten().chain(roots) {

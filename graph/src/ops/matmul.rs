@@ -103,7 +103,7 @@ fn product(
     Ok(lowering.cast(value, dtype))
 }
 
-/// How a product is cut.
+/// Cut of a product into tasks.
 struct Cut {
     grid: Tiling,
     depth: AxisTiling,

@@ -171,7 +171,7 @@ impl Operator for Moment {
     }
 }
 
-/// How many elements each result of a reduction is made of, float64: for shapes that are not known yet.
+/// Number of elements behind each result of a reduction, float64: for shapes that are not known yet.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct CountReduced {

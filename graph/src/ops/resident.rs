@@ -23,7 +23,7 @@ pub struct Resident {
 pub enum ResidentChunk {
     /// In the memory of this process.
     Here(Arc<Chunk>),
-    /// Where the executor that made it keeps it. Jobs of this executor read it there.
+    /// Handle of the executor that made it. Jobs of this executor read it there.
     Kept(Arc<dyn KeptChunk>),
 }
 
@@ -49,7 +49,7 @@ impl ResidentChunk {
         }
     }
 
-    /// What an executor keeps, if it is of this type.
+    /// The executor's handle, if it is of this type.
     pub fn kept<T: KeptChunk>(&self) -> Option<&T> {
         match self {
             ResidentChunk::Here(_) => None,

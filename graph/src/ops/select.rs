@@ -13,7 +13,7 @@ use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::select::Select as Function;
 use tharsis_kernels::{DType, Scalar};
 
-/// What is chosen.
+/// Kind of selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// The rows where a mask is true: (n, ..) and (n) of bool to (?, ..).
@@ -31,7 +31,7 @@ pub struct Select {
     counts: Option<Arc<Counts>>,
 }
 
-/// How the rows were cut, and how many of each piece are chosen.
+/// Cut of the rows, and the number chosen of each piece.
 #[derive(Clone, Debug)]
 struct Counts {
     rows: Vec<usize>,
@@ -60,7 +60,7 @@ impl Selection {
         }
     }
 
-    /// How the rows of the first input are cut.
+    /// Cut of the rows of the first input.
     fn rows(self, lowering: &Lowering<'_>, x: ExprId) -> AxisTiling {
         match self {
             Selection::Distinct => AxisTiling::whole(lowering.expr(x).shape[0]),

@@ -55,7 +55,7 @@ impl Operator for Rechunk {
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
-        // What is not known yet is checked when it is.
+        // An axis that is not known yet is checked when it is.
         if is_known(&inputs[0].shape) {
             self.0.tiling(&inputs[0].shape)?;
         }

@@ -119,7 +119,7 @@ impl Runnable {
         self.plan.tensors[chunk.tensor as usize].chunk_bytes_max()
     }
 
-    /// What a task of this stage costs, estimated for the largest one, in units of about a fifth of a
+    /// Cost of a task of this stage, estimated for the largest one, in units of about a fifth of a
     /// nanosecond.
     pub fn task_cost(&self, stage: usize) -> f64 {
         let Stage { kernel, grid, operands, .. } = &self.plan.stages[stage];
@@ -184,7 +184,7 @@ impl Runnable {
     /// Debug builds run it twice, over memory that holds something else each time.
     ///
     /// # Errors
-    /// What the kernels refuse; in debug builds `Internal` if an element was not written, or depends on one
+    /// Errors of the kernels; in debug builds `Internal` if an element was not written, or depends on one
     /// that was not.
     pub fn run(&self, task: TaskId, chunks: Chunks<'_>, scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
         let made = self.compute(task, chunks, scratch)?;
@@ -232,7 +232,7 @@ impl Runnable {
         }
     }
 
-    /// What all operands of a stage yield over a region.
+    /// Values of all operands of a stage over a region.
     fn operands(
         &self,
         task: TaskId,
@@ -268,7 +268,7 @@ impl Runnable {
         Ok(())
     }
 
-    /// What an operand's program yields over a region.
+    /// Values of an operand's program over a region.
     fn operand(
         &self,
         stage: u32,
@@ -366,7 +366,7 @@ fn factor_regions(product: &Product, region: &Region, (start, len): (usize, usiz
     [with_depth(rank - 1), with_depth(rank - 2)]
 }
 
-/// Where chunks that were made twice differ, in words.
+/// Places at which chunks that were made twice differ, in words.
 fn first_difference(made: &[Chunk], again: &[Chunk]) -> Result<Option<String>, Error> {
     assert_eq!(made.len(), again.len(), "a task makes another number of chunks when it runs again");
     for (output, (made, again)) in made.iter().zip(again).enumerate() {

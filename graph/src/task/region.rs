@@ -1,4 +1,4 @@
-//! Which part of a tensor a task reads, and reading it.
+//! Parts of tensors that tasks read, and reading them.
 
 use super::Chunks;
 use crate::error::Error;
@@ -117,11 +117,11 @@ struct Span {
 }
 
 impl Span {
-    /// Which of the coordinates lie in `start..start + len`: the first of them, and how many.
+    /// Coordinates that lie in `start..start + len`: the first of them, and their number.
     fn within(&self, start: usize, len: usize) -> (usize, usize) {
         let (low, high) = (start as i64, (start + len) as i64);
         let below = |bound: i64| -> i64 {
-            // How many leading coordinates come before the bound, in the direction of the step.
+            // Number of leading coordinates before the bound, in the direction of the step.
             let count = self.count as i64;
             match self.step {
                 0 => {

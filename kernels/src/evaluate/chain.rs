@@ -18,7 +18,7 @@ use crate::ufunc::{BinaryOp, Operand, UnaryOp};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Where the elements of a chain come from, for one block.
+/// Source of the elements of a chain, for one block.
 #[derive(Clone, Copy)]
 pub(super) enum ChainInput<'a> {
     Block(Operand<'a>),
@@ -180,9 +180,9 @@ fn each_source<'a>(
 trait SourceFn {
     type Cursor: Copy;
     type Lane: Copy;
-    /// What all elements `i` places behind the beginning of a group share.
+    /// Value shared by all elements `i` places behind the beginning of a group.
     fn lane(&self, i: usize) -> Self::Lane;
-    /// What the elements `at..at + len` share.
+    /// Value shared by the elements `at..at + len`.
     fn cursor(&self, at: usize, len: usize) -> Self::Cursor;
     /// The element `i` places behind the beginning of a group.
     fn value(&self, cursor: Self::Cursor, lane: Self::Lane, i: usize) -> f64;
@@ -308,7 +308,7 @@ impl MapFn for Square {
     }
 }
 
-/// Where the values go.
+/// Destination of the values.
 trait Sink {
     type Output;
     fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) -> Self::Output;

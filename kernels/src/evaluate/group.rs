@@ -20,7 +20,7 @@ use crate::ufunc::{BinaryOp, UnaryOp};
 const MEMBERS_MAX: usize = 11;
 const _: () = assert!(2 * MEMBERS_MAX < TILES_MAX);
 
-/// What is known of a group when a program is compiled.
+/// Facts about a group when a program is compiled.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) root: ValueId,
@@ -125,7 +125,7 @@ fn unary(op: UnaryOp) -> Option<Arithmetic> {
     })
 }
 
-/// What is done in the loop that makes its argument.
+/// Work done in the loop that makes its argument.
 fn then(op: UnaryOp) -> Option<Then> {
     Some(match op {
         UnaryOp::Absolute | UnaryOp::Fabs => Then::Absolute,
@@ -148,7 +148,7 @@ fn binary(op: BinaryOp) -> Option<Arithmetic> {
     })
 }
 
-/// How random numbers are drawn into an operation, as its second argument or as its first.
+/// Position of random numbers in an operation: its second argument or its first.
 fn draw(op: BinaryOp, is_second: bool) -> Option<Draw> {
     Some(match op {
         BinaryOp::Add => Draw::Add,
@@ -304,7 +304,7 @@ impl BoundGroup {
         self.sources.len() as u8 - 1
     }
 
-    /// What a map makes of the member's tile takes its place.
+    /// The result of a map of the member's tile takes its place.
     fn add_map(&mut self, member: ValueId, map: ChainMap, from: TileId) {
         let kind = match (map, tile_map(map)) {
             (ChainMap::Identity, _) => return,

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Tasks of fewer rows are done before their groups are bound.
 const ROWS_MIN: usize = 512;
-/// After so many blocks with flags, a task runs step by step.
+/// Number of blocks with flags after which a task runs step by step.
 const RAISED_MAX: usize = 4;
 /// Values that a group reads from blocks.
 const INPUTS_MAX: usize = 12;

@@ -45,7 +45,7 @@ use registers::{Allocation, allocate};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Where a task stands in the whole tensor.
+/// Place of a task in the whole tensor.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Global coordinates of the first element.
@@ -65,7 +65,7 @@ pub struct Compiled {
     groups: Vec<Group>,
 }
 
-/// Where the elements of a value are while a block is computed.
+/// Place of the elements of a value while a block is computed.
 enum Source {
     /// In a register.
     Register(usize),
@@ -77,7 +77,7 @@ enum Source {
     Inside,
 }
 
-/// How the value of a leaf comes into its register.
+/// Way of the value of a leaf into its register.
 enum Leaf {
     None,
     Gather { chunk: Chunk, layout: Layout },
@@ -270,7 +270,7 @@ impl Compiled {
     }
 }
 
-/// Where nothing is kept between steps, blocks need not fit the cache; they bound the rounding of sums.
+/// If nothing is kept between steps, blocks need not fit the cache; they bound the rounding of sums.
 const BLOCK_ROWS_WITHOUT_REGISTERS: usize = 8192;
 
 /// The layout of an index form over the task's part of the domain.
@@ -346,7 +346,7 @@ impl Compiled {
     }
 }
 
-/// What a chain over `source` reads, for the rows from `start` on.
+/// Source of a chain over `source`, for the rows from `start` on.
 fn chain_input<'a>(
     bound: &'a Bound,
     scratch: &'a Scratch,

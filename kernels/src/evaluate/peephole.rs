@@ -82,10 +82,10 @@ fn is_never_negative(program: &Program, value: ValueId, depth: usize) -> bool {
     }
 }
 
-/// How far back a proof of sign goes: it may visit a value twice per level.
+/// Depth to which a proof of sign goes: it may visit a value twice per level.
 const PROOF_DEPTH_MAX: usize = 8;
 
-/// How many steps and outputs use each value; a step that uses a value twice counts once.
+/// Number of steps and outputs that use each value; a step that uses a value twice counts once.
 pub(super) fn uses(program: &Program) -> Vec<usize> {
     let mut uses = vec![0; program.steps.len()];
     for step in &program.steps {
@@ -136,7 +136,7 @@ fn make_chains(program: &mut Program) {
     }
 }
 
-/// How many steps a map does.
+/// Number of operations of a map.
 fn map_len(map: ChainMap) -> usize {
     match map {
         ChainMap::Identity => 0,

@@ -1,4 +1,4 @@
-//! Which block of memory holds which value, and how long a block is.
+//! Assignment of values to blocks of memory, and the length of a block.
 
 use super::group::Group;
 use super::tiles::Tiles;
@@ -6,7 +6,7 @@ use crate::chunk::Buffer;
 use crate::program::{Program, StepOp};
 use crate::raised::{Function, Warnings, watched};
 
-/// What a thread has for its tasks: registers, reused from task to task, places for results, and warnings.
+/// A thread's memory for its tasks: registers, reused from task to task, places for results, and warnings.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     registers: Vec<Buffer>,
@@ -86,7 +86,7 @@ pub(super) struct Allocation {
     pub(super) block_rows: usize,
 }
 
-/// What all registers together may take of the first-level cache.
+/// Part of the first-level cache that all registers together may take.
 const REGISTERS_BYTES: usize = 24 << 10;
 const BLOCK_ELEMENTS_MIN: usize = 256;
 const BLOCK_ELEMENTS_MAX: usize = 2048;

@@ -14,7 +14,7 @@ use crate::with_element;
 use num_complex::Complex;
 use std::marker::PhantomData;
 
-/// What a step makes of a block.
+/// Operation of a step on a block.
 struct Made {
     out: Buffer,
     warnings: Warnings,

@@ -27,12 +27,12 @@ pub(super) const TILES_MAX: usize = 24;
 /// The number of a tile.
 pub(super) type TileId = u8;
 
-/// What is done to a tile. Names without a dtype are of float64, those with `Short` of float32.
+/// Operations on a tile. Names without a dtype are of float64, those with `Short` of float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TileKind {
     /// The elements of input `a`.
     Load,
-    /// What is made of the numbers of source `a`.
+    /// First operation, on the numbers of source `a`.
     Number(Number),
     /// Random numbers of source `a`, narrowed.
     UniformShort,
@@ -60,7 +60,7 @@ pub(super) enum TileKind {
     MinShort,
 }
 
-/// What is made of a number of a source.
+/// First operation on a number of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     /// The number, which is a position.
@@ -100,7 +100,7 @@ pub(super) enum Arithmetic {
     Subtract,
 }
 
-/// How a random number `r` meets an element `x`.
+/// Combination of a random number `r` with an element `x`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Draw {
     /// `x + r`.
@@ -113,7 +113,7 @@ pub(super) enum Draw {
     Multiply,
 }
 
-/// What is done to the result in the same loop.
+/// Operation on the result in the same loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Then {
     Nothing,
@@ -242,7 +242,7 @@ pub(super) struct TileRun<'a> {
     pub(super) tiles: &'a mut Tiles,
     /// The elements, counted from the beginning of the task's part.
     pub(super) elements: Range<usize>,
-    /// Where stored values go.
+    /// Destination of stored values.
     pub(super) out: &'a mut [f64],
     pub(super) out_short: &'a mut [f32],
 }

@@ -1,4 +1,4 @@
-//! Where the smallest or largest is.
+//! Position of the smallest or largest element.
 
 use super::{Accumulate, stretch};
 use crate::chunk::Chunk;

@@ -32,12 +32,12 @@ pub enum Fold {
     All,
     /// Whether any is true; bool to bool.
     Any,
-    /// Where the largest is: (value, int64 position) to the same; the first of equals, the first NaN before
-    /// all.
+    /// Position of the largest: (value, int64 position) to the same; the first of equals, the first NaN
+    /// before all.
     ArgMax,
-    /// Where the smallest is: as `ArgMax`.
+    /// Position of the smallest: as `ArgMax`.
     ArgMin,
-    /// How many are true; bool to int64.
+    /// Number of true elements; bool to int64.
     CountTrue,
     /// The largest; NaN if any is.
     Max,

@@ -8,7 +8,7 @@ use crate::error::KernelError;
 use crate::ufunc::{Arg, Number, Operand};
 use num_complex::Complex;
 
-/// How a running sum keeps what rounding would lose.
+/// Running sum that keeps what rounding would lose.
 pub(crate) trait Compensated: Number {
     /// `sum + x` as rounded, and the part of it that rounding lost.
     fn add_exactly(sum: Self, x: Self) -> (Self, Self);

@@ -1,4 +1,4 @@
-//! Which loop a function of two arguments runs, by dtype.
+//! Choice of the loop of a function of two arguments, by dtype.
 
 use super::BinaryOp;
 use super::functions as f;

@@ -266,14 +266,14 @@ pub(super) fn acosh(z: C) -> C {
     if w.re.is_nan() && w.im.is_nan() {
         return w;
     }
-    // What is turned by a right angle here had its cut on the same axis.
+    // A number that is turned by a right angle here had its cut on the same axis.
     if w.re.is_nan() {
         return C::new(w.im.abs(), w.re);
     }
     C::new(w.im.abs(), w.re.copysign(z.im))
 }
 
-/// What inverse sine and cosine of x + iy in the first quadrant are made of: sine and cosine of the real part
+/// Parts of inverse sine and cosine of x + iy in the first quadrant: sine and cosine of the real part
 /// stand to each other as `side` to `root`, and `height` is the imaginary part.
 struct Arc {
     side: f64,
@@ -318,7 +318,7 @@ impl Arc {
         Arc { side: x, root: ((a + x) * a_minus_x).sqrt(), height }
     }
 
-    /// Where y is nothing beside the distance from the branch point.
+    /// Case in which y is nothing beside the distance from the branch point.
     fn beside_the_axis(x: f64, y: f64) -> Arc {
         if x < 1.0 {
             let root = ((1.0 - x) * (1.0 + x)).sqrt();

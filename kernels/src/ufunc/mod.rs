@@ -33,7 +33,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// What the loop yields, before it is rounded to `out`.
+    /// Dtype of the loop's result, before it is rounded to `out`.
     #[must_use]
     pub fn computed(self) -> DType {
         if self.out == self.args { self.args.compute() } else { self.out }

@@ -33,7 +33,7 @@ pub(crate) trait Compare: Element {
     }
 }
 
-/// What integers have beside arithmetic.
+/// Operations of integers beside arithmetic.
 pub(crate) trait Integer: Number + Compare {
     fn floor_div(self, other: Self) -> Self;
     fn floor_rem(self, other: Self) -> Self;

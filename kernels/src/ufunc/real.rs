@@ -2,7 +2,7 @@
 
 use half::f16;
 
-/// What the loops need of both floats beyond their inherent methods.
+/// Operations of both floats that the loops need beyond their inherent methods.
 pub(super) trait Real: Copy {
     /// Division rounded down, as Python's `//`.
     fn floor_div(self, other: Self) -> Self;

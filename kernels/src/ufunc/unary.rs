@@ -1,4 +1,4 @@
-//! Which loop a function of one argument runs, by dtype.
+//! Choice of the loop of a function of one argument, by dtype.
 
 use super::UnaryOp;
 use super::functions as f;

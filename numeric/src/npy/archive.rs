@@ -93,7 +93,7 @@ fn open_archive(path: &Path) -> std::result::Result<BTreeMap<String, NpyFile>, G
     Ok(files)
 }
 
-/// What the archive says it has.
+/// Members that the archive says it has.
 fn directory(path: &Path) -> std::result::Result<Vec<Member>, GraphError> {
     let failed = |error| zip_error(path, error);
     let file = File::open(path).map_err(|error| file_error(path, &error))?;

@@ -13,7 +13,7 @@ use tharsis_kernels::{Buffer, Chunk, DType, Place};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Elements {
     pub(super) path: PathBuf,
-    /// Where they begin, in bytes.
+    /// Their begin, in bytes.
     pub(super) start: u64,
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
@@ -21,7 +21,7 @@ pub(super) struct Elements {
     pub(super) swapped: bool,
 }
 
-/// Where a member lies in its archive, and what it is when inflated: the same, if it is only stored.
+/// Place of a member in its archive, and the file it becomes when inflated: the same, if it is only stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) start: u64,
@@ -152,7 +152,7 @@ impl Elements {
         })
     }
 
-    /// Where they end, in bytes.
+    /// Their end, in bytes.
     pub(super) fn end(&self) -> u64 {
         self.start
             + self.shape.iter().map(|&extent| extent as u64).product::<u64>() * self.dtype.size_bytes() as u64

@@ -9,7 +9,7 @@ use tharsis_kernels::DType;
 pub const HEADER_BYTES_MAX: usize = 64 << 10;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) dtype: DType,

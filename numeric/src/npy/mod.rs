@@ -196,13 +196,13 @@ pub fn save(path: &Path, tensor: &Tensor, executor: &dyn Executor) -> Result<()>
         std::fs::rename(&partial, path).map_err(failed)
     });
     if written.is_err() {
-        // What is left of a failure is nobody's; if it cannot be removed, that is not the error to tell.
+        // A file left by a failure is nobody's; if it cannot be removed, that is not the error to tell.
         let _gone = std::fs::remove_file(&partial);
     }
     written
 }
 
-/// Where a file is written before it is complete: beside it, and found from any folder.
+/// Path at which a file is written before it is complete: beside it, and found from any folder.
 fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -227,7 +227,7 @@ fn open_file(path: &Path) -> std::result::Result<NpyFile, GraphError> {
     Ok(NpyFile { path, header, start, extra_bytes, deflated: None })
 }
 
-/// How many bytes are left behind the elements where `found` follow the header.
+/// Number of bytes left behind the elements where `found` follow the header.
 fn fit(path: &Path, header: &Header, found: u64) -> std::result::Result<u64, GraphError> {
     let expected = header.data_bytes();
     if let Some(extra) = expected.and_then(|expected| found.checked_sub(expected)) {

@@ -1,5 +1,5 @@
-//! Which numbers a dtype can hold: NumPy converts elements of arrays as it likes, but refuses Python's
-//! numbers that do not fit.
+//! Ranges of numbers that dtypes can hold: NumPy converts elements of arrays as it likes, but refuses
+//! Python's numbers that do not fit.
 
 use super::Failure;
 use tharsis_kernels::{DType, Kind, Scalar};

@@ -1,4 +1,4 @@
-//! What a request says about how to run it.
+//! Parts of a request that say how it runs.
 
 use super::value::Value;
 use super::{Failure, PlaceRequest, Places};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tharsis_graph::{Chunks, Executor, LocalExecutor};
 use tharsis_kernels::Warnings;
 
-/// How to run a request, and what to answer.
+/// Executor and form of answers of a request.
 pub(super) struct Context {
     pub executor: Box<dyn Executor>,
     pub chunks: Chunks,
@@ -25,11 +25,11 @@ pub(super) struct Context {
     pub raw: bool,
     pub wants: Wants,
     pub errstate: ErrState,
-    /// What steps that were computed at once would have NumPy warn of.
+    /// NumPy's warnings of steps that were computed at once.
     pub raised: RefCell<Warnings>,
-    /// What is odd about the inputs and does no harm.
+    /// Oddities of the inputs that do no harm.
     pub warnings: Vec<String>,
-    /// Where large results go; without it they are answered in place.
+    /// Folder of large results; without it they are answered in place.
     pub results: Option<PathBuf>,
 }
 
@@ -230,7 +230,7 @@ fn errstate(ctx: &Json) -> Result<ErrState, Failure> {
     Ok(state)
 }
 
-/// Where programs run.
+/// Executor of programs.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Here,

@@ -66,7 +66,7 @@ impl Failure {
         Failure::new("TypeError", message)
     }
 
-    /// What does not exist yet.
+    /// Features that do not exist yet.
     ///
     /// ```
     /// use tharsis_numeric::protocol::Failure;

@@ -1,4 +1,4 @@
-//! Where programs run that ask for more than threads of this process.
+//! Executors of programs that ask for more than threads of this process.
 
 use super::Failure;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use tharsis_graph::Executor;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct PlaceRequest {
-    /// One node with worker processes, or so many nodes.
+    /// One node with worker processes, or a number of nodes.
     pub nodes: usize,
     /// Workers of each node.
     pub workers: usize,

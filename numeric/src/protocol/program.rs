@@ -124,7 +124,7 @@ fn finish(
     let job = tharsis_graph::plan(&nodes, context.executor.limits())?;
     let mut reply = Map::new();
     if context.wants.plan {
-        // What had to run before sizes were known counts as well.
+        // Phases that ran before sizes were known count as well.
         let (tasks, bound) = spent.as_ref().map_or((0, 0), |spent| (spent.tasks, spent.bound_bytes));
         let tasks = tasks + job.schedule.order.len() as u64;
         let bound = context.executor.bound_bytes(&job)?.max(bound);

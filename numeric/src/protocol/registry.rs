@@ -27,12 +27,12 @@ pub struct Operation {
     pub name: String,
     /// Its arguments.
     pub signature: &'static str,
-    /// What it does.
+    /// The function.
     pub doc: &'static str,
     pub(super) run: Run,
 }
 
-/// What other functions are made of, and NumPy has no name for.
+/// Operations that other functions are made of, and that NumPy has no name for.
 const PARTS: [UnaryOp; 4] =
     [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile, UnaryOp::SpacingHalf];
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];

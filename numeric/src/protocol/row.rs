@@ -5,7 +5,7 @@ use super::args::Args;
 use super::value::Value;
 use crate::tensor::Tensor;
 
-/// What an operation does: its name, since several may share a function, and its arguments.
+/// Description of an operation: its name, since several may share a function, and its arguments.
 pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
 /// A name, a signature, a line of documentation and a function of arguments.

@@ -1,4 +1,4 @@
-//! What programs choose by its values.
+//! Operations that select elements by their values.
 
 use super::Failure;
 use super::row::{Row, tensor, tuple};

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tharsis_kernels::{Buffer, Chunk, DType, Element, Scalar, with_element};
 
-/// What names of a program stand for and operations take.
+/// Values that names of a program stand for and operations take.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Nothing.

@@ -11,7 +11,7 @@ pub const NOT_GENERATED: &[(&str, &str)] = &[
     ("rng.", "draws depend on the place of an element alone; `distributions.rs` and `properties.rs`"),
 ];
 
-/// What a call of an operation is made of.
+/// Parts of a call of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Signature {
     Unary,
@@ -43,7 +43,7 @@ pub enum Signature {
     Array,
 }
 
-/// How calls of an operation are generated, if they are.
+/// Generator of calls of an operation, if they are generated.
 pub fn signature_of(name: &str, signature: &str) -> Option<Signature> {
     if NOT_GENERATED.iter().any(|(left_out, _)| name.starts_with(left_out)) {
         return None;
@@ -196,7 +196,7 @@ fn number(dice: &mut Dice, dtype: &str) -> Value {
     match dtype {
         "bool" => json!(small < 0),
         "uint8" => json!(small.abs() * 60),
-        // Which parts of a product of infinite ones are NaN depends on the order of the factors.
+        // The parts of a product of infinite ones that are NaN depend on the order of the factors.
         "complex128" => match dice.below(12) {
             0 => json!({"c": [{"f": "nan"}, {"f": "nan"}]}),
             at => json!({"c": [(at as f64 - 7.0) / 2.0, small as f64 / 2.0]}),

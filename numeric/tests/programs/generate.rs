@@ -187,7 +187,7 @@ fn take(dice: &mut Dice, a: usize, x: &Plain, axis: usize) -> Option<Step> {
     Some(Step::Take { of: a, axis, start, step, count: 1 + dice.below(most) })
 }
 
-/// A shape of so many elements.
+/// A shape with a given number of elements.
 fn reshaped(dice: &mut Dice, count: usize) -> Vec<usize> {
     let mut shape = Vec::new();
     let mut left = count;

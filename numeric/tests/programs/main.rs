@@ -17,7 +17,7 @@ use program::{REDUCTIONS, Step};
 use tharsis_numeric::select::UNKNOWN;
 use tharsis_numeric::{Chunks, LocalExecutor, Tensor, execute};
 
-/// What a program gives on so many threads, or why it cannot be run.
+/// Results of a program on a number of threads, or why it cannot be run.
 fn run(steps: &[Step], roots: &[usize], eager: bool) -> Result<Vec<Plain>, String> {
     let _eager = eager.then(tharsis_numeric::eager);
     let mut tensors: Vec<Tensor> = Vec::new();

@@ -1,7 +1,7 @@
 //! The plain evaluator: whole arrays as vectors in C order, one loop per operation, no chunks, no fusion, no
 //! views.
 
-/// What kind of numbers an array has: of bool, int64 and float64 each.
+/// Kinds of numbers of an array: of bool, int64 and float64 each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Bool,

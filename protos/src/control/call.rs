@@ -74,7 +74,7 @@ impl Stub {
         self.deadline
     }
 
-    /// Which cluster, which release.
+    /// Identity of the cluster and release of its control store.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
@@ -217,7 +217,7 @@ impl Stub {
         self.within("put code unit", client.put_code_unit(request)).await.map(drop)
     }
 
-    /// Where a code unit can be fetched.
+    /// Places where a code unit can be fetched.
     ///
     /// # Errors
     /// [`CallError`], as for all calls; refused as not found if no member holds it.

@@ -57,11 +57,11 @@ pub struct ProtocolVersion {
     pub minor: u32,
 }
 
-/// Which cluster: made once, when its first control store starts.
+/// Identity of a cluster: made once, when its first control store starts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClusterId(pub [u8; 16]);
 
-/// What a control store says of itself.
+/// Identity and release of a control store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterInfo {
     /// The cluster.
@@ -72,7 +72,7 @@ pub struct ClusterInfo {
     pub version: String,
 }
 
-/// What a node says of itself when it joins.
+/// Description of a node that joins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     /// The node.
@@ -85,16 +85,16 @@ pub struct NodeInfo {
     pub local_socket: String,
     /// Its total resources.
     pub resources: Resources,
-    /// What placement may ask for by name.
+    /// Labels that placement may ask for by name.
     pub labels: BTreeMap<String, String>,
 }
 
 /// The load of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
-    /// What is free.
+    /// Free resources.
     pub free: Resources,
-    /// What there is.
+    /// All resources.
     pub total: Resources,
     /// Tasks that wait.
     pub queued_tasks: u64,
@@ -109,7 +109,7 @@ pub struct NodeLoad {
 pub struct Members {
     /// The members, by id.
     pub nodes: Vec<NodeInfo>,
-    /// What the list shows; a watch goes on from the revision after it.
+    /// Revision that the list shows; a watch goes on from the one after it.
     pub revision: u64,
 }
 
@@ -129,11 +129,11 @@ pub struct Registered {
 pub struct NodeEvent {
     /// The revision after which this holds; 0 for loads, which have none.
     pub revision: u64,
-    /// What changed.
+    /// The change.
     pub change: NodeChange,
 }
 
-/// What changed.
+/// Change of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeChange {
     /// A node joined.
@@ -151,7 +151,7 @@ pub enum NodeChange {
     Load {
         /// Which.
         node: NodeId,
-        /// How busy.
+        /// Its load.
         load: NodeLoad,
     },
 }
@@ -165,7 +165,7 @@ pub enum LeftReason {
     Unregistered(String),
 }
 
-/// What a driver says of its job.
+/// Description of a job by its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRequest {
     /// Name of the job; may be empty.
@@ -199,11 +199,11 @@ pub struct JobInfo {
     pub entrypoint: String,
     /// When it was registered, by the server's clock.
     pub started_unix_ms: u64,
-    /// How it ended; none while it runs.
+    /// End of the job; none while it runs.
     pub end: Option<JobEnd>,
 }
 
-/// How a job ended.
+/// End of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobEnd {
     /// Whether its driver was content.
@@ -223,7 +223,7 @@ pub struct JobPage {
     pub more: bool,
 }
 
-/// Where a code unit can be fetched.
+/// Places where a code unit can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeUnit {
     /// Its length.

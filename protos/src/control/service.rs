@@ -20,7 +20,7 @@ pub type EventStream = BoxStream<'static, Result<NodeEvent, Refusal>>;
 
 /// A control store. What reaches these functions has been checked.
 pub trait Service: Send + Sync + 'static {
-    /// Which cluster, which release.
+    /// Identity of the cluster and release of the control store.
     fn cluster_info(&self) -> impl Future<Output = Result<ClusterInfo, Refusal>> + Send;
     /// Makes a node a member.
     fn register_node(
@@ -60,7 +60,7 @@ pub trait Service: Send + Sync + 'static {
         size_bytes: u64,
         holder: NodeId,
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
-    /// Where a code unit can be fetched.
+    /// Places where a code unit can be fetched.
     fn get_code_unit(&self, unit: CodeUnitId) -> impl Future<Output = Result<CodeUnit, Refusal>> + Send;
     /// Says which program a job runs.
     fn put_program(

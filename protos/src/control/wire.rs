@@ -190,7 +190,7 @@ impl TryFrom<wire::RegisterJobRequest> for JobRequest {
     }
 }
 
-/// What must be there and in bounds in every message that has it.
+/// The load of a node, which must be there and in bounds in every message that has it.
 pub(super) fn load(field: &str, load: Option<wire::Load>) -> Result<NodeLoad, BadMessage> {
     message::required(field, load)?.try_into().map_err(|bad: BadMessage| bad.within(field))
 }

@@ -13,7 +13,7 @@ pub struct Packet {
     /// All messages of the other direction below this one have arrived.
     #[prost(uint64, tag = "4")]
     pub acknowledged: u64,
-    /// What the messages name by index, so that tasks of one kind do not repeat it.
+    /// Classes that the messages name by index, so that tasks of one kind do not repeat them.
     #[prost(message, repeated, tag = "5")]
     pub classes: ::prost::alloc::vec::Vec<TaskClass>,
     #[prost(message, repeated, tag = "6")]
@@ -168,7 +168,7 @@ pub struct LeaseRequest {
     /// Whether to queue the request when there is no room.
     #[prost(bool, tag = "3")]
     pub wait: bool,
-    /// How much of a node the job gets beside others; 0 is the default.
+    /// Share of a node that the job gets beside others; 0 is the default.
     #[prost(uint32, tag = "4")]
     pub weight: u32,
 }
@@ -184,7 +184,7 @@ pub struct LeaseRevoked {
     #[prost(fixed64, tag = "1")]
     pub lease: u64,
 }
-/// How busy the sender is.
+/// Load of the sender.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LoadReport {
     #[prost(message, optional, tag = "1")]
@@ -345,7 +345,7 @@ pub struct TaskAttempt {
 pub struct PushedDependency {
     #[prost(message, optional, tag = "1")]
     pub reference: ::core::option::Option<Ref>,
-    /// Which parameter; 65535 for the one that holds all of them.
+    /// Index of the parameter; 65535 for the one that holds all of them.
     #[prost(uint32, tag = "2")]
     pub parameter: u32,
     #[prost(message, optional, tag = "3")]
@@ -353,7 +353,7 @@ pub struct PushedDependency {
     #[prost(message, repeated, tag = "4")]
     pub nested: ::prost::alloc::vec::Vec<Ref>,
 }
-/// What another node knows of an object.
+/// Another node's knowledge of an object.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct State {
     #[prost(oneof = "state::Kind", tags = "1, 2, 3, 4")]
@@ -459,7 +459,7 @@ pub struct UserError {
     #[prost(bytes = "bytes", tag = "2")]
     pub payload: ::prost::bytes::Bytes,
 }
-/// What all calls of one function with the same options have in common.
+/// Common properties of all calls of one function with the same options.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TaskClass {
     #[prost(fixed32, tag = "1")]
@@ -494,7 +494,7 @@ pub struct TaskClass {
     #[prost(bool, tag = "15")]
     pub pure: bool,
 }
-/// Which error values make a task run again.
+/// Error values that make a task run again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RetryOn {
     #[prost(bool, tag = "1")]
@@ -503,7 +503,7 @@ pub struct RetryOn {
     #[prost(string, repeated, tag = "2")]
     pub types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Where a task should run; nothing set: the default.
+/// Placement of a task; nothing set: the default.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Placement {
     #[prost(oneof = "placement::Choice", tags = "1, 2, 3")]

@@ -37,7 +37,7 @@ pub struct Received {
     pub from: NodeId,
     /// The node it is meant for.
     pub to: NodeId,
-    /// What is in it.
+    /// Its contents.
     pub packet: Packet,
 }
 

@@ -1,4 +1,4 @@
-//! What records are made of: numbers, strings of bytes, references and values, written and read.
+//! Parts of records: numbers, strings of bytes, references and values, written and read.
 
 use super::{BadRecord, REF_BYTES, Token, ValueView};
 use tharsis_types::{Extent, ObjectId, RefId, TaskId};

@@ -1,4 +1,4 @@
-//! What a driver or worker tells its node.
+//! Records from a driver or worker to its node.
 
 use super::bytes::{Reader, put_bytes, put_extent, put_token_ref, put_u32, put_u64, put_value};
 use super::{
@@ -36,14 +36,14 @@ pub enum FromClient<'a> {
         slot: u32,
         /// Time in the function, in nanoseconds.
         run_ns: u64,
-        /// What came out.
+        /// Outputs of the run.
         outcome: OutcomeView<'a>,
     },
     /// Make a value readable here and send it.
     Fetch {
         /// The reference.
         token: Token,
-        /// What it refers to.
+        /// References inside the value.
         reference: RefId,
     },
     /// Hands back tasks that were sent ahead and not started.
@@ -56,7 +56,7 @@ pub enum FromClient<'a> {
     Hold {
         /// The reference.
         token: Token,
-        /// What it refers to.
+        /// References inside the value.
         reference: RefId,
     },
     /// The client goes on looking at an argument of its running task when that has ended, under a reference
@@ -64,7 +64,7 @@ pub enum FromClient<'a> {
     Keep {
         /// The reference.
         token: Token,
-        /// What it refers to.
+        /// References inside the value.
         reference: RefId,
     },
     /// Asks where a value lies; answered by [`ToClient::Locations`](super::ToClient::Locations).
@@ -103,7 +103,7 @@ pub enum FromClient<'a> {
     Release {
         /// The reference.
         token: Token,
-        /// What it referred to.
+        /// References that were inside the value.
         reference: RefId,
     },
     /// Calls a remote function.
@@ -129,12 +129,12 @@ pub enum FromClient<'a> {
     Unmapped {
         /// The reference.
         token: Token,
-        /// What it refers to.
+        /// References inside the value.
         reference: RefId,
     },
 }
 
-/// How a task ended in its worker.
+/// End of a task in its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeView<'a> {
     /// Its outputs.

@@ -53,7 +53,7 @@ impl<'a> RefsView<'a> {
         self.0.chunks_exact(REF_BYTES).map(read_ref)
     }
 
-    /// How many there are in the list.
+    /// Number of items in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / REF_BYTES
@@ -83,7 +83,7 @@ impl<'a> DependenciesView<'a> {
         })
     }
 
-    /// How many there are in the list.
+    /// Number of items in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / DEPENDENCY_BYTES
@@ -127,7 +127,7 @@ impl<'a> TokensView<'a> {
             .map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
     }
 
-    /// How many there are in the list.
+    /// Number of items in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / TOKEN_BYTES
@@ -162,7 +162,7 @@ impl<'a> OutputsView<'a> {
         Self { count, bytes }
     }
 
-    /// How many there are in the list.
+    /// Number of items in the list.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
@@ -190,7 +190,7 @@ impl<'a> ArgumentsView<'a> {
         Self { count, bytes }
     }
 
-    /// How many there are in the list.
+    /// Number of items in the list.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count

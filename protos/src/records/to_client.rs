@@ -1,4 +1,4 @@
-//! What a node tells its drivers and workers.
+//! Records from a node to its drivers and workers.
 
 use super::bytes::{Reader, put_bytes, put_extent, put_u32, put_u64, put_value};
 use super::{ArgumentsView, BadRecord, NodesView, Token, ValueView};
@@ -19,7 +19,7 @@ pub enum ToClient<'a> {
         /// Encoded `TaskClass`.
         definition: &'a [u8],
     },
-    /// Where a value lies, as far as the node knows.
+    /// Place of a value, as far as the node knows.
     Locations {
         /// As asked.
         request: u32,
@@ -75,7 +75,7 @@ pub enum ToClient<'a> {
     },
     /// Hand back tasks that are not started yet.
     StealBack {
-        /// How many are wanted at most.
+        /// Most mapped values that are wanted.
         count: u32,
     },
     /// The state of a reference.

@@ -48,7 +48,7 @@ pub struct Peers {
 
 /// Another member.
 pub struct Peer {
-    /// What it said of itself.
+    /// Its own description of itself.
     pub info: NodeInfo,
     outbox: Mutex<Outbox>,
     news: Notify,

@@ -27,12 +27,12 @@ use tokio::time::timeout;
 
 /// The longest time that a caller that is told to ask again may take to hang up.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
-/// How often a thread that waits for the loop looks whether it is to stop.
+/// Interval at which a thread that waits for the loop looks whether it is to stop.
 const STOP_POLL: Duration = Duration::from_millis(100);
 /// Stack of a thread that serves transfers; its buffers are elsewhere.
 const THREAD_STACK_BYTES: usize = 256 << 10;
 
-/// Where connections go that have proved that they are of the cluster.
+/// Channels for connections that have proved that they are of the cluster.
 pub struct Callers {
     /// To the gRPC services.
     pub calls: mpsc::Sender<io::Result<TcpStream>>,
@@ -64,7 +64,7 @@ pub struct Senders {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Who is served, and over which connection.
+/// Nodes that are served, and over which connection.
 #[derive(Default)]
 struct Seats {
     places: Places,
@@ -77,7 +77,7 @@ struct Seat {
     place: u64,
 }
 
-/// What one connection may read; notes when it does.
+/// Objects that one connection may read; notes when it reads.
 struct Seated {
     source: Arc<NodeSource>,
     seat: Seat,
@@ -164,7 +164,7 @@ async fn turn_away(stream: std::net::TcpStream) {
     let told = async {
         stream.write_all(&transfer::busy()).await?;
         stream.shutdown().await?;
-        // What is not read would reset the connection before the caller reads this.
+        // Bytes that are not read would reset the connection before the caller reads this.
         stream.read(&mut [0; 64]).await
     };
     // A caller that does not hang up is cut off.

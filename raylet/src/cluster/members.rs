@@ -29,11 +29,11 @@ const WATCH_PAUSE: Duration = Duration::from_millis(500);
 /// The time for which a node that stops tries to say so.
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 
-/// What a member does with what it hears.
+/// Receiver of the changes that a member hears.
 pub struct Membership {
     /// The node.
     pub me: NodeInfo,
-    /// What it shows of itself when it calls others.
+    /// Credentials that it shows when it calls others.
     pub own: Credentials,
     /// The control store.
     pub control: ControlClient,

@@ -106,7 +106,7 @@ pub struct ClusterOptions {
 pub enum Role {
     /// It serves the control store on its port.
     Head {
-        /// Where the control store keeps its tables.
+        /// Folder or address of the control store's tables.
         store: BackendChoice,
         /// A node that is not heard of for this long is declared dead, in ms.
         lease_ttl_ms: u64,
@@ -130,7 +130,7 @@ pub struct Cluster {
     thread: JoinHandle<()>,
 }
 
-/// What the rest of a node needs to know of its cluster: jobs, programs, its own standing.
+/// Facts about its cluster that the rest of a node needs: jobs, programs, its own standing.
 #[derive(Clone)]
 pub struct ClusterHandle {
     me: NodeId,
@@ -140,7 +140,7 @@ pub struct ClusterHandle {
     fenced: Arc<Mutex<Option<String>>>,
 }
 
-/// What a node is to its cluster before it is part of it.
+/// A node before it is part of its cluster.
 pub(crate) struct JoiningNode {
     pub(crate) member: Member,
     pub(crate) arena: Arc<Arena>,
@@ -436,7 +436,7 @@ fn serve(
 
 fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
     let code = code_folder(folder);
-    // What a node that was killed left there.
+    // Files left there by a node that was killed.
     let _removed = std::fs::remove_dir_all(&code);
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&code);
     made.map_err(|e| Failure::new(FailureKind::InvalidArgument, format!("folder {}: {e}", code.display())))?;
@@ -447,7 +447,7 @@ fn code_folder(folder: &Path) -> PathBuf {
     folder.join("code")
 }
 
-/// What nodes of one machine have in common.
+/// State shared by the nodes of one machine.
 fn host() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())

@@ -1,4 +1,4 @@
-//! Who is served: places for the connections over which other nodes read, as a table without clocks or
+//! Admission of readers: places for the connections over which other nodes read, as a table without clocks or
 //! sockets.
 //!
 //! A connection keeps its place while nothing is read over it, because the next object of the same node comes
@@ -26,7 +26,7 @@ pub struct Places {
 
 #[derive(Debug)]
 struct Place {
-    /// Who has it, as it says; connections without a node share one's limit.
+    /// Node that has it, as it says; connections without a node share one's limit.
     node: Option<NodeId>,
     /// Since when nothing is read over it; none while something is.
     idle_since: Option<Instant>,
@@ -41,7 +41,7 @@ pub enum Entry {
     Seated {
         /// Its place.
         place: u64,
-        /// Whose end makes room.
+        /// Connection whose end makes room.
         instead_of: Option<u64>,
     },
 }

@@ -114,7 +114,7 @@ impl Pulls {
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// Reads an object, but for so many bytes at its start, into a range of the arena; how it went comes
+    /// Reads an object from a given offset on into a range of the arena; how it went comes
     /// through the inbox.
     pub fn start(&self, object: ObjectId, from: NodeId, into: Extent, done_bytes: u64) {
         let mut queue = lock(&self.shared.queue);

@@ -1,4 +1,4 @@
-//! What the machine has, or the container: the closest limit counts.
+//! Memory of the machine, or of the container: the closest limit counts.
 //!
 //! A process is in a control group, that in another, and each may have a limit; in a container the outer ones
 //! cannot be seen. What a group uses counts without its files: the kernel drops those before it kills
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tharsis_core::memory::MemoryGauge;
 
-/// Where the limits are.
+/// Files of the limits.
 #[derive(Debug)]
 pub(super) struct Machine {
     groups: Vec<Group>,
@@ -46,14 +46,14 @@ impl Machine {
 }
 
 impl Group {
-    /// What it uses and may; none without a limit.
+    /// Use and limit in bytes; none without a limit.
     fn gauge(&self) -> Option<MemoryGauge> {
         let (used, limit) = match self.is_v1 {
             true => ("memory.usage_in_bytes", "memory.limit_in_bytes"),
             false => ("memory.current", "memory.max"),
         };
         let number = |name| fs::read_to_string(self.folder.join(name)).ok()?.trim().parse::<u64>().ok();
-        // Where there is none, it says `max`, or a number near 2^63.
+        // Without a limit, it says `max`, or a number near 2^63.
         let limit_bytes = number(limit).filter(|bytes| *bytes < 1 << 62)?;
         let files = files_bytes(&fs::read_to_string(self.folder.join("memory.stat")).ok()?, self.is_v1);
         Some(MemoryGauge { used_bytes: number(used)?.saturating_sub(files), limit_bytes })

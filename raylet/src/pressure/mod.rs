@@ -23,9 +23,9 @@ use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_object_store::Arena;
 use tharsis_types::ClientId;
 
-/// What a worker is to the kernel when memory ends: to be killed before anything else of the user.
+/// Score of a worker when memory ends: to be killed before anything else of the user.
 const WORKER_OOM_SCORE: i32 = 800;
-/// What a node is: to be killed last, as all objects go with it.
+/// Score of a node: to be killed last, as all objects go with it.
 const NODE_OOM_SCORE: i32 = -500;
 /// Unit of the size of a file on disk or in memory, as the system counts it.
 const FILE_BLOCK_BYTES: u64 = 512;
@@ -47,7 +47,7 @@ pub struct Watched {
     pub arena: Arc<Arena>,
     /// The workers.
     pub roster: Roster,
-    /// Where to tell.
+    /// Channel to the loop.
     pub inbox: Arc<Inbox>,
 }
 

@@ -1,7 +1,8 @@
 //! Processes, as `/proc` shows them.
 //!
-//! What a process started counts with it, and what that started. One that ends hands its children to another,
-//! mostly to the first process there is: such a child counts with nobody here, only with the machine.
+//! Processes that a process started count with it, and those that they started. One that ends hands its
+//! children to another, mostly to the first process there is: such a child counts with nobody here, only with
+//! the machine.
 //!
 //! A fork has the same pages as its parent until one of them writes, and each of the two is shown with all of
 //! them. So of a process that is still the copy of its parent only what it has more than that counts. This is
@@ -48,12 +49,13 @@ pub(super) fn family_bytes(pid: u32, children: &Children) -> Option<u64> {
     Some(sum)
 }
 
-/// How readily the kernel kills a process for memory, from -1000 to 1000; its children begin with the same.
+/// Score by which the kernel chooses a process to kill for memory, from -1000 to 1000; its children begin
+/// with the same.
 pub(super) fn set_oom_score(process: &str, score: i32) -> io::Result<()> {
     fs::write(Path::new("/proc").join(process).join("oom_score_adj"), score.to_string())
 }
 
-/// Who started whom.
+/// Parent of each process.
 pub(crate) enum Children {
     /// The kernel says it of each process.
     Listed,
@@ -117,7 +119,7 @@ fn numbered(folder: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Where the program and the stack of a process begin, which its forks have in common and no other process;
+/// Addresses of the program and the stack of a process, which its forks have in common and no other process;
 /// none if the kernel does not say.
 fn image(pid: u32) -> Option<(u64, u64)> {
     let stat = stat(pid)?;

@@ -4,7 +4,7 @@
 //! put values its bytes travel beside the in-band bytes, 64-byte aligned, and are mapped on the other side
 //! instead of copied; the mapping lives as long as the value. Elsewhere (JSON, a file) it is plain data.
 //!
-//! What is mapped is checked: dtype, shape, length and alignment must fit, or decoding fails.
+//! Mapped values are checked: dtype, shape, length and alignment must fit, or decoding fails.
 
 mod array;
 #[cfg(feature = "arrow")]

@@ -45,7 +45,7 @@ pub struct Plan {
     pub workers: usize,
     pub slots: usize,
     pub ahead: usize,
-    /// Asks for each value back as soon as it was sent, and writes so many lines of output behind that.
+    /// Asks for each value back as soon as it was sent, and writes a number of lines of output behind that.
     pub asks_back: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ struct Node {
     watchers: HashMap<ObjectId, Vec<(usize, Token)>>,
     waiting: VecDeque<Task>,
     running: HashMap<u32, (usize, Task)>,
-    /// What clients have mapped because they fetched it.
+    /// Values that clients have mapped because they fetched them.
     mapped: HashSet<(usize, Token)>,
     next_slot: u32,
     plan: Plan,

@@ -20,7 +20,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Reads.
     pub read: fn(&[u8]),
-    /// What sound peers write.
+    /// Messages that sound peers write.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 

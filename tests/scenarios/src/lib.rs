@@ -1,4 +1,4 @@
-//! How scenarios are run: each on every way to run a program, with a deadline, leaving nothing behind.
+//! Runner of scenarios: each on every way to run a program, with a deadline, leaving nothing behind.
 //!
 //! A *scenario* is a function of a [`Mode`]. It starts its own [`Session`]s, so scenarios run side by side.
 //! The trial that runs it fails when it panics, and when it takes longer than [`TRIAL_WAIT`]: a hang is a
@@ -27,9 +27,9 @@ use tharsis::{Init, Runtime, SpillChoice, SpillFolder, init};
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::report::{Report, StoreRow};
 
-/// How long a trial may take. `THARSIS_TRIAL_SECONDS` gives long runs more.
+/// Longest time of a trial. `THARSIS_TRIAL_SECONDS` gives long runs more.
 pub const TRIAL_WAIT: Duration = Duration::from_secs(60);
-/// How long anything may take that should happen soon.
+/// Longest time of anything that should happen soon.
 pub const SOON: Duration = Duration::from_secs(10);
 /// Bytes of a store unless the scenario says otherwise.
 const STORE_BYTES: u64 = 64 << 20;
@@ -51,7 +51,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// The scenario itself; a panic is a failure.
     pub run: fn(Mode),
-    /// Where it makes sense.
+    /// Ways to run a program where it makes sense.
     pub modes: &'static [Mode],
 }
 
@@ -209,7 +209,7 @@ impl Session {
         files_below(&self.folder.join("spill"))
     }
 
-    /// How its node is.
+    /// State of its node.
     ///
     /// # Panics
     /// If the node does not answer.
@@ -218,7 +218,7 @@ impl Session {
         self.runtime().report().expect("the node answers")
     }
 
-    /// What lies in its store, and who keeps it.
+    /// Contents of its store, and who keeps them.
     ///
     /// # Panics
     /// If the node is no process, or does not answer.
@@ -228,7 +228,7 @@ impl Session {
         tharsis::observe::memory(socket).expect("the node answers")
     }
 
-    /// How full its store is.
+    /// Use of its store.
     #[must_use]
     pub fn store(&self) -> StoreRow {
         self.report().store
@@ -319,7 +319,7 @@ pub fn mark(path: &str) {
     file.write_all(b"x\n").expect("the line is written");
 }
 
-/// How often something was marked.
+/// Number of times something was marked.
 #[must_use]
 pub fn marks(path: &str) -> usize {
     fs::read_to_string(path).map_or(0, |text| text.lines().count())

@@ -12,8 +12,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// One of so many bytes, at a folder that is made for it. `None`, and a line on the terminal, where it is
-    /// not permitted.
+    /// A file system of the given size, at a folder that is made for it. `None`, and a line on the terminal,
+    /// where it is not permitted.
     ///
     /// # Panics
     /// If the folder cannot be made.
@@ -32,7 +32,7 @@ impl Mounted {
         None
     }
 
-    /// Where it is.
+    /// Path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -41,7 +41,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What cannot be unmounted now goes with its last file.
+        // A file system that cannot be unmounted now goes with its last file.
         let _outcome = Command::new("umount").arg("-l").arg(&self.path).output();
     }
 }

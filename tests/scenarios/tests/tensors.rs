@@ -163,7 +163,7 @@ fn t1_warnings_are_those_of_threads(mode: Mode) {
     session.await_quiet();
 }
 
-/// What a job made is read by the next where it lies, and freed when nobody has it.
+/// A job's result is read by the next where it lies, and freed when nobody has it.
 fn t2_results_are_inputs_again(mode: Mode) {
     let session = mode.start(2);
     let remote = RemoteExecutor::new(session.runtime());
@@ -190,7 +190,7 @@ fn t2_results_stay_in_the_store_for_the_next_job(mode: Mode) {
     let (kept, _) = execute(&[&x], &remote).unwrap();
     let scaled = [((&kept[0] + 1.0) * &kept[0]).sum(1)];
     let ((found, _), most) = most_stored(&session, || run(&scaled, &remote));
-    // What clients hold for small values, and ahead.
+    // Memory that clients hold for small values, and ahead.
     assert!((KEPT_BYTES..KEPT_BYTES + (8 << 20)).contains(&most), "{most} bytes");
     let made = [((&x + 1.0) * &x).sum(1)];
     assert_eq!(found, run(&made, &LocalExecutor::within(remote.limits())).0);
@@ -198,7 +198,7 @@ fn t2_results_stay_in_the_store_for_the_next_job(mode: Mode) {
     session.await_quiet();
 }
 
-/// Who looks at a result when its store is gone is told so.
+/// A reader of a result whose store is gone is told so.
 fn t2_results_end_with_their_runtime(mode: Mode) {
     let session = mode.start(1);
     let x = matrix(2, 1 << 17, [1, 1 << 17]);
@@ -261,7 +261,7 @@ fn t3_the_store_stays_below_the_bound(mode: Mode) {
     let x = x.rechunk(Chunks::PerAxis(vec![1, 1 << 20]));
     let y = [(x.cumsum(1) + x.flip(Some(&[1]))).max(1)];
     let ((found, metrics), most) = most_stored(&session, || run(&y, &remote));
-    // What clients hold for small values: the first regions, and those asked for ahead.
+    // Memory that clients hold for small values: the first regions, and those asked for ahead.
     let regions = 3 * (2 << 20);
     assert!(most <= metrics.bound_bytes + regions, "{most} bytes, {metrics:?}");
     assert!(metrics.bound_bytes <= MEMORY_BYTES);

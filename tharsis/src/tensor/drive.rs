@@ -1,11 +1,11 @@
 //! Driving a job: submit its batches in order, as many as the memory bound has room for; free what was read
 //! last.
 //!
-//! What may exist at a time is counted before it does. A batch in flight counts with what it makes (twice: in
-//! the worker, and in the store), what its tasks need, and the chunks that it is the last to read; chunks
-//! that later batches read count until the last of these is submitted. A batch is submitted only if all of it
-//! together stays below the bound; with nothing in flight there is always room for one, since the bound was
-//! computed along the same order.
+//! Chunks that may exist at a time are counted before they do. A batch in flight counts with what it makes
+//! (twice: in the worker, and in the store), what its tasks need, and the chunks that it is the last to read;
+//! chunks that later batches read count until the last of these is submitted. A batch is submitted only if
+//! all of it together stays below the bound; with nothing in flight there is always room for one, since the
+//! bound was computed along the same order.
 
 use super::fault::from_engine;
 use super::kept::InStore;
@@ -28,7 +28,7 @@ const BUNDLED_BYTES_MAX: u64 = 64 << 10;
 /// Batches in flight, per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
 
-/// What an executor says about how its jobs are driven.
+/// An executor's settings for driving its jobs.
 pub(super) struct DriveOptions {
     /// The runtime that the calls go to.
     pub client: Client,
@@ -58,7 +58,7 @@ pub(super) struct Drive<'a> {
     metrics: Metrics,
 }
 
-/// What an object in the store is.
+/// Kind of an object in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// The small chunks of a batch.
@@ -69,15 +69,15 @@ enum Key {
 /// An object that batches to come will read.
 struct Held {
     object: ObjectRef<BatchOutput>,
-    /// How often its chunks will be read.
+    /// Number of times its chunks will be read.
     reads_left: u32,
     /// 0 for one that was there before this job.
     bytes: u64,
-    /// What the plan calls the only chunk of an object of an earlier job.
+    /// The plan's name for the only chunk of an object of an earlier job.
     renamed: Option<ChunkId>,
 }
 
-/// What a batch reads.
+/// Inputs of a batch.
 #[derive(Default)]
 struct Arguments {
     objects: Vec<ObjectRef<BatchOutput>>,
@@ -162,7 +162,7 @@ impl<'a> Drive<'a> {
         let held_before = self.held_bytes;
         let report = self.enter(batch, &outputs, &fates, given)?;
         let kept = self.held_bytes - held_before;
-        // What is kept counts as held from now on; what is read last, until the batch has ended.
+        // Chunks that are kept count as held from now on; those read last, until the batch has ended.
         let bytes = bytes - kept + self.release(inputs);
         self.flying_bytes += bytes;
         self.flights.push_back(Flight { report, tasks: tasks.len() as u64, bytes });

@@ -71,7 +71,7 @@ impl RemoteExecutor {
         self
     }
 
-    /// Puts at most so many tasks into one remote call; 1 makes each task a call.
+    /// Puts at most this number of tasks into one remote call; 1 makes each task a call.
     #[must_use]
     pub fn batch_tasks(mut self, count: usize) -> RemoteExecutor {
         self.batch_tasks = count.clamp(1, BATCH_TASKS_MAX);
@@ -200,7 +200,7 @@ const STORE_SHARE: u64 = 2;
 /// Most chunks are made where they lie in the store, around the cache from some mebibytes on; smaller ones
 /// are more calls.
 const CHUNK_BYTES_MAX: u64 = 6 << 20;
-/// What a batch should cost, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what
+/// Cost that a batch should have, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what
 /// handing it out takes.
 const BATCH_COST: f64 = 1e6;
 /// Large batches in flight, per thread, that the bound leaves room for where the limit does.

@@ -94,7 +94,7 @@ pub(super) fn find(name: &str) -> Option<Arc<dyn Foreign>> {
     typed(definition, dtype.parse().ok()?).map(|(_, function)| function)
 }
 
-/// What plans call functions of this file.
+/// Name of functions of this file in plans.
 pub(super) const KIND: &str = "remote";
 
 /// A remote function from `Array<T>` to `Array<U>`.

@@ -1,4 +1,4 @@
-//! Which executor the tensors of a thread run on if nobody names one: that of the thread's runtime.
+//! Default executor of the tensors of a thread: that of the thread's runtime.
 
 use super::RemoteExecutor;
 use super::kept::is_same;

@@ -66,7 +66,7 @@ impl AsMut<[u8]> for Lease {
 
 impl LentBytes for Lease {}
 
-/// Memory in the store for a chunk of so many bytes, which is then stored without a copy. Should there be
+/// Memory in the store for a chunk of a given size, which is then stored without a copy. Should there be
 /// none, the chunk is made elsewhere, and storing it says why. Small chunks are not worth asking.
 pub(super) fn place(bytes: usize) -> Option<Buffer> {
     if bytes < PLACE_BYTES_MIN {

@@ -1,4 +1,4 @@
-//! What a worker runs: a batch of tasks of a plan, on chunks out of the store.
+//! Body of a worker's task: a batch of tasks of a plan, on chunks out of the store.
 
 use super::fault::Fault;
 use super::plans;
@@ -38,14 +38,14 @@ pub(super) enum ChunkStorage {
     Apart,
 }
 
-/// What a call gives: first the report, then the bundle if there is one, then the chunks apart.
+/// Results of a call: first the report, then the bundle if there is one, then the chunks apart.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum BatchOutput {
     Chunks(Bundle),
     Report(Report),
 }
 
-/// What a batch took.
+/// Time and memory that a batch took.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
     /// The number of the attempt this was; the first is 0.
@@ -54,7 +54,7 @@ pub(super) struct Report {
     pub(super) warnings: Warnings,
 }
 
-/// What the tasks of one stage took.
+/// Time and memory that the tasks of one stage took.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct StageReport {
     pub(super) stage: u32,
@@ -127,7 +127,7 @@ pub(super) fn call(
 ) -> Vec<ObjectRef<BatchOutput>> {
     let call = Call {
         definition: <run_batch as Remote>::DEFINITION,
-        // What a batch makes depends on the plan alone.
+        // The result of a batch depends on the plan alone.
         options: Some(options.pure(true)),
         site: Location::caller(),
         arguments: &mut |arguments| {
@@ -259,7 +259,7 @@ impl Made {
     }
 }
 
-/// How often the tasks of a batch read each chunk.
+/// Number of reads of each chunk by the tasks of a batch.
 fn reads(runnable: &Runnable, batch: &Batch) -> HashMap<ChunkId, u32> {
     let (mut counts, mut ids) = (HashMap::new(), Vec::new());
     for task in batch.tasks() {

@@ -1,5 +1,5 @@
-//! Limits for readability: length of files, functions and comment lines, and docs that say more than the
-//! name.
+//! Limits for readability: length of files, functions and comment lines, docs that say more than the name,
+//! and comments that name their subject.
 
 use crate::{root, sources};
 use std::collections::BTreeMap;
@@ -20,6 +20,9 @@ const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[
 
 /// Longest line of a comment, in characters: as long as code. Rows of tables cannot be broken.
 const COMMENT_CHARS_MAX: usize = 110;
+
+/// First words of comments that describe a thing instead of naming it: "What is free." is "Free resources."
+const INDIRECT: &[&str] = &["How", "What", "Where", "Which", "Who", "Whose"];
 
 /// Fewest words that a doc of a public function has beside its name.
 const DOC_WORDS_MIN: usize = 4;
@@ -62,6 +65,21 @@ fn comments_are_as_wide_as_code() {
         }
     }
     assert!(wide.is_empty(), "comments over {COMMENT_CHARS_MAX} characters:\n{}", wide.join("\n"));
+}
+
+#[test]
+fn comments_name_their_subject() {
+    let mut indirect = Vec::new();
+    for (path, text) in sources() {
+        for (index, line) in text.lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let first = comment.trim_start_matches(['/', '!']).split_whitespace().next();
+            if first.is_some_and(|word| INDIRECT.contains(&word)) {
+                indirect.push(format!("{}:{}: {}", path.display(), index + 1, line.trim()));
+            }
+        }
+    }
+    assert!(indirect.is_empty(), "comments that begin like questions:\n{}", indirect.join("\n"));
 }
 
 #[test]

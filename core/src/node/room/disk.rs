@@ -5,24 +5,24 @@ use std::collections::VecDeque;
 
 /// The time for which the disk is left alone after it refused a copy.
 const SPILL_PAUSE: Now = 500 * MS;
-/// What a thousand bytes to the disk are taken to cost before any were written: a gigabyte a second.
+/// Assumed cost of a thousand bytes to the disk before any were written: a gigabyte a second.
 const NS_PER_KB: u64 = 1_000;
-/// Writes that say how fast the disk is. Until there were so many, the assumption above stands for the
+/// Number of writes that say how fast the disk is. Until then, the assumption above stands for the
 /// others.
 const WRITES_REMEMBERED: usize = 7;
-/// What took longer to make is not dropped, however slow the disk is.
+/// A value that took longer than this to make is not dropped, however slow the disk is.
 const REMAKE_NS_MAX: u64 = 1_000 * MS;
 
-/// How the disk takes what is spilled.
+/// State of the spill directory as seen from here: speed, last refusal, bytes taken.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     /// Not to be tried again before.
     pub(super) paused_until: Now,
-    /// What it said when it last refused; none if it took the last copy.
+    /// Reason of its last refusal; none if it took the last copy.
     pub(super) refusal: Option<String>,
     /// Time that a thousand bytes took to the disk, in nanoseconds: the last few writes, oldest first.
     ns_per_kb: VecDeque<u64>,
-    /// What it has taken in all.
+    /// Total bytes it has taken.
     pub(super) taken_bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl Disk {
         self.refusal = Some(refusal);
     }
 
-    /// Time to write so many bytes and to read them back. The median of the last writes counts: one that
+    /// Time to write a number of bytes and to read them back. The median of the last writes counts: one that
     /// stalled says nothing of the next.
     fn round_trip_ns(&self, len: u64) -> u64 {
         assert!(self.ns_per_kb.len() <= WRITES_REMEMBERED, "more writes are remembered than count");
@@ -70,7 +70,7 @@ impl Disk {
 mod tests {
     use super::*;
 
-    /// Time to write so many bytes at a gigabyte a second.
+    /// Time to write a number of bytes at a gigabyte a second.
     const WRITE_NS: u64 = 64_000_000;
     const LEN: u64 = 64_000_000;
 

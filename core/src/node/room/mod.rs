@@ -5,7 +5,7 @@
 //! the largest holders. As long as the disk takes what is in the way, it waits on, but not for ever: when a
 //! minute has passed, and twice the store was written and the room went to others, it is refused as well.
 //!
-//! What is larger than the memory of the arena waits for its annex, a file on disk: that is another queue,
+//! A value larger than the memory of the arena waits for its annex, a file on disk: that is another queue,
 //! and nothing that lies in memory goes for it.
 //!
 //! | who | where | enters by | leaves by |
@@ -20,7 +20,7 @@
 //! | `mod.rs` | who waits for room |
 //! | `disk.rs` | how the disk takes what is spilled |
 //!
-//! How room is made, and for whom it is used: [`super::making_room`].
+//! The rules by which room is made and handed out: [`super::making_room`].
 
 mod disk;
 
@@ -31,10 +31,10 @@ use disk::Disk;
 use std::collections::VecDeque;
 use tharsis_types::{ClientId, NodeId, ObjectId};
 
-/// Whoever waits for room waits at most so many times as long as the disk gives it to others.
+/// A waiter waits at most this many times as long as the disk takes to make room for others.
 const PATIENCE: Now = 6;
 
-/// Who waits for room in the arena or its annex.
+/// Queues of those who wait for room in the arena or its annex.
 #[derive(Debug)]
 pub(super) struct Room {
     /// Bytes of the arena's memory.
@@ -157,7 +157,7 @@ impl Room {
         self.waiters.retain(|waiter| waiter.client != client);
     }
 
-    /// A copy of so many bytes was written to disk, however slowly: whoever waits for room in memory goes on
+    /// A copy of `bytes` bytes was written to disk, however slowly: whoever waits for room in memory goes on
     /// to wait.
     pub(super) fn disk_took(&mut self, now: Now, write_ns: u64, len: u64, store: &Store) {
         let (until, taken_bytes) = (now + self.create_timeout, self.disk.taken_bytes);
@@ -174,7 +174,7 @@ impl Room {
         self.disk.refused(now, refusal);
     }
 
-    /// What the disk said when it refused the last copy, if it did.
+    /// The disk's reason for refusing the last copy, if it refused it.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.disk.refusal.as_deref()
     }

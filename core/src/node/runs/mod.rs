@@ -42,7 +42,7 @@ pub(super) struct Runs {
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
     /// others.
     of_worker: IdMap<ClientId, Line>,
-    /// What each task that runs here has submitted.
+    /// Tasks submitted by each task that runs here.
     children: IdMap<TaskId, Vec<TaskId>>,
     journal: Journal,
 }
@@ -215,7 +215,7 @@ impl Runs {
         self.runs.iter().find(|(_, run)| run.task == task)
     }
 
-    /// What a task that runs here has submitted.
+    /// Tasks submitted by a task that runs here.
     pub(super) fn children(&self, task: TaskId) -> &[TaskId] {
         self.children.get(&task).map_or(&[], |children| children)
     }

@@ -21,7 +21,7 @@ pub(in crate::node) struct Run {
     pub(in crate::node) task: TaskId,
     pub(in crate::node) attempt: Attempt,
     pub(in crate::node) timeout_ms: u64,
-    /// What its task said it needs; 0 if nothing.
+    /// Memory its task said it needs, in bytes; 0 if it said nothing.
     pub(in crate::node) memory_bytes: u64,
     pub(in crate::node) max_calls: u32,
     pub(in crate::node) origin: Origin,
@@ -30,7 +30,7 @@ pub(in crate::node) struct Run {
     pub(super) pins: IdSet<ObjectId>,
 }
 
-/// Whose task a run is.
+/// Owner of the task of a run: this node or another one.
 #[derive(Debug)]
 pub(in crate::node) enum Origin {
     /// Of this node's ledger: the task's place there.
@@ -39,7 +39,7 @@ pub(in crate::node) enum Origin {
     Lent(Box<Lent>),
 }
 
-/// What another node sent with its task.
+/// The task of another node, as it was sent.
 #[derive(Debug)]
 pub(in crate::node) struct Lent {
     pub(in crate::node) class: Arc<TaskClass>,
@@ -50,7 +50,7 @@ pub(in crate::node) struct Lent {
     pub(in crate::node) references: Vec<Slot<Object>>,
 }
 
-/// What to call, with what.
+/// The function to call and its arguments.
 pub(in crate::node) struct Call<'a> {
     pub(in crate::node) class: &'a Arc<TaskClass>,
     pub(in crate::node) class_number: u32,
@@ -120,7 +120,7 @@ impl Run {
         }
     }
 
-    /// What it calls; `None` if its task is not under its lease any more.
+    /// The call of a run; `None` if its task is not under its lease any more.
     pub(in crate::node) fn call<'a>(&'a self, owner: &'a Owner) -> Option<Call<'a>> {
         self.origin.call(owner, (self.task, self.attempt), self.lease.1)
     }

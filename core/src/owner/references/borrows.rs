@@ -102,7 +102,7 @@ impl References {
         if had_copy && owner.is_none() && *links.copies == [self.me] {
             out.push(Effect::CopyIsValue { object: id });
         }
-        // What can be computed again is, when somebody wants it.
+        // A value that can be computed again is computed when somebody wants it.
         let is_last =
             had_copy && links.copies.is_empty() && matches!(object.value, Some(Value::Stored { .. }));
         let is_lost = (is_last && !has_lineage) || (owner == Some(node) && object.value.is_none());
@@ -196,9 +196,9 @@ impl References {
 
     /// Makes an entry this node's own: its task runs again here.
     ///
-    /// What was borrowed stays borrowed as long as the entry lives. Values of the earlier run name the former
-    /// owner, and whoever reads one of them, here or on a node that this one lent the reference to, goes
-    /// there.
+    /// Borrowed references stay borrowed as long as the entry lives. Values of the earlier run name the
+    /// former owner, and whoever reads one of them, here or on a node that this one lent the reference to,
+    /// goes there.
     pub(in crate::owner) fn take_over(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &mut self.objects[slot];
         let id = object.id;
@@ -214,7 +214,7 @@ impl References {
             if local {
                 links.copies.push(self.me);
             } else {
-                // What is here of a run for an owner that died, if anything is.
+                // Outputs that are here of a run for an owner that died, if there are any.
                 out.push(Effect::DropCopy { holder: self.me, object: id });
             }
             links.asked = false;

@@ -9,7 +9,7 @@ use crate::owner::{Effect, MadeBy};
 use crate::slab::Slot;
 use tharsis_types::{ClientId, NodeId, ObjectId, RefId};
 
-/// Who keeps an object, as far as the ledger of this node knows.
+/// References to an object by kind, as far as the ledger of this node knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holders {
     /// The node that answers for it, if that is another one.
@@ -22,7 +22,7 @@ pub struct Holders {
     pub lineage: u32,
     /// Nodes that borrowed it, and how often.
     pub borrowers: Vec<(NodeId, u32)>,
-    /// What made it, if that is remembered.
+    /// The task that made it, if that is remembered.
     pub made_by: Option<MadeBy>,
 }
 
@@ -150,7 +150,7 @@ impl References {
         }
     }
 
-    /// Who keeps an object; `made_by` is for the caller to add.
+    /// References to an object by kind; `made_by` is for the caller to add.
     pub(in crate::owner) fn holders(&self, object: &Object) -> Holders {
         let mut holders = Holders {
             clients: object.maker.map(|maker| (maker, 1)).into_iter().collect(),

@@ -1,4 +1,4 @@
-//! What an object is and where its copies lie, between nodes: questions, answers, and copies that cannot be
+//! Objects and their copies between nodes: questions about them, answers, and copies that cannot be
 //! read.
 //!
 //! Objects are named by id here, as other nodes and the store name them: an entry may have been freed while
@@ -124,7 +124,7 @@ impl References {
         self.journal.note(About::Object(object), Fact::CopiesLost);
         let links = entry.links();
         let copies = std::mem::take(&mut links.copies);
-        // What others than the owner said of it does not count while its answer is on its way.
+        // Reports of nodes other than the owner do not count while its answer is on its way.
         links.losses = links.losses.saturating_add(u8::from(!links.asked));
         let may_ask = links.losses <= LOSSES_MAX;
         match owner {
@@ -161,7 +161,7 @@ impl References {
         }
     }
 
-    /// What another node is told of an entry; references inside are lent to it.
+    /// Reply to another node about an entry; references inside are lent to it.
     pub(in crate::owner) fn remote_state(
         &mut self,
         slot: Slot<Object>,

@@ -21,7 +21,7 @@ pub struct Object {
     pub(super) links: Option<Box<Links>>,
 }
 
-/// What few objects have.
+/// Fields that few objects have.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     /// For a proxy, the owner. `None` for an own object.
@@ -51,13 +51,13 @@ pub(super) struct Links {
     pub(super) asked: bool,
     /// For a proxy, how often none of the copies that its owner named could be read.
     pub(super) losses: u8,
-    /// How the value came to be.
+    /// Origin of the value.
     pub(super) origin: Origin,
     /// The call that put it, as `file:line`.
     pub(super) put_at: Option<Box<str>>,
 }
 
-/// How a value came to be, and whether it can be computed again.
+/// Origin of a value: decides whether it can be computed again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::owner) struct Origin {
     /// The kept task that made it.

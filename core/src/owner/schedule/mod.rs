@@ -67,7 +67,7 @@ pub struct Pending {
     pub name: String,
     /// The resources that each task needs.
     pub resources: Resources,
-    /// How many.
+    /// Number of leases.
     pub count: usize,
     /// Why they wait.
     pub reason: String,
@@ -209,7 +209,7 @@ impl Schedule {
         }
     }
 
-    /// How many tasks are in queues.
+    /// Number of tasks in queues.
     pub(super) fn queued_count(&self) -> usize {
         self.shapes.iter().map(|(_, shape)| shape.len()).sum()
     }

@@ -1,6 +1,6 @@
 //! Tasks of one shape that wait, the most deeply nested first.
 //!
-//! What a task submits runs before what was submitted beside that task. In the order of arrival, every task
+//! Tasks submitted by a task run before those submitted beside that task. In the order of arrival, every task
 //! of a queue would start, submit its children behind all of them and block: as many blocked workers as
 //! tasks. So that a task that submits without end cannot hold up the others, the shallowest task has its turn
 //! every so often.
@@ -10,15 +10,15 @@ use crate::slab::Slot;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How often the shallowest task has its turn.
+/// Number of starts after which the shallowest task has its turn.
 const SHALLOW_EVERY: Now = 100 * MS;
 
 /// A queue by depth.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// What drivers submitted: most tasks.
+    /// Tasks that drivers submitted: most tasks.
     base: VecDeque<Slot<Task>>,
-    /// What tasks submitted, by depth; none is empty.
+    /// Tasks that tasks submitted, by depth; no list is empty.
     nested: BTreeMap<u16, VecDeque<Slot<Task>>>,
     /// When the shallowest task had its turn.
     shallow_at: Now,

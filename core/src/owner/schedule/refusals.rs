@@ -10,7 +10,7 @@ const IN_A_ROW: u32 = 3;
 /// for this long. It is asked again then: what was wrong may have been mended.
 const LEFT_OUT_FOR: Now = 10_000 * MS;
 
-/// Where workers did not start, and why.
+/// Nodes where workers did not start, and the reasons.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     nodes: BTreeMap<(JobId, NodeId), Refusal>,

@@ -1,4 +1,4 @@
-//! What tasks of one queue have in common, and the queue.
+//! Common properties of the tasks of one queue, and the queue.
 
 use super::queue::Queue;
 use crate::Now;
@@ -29,7 +29,7 @@ pub struct Shape {
     pub(super) stuck: Option<String>,
 }
 
-/// What makes two classes one shape.
+/// Key that makes two classes one shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ShapeKey {
     pub(super) job: JobId,
@@ -39,7 +39,7 @@ pub(super) struct ShapeKey {
     max_calls: u32,
 }
 
-/// Where in its queue a task is put.
+/// Position at which a task enters its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owner) enum End {
     /// Before the others.

@@ -17,7 +17,7 @@ pub(super) struct Lineage {
     forgotten_count: u64,
 }
 
-/// How much the ledger remembers of finished tasks.
+/// Limits on the ledger's memory of finished tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineageUsage {
     /// Tasks.
@@ -60,7 +60,7 @@ impl Lineage {
 }
 
 impl Tasks {
-    /// How much is remembered of finished tasks.
+    /// Number of finished tasks that are remembered.
     pub(in crate::owner) fn lineage_usage(&self) -> LineageUsage {
         let lineage = &self.lineage;
         LineageUsage {

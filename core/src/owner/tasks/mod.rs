@@ -52,7 +52,7 @@ pub struct Task {
     run_ns: u64,
     /// A client wants it stopped: it is not started again.
     cancelled: bool,
-    /// How many tasks of this node it is nested in.
+    /// Depth: number of tasks of this node it is nested in.
     depth: u16,
     payload: SmallBytes,
     inputs: Option<Box<Inputs>>,
@@ -203,13 +203,13 @@ impl Tasks {
         [("tasks", self.count()), ("kept tasks", self.lineage.len())]
     }
 
-    /// How often unfinished tasks use each object.
+    /// Uses of each object by unfinished tasks.
     pub(super) fn uses(&self) -> IdMap<Slot<Object>, u32> {
         let unfinished = self.entries.iter().map(|(_, task)| task).filter(|task| task.is_unfinished());
         count(unfinished.flat_map(Task::input_slots))
     }
 
-    /// How often kept tasks need each object.
+    /// Uses of each object by tasks kept as lineage.
     pub(super) fn needs(&self) -> IdMap<Slot<Object>, u32> {
         count(self.lineage.slots().flat_map(|slot| self.entries[slot].input_slots()))
     }
@@ -275,7 +275,7 @@ impl Task {
         self.cancelled
     }
 
-    /// How many tasks of this node it is nested in.
+    /// Depth: number of tasks of this node it is nested in.
     pub(super) fn depth(&self) -> u16 {
         self.depth
     }
@@ -304,7 +304,7 @@ impl Task {
         std::iter::once(self.first_output).chain(self.more_outputs.iter().flatten().copied())
     }
 
-    /// How many outputs it has.
+    /// Number of its outputs.
     pub(super) fn output_count(&self) -> usize {
         1 + self.more_outputs.as_ref().map_or(0, |more| more.len())
     }

@@ -28,12 +28,12 @@ use crate::journal::{About, Fact};
 use crate::slab::Slot;
 use tharsis_types::{LeaseId, TaskId};
 
-/// Where a task is on its way.
+/// Stages of a task from submission to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owner) enum TaskState {
     /// Some of its arguments have no value.
     Waiting {
-        /// How many.
+        /// Number of arguments still missing.
         missing: u32,
     },
     /// It waits for a lease.

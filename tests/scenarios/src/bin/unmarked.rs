@@ -1,6 +1,6 @@
 //! A program whose `main` does not carry `#[tharsis::main]`, started by the scenarios in `unmarked.rs`.
 //!
-//! Where a start is not refused, such a program starts itself without end. So it does nothing before it has
+//! If a start is not refused, such a program starts itself without end. So it does nothing before it has
 //! taken one of a few tickets: however many processes are started, no more than [`TICKET_COUNT`] of them go
 //! on, and the tickets taken are their number. Tickets, and what to do, are files beside the program: a node
 //! that starts it as a worker gives it neither arguments nor the environment of its driver.
@@ -17,7 +17,7 @@ use tharsis::{LocalCluster, Result};
 
 /// Most processes of the program that run.
 const TICKET_COUNT: u32 = 12;
-/// What a node sets for its workers.
+/// Variables that a node sets for its workers.
 const WORKER: [&str; 2] = ["THARSIS_WORKER_SOCKET", "THARSIS_WORKER_START"];
 
 #[remote]
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     report(outcome)
 }
 
-/// Where the program lies.
+/// Path of the program.
 fn folder() -> Option<PathBuf> {
     Some(std::env::current_exe().ok()?.parent()?.to_owned())
 }
@@ -63,7 +63,7 @@ fn relaunch_worker() -> Option<ExitCode> {
     Some(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(97)))
 }
 
-/// What the driver does whose workers relaunch themselves.
+/// The driver whose workers relaunch themselves.
 fn relaunched() -> ExitCode {
     let said = folder().and_then(|folder| fs::read_to_string(folder.join("mode")).ok()).unwrap_or_default();
     let socket = said.split_whitespace().nth(1).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What users get wrong with tasks: each has a typed error, and the next task runs.
+//! Mistakes of users with tasks: each has a typed error, and the next task runs.
 
 use std::panic::Location;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ fn add(x: i64, y: i64) -> i64 {
     x + y
 }
 
-/// What the engine is asked where generated code would not compile.
+/// Requests to the engine for which generated code would not compile.
 #[track_caller]
 fn call<T>(
     definition: &'static Definition,

@@ -22,7 +22,7 @@ pub const ALL: &[Scenario] = scenarios![
         task_output_is_escaped;
 ];
 
-/// Which driver this process should be.
+/// Name of the driver that this process should be.
 const PROGRAM: &str = "THARSIS_SCENARIO_PROGRAM";
 /// Its folder.
 const FOLDER: &str = "THARSIS_SCENARIO_FOLDER";
@@ -233,7 +233,7 @@ fn waits_for(gate: String) -> u32 {
     1
 }
 
-/// What a task prints reaches the driver's output, with a prefix, and no terminal obeys it.
+/// Output of a task reaches the driver's output, with a prefix, and no terminal obeys it.
 fn task_output_is_escaped(mode: Mode) {
     let mut driver = Driver::start(mode, "prints");
     let (mut output, mut errors) = (String::new(), String::new());

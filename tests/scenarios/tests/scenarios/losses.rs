@@ -26,7 +26,7 @@ pub const ALL: &[Scenario] = scenarios![
 const STORE_BYTES: u64 = 16 << 20;
 /// Bytes of a value.
 const LEN: usize = MIB;
-/// Who reads at once.
+/// Number of readers at once.
 const READERS: usize = 50;
 
 fn start(mode: Mode) -> Session {
@@ -91,7 +91,7 @@ fn push_out(session: &Session, is_so: impl Fn(usize) -> bool) -> usize {
     report.store.spilled_count
 }
 
-/// Where a value's bytes are on disk: the file and the offset of a piece from its middle.
+/// Place of a value's bytes on disk: the file and the offset of a piece from its middle.
 fn find_on_disk(session: &Session, value: &[u8]) -> (File, u64) {
     let piece = &value[LEN / 2..LEN / 2 + 32];
     for path in session.spill_files() {
@@ -129,7 +129,7 @@ fn c3_a_put_that_is_lost_is_named(mode: Mode) {
     session.await_quiet();
 }
 
-/// What a result was made of stays for as long as the result may have to be made again.
+/// The arguments of a result stay for as long as the result may have to be made again.
 fn c3_lineage_holds_what_was_put(mode: Mode) {
     let session = start(mode);
     let _entered = session.enter();
@@ -195,7 +195,8 @@ fn source_after(seed: u64, runs: String, gate: String) -> Blob {
     noise(LEN, seed)
 }
 
-/// Who asks while a value is made again starts nothing more; what is lost once more is made once more.
+/// A reader that asks while a value is made again starts nothing more; a value lost once more is made once
+/// more.
 fn c7_one_recovery_at_a_time(mode: Mode) {
     let session = start(mode);
     let _entered = session.enter();
@@ -253,7 +254,7 @@ fn c8_without_retries_lost_is_lost(mode: Mode) {
     session.await_quiet();
 }
 
-/// What is read after files were damaged: every value is right, or an error says that it is lost. Returns how
+/// Reads after files were damaged: every value is right, or an error says that it is lost. Returns how
 /// many are.
 fn count_lost(values: &[ObjectRef<Blob>]) -> usize {
     let mut lost = 0;

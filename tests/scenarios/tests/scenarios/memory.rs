@@ -68,7 +68,7 @@ fn d1_over_commit_of_results(mode: Mode) {
     session.await_quiet();
 }
 
-/// What somebody looks at stays where it is, whatever else is put.
+/// A value that somebody looks at stays where it is, whatever else is put.
 fn d3_what_is_mapped_does_not_move(mode: Mode) {
     let session = mode.start_with(1, |init| init.store_bytes(32 << 20));
     let _entered = session.enter();

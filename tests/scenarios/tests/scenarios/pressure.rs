@@ -25,7 +25,7 @@ pub const ALL: &[Scenario] = tharsis_scenarios::scenarios![
 ];
 
 const MIB: u64 = 1 << 20;
-/// What a hog takes if nobody stops it.
+/// Memory that a hog takes if nobody stops it.
 const HOG_BYTES_MAX: u64 = 300 * MIB;
 /// The limit of nodes with a hog; their store is 64 MiB, mostly empty.
 const LIMIT_BYTES: u64 = 200 * MIB;
@@ -35,7 +35,7 @@ const READER_VARIABLE: &str = "THARSIS_TEST_READS";
 const GROUP_BYTES: u64 = 128 * MIB;
 const FILE_BYTES: u64 = 64 * MIB;
 const FILE_COUNT: u64 = 8;
-/// What the reader has of its own: worth killing it for.
+/// Memory of the reader itself: worth killing it for.
 const READER_BYTES: u64 = 32 * MIB;
 
 /// Takes memory, a MiB at a time, and says in a file that it has begun.
@@ -185,7 +185,7 @@ fn i1_what_a_task_starts_counts_with_it(mode: Mode) {
     }
 }
 
-/// Where the kernel has to choose after all, it chooses workers, and never the node before them.
+/// If the kernel has to choose after all, it chooses workers, and never the node before them.
 fn i1_the_kernel_would_kill_workers_first(mode: Mode) {
     let session = mode.start(1);
     let _entered = session.enter();

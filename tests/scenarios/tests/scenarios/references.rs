@@ -1,6 +1,6 @@
 //! B: counting references, and borrowing them.
 //!
-//! Where a behaviour is about an actor that keeps a reference, a task keeps it in a static of its worker:
+//! For a behaviour about an actor that keeps a reference, a task keeps it in a static of its worker:
 //! with one CPU and no waiting tasks, one worker serves all calls.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -164,7 +164,7 @@ fn fill(session: &Session) -> Vec<ObjectRef<Blob>> {
     }
 }
 
-/// What tasks keep in this process, by node: embedded sessions share it.
+/// References that tasks keep in this process, by node: embedded sessions share it.
 static KEPT: LazyLock<Mutex<HashMap<NodeId, Vec<ObjectRef<Blob>>>>> = LazyLock::new(Mutex::default);
 
 #[remote]
@@ -278,7 +278,7 @@ fn b4_crash_of_the_last_borrower_frees(mode: Mode) {
     session.await_quiet();
 }
 
-/// What a function works with beside its arguments.
+/// Tools of a function beside its arguments.
 #[derive(Serialize, Deserialize)]
 struct Captured {
     table: ObjectRef<Blob>,
@@ -374,7 +374,7 @@ fn puts(seed: u8) -> Result<(u32, ObjectRef<Blob>, ObjectRef<u64>), Error> {
     Ok((std::process::id(), put(&blob(300_000, seed))?, put(&u64::from(seed))?))
 }
 
-/// What a worker put is there after its end, large and small.
+/// Values that a worker put are there after its end, large and small.
 fn b9_owner_death(mode: Mode) {
     let session = mode.start(1);
     let _entered = session.enter();

@@ -25,7 +25,7 @@ pub const ALL: &[Scenario] = scenarios![
         values_outlive_their_connection;
 ];
 
-/// What tasks keep in this process, by node: embedded sessions share it.
+/// References that tasks keep in this process, by node: embedded sessions share it.
 static HOARD: LazyLock<Mutex<HashMap<NodeId, Vec<Blob>>>> = LazyLock::new(Mutex::default);
 
 #[remote]

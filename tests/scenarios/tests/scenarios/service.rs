@@ -1,6 +1,6 @@
 //! A node that serves many jobs: none of them makes it grow, whatever its driver does.
 //!
-//! `THARSIS_JOBS=10000 THARSIS_TRIAL_SECONDS=3000` runs the plateau with so many jobs in each of three
+//! `THARSIS_JOBS=10000 THARSIS_TRIAL_SECONDS=3000` runs the plateau with that number of jobs in each of three
 //! rounds, and a hundred tasks in each job.
 
 use rustix::process::Signal;
@@ -23,7 +23,7 @@ pub const ALL: &[Scenario] = scenarios![
 const SOCKET: &str = "THARSIS_TEST_SERVICE_SOCKET";
 /// The file that its first task waits for.
 const GATE: &str = "THARSIS_TEST_SERVICE_GATE";
-/// What a call may use at most. Each job says another number, so each has classes and shapes of its own.
+/// Most memory of a call. Each job says another number, so each has classes and shapes of its own.
 const CALL_MEMORY_BYTES: u64 = 64 << 20;
 /// Calls of the driver that is stopped, and bytes of each result.
 const CALLS: usize = 30_000;
@@ -119,7 +119,7 @@ fn a_stopped_driver_does_not_make_its_node_grow(mode: Mode) {
     session.await_quiet();
 }
 
-/// What a node process has of everything that could be left by a job.
+/// Use by a node process of everything that could be left by a job.
 #[derive(Debug, PartialEq)]
 struct Holdings {
     descriptors: usize,

@@ -33,9 +33,9 @@ pub const ALL: &[Scenario] = scenarios![
         every_byte_is_explained_while_values_are_spilled;
 ];
 
-/// How long a file may outlive the last value in it.
+/// Longest time for which a file may outlive the last value in it.
 const FILE_WAIT: Duration = Duration::from_secs(2);
-/// How long a node may take to be empty after the last reference was dropped.
+/// Longest time until a node is empty after the last reference was dropped.
 const EMPTY_WAIT: Duration = Duration::from_secs(5);
 
 /// A session whose disk is slow.
@@ -58,7 +58,7 @@ fn signal(path: String) -> u8 {
     0
 }
 
-/// What a waiting task will take stays, although only the task refers to it and the store is filled over and
+/// An argument of a waiting task stays, although only the task refers to it and the store is filled over and
 /// over.
 fn b2_an_argument_outlives_full_stores(mode: Mode) {
     let session = mode.start_with(2, |init| init.store_bytes(16 << 20));
@@ -103,7 +103,7 @@ fn d2_a_file_goes_with_its_last_value(mode: Mode) {
 fn d2_dropped_while_written(mode: Mode) {
     let session = start_slow(mode, 16 << 20, 4 << 20);
     let _entered = session.enter();
-    // What was put can only be written; a result might be dropped instead.
+    // A value that was put can only be written; a result might be dropped instead.
     let values: Vec<_> = (0..14).map(|seed| put(&noise(MIB, seed)).unwrap()).collect();
     session.await_report("a write is under way", |_| !session.spill_files().is_empty());
     let before = session.store();
@@ -121,7 +121,7 @@ fn free_of_objects(session: &Session) -> bool {
 
 /// Bytes that the disk of [`d4_full_disk`] has.
 const DISK_BYTES: u64 = 48 << 20;
-/// How long a client waits for room, and a little more.
+/// Time for which a client waits for room, and a little more.
 const GRACE: Duration = Duration::from_secs(14);
 
 /// With memory and disk full, what is new is refused with the reason, everything else can be read, and once
@@ -221,12 +221,12 @@ fn made_purely(ms: u64, runs: String) -> Blob {
     noise(8 * MIB, 7)
 }
 
-/// How often a call runs whose value is pushed out of memory, onto a disk that takes a second for it and
+/// Number of runs of a call whose value is pushed out of memory, onto a disk that takes a second for it and
 /// another to read it back.
 fn runs_when_pushed_out(mode: Mode, call: impl FnOnce(String) -> ObjectRef<Blob>) -> usize {
     let session = start_slow(mode, 16 << 20, 8 << 20);
     let _entered = session.enter();
-    // What goes to disk first says how slow it is.
+    // The first value that goes to disk says how slow it is.
     drop((0..28).map(|seed| put(&noise(MIB, seed)).unwrap()).collect::<Vec<_>>());
     let runs = session.path("runs");
     let value = call(runs.clone());
@@ -241,7 +241,7 @@ fn runs_when_pushed_out(mode: Mode, call: impl FnOnce(String) -> ObjectRef<Blob>
     marks(&runs)
 }
 
-/// What a function has done is not done again for want of memory, however slow the disk is, unless it is
+/// A function that has run does not run again for want of memory, however slow the disk is, unless it is
 /// declared pure; and what took a second is not done again then either.
 fn c11_only_what_is_pure_and_quick_runs_again_for_room(mode: Mode) {
     assert_eq!(runs_when_pushed_out(mode, |runs| made::remote(200, runs)), 1, "quick");
@@ -279,7 +279,7 @@ fn nameless_bytes(session: &Session) -> u64 {
     ours.filter_map(|file| std::fs::metadata(file.path()).ok()).map(|m| m.blocks() * 512).max().unwrap_or(0)
 }
 
-/// What is larger than the store lies in a file on disk, once, however many read it; its blocks go with it.
+/// A value larger than the store lies in a file on disk, once, however many read it; its blocks go with it.
 fn d6_larger_than_the_store(mode: Mode) {
     let store = 16 * MIB;
     let session = mode.start_with(2, |init| init.store_bytes(store as u64));
@@ -355,7 +355,7 @@ fn d6_larger_than_the_store_and_no_room(mode: Mode) {
     std::fs::remove_dir(place).unwrap();
 }
 
-/// What is spilled and what is larger than the store share a quota, whose numbers the refusal gives.
+/// Spilled values and values larger than the store share a quota, whose numbers the refusal gives.
 fn d6_larger_than_the_store_and_no_quota(mode: Mode) {
     let (store, quota) = (16 * MIB, 64 * MIB);
     let session = mode.start_spilling(1, |init, mut spill| {
@@ -410,7 +410,7 @@ fn puts(len: usize, began: String, done: String, gate: String) -> usize {
     value.get().unwrap().len()
 }
 
-/// A session without a disk and with so many mebibytes free; the values keep the rest.
+/// A session without a disk and with the given mebibytes free; the values keep the rest.
 fn start_almost_full(mode: Mode, free: usize) -> (Session, Vec<ObjectRef<Blob>>) {
     let session = mode.start_with(2, |init| init.store_bytes(32 << 20).spill(SpillChoice::default()));
     let entered = session.enter();
@@ -420,7 +420,7 @@ fn start_almost_full(mode: Mode, free: usize) -> (Session, Vec<ObjectRef<Blob>>)
     (session, values)
 }
 
-/// Who asked first is served first, also if somebody behind would fit.
+/// The first to ask is served first, even if somebody behind would fit.
 fn d12_first_come_first_served(mode: Mode) {
     let (session, mut values) = start_almost_full(mode, 6);
     let _entered = session.enter();
@@ -489,7 +489,7 @@ fn make_slowly(len: usize, seed: u64) -> Blob {
     noise(len, seed)
 }
 
-/// What is told of the store adds up at every moment, and says who keeps a value and what made it.
+/// The report of the store adds up at every moment, and says who keeps a value and what made it.
 fn every_byte_is_explained_while_values_are_spilled(mode: Mode) {
     let session = start_slow(mode, 16 << 20, 24 << 20);
     let _entered = session.enter();

@@ -39,7 +39,7 @@ fn assert_closed(mut stream: UnixStream) {
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {
         Ok(_) => assert!(said.is_empty(), "the node said {said:?}"),
-        // What it had not read yet when it closed.
+        // Bytes that it had not read yet when it closed.
         Err(cause) => assert_eq!(cause.kind(), std::io::ErrorKind::ConnectionReset),
     }
 }

@@ -28,7 +28,7 @@ struct Unmarked {
     folder: PathBuf,
 }
 
-/// What it left.
+/// Files and processes that it left.
 struct Ended {
     success: bool,
     errors: String,
@@ -54,7 +54,7 @@ impl Unmarked {
         self.end_of(command)
     }
 
-    /// Runs it with so many bytes of addresses.
+    /// Runs it with a limit on its bytes of addresses.
     fn run_within(&self, address_bytes: u64) -> Ended {
         let mut command = Command::new("sh");
         let line = format!("ulimit -v {} && exec \"$0\"", address_bytes >> 10);
@@ -128,7 +128,7 @@ fn unmarked_program_starts_no_node(_: Mode) {
     for mode in ["workers", "cluster"] {
         Unmarked::new(mode).run(&[]).assert_refused_alone();
     }
-    // What it starts as a node or a worker would be a driver, in whatever way it wants to run.
+    // A process that it starts as a node or a worker would be a driver, in whatever way it wants to run.
     for variable in ["THARSIS_NODE", "THARSIS_WORKER_SOCKET"] {
         for mode in ["embedded", "workers", "cluster"] {
             let ended = Unmarked::new(mode).run(&[(variable, "{}")]);

@@ -124,7 +124,7 @@ fn goes_on(shard: u32, marks: String) -> u32 {
     shard
 }
 
-/// Where the first of three fails, the others never run, and its error is what all of them give.
+/// If the first of three fails, the others never run, and its error is what all of them give.
 fn a3_error_chain(mode: Mode) {
     let session = mode.start(1);
     let _entered = session.enter();
@@ -299,7 +299,7 @@ fn on_tpu() -> u32 {
     1
 }
 
-/// What no node has is waited for, visibly. (A node that brings it is another test's.)
+/// A value that no node has is waited for, visibly. (A node that brings it is another test's.)
 fn a9_unknown_resource_waits_with_a_reason(mode: Mode) {
     let session = mode.start(1);
     let _entered = session.enter();
@@ -315,7 +315,7 @@ fn a9_unknown_resource_waits_with_a_reason(mode: Mode) {
     session.await_quiet();
 }
 
-/// Who serves: a process, or a thread of the program.
+/// The node that serves: a process, or a thread of the program.
 fn worker_name() -> String {
     format!("{} {:?}", std::process::id(), std::thread::current().id())
 }
@@ -345,7 +345,7 @@ fn hoard(blob: Blob) -> u32 {
     std::process::id()
 }
 
-/// What a worker kept goes when it is retired.
+/// References that a worker kept go when it is retired.
 fn a10_retired_workers_hold_nothing(mode: Mode) {
     let session = mode.start(1);
     let _entered = session.enter();
