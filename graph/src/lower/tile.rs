@@ -18,7 +18,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// So many threads and bytes, and chunks as large as suits threads of one process.
+    /// For this number of threads and bytes, with chunks as large as suits threads of one process.
     pub fn new(threads: usize, memory_bytes: u64) -> Limits {
         Limits { threads, memory_bytes, shrink: 1, chunk_bytes_max: CHUNK_BYTES_MAX }
     }
