@@ -2,9 +2,11 @@
 
 use crate::bench::Place;
 use crate::settings::flags::{FlagsOf, TextParser};
-use crate::settings::{key, parse};
+use crate::settings::{TOKEN_VARIABLE, key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
+use tharsis_identity::Role;
 use tharsis_protos::handshake::Subject;
 use tharsis_protos::listing::Filter;
 use tharsis_types::NotAnId;
@@ -66,7 +68,11 @@ pub enum Command {
         settings: FlagsOf<{ key::ASK }>,
     },
     /// Run a node in the foreground: alone, as a head, or as a member of a cluster.
+    #[command(args_conflicts_with_subcommands = true)]
     Node {
+        /// Something else about nodes.
+        #[command(subcommand)]
+        command: Option<NodeCommand>,
         /// Its part in a cluster.
         #[command(flatten)]
         part: Part,
@@ -105,6 +111,9 @@ pub enum Command {
     },
     /// List the unfinished tasks that a node owns or runs, the oldest first.
     Tasks(ListArgs),
+    /// Admit machines to the cluster of the head on this machine.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Print the version.
     Version {
         /// One JSON object.
@@ -126,6 +135,64 @@ pub enum Command {
     },
     /// List the workers of a node.
     Workers(ListArgs),
+}
+
+/// Commands about nodes beside running one.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// Shut a machine out, with all its nodes. Run it on the head.
+    Revoke {
+        /// The machine as `tharsis token list` shows it, or one of its nodes.
+        #[arg(value_parser = subject_of_revocation)]
+        id: u64,
+        /// Folder of the authority.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::IDENTITY }>,
+    },
+}
+
+/// Commands about tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Print a new token.
+    Create {
+        /// The role of the machines that join with it: node, driver, operator or observer.
+        #[arg(long, default_value = "node")]
+        role: Role,
+        /// Time for which it is good.
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse::positive_duration)]
+        expires: Duration,
+        /// Folder of the authority.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::IDENTITY }>,
+    },
+    /// List the tokens that are good, and the machines that joined.
+    List {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+        /// Folder of the authority.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::IDENTITY }>,
+    },
+    /// Make a token useless. Machines that joined with it stay.
+    Revoke {
+        /// Its number as `tharsis token list` shows it: the second part of its text.
+        #[arg(value_parser = subject_of_revocation)]
+        number: u64,
+        /// Folder of the authority.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::IDENTITY }>,
+    },
+}
+
+/// A token, machine or node by its 16 hexadecimal digits.
+fn subject_of_revocation(text: &str) -> Result<u64, String> {
+    let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u64::from_str_radix(text, 16)
+        .ok()
+        .filter(|_| is_hex)
+        .ok_or_else(|| "expected 16 hexadecimal digits".to_owned())
 }
 
 /// A task or an object by its id.
@@ -215,8 +282,20 @@ pub enum ConfigCommand {
 
 /// A node's part in a cluster.
 #[derive(Clone, Debug, ClapArgs)]
-#[group(id = "Part", multiple = false)]
+#[group(skip)]
 pub struct Part {
+    /// Whether it begins or joins.
+    #[command(flatten)]
+    pub entry: Entry,
+    /// Token with which this machine joins the cluster at --address for the first time.
+    #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
+    pub token: Option<String>,
+}
+
+/// Whether a node begins a cluster or joins one; neither if it is alone.
+#[derive(Clone, Debug, ClapArgs)]
+#[group(id = "Part", multiple = false)]
+pub struct Entry {
     /// Begin a cluster: the control store runs in the node.
     #[arg(long)]
     pub head: bool,

@@ -8,10 +8,13 @@ use anyhow::Result;
 use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
 use std::time::Duration;
+use tharsis::process;
 use tharsis_gcs::{ClientOptions, ControlClient};
-use tharsis_protos::proof::{Credentials, Secret};
+use tharsis_identity::Token;
+use tharsis_protos::connection::Credentials;
 use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
@@ -55,12 +58,39 @@ pub fn holder(port: u16) -> Option<u32> {
 ///
 /// # Errors
 /// `NothingAnswers`, `NotAdmitted` or `ProtocolMismatch`.
-pub fn check_head(address: &str, secret: &Secret) -> Result<()> {
+pub fn check_head(address: &str, own: &Credentials) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(async {
         await_listener(address).await?;
-        ask(address, secret).await
+        ask(address, own).await
     })?)
+}
+
+/// Joins the cluster at an address with a token, and keeps the identity in a folder.
+///
+/// # Errors
+/// `NothingAnswers` or `NotJoined`.
+pub fn join(folder: &Path, address: &str, token: &Token) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(await_listener(address))?;
+    let joined = process::join_with_token(folder, address, token);
+    Ok(joined.map_err(|cause| Refusal::NotJoined { address: address.to_owned(), cause })?)
+}
+
+/// The address of this machine from which it reaches another one.
+///
+/// # Errors
+/// `NothingAnswers` if there is no way there.
+pub fn address_towards(address: &str) -> Result<IpAddr, Refusal> {
+    // Nothing is sent: connecting a datagram socket only looks up the route.
+    let looked_up = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
+        .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
+        .and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
+    let nothing = |cause: std::io::Error| Refusal::NothingAnswers {
+        address: address.to_owned(),
+        cause: cause.to_string(),
+    };
+    looked_up.map(|local| local.ip().to_canonical()).map_err(nothing)
 }
 
 async fn await_listener(address: &str) -> Result<(), Refusal> {
@@ -76,20 +106,23 @@ async fn await_listener(address: &str) -> Result<(), Refusal> {
     }
 }
 
-async fn ask(address: &str, secret: &Secret) -> Result<(), Refusal> {
-    let own = Credentials { secret: secret.clone(), node: None };
+async fn ask(address: &str, own: &Credentials) -> Result<(), Refusal> {
     let options = ClientOptions { call_deadline: ANSWER_WAIT, patience: Duration::ZERO };
     let mismatch = |cause: String| Refusal::ProtocolMismatch { address: address.to_owned(), cause };
-    match timeout(ANSWER_WAIT, ControlClient::connect(address, &own, options)).await {
+    match timeout(ANSWER_WAIT, ControlClient::connect(address, own, options)).await {
         Ok(Ok(_ours)) => Ok(()),
         // It is ours and says so, only not now.
         Ok(Err(error @ CallError::Refused { .. })) if error.is_transient() => {
             Err(Refusal::NothingAnswers { address: address.to_owned(), cause: error.to_string() })
         }
-        Ok(Err(error)) if error.refusal_code() == Some(RefusalCode::Unauthenticated) => {
+        Ok(Err(error)) if is_shut_out(&error) => {
             Err(Refusal::NotAdmitted { address: address.to_owned(), cause: error.to_string() })
         }
         Ok(Err(error)) => Err(mismatch(error.to_string())),
         Err(_) => Err(mismatch(format!("it says nothing within {} ms", ANSWER_WAIT.as_millis()))),
     }
+}
+
+fn is_shut_out(error: &CallError) -> bool {
+    matches!(error.refusal_code(), Some(RefusalCode::Unauthenticated | RefusalCode::PermissionDenied))
 }

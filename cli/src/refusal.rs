@@ -1,12 +1,16 @@
-//! Exit statuses of the command, and their errors: 2 for wrong input, 4 if no node or control store answers,
-//! 5 if a socket, port or file is taken, 6 if a resource is too small, 1 otherwise.
+//! Exit statuses of the command, and their errors: 2 for wrong input, 3 for a malformed token, 4 if no node
+//! or control store answers, 5 if a socket, port or file is taken, 6 if a resource is too small, 1 otherwise.
 
 use crate::settings;
 use std::path::PathBuf;
 use tharsis::{Error, process};
+use tharsis_identity::IdentityError;
+use tharsis_protos::join::JoinError;
 
 /// The status for wrong input: typed, set or written in a file.
 pub const WRONG_INPUT: u8 = 2;
+/// The status if a token is not one.
+const MALFORMED_TOKEN: u8 = 3;
 /// The status if no server answers, or a server of another kind does.
 const NO_ANSWER: u8 = 4;
 /// The status if another process has the socket, port or file.
@@ -67,14 +71,34 @@ pub enum Refusal {
     },
     /// The cluster is another user's, or has another secret.
     #[error(
-        "NotAdmitted: {address}: {cause}; start as the user of the head, or name the file with the cluster's secret with \
-         --secret-file"
+        "NotAdmitted: {address}: {cause}; on the head's machine start as the user of the head, or name the file with the \
+         cluster's secret with --secret-file; on others join with --token, from `tharsis token create` on the head"
     )]
     NotAdmitted {
         /// Where.
         address: String,
         /// The side that refused, and its reason.
         cause: String,
+    },
+    /// The head did not admit this machine.
+    #[error("NotJoined: {address}: {cause}")]
+    NotJoined {
+        /// Where.
+        address: String,
+        /// Its reason.
+        #[source]
+        cause: JoinError,
+    },
+    /// A token without a cluster to join.
+    #[error("--token is for joining a cluster; name its --address")]
+    TokenAlone,
+    /// The authority does not know the token, machine or node.
+    #[error("Unknown: the authority knows no {what} {id:016x}; `tharsis token list` shows those there are")]
+    NotIssued {
+        /// Token, machine or node.
+        what: &'static str,
+        /// Its number.
+        id: u64,
     },
     /// A list has no such column.
     #[error("{list} have no column {column:?}; they have {columns}")]
@@ -169,14 +193,25 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NoColumn { .. }
             | Refusal::NoPrograms { .. }
             | Refusal::NoSuchBench { .. }
-            | Refusal::NotForMembers { .. } => WRONG_INPUT,
+            | Refusal::NotForMembers { .. }
+            | Refusal::NotIssued { .. }
+            | Refusal::TokenAlone => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NotAdmitted { .. }
+            | Refusal::NotJoined { .. }
             | Refusal::NothingAnswers { .. }
             | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
             Refusal::NodeEnded { status, .. } => *status,
             Refusal::ResourceExhausted { .. } => EXHAUSTED,
             Refusal::Unknown { .. } => process::FAILED,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<IdentityError>() {
+        return match error {
+            IdentityError::MalformedToken(_) => MALFORMED_TOKEN,
+            IdentityError::NoIdentity(_) => NO_ANSWER,
+            IdentityError::NoAuthority(_) => WRONG_INPUT,
+            _ => process::FAILED,
         };
     }
     if let Some(error) = error.downcast_ref::<tharsis_gcs::StoreError>() {

@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tharsis_protos::proof::{Credentials, HELLO_BYTES, ProofError, Purpose, Reason, Secret, prove};
+use tharsis_protos::proof::{HELLO_BYTES, ProofError, Purpose, Reason, Secret, prove};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -43,17 +43,18 @@ fn head() -> (Home, String) {
 
 type Driven = tokio::task::JoinHandle<Result<(), h2::Error>>;
 
-/// The credentials of a member of the home's cluster.
-fn credentials(home: &Home) -> Credentials {
+/// The secret of the home's cluster.
+fn secret(home: &Home) -> Secret {
     let user = rustix::process::geteuid().as_raw();
     let text = std::fs::read_to_string(home.path(&format!("tharsis-{user}/cluster.secret"))).unwrap();
-    Credentials { secret: Secret::from_hex(&text).unwrap(), node: None }
+    Secret::from_hex(&text).unwrap()
 }
 
 /// An HTTP/2 connection of a member; the task that drives it ends with its error.
 async fn connect(home: &Home, address: &str) -> (SendRequest<Bytes>, Driven) {
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    prove(&mut stream, &credentials(home), Purpose::Calls).await.unwrap();
+    let called = stream.peer_addr().unwrap();
+    prove(&mut stream, &secret(home).at(called), None, Purpose::Calls).await.unwrap();
     speak(stream).await
 }
 
@@ -135,10 +136,10 @@ async fn nothing_is_done_for_a_caller_that_proves_nothing() {
     let mut heard = Vec::new();
     stream.read_to_end(&mut heard).unwrap();
     assert_eq!(heard[12], Reason::NoProof as u8, "{heard:?}");
-    let guess = Credentials { secret: Secret::random().unwrap(), node: None };
+    let guess = Secret::random().unwrap();
     for purpose in [Purpose::Calls, Purpose::Transfers] {
         let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
-        let refused = prove(&mut stream, &guess, purpose).await.unwrap_err();
+        let refused = prove(&mut stream, &guess, None, purpose).await.unwrap_err();
         assert!(matches!(refused, ProofError::Refused(Reason::WrongProof)), "{refused}");
     }
     assert_eq!(home.processes(), before, "nothing was started");
@@ -179,7 +180,7 @@ fn a_member_with_another_file_is_refused_and_one_with_a_copy_is_not() {
     let socket = home.text("b/node.sock");
     let words = ["start", "--address", &address, "--socket", &socket, "--secret-file", &elsewhere];
     home.run([&words[..], &SMALL[..]].concat()).assert_refused(4, &["NotAdmitted", "--secret-file"]);
-    std::fs::write(&elsewhere, credentials(&home).secret.to_hex()).unwrap();
+    std::fs::write(&elsewhere, secret(&home).to_hex()).unwrap();
     let joined = home.run([&words[..], &SMALL[..]].concat());
     assert_eq!(joined.status, 0, "{}", joined.err);
     home.await_nodes(None, 2);

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::time::Duration;
+use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, JobPage, JobRequest, KeyPage, LeftReason, Members, NodeChange, NodeEvents,
     NodeInfo, NodeLoad, PROTOCOL, Registered, Stub,
 };
-use tharsis_protos::proof::Credentials;
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 use tokio::time::Instant;

@@ -5,9 +5,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tharsis_protos::connection::{Gate, Stream};
 use tharsis_protos::port;
-use tharsis_protos::proof::{Caller, ProofError, Purpose, Secret};
-use tokio::net::{TcpListener, TcpStream};
+use tharsis_protos::proof::{Caller, ProofError, Purpose};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
@@ -51,22 +52,21 @@ pub enum ServeError {
     Transport(#[source] tonic::transport::Error),
 }
 
-/// Serves a control store, and whatever else is in `others`, on a port, to callers that know the cluster's
-/// secret.
+/// Serves a control store, and whatever else is in `others`, on a port, to callers that the gate lets in.
 ///
 /// # Errors
 /// [`ServeError::Address`].
 pub fn serve(
     control: Control,
     listener: TcpListener,
-    secret: Secret,
+    gate: Gate,
     others: Routes,
 ) -> Result<Server, ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let routes = control.mount(others);
     let (calls, mut accepted) = mpsc::channel(CALLS_WAITING_MAX);
-    let accepting = tokio::spawn(port::accept(listener, secret, Arc::new(Calls(calls))));
+    let accepting = tokio::spawn(port::accept(listener, gate, Arc::new(Calls(calls))));
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(PROBE_INTERVAL))
@@ -85,10 +85,10 @@ pub fn serve(
 }
 
 /// Passes proved connections on to the gRPC server.
-struct Calls(mpsc::Sender<io::Result<TcpStream>>);
+struct Calls(mpsc::Sender<io::Result<Stream>>);
 
 impl port::PortHandler for Calls {
-    async fn take(&self, caller: Caller, stream: TcpStream) {
+    async fn take(&self, caller: Caller, stream: Stream) {
         if caller.purpose == Purpose::Calls {
             // The server has ended if nobody takes it.
             let _ended = self.0.send(Ok(stream)).await;

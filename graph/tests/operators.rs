@@ -86,7 +86,7 @@ fn reduce(fold: Fold, axes: &[usize], x: &NodeRef) -> NodeRef {
     apply(Reduce { fold, axes: axes.to_vec(), keepdims: false }, &[x])
 }
 
-/// What a plain loop gives for each column.
+/// Results of a plain loop, one for each column.
 fn by_column(f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let column = |j: usize| (0..ROWS).map(|i| value(i * COLUMNS + j)).collect::<Vec<f64>>();
     (0..COLUMNS).map(|j| f(&column(j))).collect()

@@ -3,6 +3,7 @@
 use crate::message::{BadMessage, Problem};
 use crate::proof::{ProofError, Reason};
 use std::time::Duration;
+use tokio_rustls::rustls;
 use tonic::{Code, Status};
 
 /// Why a server did not do what it was asked.
@@ -189,7 +190,13 @@ fn refusal_of(proof: &ProofError) -> Option<RefusalCode> {
     match proof {
         ProofError::Refused(Reason::Version) => Some(RefusalCode::FailedPrecondition),
         ProofError::Refused(_) | ProofError::Unproved => Some(RefusalCode::Unauthenticated),
-        ProofError::Io(_) | ProofError::NotOurs | ProofError::Timeout => None,
+        ProofError::Identity(_) => Some(RefusalCode::Unauthenticated),
+        // A certificate that is not believed: TLS 1.3 tells the caller of its own only with the first bytes.
+        ProofError::Io(cause) | ProofError::Tls(cause) => {
+            let is_tls = cause.get_ref().is_some_and(|cause| cause.is::<rustls::Error>());
+            is_tls.then_some(RefusalCode::Unauthenticated)
+        }
+        ProofError::NotOurs | ProofError::Timeout => None,
     }
 }
 

@@ -17,9 +17,11 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod connection;
 pub mod control;
 pub mod handshake;
 pub mod inventory;
+pub mod join;
 pub mod listing;
 pub mod message;
 pub mod peer;
@@ -27,6 +29,7 @@ pub mod port;
 pub mod proof;
 pub mod records;
 pub mod report;
+pub mod rights;
 
 mod generated;
 mod mount;

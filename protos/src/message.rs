@@ -1,7 +1,7 @@
 //! Reading fields of messages: every value that arrives is checked here before anyone sees it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use tharsis_types::resources::{self, Resources};
 use tharsis_types::{CodeUnitId, JobId, NodeId, limits};
 
@@ -133,17 +133,24 @@ pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
     text(field, value, limits::NAME_BYTES_MAX)
 }
 
-/// Address at which a node says that it is reached. Others connect to it, so it must not send them anywhere
-/// else: it is on this machine, because until nodes have identities they listen nowhere else.
+/// Address at which a node says that it is reached. Others connect to it, so a machine must be reachable
+/// there: no wildcard, group or link-local address, where metadata services of clouds are.
 ///
 /// # Errors
 /// [`BadMessage`] that names the field.
 pub fn node_address(field: &str, value: String) -> Result<String, BadMessage> {
     let value = address(field, value)?;
-    let is_loopback = value.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
-    if !is_loopback {
-        let reason = format!("{value:?} is not an address of this machine: nodes listen on loopback only");
-        return Err(BadMessage::invalid(field, reason));
+    let is_reachable = value.parse::<SocketAddr>().is_ok_and(|address| match address.ip().to_canonical() {
+        IpAddr::V4(ip) => {
+            !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() || ip.is_link_local())
+        }
+        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_unicast_link_local()),
+    });
+    if !is_reachable {
+        return Err(BadMessage::invalid(
+            field,
+            format!("{value:?} is no address at which a node is reached"),
+        ));
     }
     Ok(value)
 }
@@ -209,13 +216,20 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_reached_on_this_machine_only() {
-        for good in ["127.0.0.1:1", "127.9.9.9:65535", "[::1]:80"] {
+    fn nodes_are_not_reached_at_wildcards_groups_or_links() {
+        for good in ["127.0.0.1:1", "10.0.0.1:65535", "[::1]:80", "[fd00::1]:80"] {
             assert!(node_address("listen", good.to_owned()).is_ok(), "{good}");
         }
-        for bad in
-            ["169.254.169.254:80", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost:1", "127.0.0.1:0", "x"]
-        {
+        for bad in [
+            "169.254.169.254:80",
+            "0.0.0.0:1",
+            "[::]:1",
+            "224.0.0.1:1",
+            "[fe80::1]:1",
+            "localhost:1",
+            "127.0.0.1:0",
+            "x",
+        ] {
             assert!(node_address("listen", bad.to_owned()).is_err(), "{bad}");
         }
     }

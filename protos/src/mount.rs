@@ -5,8 +5,11 @@
 //! is true: the first is a resource limit, the second the fault of whoever sent it. Our own handlers use
 //! neither code in that way, so both are put right on the way out.
 //!
+//! A call that the caller has no right to is refused ([`crate::rights`]).
+//!
 //! A call whose caller has no time left is not begun. The transport would begin it, and answer "cancelled".
 
+use crate::rights;
 use futures::TryFutureExt;
 use futures::future::{Either, MapOk, Ready, ready};
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -53,6 +56,9 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         if is_too_late(request.headers()) {
             let status = Status::deadline_exceeded("the deadline of the call had passed when it arrived");
+            return Either::Right(ready(Ok(status.into_http())));
+        }
+        if let Err(status) = rights::check_call(request.extensions(), request.uri().path()) {
             return Either::Right(ready(Ok(status.into_http())));
         }
         Either::Left(self.0.call(request).map_ok(put_right as Put))

@@ -7,10 +7,11 @@
 pub mod convert;
 
 use crate::call::{CallError, Refusal, chain};
+use crate::connection::{Called, Credentials};
 use crate::generated::peer::peer_client::PeerClient;
 use crate::generated::peer::peer_server::{Peer, PeerServer};
 use crate::mount::mount;
-use crate::proof::{self, Credentials};
+use crate::rights;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -19,6 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tharsis_types::NodeId;
 use tharsis_types::limits::{LARGE_RECORD_BYTES_MAX, MIB};
 use tonic::service::Routes;
 use tonic::transport::Endpoint;
@@ -48,8 +50,13 @@ pub type Outgoing = BoxStream<'static, wire::Packet>;
 
 /// A node that others connect to.
 pub trait Service: Send + Sync + 'static {
-    /// Takes up a stream that another node opened: what it sends, for what it is to be sent.
-    fn link(&self, incoming: Incoming) -> impl Future<Output = Result<Outgoing, Refusal>> + Send;
+    /// Takes up a stream that another node opened: the packets that it sends for those that it gets.
+    /// `certified` is the node of the caller's certificate; none without certificates.
+    fn link(
+        &self,
+        certified: Option<NodeId>,
+        incoming: Incoming,
+    ) -> impl Future<Output = Result<Outgoing, Refusal>> + Send;
 }
 
 /// Adds a node to the services of one port.
@@ -60,18 +67,19 @@ pub fn routes<S: Service>(routes: Routes, service: Arc<S>) -> Routes {
     mount(routes, server)
 }
 
-/// Opens a stream to the node at `address` (`host:port`).
+/// Opens a stream to a node at `address` (`host:port`).
 ///
 /// # Errors
 /// [`CallError`] if it is not open within `deadline`.
 pub fn connect(
     address: String,
+    node: NodeId,
     own: Credentials,
     outgoing: Outgoing,
     deadline: Duration,
 ) -> BoxFuture<'static, Result<Incoming, CallError>> {
     Box::pin(async move {
-        match tokio::time::timeout(deadline, open(address.clone(), &own, outgoing, deadline)).await {
+        match tokio::time::timeout(deadline, open(address.clone(), node, &own, outgoing, deadline)).await {
             Ok(opened) => opened,
             Err(_) => Err(CallError::Deadline { call: CALL, address, deadline }),
         }
@@ -80,6 +88,7 @@ pub fn connect(
 
 async fn open(
     address: String,
+    node: NodeId,
     own: &Credentials,
     outgoing: Outgoing,
     deadline: Duration,
@@ -89,7 +98,7 @@ async fn open(
         Err(error) => return Err(CallError::Unreachable { call: CALL, address, cause: chain(&error) }),
     };
     let endpoint = endpoint.http2_keep_alive_interval(PROBE_INTERVAL).keep_alive_timeout(PROBE_TIMEOUT);
-    let mut client = PeerClient::new(proof::channel(&endpoint, &address, own))
+    let mut client = PeerClient::new(own.channel(&endpoint, &address, Called::Node(node.0)))
         .max_decoding_message_size(PACKET_BYTES_MAX)
         .max_encoding_message_size(PACKET_BYTES_MAX);
     match client.link(Named(outgoing)).await {
@@ -120,9 +129,9 @@ impl<S: Service> Peer for Door<S> {
         &self,
         request: Request<Streaming<wire::Packet>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
-        let address =
-            request.remote_addr().map_or_else(|| "a peer".to_owned(), |address| address.to_string());
-        let outgoing = self.0.link(incoming(request.into_inner(), address)).await?;
+        let (_, extensions, packets) = request.into_parts();
+        let certified = rights::certified_node(&extensions);
+        let outgoing = self.0.link(certified, incoming(packets, "a peer".to_owned())).await?;
         Ok(Response::new(outgoing.map(Ok).boxed()))
     }
 }

@@ -1,15 +1,17 @@
-//! Accepting connections at a port: each proves that it is of the cluster ([`crate::proof`]), then it goes to
-//! whom it is for.
+//! Accepting connections at a port: each proves that it is of the cluster ([`crate::connection`]), then its
+//! handler gets it.
 //!
 //! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
 //! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out.
 
-use crate::proof::{self, Caller, ProofError, Secret};
+use crate::connection::{Gate, Stream};
+use crate::join;
+use crate::proof::{Caller, ProofError, Purpose};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
@@ -21,29 +23,33 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// Takes connections up.
 pub trait PortHandler: Send + Sync + 'static {
     /// Takes up a connection that has been proved.
-    fn take(&self, caller: Caller, stream: TcpStream) -> impl Future<Output = ()> + Send;
+    fn take(&self, caller: Caller, stream: Stream) -> impl Future<Output = ()> + Send;
 
     /// A connection was not proved; for the log.
     fn refused(&self, error: &ProofError);
 }
 
 /// Accepts connections for ever.
-pub async fn accept<R: PortHandler>(listener: TcpListener, secret: Secret, handler: Arc<R>) {
+pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: Arc<R>) {
+    let gate = Arc::new(gate);
     let mut unproved: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok((mut stream, _)) = listener.accept().await else {
+        let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
         make_room(&mut unproved);
-        let (secret, handler) = (secret.clone(), Arc::clone(&handler));
+        let (gate, handler) = (Arc::clone(&gate), Arc::clone(&handler));
         let proving = tokio::spawn(async move {
-            match proof::admit(&mut stream, &secret).await {
-                Ok(caller) => {
-                    // Its latency matters more than its count of packets; without this it is only slower.
-                    let _nodelay = stream.set_nodelay(true);
+            match gate.admit(stream).await {
+                Ok((caller, stream)) => {
                     // A task of its own: what was proved is no longer in the way.
-                    tokio::spawn(async move { handler.take(caller, stream).await });
+                    tokio::spawn(async move {
+                        match gate.signer().filter(|_| caller.purpose == Purpose::Join) {
+                            Some(signer) => join::serve(signer, caller, stream).await,
+                            None => handler.take(caller, stream).await,
+                        }
+                    });
                 }
                 Err(error) => handler.refused(&error),
             }

@@ -9,13 +9,14 @@
 //!                                   <-     verdict {status, mac}
 //! what the connection is for        <->
 //! ```
-//! A MAC is keyed blake3 with the secret over who proves, both frames before it and the address that was
-//! called. So the secret never travels, an answer is good for one connection, and a process that took over a
-//! port cannot pass the caller's answer on to another port. The caller sends nothing else before the listener
-//! has proved itself as well.
+//! A MAC is keyed blake3 over who proves and both frames before it. Its key comes from the secret and the
+//! address that was called ([`Secret::at`]). So the secret never travels, an answer is good for one
+//! connection, and a process that took over a port cannot pass the caller's answer on to another port. The
+//! caller sends nothing else before the listener has proved itself as well.
 //!
-//! This is the one place that decides whether a connection is of the cluster; certificates will be checked
-//! here. Until then whoever knows the secret is trusted, and the node that a caller names is its own word.
+//! Without certificates the key is the cluster's secret: whoever knows it is trusted, and the node that a
+//! caller names is its own word. Under TLS the key is derived from the connection itself, whose certificates
+//! say who is there ([`crate::connection`]); the proof then carries the purpose and refuses in words.
 //!
 //! | frame | bytes (numbers are little-endian) |
 //! |---|---|
@@ -24,22 +25,20 @@
 //! | answer | mac\[32\] |
 //! | verdict | status:u32 zero:u32 mac\[32\] |
 
-use hyper_util::rt::TokioIo;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
+use tharsis_identity::{IdentityError, Subject};
 use tharsis_types::NodeId;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
-use tonic::transport::{Channel, Endpoint};
+use tokio_rustls::rustls;
 
 /// First bytes of a hello and of a challenge.
 pub const MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Version of the proof.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a secret.
 pub const SECRET_BYTES: usize = 32;
 /// Bytes of a hello and of a challenge.
@@ -50,9 +49,9 @@ pub const ANSWER_BYTES: usize = 32;
 pub const VERDICT_BYTES: usize = 40;
 
 /// The time for which one side waits for the other.
-const PROOF_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const PROOF_WAIT: Duration = Duration::from_secs(5);
 /// First bytes of an HTTP/2 client, which has nothing proved.
-const HTTP2: [u8; 8] = *b"PRI * HT";
+pub(crate) const HTTP2: [u8; 8] = *b"PRI * HT";
 /// Answer to such a client: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
 const GO_AWAY: [u8; 26] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12];
 /// Limits on time and bytes of the rest that is read of a refused caller, so that it can read why it was
@@ -66,15 +65,6 @@ const NONCE_AT: usize = 24;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(blake3::Hash);
 
-/// Credentials that a process shows when it calls others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials {
-    /// The cluster's secret.
-    pub secret: Secret,
-    /// The node that this process is, if it is one.
-    pub node: Option<NodeId>,
-}
-
 /// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
@@ -82,6 +72,8 @@ pub enum Purpose {
     Calls = 1,
     /// Bytes of objects and programs.
     Transfers = 2,
+    /// A certificate is asked for ([`crate::join`]).
+    Join = 3,
 }
 
 /// A connection that has been proved.
@@ -89,28 +81,47 @@ pub enum Purpose {
 pub struct Caller {
     /// Purpose.
     pub purpose: Purpose,
-    /// The node that calls, as it says; none for the command line.
+    /// The node that calls; none for the command line. Without certificates it is the caller's own word.
     pub node: Option<NodeId>,
+    /// Whom its certificate is for; none without TLS, and none for one that joins.
+    pub subject: Option<Subject>,
 }
 
 /// Why a connection is not one of the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
+    /// This side's identity cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The other side broke off, or the system refused.
     #[error("the connection ended before it was proved: {0}")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
     /// The listener is not one of ours.
     #[error("what listens there does not speak the protocol of this release")]
     NotOurs,
     /// The listener refused.
     #[error("{0}")]
     Refused(Reason),
+    /// One side does not believe the other's certificate.
+    #[error("TLS: {0}")]
+    Tls(io::Error),
     /// The other side said too little for too long.
     #[error("the connection was not proved within {} s", PROOF_WAIT.as_secs())]
     Timeout,
     /// The listener does not know the secret.
     #[error("what listens there did not prove that it knows the cluster's secret")]
     Unproved,
+}
+
+impl From<io::Error> for ProofError {
+    /// An alert of TLS comes as an error of the first read: a caller's handshake is over before the listener
+    /// has looked at its certificate.
+    fn from(error: io::Error) -> ProofError {
+        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return ProofError::Tls(error);
+        }
+        ProofError::Io(error)
+    }
 }
 
 /// Why a listener refuses a caller.
@@ -125,6 +136,34 @@ pub enum Reason {
     /// It does not know the secret.
     #[error("the caller did not prove that it knows the cluster's secret")]
     WrongProof = 3,
+    /// The listener has an identity, the caller speaks in the clear.
+    #[error("TLS required: this cluster admits by certificates; join it with --token")]
+    TlsRequired = 4,
+    /// It shows no certificate, and does not want to join.
+    #[error("the caller shows no certificate of this cluster")]
+    NoCertificate = 5,
+    /// Its certificate is not for the node that it names.
+    #[error("the caller's certificate is not that of the node it claims to be")]
+    OtherNode = 6,
+    /// Its certificate does not allow this purpose.
+    #[error("the caller's role does not allow this connection")]
+    WrongRole = 7,
+    /// The listener signs no certificates.
+    #[error("this node admits nobody to the cluster: name the address of the head")]
+    NoAuthority = 8,
+}
+
+impl Reason {
+    const ALL: [Reason; 8] = [
+        Reason::NoProof,
+        Reason::Version,
+        Reason::WrongProof,
+        Reason::TlsRequired,
+        Reason::NoCertificate,
+        Reason::OtherNode,
+        Reason::WrongRole,
+        Reason::NoAuthority,
+    ];
 }
 
 type Hello = [u8; HELLO_BYTES];
@@ -156,18 +195,23 @@ impl Secret {
         blake3::Hash::from_hex(text.trim_end()).ok().map(Self)
     }
 
-    fn mac(&self, who: &[u8], hello: &Hello, challenge: &Hello, called: SocketAddr) -> blake3::Hash {
-        let called = SocketAddr::new(called.ip().to_canonical(), called.port()).to_string();
-        let all = [who, hello, challenge, called.as_bytes()].concat();
-        blake3::keyed_hash(self.0.as_bytes(), &all)
+    /// The key of connections to the address `called`: an answer to one port is of no use at another.
+    #[must_use]
+    pub fn at(&self, called: SocketAddr) -> Secret {
+        let called = SocketAddr::new(called.ip().to_canonical(), called.port());
+        Secret(blake3::keyed_hash(self.0.as_bytes(), format!("tharsis port {called}").as_bytes()))
     }
 
-    fn caller_mac(&self, hello: &Hello, challenge: &Hello, called: SocketAddr) -> blake3::Hash {
-        self.mac(b"tharsis caller   ", hello, challenge, called)
+    fn mac(&self, who: &[u8], hello: &Hello, challenge: &Hello) -> blake3::Hash {
+        blake3::keyed_hash(self.0.as_bytes(), &[who, hello, challenge].concat())
     }
 
-    fn listener_mac(&self, hello: &Hello, challenge: &Hello, called: SocketAddr) -> blake3::Hash {
-        self.mac(b"tharsis listener ", hello, challenge, called)
+    fn caller_mac(&self, hello: &Hello, challenge: &Hello) -> blake3::Hash {
+        self.mac(b"tharsis caller   ", hello, challenge)
+    }
+
+    fn listener_mac(&self, hello: &Hello, challenge: &Hello) -> blake3::Hash {
+        self.mac(b"tharsis listener ", hello, challenge)
     }
 }
 
@@ -181,13 +225,20 @@ impl fmt::Debug for Secret {
 ///
 /// # Errors
 /// [`ProofError`]; the connection is of no use then.
-pub async fn prove(stream: &mut TcpStream, own: &Credentials, purpose: Purpose) -> Result<(), ProofError> {
-    let proof = Proof::new(own, purpose, stream.peer_addr()?)?;
+pub async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    key: &Secret,
+    node: Option<NodeId>,
+    purpose: Purpose,
+) -> Result<(), ProofError> {
+    let proof = Proof::new(key, node, purpose)?;
     let exchange = async {
         stream.write_all(&proof.hello).await?;
+        stream.flush().await?;
         let mut challenge = [0; HELLO_BYTES];
         stream.read_exact(&mut challenge).await?;
         stream.write_all(&proof.answer(&challenge)?).await?;
+        stream.flush().await?;
         let mut verdict = [0; VERDICT_BYTES];
         stream.read_exact(&mut verdict).await?;
         proof.check(&challenge, &verdict)
@@ -195,34 +246,17 @@ pub async fn prove(stream: &mut TcpStream, own: &Credentials, purpose: Purpose) 
     timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout))
 }
 
-/// A connection for gRPC to `address` (`host:port`) that is made and proved when it is first needed, and
-/// again when it breaks.
-#[must_use]
-pub fn channel(endpoint: &Endpoint, address: &str, own: &Credentials) -> Channel {
-    let (address, own) = (Arc::<str>::from(address), own.clone());
-    endpoint.connect_with_connector_lazy(tower::service_fn(move |_: http::Uri| {
-        let (address, own) = (Arc::clone(&address), own.clone());
-        async move {
-            let mut stream = TcpStream::connect(&*address).await?;
-            stream.set_nodelay(true)?;
-            prove(&mut stream, &own, Purpose::Calls).await?;
-            Ok::<_, ProofError>(TokioIo::new(stream))
-        }
-    }))
-}
-
-/// As [`prove`], for a thread that may wait.
+/// As [`prove`], for a thread that may wait; the stream has its own timeouts.
 ///
 /// # Errors
 /// [`ProofError`]; the connection is of no use then.
-pub fn prove_blocking(
-    mut stream: &std::net::TcpStream,
-    own: &Credentials,
+pub fn prove_blocking<S: Read + Write>(
+    stream: &mut S,
+    key: &Secret,
+    node: Option<NodeId>,
     purpose: Purpose,
 ) -> Result<(), ProofError> {
-    let proof = Proof::new(own, purpose, stream.peer_addr()?)?;
-    stream.set_read_timeout(Some(PROOF_WAIT))?;
-    stream.set_write_timeout(Some(PROOF_WAIT))?;
+    let proof = Proof::new(key, node, purpose)?;
     stream.write_all(&proof.hello)?;
     let mut challenge = [0; HELLO_BYTES];
     stream.read_exact(&mut challenge)?;
@@ -232,29 +266,35 @@ pub fn prove_blocking(
     proof.check(&challenge, &verdict)
 }
 
-/// Has a connection that was accepted prove itself, and refuses it otherwise.
+/// Has a connection that was accepted prove itself, and refuses it otherwise. `allow` says whether a caller
+/// with this purpose and this node is wanted at all.
 ///
 /// # Errors
 /// [`ProofError`]; the caller has been told and the connection is to be dropped.
-pub async fn admit(stream: &mut TcpStream, secret: &Secret) -> Result<Caller, ProofError> {
-    let called = stream.local_addr()?;
+pub async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    key: &Secret,
+    allow: impl Fn(&Caller) -> Result<(), Reason>,
+) -> Result<Caller, ProofError> {
     let exchange = async {
         let hello = read_hello(stream).await?;
-        let caller = caller_of(&hello);
+        let caller = caller_of(&hello).and_then(|caller| allow(&caller).map(|()| caller));
         let nonce = random()?;
         let challenge = challenge(caller.err(), &nonce);
         stream.write_all(&challenge).await?;
+        stream.flush().await?;
         let caller = caller.map_err(ProofError::Refused)?;
         let mut answer = [0; ANSWER_BYTES];
         stream.read_exact(&mut answer).await?;
         // Equality of these hashes takes the same time wherever they differ.
-        let is_proved = secret.caller_mac(&hello, &challenge, called) == blake3::Hash::from_bytes(answer);
+        let is_proved = key.caller_mac(&hello, &challenge) == blake3::Hash::from_bytes(answer);
         if !is_proved {
             stream.write_all(&verdict(Err(Reason::WrongProof))).await?;
             return Err(ProofError::Refused(Reason::WrongProof));
         }
-        let own = secret.listener_mac(&hello, &challenge, called);
+        let own = key.listener_mac(&hello, &challenge);
         stream.write_all(&verdict(Ok(own))).await?;
+        stream.flush().await?;
         Ok(caller)
     };
     let admitted = timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout));
@@ -264,8 +304,17 @@ pub async fn admit(stream: &mut TcpStream, secret: &Secret) -> Result<Caller, Pr
     admitted
 }
 
+/// Refuses a connection that begins in the clear where TLS is spoken, in the caller's own words.
+pub(crate) async fn refuse_clear<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, is_http: bool) {
+    let words = challenge(Some(Reason::TlsRequired), &[0; 32]);
+    let words: &[u8] = if is_http { &GO_AWAY } else { &words };
+    // If the caller is gone already, nobody reads the reason.
+    let _told = stream.write_all(words).await;
+    hear_out(stream).await;
+}
+
 /// The first frame. Whoever speaks HTTP/2 instead is told in its words.
-async fn read_hello(stream: &mut TcpStream) -> Result<Hello, ProofError> {
+async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result<Hello, ProofError> {
     let mut hello = [0; HELLO_BYTES];
     let (magic, rest) = hello.split_at_mut(MAGIC.len());
     stream.read_exact(magic).await?;
@@ -283,7 +332,7 @@ async fn read_hello(stream: &mut TcpStream) -> Result<Hello, ProofError> {
 
 /// Ends a refused connection in an order in which the caller can read why: bytes that nobody read would reset
 /// it.
-async fn hear_out(stream: &mut TcpStream) {
+async fn hear_out<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
     // If the caller is gone already, nobody reads the reason.
     let _ended = stream.shutdown().await;
     let mut piece = [0; 4096];
@@ -301,15 +350,14 @@ async fn hear_out(stream: &mut TcpStream) {
 
 /// The caller's side of one proof.
 struct Proof<'a> {
-    secret: &'a Secret,
+    key: &'a Secret,
     hello: Hello,
-    called: SocketAddr,
 }
 
 impl<'a> Proof<'a> {
-    fn new(own: &'a Credentials, purpose: Purpose, called: SocketAddr) -> io::Result<Self> {
-        let node = own.node.map_or(0, |node| node.0);
-        Ok(Self { secret: &own.secret, hello: frame(purpose as u32, node, &random()?), called })
+    fn new(key: &'a Secret, node: Option<NodeId>, purpose: Purpose) -> io::Result<Self> {
+        let node = node.map_or(0, |node| node.0);
+        Ok(Self { key, hello: frame(purpose as u32, node, &random()?) })
     }
 
     fn answer(&self, challenge: &Hello) -> Result<[u8; ANSWER_BYTES], ProofError> {
@@ -319,7 +367,7 @@ impl<'a> Proof<'a> {
         match reason(number(challenge, 12)) {
             Some(refused) => Err(ProofError::Refused(refused)),
             None if number(challenge, 8) != VERSION => Err(ProofError::Refused(Reason::Version)),
-            None => Ok(*self.secret.caller_mac(&self.hello, challenge, self.called).as_bytes()),
+            None => Ok(*self.key.caller_mac(&self.hello, challenge).as_bytes()),
         }
     }
 
@@ -328,7 +376,7 @@ impl<'a> Proof<'a> {
             return Err(ProofError::Refused(refused));
         }
         let theirs = verdict.last_chunk().copied().map(blake3::Hash::from_bytes);
-        if theirs == Some(self.secret.listener_mac(&self.hello, challenge, self.called)) {
+        if theirs == Some(self.key.listener_mac(&self.hello, challenge)) {
             Ok(())
         } else {
             Err(ProofError::Unproved)
@@ -368,21 +416,18 @@ fn caller_of(hello: &Hello) -> Result<Caller, Reason> {
     let purpose = match number(hello, 12) {
         1 => Purpose::Calls,
         2 => Purpose::Transfers,
+        3 => Purpose::Join,
         _ => return Err(Reason::Version),
     };
     let node = u64::from(number(hello, 16)) | u64::from(number(hello, 20)) << 32;
-    Ok(Caller { purpose, node: (node != 0).then_some(NodeId(node)) })
+    Ok(Caller { purpose, node: (node != 0).then_some(NodeId(node)), subject: None })
 }
 
 /// The reason that a status stands for; none for "go on". What a later release may say is a matter of
 /// versions.
 fn reason(status: u32) -> Option<Reason> {
-    match status {
-        0 => None,
-        1 => Some(Reason::NoProof),
-        3 => Some(Reason::WrongProof),
-        _ => Some(Reason::Version),
-    }
+    let known = Reason::ALL.into_iter().find(|reason| *reason as u32 == status);
+    (status != 0).then(|| known.unwrap_or(Reason::Version))
 }
 
 fn number(frame: &[u8], at: usize) -> u32 {
@@ -398,32 +443,28 @@ fn random() -> io::Result<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
-    const CALLER: Caller = Caller { purpose: Purpose::Transfers, node: Some(NodeId(7)) };
+    const CALLER: Caller = Caller { purpose: Purpose::Transfers, node: Some(NodeId(7)), subject: None };
 
     fn secret(byte: u8) -> Secret {
         Secret::from_bytes([byte; SECRET_BYTES])
     }
 
-    fn own(byte: u8) -> Credentials {
-        Credentials { secret: secret(byte), node: CALLER.node }
-    }
-
-    /// Transcript: the facts about a connection that both sides sign.
+    /// Connects with one secret to a listener with another, and says what either side says of it.
     async fn meet(
-        callers: Credentials,
+        callers: Secret,
         listeners: Secret,
     ) -> (Result<(), ProofError>, Result<Caller, ProofError>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let called = async {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            prove(&mut stream, &callers, CALLER.purpose).await
+            prove(&mut stream, &callers.at(address), CALLER.node, CALLER.purpose).await
         };
         let accepted = async {
             let (mut stream, _) = listener.accept().await.unwrap();
-            admit(&mut stream, &listeners).await
+            admit(&mut stream, &listeners.at(address), |_| Ok(())).await
         };
         tokio::join!(called, accepted)
     }
@@ -435,10 +476,10 @@ mod tests {
     #[test]
     fn whoever_knows_the_secret_is_admitted_and_nobody_else() {
         runtime().block_on(async {
-            let (called, accepted) = meet(own(1), secret(1)).await;
+            let (called, accepted) = meet(secret(1), secret(1)).await;
             called.unwrap();
             assert_eq!(accepted.unwrap(), CALLER);
-            let (called, accepted) = meet(own(2), secret(1)).await;
+            let (called, accepted) = meet(secret(2), secret(1)).await;
             for refused in [called.unwrap_err(), accepted.unwrap_err()] {
                 assert!(matches!(refused, ProofError::Refused(Reason::WrongProof)), "{refused}");
             }
@@ -447,12 +488,11 @@ mod tests {
 
     #[test]
     fn a_listener_that_says_yes_to_everything_is_found_out() {
-        let called = "127.0.0.1:1".parse().unwrap();
-        let (ours, us, nonce) = (secret(1), own(1), [5; 32]);
-        let proof = Proof::new(&us, CALLER.purpose, called).unwrap();
+        let (ours, nonce) = (secret(1), [5; 32]);
+        let proof = Proof::new(&ours, CALLER.node, CALLER.purpose).unwrap();
         let challenge = challenge(None, &nonce);
         let echo = proof.answer(&challenge).unwrap();
-        let known = ours.listener_mac(&proof.hello, &challenge, called);
+        let known = ours.listener_mac(&proof.hello, &challenge);
         assert!(proof.check(&challenge, &verdict(Ok(known))).is_ok());
         // Its own guess, and the caller's answer sent back.
         for mac in [[0; 32], echo].map(blake3::Hash::from_bytes) {
@@ -463,15 +503,16 @@ mod tests {
     #[test]
     fn an_answer_is_good_for_one_connection_to_one_address() {
         let (here, there) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
-        let (ours, us) = (secret(1), own(1));
-        let proof = Proof::new(&us, CALLER.purpose, here).unwrap();
+        let ours = secret(1);
+        let key = ours.at(here);
+        let proof = Proof::new(&key, CALLER.node, CALLER.purpose).unwrap();
         let (first, second) = (challenge(None, &[5; 32]), challenge(None, &[6; 32]));
         let answer = proof.answer(&first).unwrap();
-        assert_eq!(ours.caller_mac(&proof.hello, &first, here).as_bytes(), &answer);
-        assert_ne!(ours.caller_mac(&proof.hello, &second, here).as_bytes(), &answer);
-        assert_ne!(ours.caller_mac(&proof.hello, &first, there).as_bytes(), &answer);
+        assert_eq!(ours.at(here).caller_mac(&proof.hello, &first).as_bytes(), &answer);
+        assert_ne!(ours.at(here).caller_mac(&proof.hello, &second).as_bytes(), &answer);
+        assert_ne!(ours.at(there).caller_mac(&proof.hello, &first).as_bytes(), &answer);
         let mapped = "[::ffff:127.0.0.1]:1".parse().unwrap();
-        assert_eq!(ours.caller_mac(&proof.hello, &first, mapped).as_bytes(), &answer);
+        assert_eq!(ours.at(mapped).caller_mac(&proof.hello, &first).as_bytes(), &answer);
     }
 
     #[test]
@@ -495,7 +536,8 @@ mod tests {
                 let (mut accepted, _) = listener.accept().await.unwrap();
                 let ours = secret(1);
                 let mut heard = Vec::new();
-                let (refused, _) = tokio::join!(admit(&mut accepted, &ours), stream.read_to_end(&mut heard));
+                let (refused, _) =
+                    tokio::join!(admit(&mut accepted, &ours, |_| Ok(())), stream.read_to_end(&mut heard));
                 assert!(matches!(refused, Err(ProofError::Refused(Reason::NoProof))));
                 assert_eq!(heard, told);
             }

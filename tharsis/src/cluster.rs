@@ -2,12 +2,14 @@
 
 use crate::part::restartable;
 use crate::process::{
-    BackendChoice, ClusterRole, ClusterSpec, NodeOptions, NodeProcess, NodeSpec, fresh_folder,
+    BackendChoice, ClusterRole, ClusterSpec, NodeOptions, NodeProcess, NodeSpec, Security, authority_folder,
+    fresh_folder, join_with_token,
 };
 use crate::{machine, observe, spill_dirs};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tharsis_identity::{Authority, Role};
 use tharsis_protos::handshake::Question;
 use tharsis_protos::report::Report;
 use tharsis_raylet::SpillChoice;
@@ -17,6 +19,8 @@ use tharsis_types::limits::QUEUED_TASKS_MAX;
 
 /// A node that is not heard of for this long is declared dead.
 const LEASE_TTL_MS: u64 = 10_000;
+/// A token of a local cluster is used at once.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
 /// The longest time that nodes may take to see each other.
 const MEET_WAIT: Duration = Duration::from_secs(10);
 
@@ -25,6 +29,9 @@ const MEET_WAIT: Duration = Duration::from_secs(10);
 pub struct LocalCluster {
     lease_ttl_ms: u64,
     store: BackendChoice,
+    /// Folder of the identities of its machines, and lifetime of the certificates of nodes; none with the
+    /// user's secret.
+    identities: Option<(PathBuf, Duration)>,
     /// The nodes and what they are; none where one was killed or stopped.
     nodes: Vec<Option<NodeProcess>>,
     reports: Vec<Report>,
@@ -72,7 +79,7 @@ impl LocalCluster {
     #[must_use]
     pub fn empty() -> Self {
         let store = BackendChoice::Memory;
-        Self { lease_ttl_ms: LEASE_TTL_MS, store, nodes: Vec::new(), reports: Vec::new() }
+        Self { lease_ttl_ms: LEASE_TTL_MS, store, identities: None, nodes: Vec::new(), reports: Vec::new() }
     }
 
     /// A node that is not heard of for this long is declared dead; 10 s if nothing is said. Only before the
@@ -89,6 +96,33 @@ impl LocalCluster {
     pub fn store(mut self, store: BackendChoice) -> Self {
         self.store = store;
         self
+    }
+
+    /// Has the nodes know each other by certificates, as if each were a machine of its own: the first one
+    /// makes the cluster's authority, the others join with a token. Certificates of nodes last for `lifetime`
+    /// and are replaced at half of it. Only before the first node.
+    #[must_use]
+    pub fn identities(mut self, folder: &Path, lifetime: Duration) -> Self {
+        self.identities = Some((folder.to_owned(), lifetime));
+        self
+    }
+
+    /// Security of the node that is added next.
+    fn security(&self) -> Result<Security> {
+        let Some((folder, lifetime)) = &self.identities else {
+            return Ok(Security::Secret(machine::default_secret_file()));
+        };
+        let machine = folder.join(format!("machine-{}", self.reports.len()));
+        if let Some(head) = self.reports.first() {
+            let refused = |error: String| Error::new(FailureKind::InvalidArgument, error);
+            let first = authority_folder(&folder.join("machine-0"));
+            let authority = Authority::load(&first).map_err(|e| refused(e.to_string()))?;
+            let token =
+                authority.make_token(Role::Node, TOKEN_LIFETIME).map_err(|e| refused(e.to_string()))?;
+            join_with_token(&machine, &head.address, &token).map_err(|e| refused(e.to_string()))?;
+        }
+        let lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+        Ok(Security::Identity { folder: machine, lifetime_ms })
     }
 
     /// Adds a node and waits until all others see it. Answers its number.
@@ -136,7 +170,7 @@ impl LocalCluster {
             ends_with_stdin: true,
             cluster: Some(ClusterSpec {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-                secret_file: machine::default_secret_file(),
+                security: self.security()?,
                 role,
             }),
         };

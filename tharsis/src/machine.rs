@@ -135,6 +135,15 @@ pub fn default_secret_file() -> PathBuf {
     scratch().join("cluster.secret")
 }
 
+/// The folder of this user's identities in clusters, if nothing is said. It outlives a restart of the
+/// machine.
+#[must_use]
+pub fn default_identity_folder() -> PathBuf {
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
+    data.unwrap_or_else(scratch).join("tharsis").join("identity")
+}
+
 /// The socket that an address stands for.
 ///
 /// # Errors

@@ -18,16 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::Role;
-use tharsis_protos::proof::Secret;
 use tharsis_raylet::cluster::ClusterOptions;
-use tharsis_raylet::cluster::secret::load_or_make;
 use tharsis_raylet::{NodeHandle, Program};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use crate::part::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
 pub use tharsis_raylet::NodeOptions;
-pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole};
+pub use tharsis_raylet::cluster::identity::{authority_folder, join_with_token, machine_folder};
+pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole, Security};
 
 /// Set for a worker: the number of its start.
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
@@ -56,10 +55,10 @@ pub struct NodeSpec {
 /// A node's part in a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterSpec {
-    /// Address at which other nodes reach it: a loopback address; port 0 for a free one.
+    /// Address at which other nodes reach it; port 0 for a free one. With a secret it is a loopback address.
     pub listen: SocketAddr,
-    /// The file with the cluster's secret; made if it is not there.
-    pub secret_file: PathBuf,
+    /// Means by which the members know each other.
+    pub security: Security,
     /// Whether it begins the cluster or joins it.
     pub role: ClusterRole,
 }
@@ -119,14 +118,6 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     }
 }
 
-/// The cluster's secret in a file, which is made if it is not there.
-///
-/// # Errors
-/// `InvalidArgument`: the file is open to others, or holds no secret.
-pub fn secret(file: &Path) -> Result<Secret> {
-    Ok(load_or_make(file)?)
-}
-
 /// The status that a failure of a kind ends a process with: 2 for what was typed, 4 where nothing of ours
 /// answers, 5 for what somebody else has, 6 for what there is too little of.
 #[must_use]
@@ -174,11 +165,11 @@ fn start_node(
     socket: &Path,
     cluster: Option<ClusterSpec>,
 ) -> Result<NodeHandle> {
-    let Some(ClusterSpec { listen, secret_file, role }) = cluster else {
+    let Some(ClusterSpec { listen, security, role }) = cluster else {
         return Ok(NodeHandle::alone(options, program, socket.to_owned())?);
     };
     let folder = socket.parent().unwrap_or(Path::new(".")).to_owned();
-    let cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, secret_file, role };
+    let cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, security, role };
     Ok(NodeHandle::clustered(options, program, cluster)?)
 }
 

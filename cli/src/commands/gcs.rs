@@ -1,12 +1,13 @@
 //! `tharsis gcs`: a control store of its own, in the foreground. Nodes join it as they join a head.
 
+use super::token;
 use crate::refusal::Refusal;
 use crate::settings::{Error, Key, Settings, parse};
 use crate::{output, reach, telemetry};
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use tharsis::process::{self, BackendChoice};
+use tharsis::process::BackendChoice;
 use tharsis_gcs::{Control, ControlOptions, serve};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,10 +19,11 @@ use tonic::service::Routes;
 /// Why it cannot start, or how it failed.
 pub fn run(settings: &Settings) -> Result<()> {
     telemetry::log_to_stderr(settings.text(Key::LogLevel));
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port()?));
+    let host = settings.host()?.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let listen = SocketAddr::from((host, settings.port()?));
     reach::check_free(listen)?;
     let backend = backend(settings)?;
-    let secret = process::secret(&settings.secret_file())?;
+    let (gate, renewal) = settings.security_of_head()?.control_gate().map_err(tharsis::Error::from)?;
     let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -29,13 +31,20 @@ pub fn run(settings: &Settings) -> Result<()> {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let control = Control::start(backend.open().await?, options).await?;
         let listener = TcpListener::bind(listen).await.map_err(|cause| taken(listen, cause))?;
-        let server = serve(control, listener, secret, Routes::default())?;
+        let server = serve(control, listener, gate, Routes::default())?;
+        let address = server.address().to_string();
+        if let Some(renewal) = renewal {
+            tokio::spawn(renewal.run());
+        }
         output::line(&format!(
             "Control store of cluster {} at {}.",
             server.control().cluster(),
             server.address()
         ))?;
-        output::line(&format!("Join with a node:  tharsis start --address {}", server.address()))?;
+        output::line(&format!(
+            "Join with a node:  tharsis start --address {address}{}",
+            token::flag(settings)?
+        ))?;
         tokio::select! {
             _told = interrupt.recv() => {}
             _told = terminate.recv() => {}

@@ -10,9 +10,10 @@ mod node;
 mod start;
 mod status;
 mod stop;
+mod token;
 mod why;
 
-use crate::args::{Args, BenchArgs, Command, ConfigCommand};
+use crate::args::{Args, BenchArgs, Command, ConfigCommand, NodeCommand};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::{bench, output};
@@ -43,13 +44,17 @@ pub fn run(args: Args) -> Result<()> {
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
         Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),
-        Command::Node { part, settings } => node::run(&part, &settings),
+        Command::Node { command: Some(NodeCommand::Revoke { id, settings }), .. } => {
+            token::revoke_machine(&Settings::read(&settings)?, id)
+        }
+        Command::Node { command: None, part, settings } => node::run(&part, &settings),
         Command::Nodes(asked) => list::run(Kind::Nodes, &asked),
         Command::Objects(asked) => list::run(Kind::Objects, &asked),
         Command::Start { part, settings } => start::run(&part, &settings),
         Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
         Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Tasks(asked) => list::run(Kind::Tasks, &asked),
+        Command::Token(asked) => token::run(asked),
         Command::Version { json } => version(json),
         Command::Workers(asked) => list::run(Kind::Workers, &asked),
         Command::Why { id, json, settings } => why::run(&Settings::read(&settings)?.socket(), id, json),

@@ -7,9 +7,10 @@ use crate::refusal::Refusal;
 use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
 use crate::{output, reach, telemetry};
 use anyhow::Result;
-use std::net::{Ipv4Addr, SocketAddr};
-use tharsis::process::{self, ClusterRole, ClusterSpec, NodeOptions, NodeSpec, run_node};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use tharsis::process::{self, ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
 use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
+use tharsis_identity::{IdentityError, Token};
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 use tharsis_types::limits::QUEUED_TASKS_MAX;
@@ -31,10 +32,11 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
 /// The obstacle that was found.
 pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     let for_heads = Key::ALL.into_iter().filter(|key| key.row().used_by == key::STORE);
-    if let Some(key) = for_heads.filter(|_| part.address.is_some()).find(|key| flags.has(*key)) {
+    if let Some(key) = for_heads.filter(|_| part.entry.address.is_some()).find(|key| flags.has(*key)) {
         return Err(Refusal::NotForMembers { flag: key.flag() }.into());
     }
     let settings = Settings::read(flags)?;
+    join(part, &settings)?;
     let spec = spec(part, &settings)?;
     if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
         return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
@@ -42,10 +44,19 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     if let Some(cluster) = &spec.cluster {
         reach::check_free(cluster.listen)?;
     }
-    if let Some(address) = &part.address {
-        reach::check_head(address, &process::secret(&settings.secret_file())?)?;
+    if let Some(address) = &part.entry.address {
+        let security = member_security(address, &settings)?;
+        reach::check_head(address, &security.credentials(address).map_err(tharsis::Error::from)?)?;
     }
     Ok((spec, settings))
+}
+
+/// Joins the cluster with a token, if there is one. The node's process never sees it.
+fn join(part: &Part, settings: &Settings) -> Result<()> {
+    let Some(token) = &part.token else { return Ok(()) };
+    let address = part.entry.address.as_ref().ok_or(Refusal::TokenAlone)?;
+    let token: Token = token.parse()?;
+    reach::join(&settings.identity_dir(), address, &token)
 }
 
 fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
@@ -124,17 +135,41 @@ fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
 }
 
 /// A node's part in a cluster: it begins one, joins one, or is alone.
-fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>, Error> {
-    let role = match &part.address {
-        Some(head) => ClusterRole::Member { head: head.clone() },
-        None if part.head => {
+fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
+    let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let host = settings.host()?;
+    let (role, security, host) = match &part.entry.address {
+        Some(head) => {
+            let security = member_security(head, settings)?;
+            let host = match (host, &security) {
+                (Some(host), _) => host,
+                (None, Security::Secret(_)) => loopback,
+                (None, Security::Identity { .. }) => reach::address_towards(head)?,
+            };
+            (ClusterRole::Member { head: head.clone() }, security, host)
+        }
+        None if part.entry.head => {
             let lease_ttl_ms = u64::try_from(settings.lease_ttl()?.as_millis()).unwrap_or(u64::MAX);
-            ClusterRole::Head { store: gcs::backend(settings)?, lease_ttl_ms }
+            let role = ClusterRole::Head { store: gcs::backend(settings)?, lease_ttl_ms };
+            (role, settings.security_of_head()?, host.unwrap_or(loopback))
         }
         None => return Ok(None),
     };
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port()?));
-    Ok(Some(ClusterSpec { listen, secret_file: settings.secret_file(), role }))
+    Ok(Some(ClusterSpec { listen: SocketAddr::from((host, settings.port()?)), security, role }))
+}
+
+/// The security of a member: the identity that this machine has for the cluster, or the user's secret if the
+/// head is on this machine.
+fn member_security(head: &str, settings: &Settings) -> Result<Security> {
+    if process::machine_folder(&settings.identity_dir()).find(head)?.is_some() {
+        return Ok(settings.identity()?);
+    }
+    let is_here =
+        head.to_socket_addrs().is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()));
+    if is_here {
+        return Ok(Security::Secret(settings.secret_file()));
+    }
+    Err(IdentityError::NoIdentity(head.to_owned()).into())
 }
 
 /// GPUs whose device files are there.

@@ -1,10 +1,10 @@
 //! `tharsis start`: a node in the background.
 
-use super::node;
+use super::{node, token};
 use crate::args::Part;
 use crate::output;
 use crate::refusal::Refusal;
-use crate::settings::{Flags, Key};
+use crate::settings::{Flags, Key, TOKEN_VARIABLE};
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
@@ -31,8 +31,9 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     let log = spec.socket.with_file_name("node.log");
     let mut child = spawn(&spec, settings.text(Key::LogLevel), &log)?;
     let report = await_report(&mut child, &spec, &log)?;
-    let control = part.address.as_deref().unwrap_or(&report.address);
-    for line in next_steps(&report, control, &spec.socket) {
+    let control = part.entry.address.as_deref().unwrap_or(&report.address);
+    let token = if part.entry.head { token::flag(&settings)? } else { String::new() };
+    for line in next_steps(&report, control, &token, &spec.socket) {
         output::line(&line)?;
     }
     Ok(())
@@ -46,6 +47,8 @@ fn spawn(spec: &NodeSpec, log_level: &str, log: &Path) -> Result<Child> {
     let log_file = std::fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut program = Program::new(std::env::current_exe()?);
     program.env(NODE_VARIABLE, serde_json::to_string(spec)?).env(Key::LogLevel.variable(), log_level);
+    // The node has no use for the token, and its environment can be read for as long as it runs.
+    program.env_remove(TOKEN_VARIABLE);
     program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
     // A process group of its own: Ctrl-C at this terminal is not for the node.
     Ok(program.process_group(0).spawn()?)
@@ -85,7 +88,7 @@ fn last_words(status: ExitStatus, log: &Path) -> Refusal {
 }
 
 /// The next commands for the user, ready to paste; `control` is the address at which the cluster is joined.
-fn next_steps(report: &Report, control: &str, socket: &Path) -> Vec<String> {
+fn next_steps(report: &Report, control: &str, token: &str, socket: &Path) -> Vec<String> {
     let is_default = socket == machine::default_socket();
     let (address, flag) = if is_default {
         ("auto".to_owned(), String::new())
@@ -94,10 +97,16 @@ fn next_steps(report: &Report, control: &str, socket: &Path) -> Vec<String> {
     };
     // On this machine another node needs another socket.
     let next = socket.with_file_name(format!("{:016x}", report.node)).join("node.sock");
+    let join = match token {
+        "" => {
+            format!("Join with another node:   tharsis start --address {control} --socket {}", next.display())
+        }
+        token => format!("Join another machine:     tharsis start --address {control}{token}"),
+    };
     vec![
         format!("Node {:016x} runs, process {}.", report.node, report.pid),
         format!("Use it from a program:    tharsis::init().address({address:?}).start()"),
-        format!("Join with another node:   tharsis start --address {control} --socket {}", next.display()),
+        join,
         format!("See how it is:            tharsis status{flag}"),
         format!("Stop it:                  tharsis stop{flag}"),
     ]

@@ -12,8 +12,10 @@ pub const NODE: u8 = 1;
 pub const STORE: u8 = 2;
 /// Settings of commands that ask a node: `status`, `stop`.
 pub const ASK: u8 = 4;
+/// Settings of commands that work with the cluster's authority: `token`, `node revoke`.
+pub const IDENTITY: u8 = 8;
 /// All of them.
-pub const ALL: u8 = NODE | STORE | ASK;
+pub const ALL: u8 = NODE | STORE | ASK | IDENTITY;
 
 /// Log levels, from the fewest messages to the most.
 pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -23,10 +25,14 @@ pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 pub enum Key {
     /// Path at which a node listens for drivers and workers.
     Socket,
+    /// Address at which other nodes reach it.
+    Host,
     /// Port at which other nodes reach it.
     Port,
     /// File with the cluster's secret.
     SecretFile,
+    /// Folder of this user's identities in clusters.
+    IdentityDir,
     /// CPUs.
     NumCpus,
     /// GPUs.
@@ -61,6 +67,8 @@ pub enum Key {
     Cluster,
     /// Silence after which a node is dead.
     LeaseTtl,
+    /// Lifetime of the certificates of nodes.
+    CertificateLifetime,
 }
 
 /// The form of a key's value in a file.
@@ -102,21 +110,31 @@ pub struct Row {
 }
 
 /// All settings, in the order of help.
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 23] = [
     Row {
         key: Key::Socket,
         name: "socket",
         value_name: "PATH",
         help: "Socket of the node for drivers and workers; by default in the user's own folder",
-        used_by: NODE | ASK,
+        used_by: NODE | ASK | IDENTITY,
         form: Form::Text,
         check: not_empty,
+    },
+    Row {
+        key: Key::Host,
+        name: "host",
+        value_name: "ADDRESS",
+        help: "Address of this machine for other nodes; a head then admits machines by certificates. By default the \
+             loopback address, and for members of such a head the one from which they reach it",
+        used_by: NODE | STORE,
+        form: Form::Text,
+        check: |text| parse::host(text).map(drop),
     },
     Row {
         key: Key::Port,
         name: "port",
         value_name: "PORT",
-        help: "Port for other nodes, on the loopback address; by default a free one",
+        help: "Port for other nodes; by default a free one",
         used_by: NODE | STORE,
         form: Form::Number,
         check: |text| parse::port(text).map(drop),
@@ -128,6 +146,16 @@ const ROWS: [Row; 20] = [
         help: "File with the secret that the members of a cluster share, made if it is not there; by default in the \
              user's own folder",
         used_by: NODE | STORE,
+        form: Form::Text,
+        check: not_empty,
+    },
+    Row {
+        key: Key::IdentityDir,
+        name: "identity_dir",
+        value_name: "DIR",
+        help: "Folder with this user's identities in clusters, and on a head with the cluster's authority; made if it is \
+             not there",
+        used_by: NODE | STORE | IDENTITY,
         form: Form::Text,
         check: not_empty,
     },
@@ -285,6 +313,15 @@ const ROWS: [Row; 20] = [
         form: Form::Text,
         check: |text| parse::lease_ttl(text).map(drop),
     },
+    Row {
+        key: Key::CertificateLifetime,
+        name: "certificate_lifetime",
+        value_name: "DURATION",
+        help: "Lifetime of the certificates of nodes, which are replaced at half of it",
+        used_by: STORE,
+        form: Form::Text,
+        check: |text| parse::certificate_lifetime(text).map(drop),
+    },
 ];
 
 impl Key {
@@ -325,6 +362,8 @@ impl Key {
         Some(match self {
             Self::Socket => machine::default_socket().display().to_string(),
             Self::SecretFile => machine::default_secret_file().display().to_string(),
+            Self::IdentityDir => machine::default_identity_folder().display().to_string(),
+            Self::CertificateLifetime => "24h".to_owned(),
             Self::Port | Self::NumGpus => "0".to_owned(),
             Self::NumCpus => machine::cpu_count().to_string(),
             Self::AllowFakeResources => "false".to_owned(),
@@ -340,7 +379,7 @@ impl Key {
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),
-            Self::Resources | Self::Labels | Self::State | Self::Etcd => return None,
+            Self::Host | Self::Resources | Self::Labels | Self::State | Self::Etcd => return None,
         })
     }
 }

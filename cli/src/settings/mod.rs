@@ -21,12 +21,17 @@ use crate::output;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tharsis::process::Security;
 use tharsis::{machine, process};
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
+
+/// The variable that stands for `--token`; other users cannot see it.
+pub const TOKEN_VARIABLE: &str = "THARSIS_TOKEN";
 
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,6 +198,41 @@ impl Settings {
         PathBuf::from(self.text(Key::SecretFile))
     }
 
+    /// The folder of this user's identities in clusters.
+    pub fn identity_dir(&self) -> PathBuf {
+        PathBuf::from(self.text(Key::IdentityDir))
+    }
+
+    /// The security of the head or control store of these settings: certificates if it has an address for
+    /// others, the secret otherwise.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn security_of_head(&self) -> Result<Security, Error> {
+        if self.value(Key::Host).is_none() {
+            return Ok(Security::Secret(self.secret_file()));
+        }
+        self.identity()
+    }
+
+    /// By certificates, with the identities of this user.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn identity(&self) -> Result<Security, Error> {
+        let lifetime = self.get(Key::CertificateLifetime, parse::certificate_lifetime)?.unwrap_or_default();
+        let lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+        Ok(Security::Identity { folder: self.identity_dir(), lifetime_ms })
+    }
+
+    /// Address at which other nodes reach it, if it was named.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn host(&self) -> Result<Option<IpAddr>, Error> {
+        self.get(Key::Host, parse::host)
+    }
+
     /// Port at which other nodes reach it.
     ///
     /// # Errors
@@ -212,8 +252,9 @@ impl Settings {
 
 /// The warning about a variable that looks like a setting but is none.
 fn unknown_variable(name: &OsStr) -> Option<String> {
-    const OTHERS: [&str; 4] = [
+    const OTHERS: [&str; 5] = [
         FILE_VARIABLE,
+        TOKEN_VARIABLE,
         process::NODE_VARIABLE,
         process::WORKER_SOCKET_VARIABLE,
         process::WORKER_START_VARIABLE,

@@ -2,9 +2,12 @@
 //!
 //! Each function answers with what is wrong in words; who asked adds the name of the setting and the text.
 
+use std::net::{IpAddr, ToSocketAddrs};
 use std::num::NonZeroU16;
 use std::time::Duration;
 
+/// Certificates give their times in seconds, so a shorter one might never hold.
+const CERTIFICATE_LIFETIME_MIN: Duration = Duration::from_secs(2);
 /// Suffixes of sizes, longest first.
 const SIZE_UNITS: [(&str, u64); 10] = [
     ("KiB", 1 << 10),
@@ -38,6 +41,21 @@ pub fn cpus(text: &str) -> Result<f64, String> {
 /// Reads `true` or `false`.
 pub fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "expected true or false".to_owned())
+}
+
+/// An address of this machine, or a name that stands for one.
+pub fn host(text: &str) -> Result<IpAddr, String> {
+    let found = match text.parse() {
+        Ok(address) => Some(address),
+        Err(_) => (text, 0).to_socket_addrs().ok().and_then(|mut found| found.next()).map(|found| found.ip()),
+    };
+    match found {
+        None => Err("expected an address of this machine, such as 10.0.0.5".to_owned()),
+        Some(all) if all.is_unspecified() => {
+            Err("others cannot connect to it; name one address of this machine".to_owned())
+        }
+        Some(address) => Ok(address),
+    }
 }
 
 /// A port to listen on; 0 for a free one.
@@ -112,6 +130,15 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
 pub fn lease_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration(text)?;
     tharsis_gcs::backend::check_ttl(ttl).map(|()| ttl).map_err(|bad| bad.to_string())
+}
+
+/// Lifetime of a node's certificate: long enough to be replaced in time.
+pub fn certificate_lifetime(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if time < CERTIFICATE_LIFETIME_MIN {
+        return Err(format!("must be at least {} s", CERTIFICATE_LIFETIME_MIN.as_secs()));
+    }
+    Ok(time)
 }
 
 /// Labels of a node: `key=value`, several with commas.

@@ -49,8 +49,14 @@ impl Home {
                 command.env_remove(name);
             }
         }
-        command.args(words).env("TMPDIR", self.folder.path()).stdin(Stdio::null());
+        command.args(words).envs(self.folders()).stdin(Stdio::null());
         command
+    }
+
+    /// The variables that name folders: of what may be lost with the machine's next start, and of what may
+    /// not.
+    fn folders(&self) -> [(&str, &Path); 2] {
+        [("TMPDIR", self.folder.path()), ("XDG_DATA_HOME", self.folder.path())]
     }
 
     /// Runs the program to its end.
@@ -63,7 +69,7 @@ impl Home {
         let program = Path::new(env!("CARGO_BIN_EXE_tharsis"));
         let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).env("PATH", path).env("TMPDIR", self.folder.path()).stdin(Stdio::null());
+        shell.args(["-c", line]).env("PATH", path).envs(self.folders()).stdin(Stdio::null());
         Ended::of(shell.output().unwrap())
     }
 

@@ -3,10 +3,10 @@
 use super::wire::{hash, nodes};
 use super::*;
 use crate::call::{CallError, chain};
+use crate::connection::{Called, Credentials};
 use crate::generated::control as wire;
 use crate::generated::control::control_client::ControlClient;
 use crate::message::{self, BadMessage};
-use crate::proof::{self, Credentials};
 use std::future::Future;
 use std::sync::Arc;
 use tonic::transport::{Channel, Endpoint};
@@ -49,7 +49,7 @@ impl Stub {
             .connect_timeout(deadline)
             .http2_keep_alive_interval(PROBE_INTERVAL)
             .keep_alive_timeout(PROBE_TIMEOUT);
-        Ok(Self::over(proof::channel(&endpoint, address, own), address, deadline))
+        Ok(Self::over(own.channel(&endpoint, address, Called::Control), address, deadline))
     }
 
     /// Calls over a connection that someone else made (with certificates, over a socket); `address` is for

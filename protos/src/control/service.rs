@@ -8,6 +8,7 @@ use crate::generated::control as wire;
 use crate::generated::control::control_server::{Control, ControlServer};
 use crate::message::{self, BadMessage};
 use crate::mount::mount;
+use crate::rights;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use std::future::Future;
@@ -149,10 +150,12 @@ impl<S: Service> Control for Door<S> {
         &self,
         request: Request<wire::RegisterNodeRequest>,
     ) -> Answer<wire::RegisterNodeAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         speaks(request.protocol)?;
         let node = message::required("node", request.node).map_err(bad)?;
         let node = NodeInfo::try_from(node).map_err(|problem| bad(problem.within("node")))?;
+        rights::check_node(&extensions, node.id)?;
+        rights::check_address(&extensions, &node.listen)?;
         let done = self.0.register_node(node, request.clock_unix_ms).await?;
         Ok(Response::new(wire::RegisterNodeAnswer {
             lease_ttl_ms: u64::try_from(done.lease_ttl.as_millis()).unwrap_or(u64::MAX),
@@ -163,8 +166,9 @@ impl<S: Service> Control for Door<S> {
     }
 
     async fn keep_alive(&self, request: Request<wire::KeepAliveRequest>) -> Answer<wire::KeepAliveAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
+        rights::check_node(&extensions, node)?;
         let load = load("load", request.load).map_err(bad)?;
         let known = self.0.keep_alive(node, load).await?;
         Ok(Response::new(wire::KeepAliveAnswer { known }))
@@ -174,8 +178,9 @@ impl<S: Service> Control for Door<S> {
         &self,
         request: Request<wire::UnregisterNodeRequest>,
     ) -> Answer<wire::UnregisterNodeAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
+        rights::check_node(&extensions, node)?;
         let reason = message::text("reason", request.reason, TEXT_BYTES_MAX).map_err(bad)?;
         let known = self.0.unregister_node(node, reason).await?;
         Ok(Response::new(wire::UnregisterNodeAnswer { known }))
@@ -231,8 +236,9 @@ impl<S: Service> Control for Door<S> {
         &self,
         request: Request<wire::PutCodeUnitRequest>,
     ) -> Answer<wire::PutCodeUnitAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         let holder = message::node_id("holder", request.holder).map_err(bad)?;
+        rights::check_node(&extensions, holder)?;
         self.0.put_code_unit(unit("hash", &request.hash)?, request.size_bytes, holder).await?;
         Ok(Response::new(wire::PutCodeUnitAnswer {}))
     }
@@ -247,9 +253,10 @@ impl<S: Service> Control for Door<S> {
     }
 
     async fn put_program(&self, request: Request<wire::PutProgramRequest>) -> Answer<wire::PutProgramAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         let job = message::job_id("job_id", request.job_id).map_err(bad)?;
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
+        rights::check_node(&extensions, node)?;
         self.0.put_program(job, unit("hash", &request.hash)?, node).await?;
         Ok(Response::new(wire::PutProgramAnswer {}))
     }

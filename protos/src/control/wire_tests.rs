@@ -169,12 +169,6 @@ fn a_node_without_resources_is_refused() {
 }
 
 #[test]
-fn a_node_that_listens_elsewhere_is_refused() {
-    let bad = refused_node(|node| node.listen_address = "10.0.0.1:80".to_owned());
-    assert_eq!(bad.field, "listen_address");
-}
-
-#[test]
 fn a_node_has_plain_names_and_labels() {
     assert_eq!(refused_node(|node| node.host_id = "a\0b".to_owned()).field, "host_id");
     assert_eq!(refused_node(|node| node.local_socket = "a\nb".to_owned()).field, "local_socket");

@@ -14,11 +14,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tharsis_core::Event;
+use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::peer::convert;
 use tharsis_protos::peer::wire::Packet as WirePacket;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
-use tharsis_protos::proof::Credentials;
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
 use tharsis_types::peer::Packet;
@@ -133,7 +133,7 @@ impl Peers {
     }
 
     /// A member, or the one that joins within a while.
-    async fn await_member(&self, node: NodeId) -> Option<Arc<Peer>> {
+    pub(super) async fn await_member(&self, node: NodeId) -> Option<Arc<Peer>> {
         let found = timeout(MEMBER_WAIT, async {
             loop {
                 let joined = self.joined.notified();
@@ -218,7 +218,7 @@ pub struct Links {
 }
 
 impl peer::Service for Links {
-    async fn link(&self, mut incoming: Incoming) -> Result<Outgoing, Refusal> {
+    async fn link(&self, certified: Option<NodeId>, mut incoming: Incoming) -> Result<Outgoing, Refusal> {
         let me = self.peers.me;
         let first = timeout(OPEN_DEADLINE, incoming.next()).await;
         let Ok(Some(Ok(first))) = first else {
@@ -229,6 +229,10 @@ impl peer::Service for Links {
         if hello.to != me || me <= hello.from {
             let reason = format!("node {} calls node {}, and this is node {me}", hello.from, hello.to);
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
+        }
+        if certified.is_some_and(|node| node != hello.from) {
+            let reason = format!("the certificate of the caller is not that of node {}", hello.from);
+            return Err(Refusal::new(RefusalCode::PermissionDenied, reason));
         }
         let Some(peer) = self.peers.await_member(hello.from).await else {
             let reason = format!("node {} is no member of the cluster that node {me} sees", hello.from);
@@ -253,7 +257,9 @@ pub async fn dial(peers: Arc<Peers>, own: Credentials, peer: Arc<Peer>, inbox: A
         let (stream, packets) = peer.open_stream();
         let hello = convert::hello(me, peer.info.id);
         let outgoing = futures::stream::once(async move { hello }).chain(packets).boxed();
-        match peer::connect(peer.info.listen.clone(), own.clone(), outgoing, OPEN_DEADLINE).await {
+        match peer::connect(peer.info.listen.clone(), peer.info.id, own.clone(), outgoing, OPEN_DEADLINE)
+            .await
+        {
             Ok(incoming) => {
                 pause = PAUSE_MIN;
                 receive(me, Arc::clone(&peer), Arc::clone(&inbox), incoming).await;

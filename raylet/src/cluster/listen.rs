@@ -2,7 +2,9 @@
 //! thread that sends objects.
 
 use super::code::Code;
+use super::links::Peers;
 use super::places::{Entry, Places};
+use super::proved::Proved;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use crate::spill::Spill;
@@ -17,11 +19,11 @@ use std::time::{Duration, Instant};
 use tharsis_core::node::Place;
 use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
+use tharsis_protos::connection::Stream;
 use tharsis_protos::port::PortHandler;
 use tharsis_protos::proof::{Caller, ProofError, Purpose};
 use tharsis_types::{NodeId, ObjectId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -35,24 +37,43 @@ const THREAD_STACK_BYTES: usize = 256 << 10;
 /// Channels for connections that have proved that they are of the cluster.
 pub struct Callers {
     /// To the gRPC services.
-    pub calls: mpsc::Sender<io::Result<TcpStream>>,
+    pub calls: mpsc::Sender<io::Result<Stream>>,
     /// Reads objects and programs for them.
     pub senders: Arc<Senders>,
+    /// The members.
+    pub peers: Arc<Peers>,
 }
 
 impl PortHandler for Callers {
-    async fn take(&self, caller: Caller, stream: TcpStream) {
+    async fn take(&self, caller: Caller, stream: Stream) {
         match caller.purpose {
             Purpose::Calls => {
                 // The services have ended if nobody takes it.
                 let _ended = self.calls.send(Ok(stream)).await;
             }
-            Purpose::Transfers => self.senders.serve(caller.node, stream).await,
+            Purpose::Transfers if self.may_read(&caller).await => {
+                self.senders.serve(caller.node, stream).await;
+            }
+            Purpose::Transfers => tracing::info!(?caller, "objects are read by members only"),
+            // The gate answers it before anybody here is asked.
+            Purpose::Join => {}
         }
     }
 
     fn refused(&self, error: &ProofError) {
         tracing::info!(%error, "a connection is refused");
+    }
+}
+
+impl Callers {
+    /// Whether the caller is a member, if certificates say who it is. The certificate of a node that was
+    /// removed may still be good for a while.
+    async fn may_read(&self, caller: &Caller) -> bool {
+        match (caller.subject, caller.node) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(_), Some(node)) => self.peers.await_member(node).await.is_some(),
+        }
     }
 }
 
@@ -106,14 +127,14 @@ impl Senders {
         Ok(Self { source: Arc::new(source), stopping, seats: Arc::default(), threads: Mutex::default() })
     }
 
-    async fn serve(&self, node: Option<NodeId>, stream: TcpStream) {
-        let Ok(stream) = stream.into_std() else { return };
+    async fn serve(&self, node: Option<NodeId>, stream: Stream) {
         let Some(seat) = self.seat(node, &stream) else { return turn_away(stream).await };
+        let Ok(stream) = stream.into_blocking() else { return };
         let (source, stopping) = (Arc::clone(&self.source), Arc::clone(&self.stopping));
         let seated = Seated { source, seat };
         let thread = std::thread::Builder::new().name("send".into()).stack_size(THREAD_STACK_BYTES);
         let spawned = thread.spawn(move || {
-            if let Err(error) = transfer::serve(stream, &seated, &stopping) {
+            if let Err(error) = transfer::serve(Proved(stream), &seated, &stopping) {
                 tracing::info!(%error, "a transfer to another node ended");
             }
         });
@@ -128,8 +149,8 @@ impl Senders {
     }
 
     /// A place for a connection, if there is one now.
-    fn seat(&self, node: Option<NodeId>, stream: &std::net::TcpStream) -> Option<Seat> {
-        let handle = stream.try_clone().ok()?;
+    fn seat(&self, node: Option<NodeId>, stream: &Stream) -> Option<Seat> {
+        let handle = stream.handle().ok()?;
         let mut seats = lock(&self.seats);
         let Entry::Seated { place, instead_of } = seats.places.enter(node, Instant::now()) else {
             return None;
@@ -159,8 +180,7 @@ impl Senders {
 }
 
 /// Tells a caller to ask again.
-async fn turn_away(stream: std::net::TcpStream) {
-    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+async fn turn_away(mut stream: Stream) {
     let told = async {
         stream.write_all(&transfer::busy()).await?;
         stream.shutdown().await?;

@@ -16,21 +16,22 @@
 //! | [`links`], [`wire`] | messages of the machines |
 //! | [`listen`], [`places`], [`pulls`] | object bytes |
 //! | [`code`] | the programs of jobs |
-//! | [`secret`] | what members know and nobody else does |
+//! | [`identity`], [`secret`] | how members know each other |
 //!
 //! # Invariants
 //! 1. The loop never waits for anything here, and no lock here is held across a wait.
 //! 2. A packet is passed on only if it comes from the member that the stream belongs to.
 //! 3. Nobody is declared dead but by the control store, and not by its absence.
-//! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they know
-//!    the cluster's secret ([`secret`], `tharsis_protos::proof`). Until machines have identities, nothing
-//!    listens beyond loopback.
+//! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they are
+//!    of the cluster (`tharsis_protos::connection`). Beyond loopback that takes certificates ([`identity`]).
 
 pub mod code;
+pub mod identity;
 pub mod links;
 pub mod listen;
 pub mod members;
 pub mod places;
+mod proved;
 pub mod pulls;
 pub mod runtime;
 pub mod secret;
@@ -41,6 +42,7 @@ use crate::local::NewJob;
 use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use code::Code;
+use identity::Entry;
 use links::{Links, Peers};
 use listen::{Callers, Senders};
 use members::Membership;
@@ -58,8 +60,8 @@ use std::time::Duration;
 use tharsis_core::event::Member;
 use tharsis_gcs::{Control, ControlClient, ControlOptions, StoreError};
 use tharsis_object_store::Arena;
+use tharsis_protos::connection::Gate;
 use tharsis_protos::control::{JobRequest, NodeInfo, Stub};
-use tharsis_protos::proof::{Credentials, Secret};
 use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
@@ -67,6 +69,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tonic::service::Routes;
 
+pub use identity::Security;
 pub use tharsis_gcs::BackendChoice;
 
 /// The longest time that the control store may take for one answer.
@@ -91,12 +94,13 @@ const STOP_WAIT: Duration = Duration::from_secs(1);
 pub struct ClusterOptions {
     /// The socket for drivers and workers on this machine.
     pub socket: PathBuf,
-    /// The address at which other nodes reach this one: a loopback address; port 0 for a free one.
+    /// The address at which other nodes reach this one; port 0 for a free one. Without certificates it is a
+    /// loopback address.
     pub listen: SocketAddr,
     /// The node's own folder; fetched programs go there.
     pub folder: PathBuf,
-    /// The file with the cluster's secret; made if it is not there.
-    pub secret_file: PathBuf,
+    /// Means by which the members know each other.
+    pub security: Security,
     /// Whether it begins or joins.
     pub role: Role,
 }
@@ -166,7 +170,7 @@ impl Cluster {
         joining: JoiningNode,
         options: ClusterOptions,
     ) -> Result<(Self, ClusterHandle), Failure> {
-        let listener = listen_on(options.listen)?;
+        let listener = listen_on(options.listen, &options.security)?;
         let address = listener.local_addr().map_err(|e| internal(&e.to_string()))?.to_string();
         let me = joining.member.node;
         let (stop, stopped) = oneshot::channel();
@@ -281,10 +285,10 @@ impl ClusterHandle {
     }
 }
 
-fn listen_on(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
+fn listen_on(address: SocketAddr, security: &Security) -> Result<std::net::TcpListener, Failure> {
     let refuse = |kind, cause: String| Failure::new(kind, format!("listen: {address}: {cause}"));
-    if !address.ip().is_loopback() {
-        let cause = "nodes listen on loopback addresses only".to_owned();
+    if matches!(security, Security::Secret(_)) && !address.ip().is_loopback() {
+        let cause = "without certificates nodes listen on loopback addresses only; use --host".to_owned();
         return Err(refuse(FailureKind::InvalidArgument, cause));
     }
     let failed = |error: std::io::Error| match error.kind() {
@@ -345,7 +349,7 @@ async fn join(
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
     let JoiningNode { member, arena, inbox, spill } = joining;
     let me = member.node;
-    let own = Credentials { secret: secret::load_or_make(&options.secret_file)?, node: Some(me) };
+    let Entry { credentials: own, gate, renewal } = options.security.enter(me, &options.role).await?;
     let folder = make_folder(&options.folder)?;
     let (control, head) = match &options.role {
         Role::Head { store, lease_ttl_ms } => (Some(begin(store, *lease_ttl_ms).await?), address.clone()),
@@ -365,7 +369,10 @@ async fn join(
     let links = Links { peers: Arc::clone(&peers), inbox: Arc::clone(&inbox) };
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
-    serve(listener, own.secret.clone(), routes, Arc::clone(&senders))?;
+    serve(listener, gate, routes, Arc::clone(&senders), Arc::clone(&peers))?;
+    if let Some(renewal) = renewal {
+        tokio::spawn(renewal.run());
+    }
     let info = NodeInfo {
         id: me,
         listen: address,
@@ -413,13 +420,14 @@ async fn begin(store: &BackendChoice, lease_ttl_ms: u64) -> Result<Control, Fail
 /// Starts to accept connections for the gRPC services and for transfers.
 fn serve(
     listener: std::net::TcpListener,
-    secret: Secret,
+    gate: Gate,
     routes: Routes,
     senders: Arc<Senders>,
+    peers: Arc<Peers>,
 ) -> Result<(), Failure> {
     let listener = TcpListener::from_std(listener).map_err(|e| internal(&e.to_string()))?;
     let (calls, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
-    tokio::spawn(port::accept(listener, secret, Arc::new(Callers { calls, senders })));
+    tokio::spawn(port::accept(listener, gate, Arc::new(Callers { calls, senders, peers })));
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(PROBE_INTERVAL))

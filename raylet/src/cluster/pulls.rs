@@ -5,6 +5,7 @@
 //! node that left the cluster cuts off at once what is read from it.
 
 use super::links::Peers;
+use super::proved::Proved;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use std::collections::{HashMap, VecDeque};
@@ -17,7 +18,8 @@ use tharsis_core::Event;
 use tharsis_object_store::Arena;
 use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
-use tharsis_protos::proof::{self, Credentials, Purpose};
+use tharsis_protos::connection::{Called, Credentials};
+use tharsis_protos::proof::Purpose;
 use tharsis_types::limits::MIB;
 use tharsis_types::{Extent, NodeId, ObjectId};
 
@@ -295,9 +297,11 @@ impl Connections {
         let address = peer.info.listen.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
         let address = address.ok_or_else(|| failed("no address".to_owned()))?;
         let stream = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(|e| failed(e.to_string()))?;
-        proof::prove_blocking(&stream, &self.own, Purpose::Transfers).map_err(|e| failed(e.to_string()))?;
         let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
-        let receiver = Receiver::new(stream).map_err(|error| match error {
+        let called = Called::Node(node.0);
+        let stream = self.own.meet_blocking(stream, called, Purpose::Transfers);
+        let stream = stream.map_err(|e| failed(e.to_string()))?;
+        let receiver = Receiver::new(Proved(stream)).map_err(|error| match error {
             TransferError::Busy => NotConnected::Busy,
             error => failed(error.to_string()),
         })?;

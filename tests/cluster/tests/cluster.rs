@@ -11,9 +11,11 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
+use tharsis::process::Security;
 use tharsis::{FailureKind, LabelTerm, LocalCluster, LocalNode, NodeId, RefId, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
-use tharsis_protos::proof::{Credentials, Purpose, prove_blocking};
+use tharsis_protos::connection::Called;
+use tharsis_protos::proof::Purpose;
 
 /// Bytes of each store.
 const STORE_BYTES: u64 = 512 << 20;
@@ -433,14 +435,12 @@ fn e7_a_program_that_cannot_start_there_is_an_error() {
 /// read.
 fn silent_connections_do_not_stop_transfers() {
     let cluster = cluster(vec![node(1.0), node(1.0)]);
-    let secret = tharsis::process::secret(&tharsis::machine::default_secret_file()).unwrap();
-    let own = Credentials { secret, node: None };
     let address = cluster.address(1).unwrap();
+    let own = Security::Secret(tharsis::machine::default_secret_file()).credentials(address).unwrap();
     let silent: Vec<_> = (0..300)
         .map(|_| {
             let stream = std::net::TcpStream::connect(address).unwrap();
-            prove_blocking(&stream, &own, Purpose::Transfers).unwrap();
-            stream
+            own.meet_blocking(stream, Called::Control, Purpose::Transfers).unwrap()
         })
         .collect();
     let runtime = driver(&cluster, 0);

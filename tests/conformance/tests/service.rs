@@ -9,15 +9,17 @@ use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tharsis_conformance::raw;
 use tharsis_gcs::{
     Answer, Backend, ClientOptions, Control, ControlClient, ControlOptions, Embedded, EmbeddedLimits,
     Membership, Server, StoreError, StoreLease, Txn, TxnResult, Watch, serve,
 };
+use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{
     JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
     VALUE_BYTES_MAX,
 };
-use tharsis_protos::proof::{self, Credentials, Secret};
+use tharsis_protos::proof::Secret;
 use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
 use tokio::net::TcpListener;
@@ -46,7 +48,7 @@ async fn cluster() -> Cluster {
 async fn serve_on(listener: TcpListener, store: Arc<dyn Backend>) -> Server {
     let options = ControlOptions { lease_ttl: TTL, cluster: None };
     let control = Control::start(store, options).await.unwrap();
-    serve(control, listener, own().secret, Routes::default()).unwrap()
+    serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap()
 }
 
 async fn serve_at(address: &str, store: Arc<Embedded>) -> Cluster {
@@ -63,7 +65,7 @@ async fn serve_over(address: &str, store: Arc<dyn Backend>) -> Served {
 
 /// Credentials of all members of these clusters.
 fn own() -> Credentials {
-    Credentials { secret: Secret::from_bytes([7; 32]), node: None }
+    Credentials::with_secret(Secret::from_bytes([7; 32]), None)
 }
 
 async fn connect(address: &str) -> Result<(ControlClient, tharsis_protos::control::ClusterInfo), CallError> {
@@ -461,14 +463,14 @@ async fn callers_without_the_secret_are_refused_once_and_for_all() {
     let cluster = cluster().await;
     let address = cluster.server.address().to_string();
     let begin = std::time::Instant::now();
-    let stranger = Credentials { secret: Secret::from_bytes([8; 32]), node: Some(NodeId(1)) };
+    let stranger = Credentials::with_secret(Secret::from_bytes([8; 32]), Some(NodeId(1)));
     let error = ControlClient::connect(&address, &stranger, ClientOptions::default()).await.map(drop);
     assert_eq!(code(error.unwrap_err()), RefusalCode::Unauthenticated);
     let unproved = tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap();
     let mut client = tonic::client::Grpc::new(unproved.connect_lazy());
     client.ready().await.unwrap();
     let list = tonic::codegen::http::uri::PathAndQuery::from_static("/tharsis.control.v1.Control/ListNodes");
-    let status = client.unary(tonic::Request::new(Vec::new()), list, Raw).await.unwrap_err();
+    let status = client.unary(tonic::Request::new(Vec::new()), list, raw::Raw).await.unwrap_err();
     assert_ne!(status.code(), tonic::Code::Ok, "{status}");
     assert!(begin.elapsed() < Duration::from_secs(5), "trying again would change nothing");
     cluster.server.stop().await.unwrap();
@@ -547,57 +549,9 @@ async fn bad_fields_are_named_and_the_connection_stays() {
     cluster.server.stop().await.unwrap();
 }
 
-/// A call with bytes that no Tharsis client would send.
-async fn raw(address: &str, call: &'static str, message: Vec<u8>) -> tonic::Status {
-    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap();
-    let channel = proof::channel(&endpoint, address, &own());
-    let mut client = tonic::client::Grpc::new(channel).max_encoding_message_size(usize::MAX);
-    client.ready().await.unwrap();
-    let path = tonic::codegen::http::uri::PathAndQuery::from_static(call);
-    client.unary(tonic::Request::new(message), path, Raw).await.unwrap_err()
-}
-
-/// Bytes as they are.
-struct Raw;
-
-impl tonic::codec::Codec for Raw {
-    type Encode = Vec<u8>;
-    type Decode = ();
-    type Encoder = Raw;
-    type Decoder = Raw;
-
-    fn encoder(&mut self) -> Raw {
-        Raw
-    }
-
-    fn decoder(&mut self) -> Raw {
-        Raw
-    }
-}
-
-impl tonic::codec::Encoder for Raw {
-    type Item = Vec<u8>;
-    type Error = tonic::Status;
-
-    fn encode(
-        &mut self,
-        item: Vec<u8>,
-        buffer: &mut tonic::codec::EncodeBuf<'_>,
-    ) -> Result<(), tonic::Status> {
-        bytes::BufMut::put_slice(buffer, &item);
-        Ok(())
-    }
-}
-
-impl tonic::codec::Decoder for Raw {
-    type Item = ();
-    type Error = tonic::Status;
-
-    fn decode(&mut self, buffer: &mut tonic::codec::DecodeBuf<'_>) -> Result<Option<()>, tonic::Status> {
-        let left = bytes::Buf::remaining(buffer);
-        bytes::Buf::advance(buffer, left);
-        Ok(Some(()))
-    }
+/// Why a call with these bytes is refused.
+async fn raw(address: &str, path: &str, message: Vec<u8>) -> tonic::Status {
+    raw::call(address, &own(), path, message).await.unwrap_err()
 }
 
 #[tokio::test]

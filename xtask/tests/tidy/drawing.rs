@@ -13,6 +13,7 @@ const CRATES: &[&str] = &[
     "core",
     "gcs",
     "graph",
+    "identity",
     "kernels",
     "macros",
     "numeric",

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("core", &["tharsis-types"]),
-    ("protos", &["tharsis-types"]),
+    ("identity", &[]),
+    ("protos", &["tharsis-identity", "tharsis-types"]),
     ("object-store", &["tharsis-types"]),
     ("gcs", &["tharsis-protos", "tharsis-types"]),
     ("graph", &["tharsis-kernels"]),
@@ -25,7 +26,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("macros", &[]),
     ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-types"]),
     ("remote", &["tharsis-macros", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
-    ("raylet", &["tharsis-core", "tharsis-gcs", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
+    (
+        "raylet",
+        &[
+            "tharsis-core",
+            "tharsis-gcs",
+            "tharsis-identity",
+            "tharsis-object-store",
+            "tharsis-protos",
+            "tharsis-types",
+        ],
+    ),
 ];
 
 /// Dependencies that a crate must not have, because its decisions must not know them.
@@ -34,6 +45,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("core", &["tokio", "tonic", "prost", "rustix", "parking_lot"]),
     ("kernels", &["tokio", "rustix"]),
     ("graph", &["tokio", "rustix"]),
+    ("identity", &["tokio", "tokio-rustls", "tonic", "prost"]),
     ("object-store", &["tokio", "tonic", "prost"]),
     ("remote", &["tonic", "prost", "tharsis-core", "tharsis-gcs", "tharsis-raylet"]),
     ("raylet", &["etcd-client", "arrow-array", "ndarray"]),

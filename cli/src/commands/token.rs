@@ -1,0 +1,131 @@
+//! `tharsis token` and `tharsis node revoke`: who may join the cluster of the head on this machine.
+
+use crate::args::TokenCommand;
+use crate::output;
+use crate::refusal::Refusal;
+use crate::settings::{Key, Settings};
+use anyhow::Result;
+use std::time::{Duration, SystemTime};
+use tharsis::{observe, process};
+use tharsis_gcs::{ClientOptions, ControlClient};
+use tharsis_identity::{Authority, MachineId, Role, Tls};
+use tharsis_protos::connection::{Credentials, Trust};
+use tharsis_protos::handshake::Question;
+use tharsis_types::NodeId;
+
+/// Lifetime of the token that a head prints when it starts.
+const FIRST_TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// Lifetime of the certificate with which the command asks the control store.
+const OPERATOR_LIFETIME: Duration = Duration::from_secs(60);
+
+/// Creates, lists or revokes.
+///
+/// # Errors
+/// `NoAuthority`, `NotIssued`.
+pub fn run(asked: TokenCommand) -> Result<()> {
+    match asked {
+        TokenCommand::Create { role, expires, settings } => {
+            let token = authority(&Settings::read(&settings)?)?.make_token(role, expires)?;
+            output::line(&token.to_string())
+        }
+        TokenCommand::List { json, settings } => list(&authority(&Settings::read(&settings)?)?, json),
+        TokenCommand::Revoke { number, settings } => {
+            if !authority(&Settings::read(&settings)?)?.revoke_token(number)? {
+                return Err(Refusal::NotIssued { what: "token", id: number }.into());
+            }
+            output::line(&format!("Token {number:016x} admits nobody any more."))
+        }
+    }
+}
+
+/// The flag with a new token for the line that a head prints; empty if it admits by secret.
+///
+/// # Errors
+/// `NoAuthority`.
+pub fn flag(settings: &Settings) -> Result<String> {
+    if settings.value(Key::Host).is_none() {
+        return Ok(String::new());
+    }
+    let token = authority(settings)?.make_token(Role::Node, FIRST_TOKEN_LIFETIME)?;
+    Ok(format!(" --token {token}"))
+}
+
+/// Shuts a machine out, named by itself or by one of its nodes, and removes its nodes from the cluster.
+///
+/// # Errors
+/// `NoAuthority`, `NotIssued`.
+pub fn revoke_machine(settings: &Settings, id: u64) -> Result<()> {
+    let authority = authority(settings)?;
+    let machine = authority.machine_of(id)?.unwrap_or(MachineId(id));
+    if !authority.revoke_machine(machine)? {
+        return Err(Refusal::NotIssued { what: "machine or node", id }.into());
+    }
+    output::line(&format!("Machine {machine} gets no certificate any more, and its calls are refused."))?;
+    let nodes = authority.nodes_of(machine)?;
+    match remove(settings, &authority, &nodes) {
+        Ok(removed) => output::line(&format!("Removed {removed} of its nodes from the cluster.")),
+        Err(error) => output::line(&format!(
+            "Its nodes stay members until their leases run out: the control store was not asked ({error:#})."
+        )),
+    }
+}
+
+/// Removes nodes from the cluster, as an operator. Answers how many of them were members.
+fn remove(settings: &Settings, authority: &Authority, nodes: &[u64]) -> Result<usize> {
+    let head = observe::ask(&settings.socket(), Question::Status)?.address;
+    let own = authority.own(Role::Operator, None, false, OPERATOR_LIFETIME)?;
+    let own = Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (control, _) = ControlClient::connect(&head, &own, ClientOptions::default()).await?;
+        let mut removed = 0;
+        for node in nodes {
+            removed += usize::from(control.unregister_node(NodeId(*node), "its machine was revoked").await?);
+        }
+        Ok(removed)
+    })
+}
+
+fn authority(settings: &Settings) -> Result<Authority> {
+    Ok(Authority::load(&process::authority_folder(&settings.identity_dir()))?)
+}
+
+fn list(authority: &Authority, json: bool) -> Result<()> {
+    let (tokens, machines) = (authority.tokens()?, authority.machines()?);
+    let left = |until: SystemTime| until.duration_since(SystemTime::now()).unwrap_or_default().as_secs();
+    let past = |since: SystemTime| since.elapsed().unwrap_or_default().as_secs();
+    if json {
+        let tokens: Vec<_> = tokens
+            .iter()
+            .map(|token| {
+                let number = format!("{:016x}", token.number);
+                serde_json::json!({"token": number, "role": token.role.name(), "expires_in_s": left(token.expires)})
+            })
+            .collect();
+        let machines: Vec<_> = machines
+            .iter()
+            .map(|found| {
+                serde_json::json!({
+                    "machine": found.machine.to_string(),
+                    "role": found.role.name(),
+                    "host": found.host,
+                    "joined_s_ago": past(found.joined),
+                    "is_revoked": found.is_revoked,
+                })
+            })
+            .collect();
+        return output::line(&serde_json::json!({"tokens": tokens, "machines": machines}).to_string());
+    }
+    output::line("token             role      expires in")?;
+    for token in tokens {
+        let (number, role) = (token.number, token.role.name());
+        output::line(&format!("{number:016x}  {role:<8}  {} s", left(token.expires)))?;
+    }
+    output::line("machine           role      state    joined      host")?;
+    for found in machines {
+        let state = if found.is_revoked { "revoked" } else { "good" };
+        let (machine, role, host) = (found.machine, found.role.name(), &found.host);
+        output::line(&format!("{machine}  {role:<8}  {state:<7}  {} s ago  {host}", past(found.joined)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! The authority of a cluster: its key, its tokens, and the machines that it admitted, in a folder.
+//!
+//! ```text
+//! ca.der, ca.key            the certificate and its key, PKCS #8
+//! tokens/<number>           "<hash of the secret> <role> <expiry in Unix seconds>"
+//! machines/<machine>        "<role> <time of the join in Unix seconds> <host name>"
+//! nodes/<node>              "<machine>", for nodes that were given certificates
+//! revoked/<machine>         empty
+//! ```
+//! Each file is written whole or not at all, and a token or a machine is one file: several processes may work
+//! in the folder at once, and what one revokes holds for the others from then on.
+
+use crate::private::{at, make_folder, names, random, read, write, write_new};
+use crate::subject::number;
+use crate::{AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SubjectPublicKeyInfo,
+};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use time::OffsetDateTime;
+
+/// A certificate is good from so much before it was made: clocks of machines differ.
+const CLOCK_SKEW: Duration = Duration::from_secs(300);
+const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// A machine's own certificate: it serves to ask for others, at each of which it may be refused.
+const MACHINE_LIFETIME: Duration = Duration::from_secs(365 * 86_400);
+/// A node is remembered for this long after its last certificate.
+const NODE_MEMORY: Duration = Duration::from_secs(30 * 86_400);
+const HOST_CHARS_MAX: usize = 64;
+
+/// Signs certificates for one cluster.
+pub struct Authority {
+    folder: PathBuf,
+    certificate: Vec<u8>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A token, as the authority lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its number, the second part of its text.
+    pub number: u64,
+    /// The role of the machines that it admits.
+    pub role: Role,
+    /// When it expires.
+    pub expires: SystemTime,
+}
+
+/// A machine that was admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineRecord {
+    /// The machine.
+    pub machine: MachineId,
+    /// Its role.
+    pub role: Role,
+    /// When it joined.
+    pub joined: SystemTime,
+    /// Its host name, as it said.
+    pub host: String,
+    /// Whether it was shut out.
+    pub is_revoked: bool,
+}
+
+impl Authority {
+    /// The authority in `folder`; a new one if there is none. Several processes that start at once get the
+    /// same one.
+    ///
+    /// # Errors
+    /// `Folder`, `Certificate`.
+    pub fn load_or_make(folder: &Path) -> Result<Authority, IdentityError> {
+        make_folder(folder)?;
+        for part in ["tokens", "machines", "nodes", "revoked"] {
+            make_folder(&folder.join(part))?;
+        }
+        if read(&folder.join("ca.key"))?.is_none() {
+            let key = KeyPair::generate().map_err(IdentityError::certificate)?;
+            write_new(&folder.join("ca.key"), &key.serialize_der())?;
+        }
+        let key = key_in(folder)?;
+        if read(&folder.join("ca.der"))?.is_none() {
+            let certificate = authority_params()?.self_signed(&key).map_err(IdentityError::certificate)?;
+            write_new(&folder.join("ca.der"), certificate.der())?;
+        }
+        let authority = Authority::load(folder)?;
+        authority.forget_nodes();
+        Ok(authority)
+    }
+
+    /// The authority in `folder`.
+    ///
+    /// # Errors
+    /// `NoAuthority` if there is none, `Folder`, `Certificate`.
+    pub fn load(folder: &Path) -> Result<Authority, IdentityError> {
+        let missing = || IdentityError::NoAuthority(folder.to_owned());
+        let certificate = read(&folder.join("ca.der"))?.ok_or_else(missing)?;
+        let issuer = Issuer::from_ca_cert_der(&certificate.as_slice().into(), key_in(folder)?)
+            .map_err(IdentityError::certificate)?;
+        Ok(Authority { folder: folder.to_owned(), certificate, issuer })
+    }
+
+    /// The hash of its certificate.
+    #[must_use]
+    pub fn hash(&self) -> AuthorityHash {
+        AuthorityHash::of(&self.certificate)
+    }
+
+    /// The certificate of the authority, in DER.
+    #[must_use]
+    pub fn certificate(&self) -> &[u8] {
+        &self.certificate
+    }
+
+    /// Makes a token for machines of this role.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn make_token(&self, role: Role, lifetime: Duration) -> Result<Token, IdentityError> {
+        let token = Token::random(self.hash())?;
+        let expires = unix(SystemTime::now() + lifetime);
+        let text = format!("{} {} {expires}", token.secret_hash().to_hex(), role.name());
+        write(&self.token_file(token.number), text.as_bytes())?;
+        Ok(token)
+    }
+
+    /// The tokens that have not expired. Files of expired ones are removed.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn tokens(&self) -> Result<Vec<TokenRecord>, IdentityError> {
+        let mut found = Vec::new();
+        for number in names(&self.folder.join("tokens")).iter().filter_map(|name| number(name)) {
+            match self.token(number)? {
+                Some((_, record)) if SystemTime::now() < record.expires => found.push(record),
+                Some(_) => drop(self.revoke_token(number)?),
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes a token useless. Says whether there was one.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn revoke_token(&self, number: u64) -> Result<bool, IdentityError> {
+        let path = self.token_file(number);
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(at(&path)(cause)),
+        }
+    }
+
+    /// Admits a machine that shows a token: a certificate for its public key, good for a year.
+    ///
+    /// # Errors
+    /// `UnknownToken`, `ExpiredToken`, `Certificate` for a key that is none, `Folder`.
+    pub fn admit(&self, token: &Token, public_key: &[u8], host: &str) -> Result<Vec<u8>, IdentityError> {
+        let (secret_hash, record) = self.token(token.number)?.ok_or(IdentityError::UnknownToken)?;
+        // Equality of these hashes takes the same time wherever they differ.
+        if secret_hash != token.secret_hash() || token.authority != self.hash() {
+            return Err(IdentityError::UnknownToken);
+        }
+        if record.expires <= SystemTime::now() {
+            return Err(IdentityError::ExpiredToken);
+        }
+        let machine = MachineId(u64::from_le_bytes(random()?));
+        let subject = Subject { machine, role: record.role, node: None, is_control: false };
+        let certificate = self.sign(subject, public_key, MACHINE_LIFETIME)?;
+        self.note(subject, host)?;
+        Ok(certificate)
+    }
+
+    /// A certificate for a node of a machine that shows its own.
+    ///
+    /// # Errors
+    /// `Revoked`, `NotANode`, `Certificate` for a key that is none.
+    pub fn renew(
+        &self,
+        machine: Subject,
+        node: u64,
+        public_key: &[u8],
+        lifetime: Duration,
+    ) -> Result<Vec<u8>, IdentityError> {
+        if self.is_revoked(machine.machine) {
+            return Err(IdentityError::Revoked(machine.machine.to_string()));
+        }
+        if machine.role != Role::Node || machine.node.is_some_and(|own| own != node) {
+            return Err(IdentityError::NotANode(machine.role.name()));
+        }
+        let subject = Subject { node: Some(node), is_control: false, ..machine };
+        let certificate = self.sign(subject, public_key, lifetime)?;
+        write(&self.node_file(node), machine.machine.to_string().as_bytes())?;
+        Ok(certificate)
+    }
+
+    /// An identity for a process of the authority's own machine: a head, a control store, a command.
+    ///
+    /// # Errors
+    /// `Certificate`.
+    pub fn own(
+        &self,
+        role: Role,
+        node: Option<u64>,
+        is_control: bool,
+        lifetime: Duration,
+    ) -> Result<Identity, IdentityError> {
+        let key = NewKey::generate()?;
+        // The machine of the authority is the same for all its processes, and cannot be revoked.
+        let machine = MachineId(u64::from_str_radix(&self.hash().short(), 16).unwrap_or_default());
+        let subject = Subject { machine, role, node, is_control };
+        let certificate = self.sign(subject, &key.public(), lifetime)?;
+        Ok(key.with(certificate, self.certificate.clone()))
+    }
+
+    /// Shuts a machine out: it gets no certificate any more, and control stores refuse its calls. Says
+    /// whether the authority had admitted it.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn revoke_machine(&self, machine: MachineId) -> Result<bool, IdentityError> {
+        let is_known = read(&self.folder.join("machines").join(machine.to_string()))?.is_some();
+        write(&self.folder.join("revoked").join(machine.to_string()), b"")?;
+        Ok(is_known)
+    }
+
+    /// Whether a machine was shut out.
+    #[must_use]
+    pub fn is_revoked(&self, machine: MachineId) -> bool {
+        self.folder.join("revoked").join(machine.to_string()).exists()
+    }
+
+    /// The machines that were admitted, in the order of their numbers.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn machines(&self) -> Result<Vec<MachineRecord>, IdentityError> {
+        let mut found = Vec::new();
+        for machine in names(&self.folder.join("machines")).iter().filter_map(|name| name.parse().ok()) {
+            found.extend(self.machine(machine)?);
+        }
+        Ok(found)
+    }
+
+    /// The machine of a node that was given a certificate; none if there is no such node.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn machine_of(&self, node: u64) -> Result<Option<MachineId>, IdentityError> {
+        let bytes = read(&self.node_file(node))?;
+        Ok(bytes.and_then(|bytes| String::from_utf8_lossy(&bytes).parse().ok()))
+    }
+
+    /// The nodes of a machine that were given certificates in the last month.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn nodes_of(&self, machine: MachineId) -> Result<Vec<u64>, IdentityError> {
+        let mut nodes = Vec::new();
+        for node in names(&self.folder.join("nodes")).iter().filter_map(|name| number(name)) {
+            if self.machine_of(node)? == Some(machine) {
+                nodes.push(node);
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Forgets the nodes whose certificates are long over.
+    fn forget_nodes(&self) {
+        for name in names(&self.folder.join("nodes")) {
+            let path = self.folder.join("nodes").join(name);
+            let age =
+                path.metadata().and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| NODE_MEMORY < age) {
+                // Another process may have been faster.
+                let _gone = std::fs::remove_file(&path);
+            }
+        }
+    }
+
+    fn node_file(&self, node: u64) -> PathBuf {
+        self.folder.join("nodes").join(format!("{node:016x}"))
+    }
+
+    fn machine(&self, machine: MachineId) -> Result<Option<MachineRecord>, IdentityError> {
+        let Some(bytes) = read(&self.folder.join("machines").join(machine.to_string()))? else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let mut words = text.splitn(3, ' ');
+        let mut next = || words.next().unwrap_or_default();
+        let (role, joined, host) = (next(), next(), next());
+        let (Ok(role), Ok(joined)) = (role.parse(), joined.parse()) else { return Ok(None) };
+        let is_revoked = self.is_revoked(machine);
+        let joined = UNIX_EPOCH + Duration::from_secs(joined);
+        Ok(Some(MachineRecord { machine, role, joined, host: host.to_owned(), is_revoked }))
+    }
+
+    fn note(&self, subject: Subject, host: &str) -> Result<(), IdentityError> {
+        let host: String = host.chars().filter(|c| !c.is_control()).take(HOST_CHARS_MAX).collect();
+        let text = format!("{} {} {host}", subject.role.name(), unix(SystemTime::now()));
+        write(&self.folder.join("machines").join(subject.machine.to_string()), text.as_bytes())
+    }
+
+    fn token_file(&self, number: u64) -> PathBuf {
+        self.folder.join("tokens").join(format!("{number:016x}"))
+    }
+
+    fn token(&self, number: u64) -> Result<Option<(blake3::Hash, TokenRecord)>, IdentityError> {
+        let Some(bytes) = read(&self.token_file(number))? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let words: Vec<&str> = text.split(' ').collect();
+        let &[hash, role, expires] = words.as_slice() else { return Ok(None) };
+        let (Ok(hash), Ok(role), Ok(expires)) = (blake3::Hash::from_hex(hash), role.parse(), expires.parse())
+        else {
+            return Ok(None);
+        };
+        let expires = UNIX_EPOCH + Duration::from_secs(expires);
+        Ok(Some((hash, TokenRecord { number, role, expires })))
+    }
+
+    fn sign(
+        &self,
+        subject: Subject,
+        public_key: &[u8],
+        lifetime: Duration,
+    ) -> Result<Vec<u8>, IdentityError> {
+        let public_key = SubjectPublicKeyInfo::from_der(public_key).map_err(IdentityError::certificate)?;
+        let mut params = CertificateParams::new(subject.names()).map_err(IdentityError::certificate)?;
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        valid_for(&mut params, lifetime);
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        if subject.node.is_some() || subject.is_control {
+            params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        }
+        let certificate = params.signed_by(&public_key, &self.issuer).map_err(IdentityError::certificate)?;
+        Ok(certificate.der().to_vec())
+    }
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Authority({})", self.folder.display())
+    }
+}
+
+fn key_in(folder: &Path) -> Result<KeyPair, IdentityError> {
+    let bytes = read(&folder.join("ca.key"))?.ok_or_else(|| IdentityError::NoAuthority(folder.to_owned()))?;
+    KeyPair::try_from(bytes).map_err(IdentityError::certificate)
+}
+
+fn authority_params() -> Result<CertificateParams, IdentityError> {
+    let mut params = CertificateParams::new(Vec::new()).map_err(IdentityError::certificate)?;
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "tharsis cluster");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    valid_for(&mut params, AUTHORITY_LIFETIME);
+    Ok(params)
+}
+
+fn valid_for(params: &mut CertificateParams, lifetime: Duration) {
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - CLOCK_SKEW;
+    params.not_after = now + lifetime;
+}
+
+fn unix(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+#[path = "authority_tests.rs"]
+mod tests;

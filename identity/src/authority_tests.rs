@@ -1,0 +1,130 @@
+//! Tests of tokens, machines and the certificates that they get.
+
+use super::*;
+use crate::{MachineFolder, Tls};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn authority() -> (tempfile::TempDir, Authority) {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::load_or_make(&folder.path().join("authority")).unwrap();
+    (folder, authority)
+}
+
+/// Joins with a token, as a machine does.
+fn join(authority: &Authority, token: &Token) -> Result<Identity, IdentityError> {
+    let key = NewKey::generate()?;
+    let certificate = authority.admit(token, &key.public(), "host")?;
+    Ok(key.with(certificate, authority.certificate().to_vec()))
+}
+
+fn subject(identity: &Identity) -> Subject {
+    Tls::new(identity).unwrap().subject().unwrap()
+}
+
+#[test]
+fn processes_that_start_at_once_get_one_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("authority");
+    let hashes: Vec<AuthorityHash> = std::thread::scope(|scope| {
+        let start = || Authority::load_or_make(&path).unwrap().hash();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(hashes.windows(2).all(|pair| pair[0] == pair[1]), "{hashes:?}");
+}
+
+#[test]
+fn a_token_admits_machines_of_its_role_until_it_is_revoked() {
+    let (_folder, authority) = authority();
+    let token = authority.make_token(Role::Node, HOUR).unwrap();
+    let (first, second) = (join(&authority, &token).unwrap(), join(&authority, &token).unwrap());
+    assert_eq!(subject(&first).role, Role::Node);
+    assert_ne!(subject(&first).machine, subject(&second).machine);
+    assert_eq!(authority.machines().unwrap().len(), 2);
+    assert!(authority.revoke_token(token.number).unwrap());
+    assert!(matches!(join(&authority, &token), Err(IdentityError::UnknownToken)));
+    assert!(!authority.revoke_token(token.number).unwrap());
+}
+
+#[test]
+fn guessed_expired_and_foreign_tokens_admit_nobody() {
+    let (_folder, authority) = authority();
+    let (_elsewhere, other) = self::authority();
+    let good = authority.make_token(Role::Node, HOUR).unwrap();
+    let guessed = Token { secret: [0; 16], ..good.clone() };
+    assert!(matches!(join(&authority, &guessed), Err(IdentityError::UnknownToken)));
+    let foreign = other.make_token(Role::Node, HOUR).unwrap();
+    assert!(matches!(join(&authority, &foreign), Err(IdentityError::UnknownToken)));
+    let expired = authority.make_token(Role::Node, Duration::ZERO).unwrap();
+    assert!(matches!(join(&authority, &expired), Err(IdentityError::ExpiredToken)));
+    // Listing forgets it.
+    assert_eq!(authority.tokens().unwrap().len(), 1);
+    assert!(matches!(join(&authority, &expired), Err(IdentityError::UnknownToken)));
+}
+
+#[test]
+fn a_machine_gets_certificates_for_its_nodes_until_it_is_revoked() {
+    let (_folder, authority) = authority();
+    let token = authority.make_token(Role::Node, HOUR).unwrap();
+    let machine = subject(&join(&authority, &token).unwrap());
+    let key = NewKey::generate().unwrap();
+    let certificate = authority.renew(machine, 7, &key.public(), HOUR).unwrap();
+    let node = subject(&key.with(certificate, authority.certificate().to_vec()));
+    assert_eq!(node, Subject { node: Some(7), ..machine });
+    // A node's certificate is renewed for that node only.
+    let public = NewKey::generate().unwrap().public();
+    assert!(authority.renew(node, 7, &public, HOUR).is_ok());
+    assert!(matches!(authority.renew(node, 8, &public, HOUR), Err(IdentityError::NotANode(_))));
+    assert!(authority.revoke_machine(machine.machine).unwrap());
+    assert!(matches!(authority.renew(machine, 7, &public, HOUR), Err(IdentityError::Revoked(_))));
+    assert!(authority.machines().unwrap()[0].is_revoked);
+}
+
+#[test]
+fn only_machines_with_the_role_of_a_node_have_nodes() {
+    let (_folder, authority) = authority();
+    for role in [Role::Driver, Role::Observer, Role::Operator] {
+        let token = authority.make_token(role, HOUR).unwrap();
+        let machine = subject(&join(&authority, &token).unwrap());
+        let public = NewKey::generate().unwrap().public();
+        assert!(matches!(authority.renew(machine, 7, &public, HOUR), Err(IdentityError::NotANode(_))));
+    }
+}
+
+#[test]
+fn a_key_that_is_none_is_refused() {
+    let (_folder, authority) = authority();
+    let token = authority.make_token(Role::Node, HOUR).unwrap();
+    for key in [&b""[..], b"\x30\x03abc", &[0xff; 200]] {
+        assert!(matches!(authority.admit(&token, key, "host"), Err(IdentityError::Certificate(_))));
+    }
+}
+
+#[test]
+fn a_machine_finds_the_identity_for_where_it_joined() {
+    let (folder, authority) = authority();
+    let (_elsewhere, other) = self::authority();
+    let kept = MachineFolder::new(folder.path().join("clusters"));
+    assert!(kept.find("head:1").unwrap().is_none());
+    for (authority, head) in [(&authority, "head:1"), (&other, "head:2"), (&authority, "head:3")] {
+        let identity = join(authority, &authority.make_token(Role::Node, HOUR).unwrap()).unwrap();
+        kept.keep(&identity, head).unwrap();
+    }
+    for (authority, head) in [(&authority, "head:1"), (&other, "head:2"), (&authority, "head:3")] {
+        assert_eq!(kept.find(head).unwrap().unwrap().authority(), authority.hash(), "{head}");
+    }
+    assert!(kept.find("head:4").unwrap().is_none());
+}
+
+#[test]
+fn keys_that_others_may_read_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, _) = authority();
+    let path = folder.path().join("authority");
+    let key = path.join("ca.key");
+    assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = Authority::load(&path).unwrap_err().to_string();
+    assert!(refused.contains("ca.key") && refused.contains("600"), "{refused}");
+}

@@ -1,0 +1,50 @@
+//! Errors of identities.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no identity, or no certificate for one.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// A certificate or key cannot be made or read.
+    #[error("certificate: {0}")]
+    Certificate(String),
+    /// The token's time is over.
+    #[error("ExpiredToken: the token expired; make another one with `tharsis token create` on the head")]
+    ExpiredToken,
+    /// A file or folder cannot be read or written, or is open to others.
+    #[error("{}: {cause}", path.display())]
+    Folder {
+        /// The path.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        cause: io::Error,
+    },
+    /// The text is not a token.
+    #[error("MalformedToken: {0}; copy the whole line that the head printed")]
+    MalformedToken(&'static str),
+    /// This machine has no authority.
+    #[error("{} holds no authority: run this on the head, as the user of the head", .0.display())]
+    NoAuthority(PathBuf),
+    /// This machine has not joined the cluster.
+    #[error(
+        "this machine has no identity for the cluster at {0}; join with --token, from `tharsis token create` on the head"
+    )]
+    NoIdentity(String),
+    /// Only a machine with the role of a node has nodes.
+    #[error("a machine with the role {0} cannot run a node")]
+    NotANode(&'static str),
+    /// The machine was shut out.
+    #[error("Revoked: machine {0} was revoked")]
+    Revoked(String),
+    /// No token of that number and secret.
+    #[error("UnknownToken: the head knows no such token; it was revoked, or is another cluster's")]
+    UnknownToken,
+}
+
+impl IdentityError {
+    pub(crate) fn certificate(cause: impl std::fmt::Display) -> IdentityError {
+        IdentityError::Certificate(cause.to_string())
+    }
+}

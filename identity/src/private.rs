@@ -1,0 +1,84 @@
+//! Files and folders that only their user may read, and random bytes.
+
+use crate::IdentityError;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], IdentityError> {
+    let mut bytes = [0; N];
+    let path = Path::new("/dev/urandom");
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(at(path)).map(|()| bytes)
+}
+
+/// Makes a folder of mode 0700, with those above it.
+pub(crate) fn make_folder(path: &Path) -> Result<(), IdentityError> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
+}
+
+/// Writes a file of mode 0600 so that it is there whole or not at all, and stays after a power cut.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), IdentityError> {
+    let new = beside(path)?;
+    let written = create(&new).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    let moved = written.and_then(|()| fs::rename(&new, path));
+    moved.map_err(|cause| {
+        // It is nobody's, and the first error is the one to tell.
+        let _removed = fs::remove_file(&new);
+        at(path)(cause)
+    })
+}
+
+/// As [`write`], unless the file is there already: of several that make it at once, one wins. Says whether
+/// this one did.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, IdentityError> {
+    let new = beside(path)?;
+    let written = create(&new).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    let linked = written.and_then(|()| fs::hard_link(&new, path));
+    let _removed = fs::remove_file(&new);
+    match linked {
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(cause) => Err(at(path)(cause)),
+    }
+}
+
+/// Reads a file that nobody else may read; none if it is not there.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
+    let mut file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(at(path)(cause)),
+    };
+    let mode = file.metadata().map_err(at(path))?.mode();
+    if mode & 0o077 != 0 {
+        let text = format!("others may read it (mode {:03o}); make it 600", mode & 0o777);
+        return Err(at(path)(io::Error::new(io::ErrorKind::PermissionDenied, text)));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(at(path))?;
+    Ok(Some(bytes))
+}
+
+/// The names of the files in a folder; none if there is no folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn create(path: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn beside(path: &Path) -> Result<PathBuf, IdentityError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{:016x}.new", u64::from_le_bytes(random()?)));
+    Ok(path.with_file_name(name))
+}
+
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> IdentityError + '_ {
+    |cause| IdentityError::Folder { path: path.to_owned(), cause }
+}

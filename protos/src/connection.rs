@@ -1,0 +1,408 @@
+//! Connections of a cluster: opened and accepted, in the clear or under TLS, and proved.
+//!
+//! | trust | for | a connection |
+//! |---|---|---|
+//! | [`Trust::Secret`] | the user's own machine: loopback addresses | in the clear, proved by a shared secret |
+//! | [`Trust::Identity`] | several machines | TLS 1.3, certificates on both sides |
+//!
+//! This is the one place that decides whether a connection is of the cluster. Under TLS a caller is the
+//! machine, in the role and with the node, that its certificate names; what it may then call is in
+//! [`crate::rights`].
+
+use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
+use crate::rights::Admitted;
+use hyper_util::rt::TokioIo;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tharsis_identity::{Authority, Role, Subject, Tls, proof_key, subject_of};
+use tharsis_types::NodeId;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::rustls::{ClientConnection, ServerConnection, StreamOwned};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tonic::transport::server::Connected;
+use tonic::transport::{Channel, Endpoint};
+
+pub use tharsis_identity::Called;
+
+/// First byte of a TLS record with a handshake.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// By what the members of a cluster know each other.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// A certificate of the cluster's authority.
+    Identity(Tls),
+    /// A secret that all of them share.
+    Secret(Secret),
+}
+
+/// Credentials that a process shows when it calls others.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// By what it knows them, and they know it.
+    pub trust: Trust,
+    /// The node that this process is, if it is one.
+    pub node: Option<NodeId>,
+}
+
+/// The rule by which callers are let in at a port.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    trust: Trust,
+    signer: Option<Signer>,
+}
+
+/// The authority behind a port, and for how long it signs.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    /// The authority.
+    pub authority: Arc<Authority>,
+    /// Lifetime of the certificate of a node.
+    pub lifetime: Duration,
+}
+
+/// A connection that was proved.
+#[derive(Debug)]
+pub struct Stream {
+    transport: Transport,
+    admitted: Option<Admitted>,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Clear(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// As [`Stream`], for a thread that may wait.
+#[derive(Debug)]
+pub enum BlockingStream {
+    /// In the clear.
+    Clear(std::net::TcpStream),
+    /// Under TLS, opened by this side.
+    Client(Box<StreamOwned<ClientConnection, std::net::TcpStream>>),
+    /// Under TLS, accepted by this side.
+    Server(Box<StreamOwned<ServerConnection, std::net::TcpStream>>),
+}
+
+impl Credentials {
+    /// Those of a member that knows the cluster's secret.
+    #[must_use]
+    pub fn with_secret(secret: Secret, node: Option<NodeId>) -> Credentials {
+        Credentials { trust: Trust::Secret(secret), node }
+    }
+
+    /// Opens a connection to `address` (`host:port`) for a purpose.
+    ///
+    /// # Errors
+    /// [`ProofError`].
+    pub async fn connect(
+        &self,
+        address: &str,
+        called: Called,
+        purpose: Purpose,
+    ) -> Result<Stream, ProofError> {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let peer = stream.peer_addr()?;
+        let transport = match &self.trust {
+            Trust::Secret(secret) => {
+                proof::prove(&mut stream, &secret.at(peer), self.node, purpose).await?;
+                Transport::Clear(stream)
+            }
+            Trust::Identity(tls) => {
+                let connector = TlsConnector::from(tls.client());
+                let shake = connector.connect(called.server_name()?, stream);
+                let stream = timeout(PROOF_WAIT, shake).await.map_err(|_| ProofError::Timeout)?;
+                let mut stream = stream.map_err(ProofError::Tls)?;
+                let key = Secret::from_bytes(proof_key(stream.get_ref().1)?);
+                proof::prove(&mut stream, &key, self.node, purpose).await?;
+                Transport::Tls(Box::new(stream.into()))
+            }
+        };
+        Ok(Stream { transport, admitted: None })
+    }
+
+    /// Proves a connection that this thread opened.
+    ///
+    /// # Errors
+    /// [`ProofError`].
+    pub fn meet_blocking(
+        &self,
+        tcp: std::net::TcpStream,
+        called: Called,
+        purpose: Purpose,
+    ) -> Result<BlockingStream, ProofError> {
+        let peer = tcp.peer_addr()?;
+        tcp.set_nodelay(true)?;
+        tcp.set_read_timeout(Some(PROOF_WAIT))?;
+        tcp.set_write_timeout(Some(PROOF_WAIT))?;
+        match &self.trust {
+            Trust::Secret(secret) => {
+                let mut stream = BlockingStream::Clear(tcp);
+                proof::prove_blocking(&mut stream, &secret.at(peer), self.node, purpose)?;
+                Ok(stream)
+            }
+            Trust::Identity(tls) => {
+                let failed = |error| ProofError::Tls(io::Error::other(error));
+                let mut connection =
+                    ClientConnection::new(tls.client(), called.server_name()?).map_err(failed)?;
+                let mut tcp = tcp;
+                while connection.is_handshaking() {
+                    connection.complete_io(&mut tcp).map_err(ProofError::Tls)?;
+                }
+                let key = Secret::from_bytes(proof_key(&connection)?);
+                let mut stream = BlockingStream::Client(Box::new(StreamOwned::new(connection, tcp)));
+                proof::prove_blocking(&mut stream, &key, self.node, purpose)?;
+                Ok(stream)
+            }
+        }
+    }
+
+    /// A connection for gRPC to `address` (`host:port`) that is made and proved when it is first needed, and
+    /// again when it breaks.
+    #[must_use]
+    pub fn channel(&self, endpoint: &Endpoint, address: &str, called: Called) -> Channel {
+        let (address, own) = (Arc::<str>::from(address), self.clone());
+        endpoint.connect_with_connector_lazy(tower::service_fn(move |_: http::Uri| {
+            let (address, own) = (Arc::clone(&address), own.clone());
+            async move { own.connect(&address, called, Purpose::Calls).await.map(TokioIo::new) }
+        }))
+    }
+}
+
+impl Gate {
+    /// Lets members of this trust in.
+    #[must_use]
+    pub fn new(trust: Trust) -> Gate {
+        Gate { trust, signer: None }
+    }
+
+    /// Signs certificates for machines that join, as well.
+    #[must_use]
+    pub fn signing(self, signer: Signer) -> Gate {
+        Gate { signer: Some(signer), ..self }
+    }
+
+    pub(crate) fn signer(&self) -> Option<&Signer> {
+        self.signer.as_ref()
+    }
+
+    /// Has a connection that was accepted prove itself, and refuses it otherwise.
+    ///
+    /// # Errors
+    /// [`ProofError`]; the caller has been told and the connection is over.
+    pub(crate) async fn admit(&self, mut stream: TcpStream) -> Result<(Caller, Stream), ProofError> {
+        // Its latency matters more than its count of packets; without this it is only slower.
+        let _nodelay = stream.set_nodelay(true);
+        let called = stream.local_addr()?;
+        let (caller, transport) = match &self.trust {
+            Trust::Secret(secret) => {
+                let allow = |caller: &Caller| match caller.purpose {
+                    Purpose::Join => Err(Reason::NoAuthority),
+                    Purpose::Calls | Purpose::Transfers => Ok(()),
+                };
+                let caller = proof::admit(&mut stream, &secret.at(called), allow).await?;
+                (caller, Transport::Clear(stream))
+            }
+            Trust::Identity(tls) => {
+                let stream = self.shake_hands(tls, stream).await?;
+                let mut stream = stream;
+                let connection = stream.get_ref().1;
+                let subject = subject_of(connection.peer_certificates());
+                let key = Secret::from_bytes(proof_key(connection)?);
+                let allow = |caller: &Caller| self.allow(subject, caller);
+                let caller = proof::admit(&mut stream, &key, allow).await?;
+                (Caller { subject, ..caller }, Transport::Tls(Box::new(stream.into())))
+            }
+        };
+        let authority = self.signer.as_ref().map(|signer| Arc::clone(&signer.authority));
+        Ok((caller, Stream { transport, admitted: Some(Admitted { caller, authority }) }))
+    }
+
+    async fn shake_hands(
+        &self,
+        tls: &Tls,
+        mut stream: TcpStream,
+    ) -> Result<tokio_rustls::server::TlsStream<TcpStream>, ProofError> {
+        let shake = async {
+            let mut first = [0; proof::HTTP2.len()];
+            let len = stream.peek(&mut first).await?;
+            if 0 < len && first[0] != TLS_HANDSHAKE {
+                proof::refuse_clear(&mut stream, first == proof::HTTP2).await;
+                return Err(ProofError::Refused(Reason::TlsRequired));
+            }
+            TlsAcceptor::from(tls.server()).accept(stream).await.map_err(ProofError::Tls)
+        };
+        timeout(PROOF_WAIT, shake).await.unwrap_or(Err(ProofError::Timeout))
+    }
+
+    /// Checks the purpose of a connection against its certificate, before any call is looked at.
+    fn allow(&self, subject: Option<Subject>, caller: &Caller) -> Result<(), Reason> {
+        if caller.purpose == Purpose::Join {
+            return if self.signer.is_some() { Ok(()) } else { Err(Reason::NoAuthority) };
+        }
+        let subject = subject.ok_or(Reason::NoCertificate)?;
+        if subject.node != caller.node.map(|node| node.0) {
+            return Err(Reason::OtherNode);
+        }
+        match (caller.purpose, subject.role, subject.node) {
+            (Purpose::Transfers, Role::Node, Some(_)) | (Purpose::Calls, ..) => Ok(()),
+            _ => Err(Reason::WrongRole),
+        }
+    }
+}
+
+impl Stream {
+    /// A stream over TLS that nobody else has proved; for one that joins.
+    pub(crate) fn over_tls(stream: tokio_rustls::client::TlsStream<TcpStream>) -> Stream {
+        Stream { transport: Transport::Tls(Box::new(stream.into())), admitted: None }
+    }
+
+    /// The same connection, for a thread that may wait.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn into_blocking(self) -> io::Result<BlockingStream> {
+        let blocking = |tcp: TcpStream| {
+            let tcp = tcp.into_std()?;
+            tcp.set_nonblocking(false).map(|()| tcp)
+        };
+        Ok(match self.transport {
+            Transport::Clear(tcp) => BlockingStream::Clear(blocking(tcp)?),
+            Transport::Tls(stream) => match *stream {
+                TlsStream::Client(stream) => {
+                    let (tcp, connection) = stream.into_inner();
+                    BlockingStream::Client(Box::new(StreamOwned::new(connection, blocking(tcp)?)))
+                }
+                TlsStream::Server(stream) => {
+                    let (tcp, connection) = stream.into_inner();
+                    BlockingStream::Server(Box::new(StreamOwned::new(connection, blocking(tcp)?)))
+                }
+            },
+        })
+    }
+
+    /// A handle by which another thread can cut the connection. It keeps the connection open.
+    ///
+    /// # Errors
+    /// If there is no descriptor left.
+    pub fn handle(&self) -> io::Result<std::net::TcpStream> {
+        let tcp = match &self.transport {
+            Transport::Clear(tcp) => tcp,
+            Transport::Tls(stream) => stream.get_ref().0,
+        };
+        tcp.as_fd().try_clone_to_owned().map(std::net::TcpStream::from)
+    }
+
+    fn io(self: Pin<&mut Self>) -> Pin<&mut (dyn Duplex + Unpin)> {
+        match &mut self.get_mut().transport {
+            Transport::Clear(stream) => Pin::new(stream),
+            Transport::Tls(stream) => Pin::new(&mut **stream),
+        }
+    }
+}
+
+trait Duplex: AsyncRead + AsyncWrite {}
+
+impl<T: AsyncRead + AsyncWrite> Duplex for T {}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.io().poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.io().poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.io().poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.transport {
+            Transport::Clear(stream) => stream.is_write_vectored(),
+            Transport::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io().poll_shutdown(context)
+    }
+}
+
+/// The services of a port see who calls.
+impl Connected for Stream {
+    type ConnectInfo = Option<Admitted>;
+
+    fn connect_info(&self) -> Option<Admitted> {
+        self.admitted.clone()
+    }
+}
+
+impl BlockingStream {
+    /// The connection below, for timeouts and to cut it from another thread.
+    #[must_use]
+    pub fn tcp(&self) -> &std::net::TcpStream {
+        match self {
+            BlockingStream::Clear(tcp) => tcp,
+            BlockingStream::Client(stream) => stream.get_ref(),
+            BlockingStream::Server(stream) => stream.get_ref(),
+        }
+    }
+
+    /// Whether the cipher's tag vouches for every byte.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        !matches!(self, BlockingStream::Clear(_))
+    }
+}
+
+impl Read for BlockingStream {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        match self {
+            BlockingStream::Clear(tcp) => tcp.read(target),
+            BlockingStream::Client(stream) => stream.read(target),
+            BlockingStream::Server(stream) => stream.read(target),
+        }
+    }
+}
+
+impl Write for BlockingStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            BlockingStream::Clear(tcp) => tcp.write(bytes),
+            BlockingStream::Client(stream) => stream.write(bytes),
+            BlockingStream::Server(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            BlockingStream::Clear(tcp) => tcp.flush(),
+            BlockingStream::Client(stream) => stream.flush(),
+            BlockingStream::Server(stream) => stream.flush(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Rights: the calls that each role may make.
+//!
+//! | calls | node | driver | operator | observer |
+//! |---|---|---|---|---|
+//! | `ClusterInfo`, `ListNodes`, `WatchNodes`, `ListJobs` | x | x | x | x |
+//! | `GetProgram`, `GetCodeUnit`, `KvGet`, `KvList` | x | x | x | x |
+//! | `RegisterNode`, `KeepAlive`, `SuspectNode`, `PutCodeUnit`, `PutProgram`, `Link` | x | | | |
+//! | `RegisterJob`, `KvPut`, `KvDelete` | x | x | | |
+//! | `FinishJob` | x | x | x | |
+//! | `UnregisterNode` | itself | | x | |
+//!
+//! The table in code is [`RIGHTS`]; a call that is not in it is nobody's. What a node says of a node, it says
+//! of itself only. Without certificates whoever knows the cluster's secret may call everything.
+
+use crate::proof::Caller;
+use http::Extensions;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tharsis_identity::{Authority, Role, Subject};
+use tharsis_types::NodeId;
+use tonic::Status;
+
+/// The other end of a connection, for the services of a port.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// The caller, as its proof and its certificate say.
+    pub caller: Caller,
+    /// Knows which machines were revoked, if it is on this machine.
+    pub authority: Option<Arc<Authority>>,
+}
+
+const EVERYBODY: &[Role] = &[Role::Driver, Role::Node, Role::Observer, Role::Operator];
+
+/// The roles that may make each call, by the last part of its path.
+pub const RIGHTS: [(&str, &[Role]); 19] = [
+    ("ClusterInfo", EVERYBODY),
+    ("FinishJob", &[Role::Driver, Role::Node, Role::Operator]),
+    ("GetCodeUnit", EVERYBODY),
+    ("GetProgram", EVERYBODY),
+    ("KeepAlive", &[Role::Node]),
+    ("KvDelete", &[Role::Driver, Role::Node]),
+    ("KvGet", EVERYBODY),
+    ("KvList", EVERYBODY),
+    ("KvPut", &[Role::Driver, Role::Node]),
+    ("Link", &[Role::Node]),
+    ("ListJobs", EVERYBODY),
+    ("ListNodes", EVERYBODY),
+    ("PutCodeUnit", &[Role::Node]),
+    ("PutProgram", &[Role::Node]),
+    ("RegisterJob", &[Role::Driver, Role::Node]),
+    ("RegisterNode", &[Role::Node]),
+    ("SuspectNode", &[Role::Node]),
+    ("UnregisterNode", &[Role::Node, Role::Operator]),
+    ("WatchNodes", EVERYBODY),
+];
+
+/// Refuses a call that is not of the caller's role, or of a machine that was revoked.
+pub(crate) fn check_call(extensions: &Extensions, path: &str) -> Result<(), Status> {
+    let Some(admitted) = admitted(extensions) else { return Ok(()) };
+    let Some(subject) = admitted.caller.subject else { return Ok(()) };
+    if admitted.authority.as_ref().is_some_and(|authority| authority.is_revoked(subject.machine)) {
+        return Err(Status::permission_denied(format!("machine {} was revoked", subject.machine)));
+    }
+    let call = path.rsplit('/').next().unwrap_or_default();
+    let rights = RIGHTS.iter().find(|(name, _)| *name == call);
+    if rights.is_some_and(|(_, roles)| roles.contains(&subject.role)) {
+        return Ok(());
+    }
+    let role = subject.role.name();
+    Err(Status::permission_denied(format!("{call} is not for the role {role}")))
+}
+
+/// The node of the caller's certificate; none without certificates, or if it is no node's.
+pub(crate) fn certified_node(extensions: &tonic::Extensions) -> Option<NodeId> {
+    subject(extensions)?.node.map(NodeId)
+}
+
+/// Refuses what a node says of another node.
+pub(crate) fn check_node(extensions: &tonic::Extensions, node: NodeId) -> Result<(), Status> {
+    match subject(extensions) {
+        Some(subject) if subject.role == Role::Node && subject.node != Some(node.0) => Err(
+            Status::permission_denied(format!("the certificate of the caller is not that of node {node}")),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a node without a certificate that says it is reached elsewhere than on this machine.
+pub(crate) fn check_address(extensions: &tonic::Extensions, address: &str) -> Result<(), Status> {
+    let is_loopback = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
+    if subject(extensions).is_some() || is_loopback {
+        return Ok(());
+    }
+    let reason = format!("field node.listen_address: {address:?} is not an address of this machine");
+    Err(Status::invalid_argument(format!("{reason}: without certificates nodes listen on loopback only")))
+}
+
+fn subject(extensions: &tonic::Extensions) -> Option<Subject> {
+    extensions.get::<Option<Admitted>>()?.as_ref()?.caller.subject
+}
+
+fn admitted(extensions: &Extensions) -> Option<&Admitted> {
+    extensions.get::<Option<Admitted>>().and_then(Option::as_ref)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::Purpose;
+    use tharsis_identity::MachineId;
+
+    fn calls_of(file: &str) -> Vec<String> {
+        let lines = file.lines().filter_map(|line| line.trim().strip_prefix("rpc "));
+        lines.filter_map(|line| line.split('(').next()).map(str::to_owned).collect()
+    }
+
+    fn admitted(role: Role) -> Option<Admitted> {
+        let subject = Subject { machine: MachineId(1), role, node: Some(1), is_control: false };
+        let caller = Caller { purpose: Purpose::Calls, node: Some(NodeId(1)), subject: Some(subject) };
+        Some(Admitted { caller, authority: None })
+    }
+
+    fn extensions(role: Role) -> Extensions {
+        let mut extensions = Extensions::new();
+        extensions.insert(admitted(role));
+        extensions
+    }
+
+    #[test]
+    fn every_call_has_its_row() {
+        let mut calls = calls_of(include_str!("../proto/control.proto"));
+        calls.extend(calls_of(include_str!("../proto/peer.proto")));
+        calls.sort_unstable();
+        let rows: Vec<String> = RIGHTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(calls, rows);
+    }
+
+    #[test]
+    fn a_call_without_a_row_is_nobodys() {
+        for role in Role::ALL {
+            let refused = check_call(&extensions(role), "/tharsis.control.v1.Control/Shutdown").unwrap_err();
+            assert_eq!(refused.code(), tonic::Code::PermissionDenied);
+        }
+    }
+
+    #[test]
+    fn a_node_without_a_certificate_listens_on_this_machine() {
+        let reached = |address: &str, extensions: &tonic::Extensions| check_address(extensions, address);
+        let secret = tonic::Extensions::new();
+        reached("127.0.0.1:80", &secret).unwrap();
+        reached("[::1]:80", &secret).unwrap();
+        for elsewhere in ["10.0.0.1:80", "169.254.169.254:80", "host:80", ""] {
+            let refused = reached(elsewhere, &secret).unwrap_err();
+            assert!(refused.message().contains("listen_address"), "{refused}");
+        }
+        let mut certified = tonic::Extensions::new();
+        certified.insert(admitted(Role::Node));
+        reached("10.0.0.1:80", &certified).unwrap();
+    }
+
+    #[test]
+    fn whoever_has_no_certificate_was_admitted_by_the_secret() {
+        check_call(&Extensions::new(), "/tharsis.control.v1.Control/KvPut").unwrap();
+    }
+}

@@ -1,0 +1,224 @@
+//! Entry of a node into its cluster: by the user's secret on one machine, by certificates on several.
+//!
+//! ```text
+//! <folder>/authority/    on the head: the cluster's authority
+//! <folder>/clusters/     on the others: the identities of this machine
+//! ```
+//! A head signs its own certificate. A member shows the machine's identity, which it got for a token, and
+//! asks the head for one that names the node; so a certificate of one node is of no use to another. Both are
+//! replaced at half their lifetime, while connections go on.
+
+use super::{JOIN_PATIENCE, Role, secret};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tharsis_identity::{self as identity, Authority, Identity, IdentityError, MachineFolder, Tls, Token};
+use tharsis_protos::connection::{Credentials, Gate, Signer, Trust};
+use tharsis_protos::join::{self, JoinError};
+use tharsis_types::{Failure, FailureKind, NodeId};
+use tokio::time::{Instant, sleep};
+
+/// A certificate that could not be replaced is tried again after this part of its lifetime.
+const RETRIES_PER_LIFETIME: u32 = 20;
+/// Between two attempts to reach a head that is not there yet.
+const JOIN_PAUSE: Duration = Duration::from_millis(100);
+
+/// Means by which the members of a cluster know each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Security {
+    /// By certificates.
+    Identity {
+        /// The folder of identities; made if it is not there.
+        folder: PathBuf,
+        /// Lifetime of the certificates of nodes that a head signs, in ms.
+        lifetime_ms: u64,
+    },
+    /// By the secret in this file, which is made if it is not there. Only on loopback addresses.
+    Secret(PathBuf),
+}
+
+/// A node's credentials, and who is let in at its port.
+pub(crate) struct Entry {
+    pub(crate) credentials: Credentials,
+    pub(crate) gate: Gate,
+    /// Keeps the certificate fresh; none without one.
+    pub(crate) renewal: Option<Renewal>,
+}
+
+/// Replaces a certificate at half its lifetime, for ever.
+pub struct Renewal {
+    tls: Tls,
+    source: Source,
+    lifetime: Duration,
+}
+
+/// The signer of a certificate.
+enum Source {
+    /// The authority on this machine, for this process.
+    Own { authority: Arc<Authority>, node: Option<NodeId> },
+    /// The head, for this node, to whoever shows the machine's identity.
+    Head { address: String, machine: Tls, node: NodeId },
+}
+
+/// The folder of the cluster's authority.
+#[must_use]
+pub fn authority_folder(folder: &Path) -> PathBuf {
+    folder.join("authority")
+}
+
+/// The identities of this machine.
+#[must_use]
+pub fn machine_folder(folder: &Path) -> MachineFolder {
+    MachineFolder::new(folder.join("clusters"))
+}
+
+/// Joins the cluster at `address` with a token and keeps the identity in `folder`. Blocks.
+///
+/// # Errors
+/// [`JoinError`].
+pub fn join_with_token(folder: &Path, address: &str, token: &Token) -> Result<(), JoinError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let unreachable = |cause| JoinError::Unreachable { address: address.to_owned(), cause };
+    let runtime = runtime.map_err(unreachable)?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let identity = runtime.block_on(join::with_token(address, token, &host))?;
+    Ok(machine_folder(folder).keep(&identity, address)?)
+}
+
+/// The identity of this machine for the cluster that was joined at `head`.
+///
+/// # Errors
+/// `NoIdentity` if it was never joined there, and why it cannot be read.
+pub fn machine_identity(folder: &Path, head: &str) -> Result<Identity, IdentityError> {
+    machine_folder(folder).find(head)?.ok_or_else(|| IdentityError::NoIdentity(head.to_owned()))
+}
+
+impl Security {
+    /// Credentials of a process of this machine at `head`, before it is a node.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: there is no identity, or the secret cannot be read.
+    pub fn credentials(&self, head: &str) -> Result<Credentials, Failure> {
+        match self {
+            Security::Secret(file) => Ok(Credentials::with_secret(secret::load_or_make(file)?, None)),
+            Security::Identity { folder, .. } => {
+                let tls =
+                    machine_identity(folder, head).and_then(|found| Tls::new(&found)).map_err(refused)?;
+                Ok(Credentials { trust: Trust::Identity(tls), node: None })
+            }
+        }
+    }
+
+    /// The gate of a control store without a node, and what keeps its certificate fresh.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there can be no identity.
+    pub fn control_gate(&self) -> Result<(Gate, Option<Renewal>), Failure> {
+        match self {
+            Security::Secret(file) => Ok((Gate::new(Trust::Secret(secret::load_or_make(file)?)), None)),
+            Security::Identity { folder, lifetime_ms } => {
+                let (_, gate, renewal) =
+                    own(folder, None, Duration::from_millis(*lifetime_ms)).map_err(refused)?;
+                Ok((gate, Some(renewal)))
+            }
+        }
+    }
+
+    /// Credentials and gate of a node.
+    pub(crate) async fn enter(&self, me: NodeId, role: &Role) -> Result<Entry, Failure> {
+        match (self, role) {
+            (Security::Secret(file), _) => {
+                let secret = secret::load_or_make(file)?;
+                let gate = Gate::new(Trust::Secret(secret.clone()));
+                Ok(Entry { credentials: Credentials::with_secret(secret, Some(me)), gate, renewal: None })
+            }
+            (Security::Identity { folder, lifetime_ms }, Role::Head { .. }) => {
+                let lifetime = Duration::from_millis(*lifetime_ms);
+                let (tls, gate, renewal) = own(folder, Some(me), lifetime).map_err(refused)?;
+                let credentials = Credentials { trust: Trust::Identity(tls), node: Some(me) };
+                Ok(Entry { credentials, gate, renewal: Some(renewal) })
+            }
+            (Security::Identity { folder, .. }, Role::Member { head }) => {
+                let machine = machine_identity(folder, head).and_then(|found| Tls::new(&found));
+                member(head, machine.map_err(refused)?, me).await
+            }
+        }
+    }
+}
+
+fn own(
+    folder: &Path,
+    node: Option<NodeId>,
+    lifetime: Duration,
+) -> Result<(Tls, Gate, Renewal), IdentityError> {
+    let authority = Arc::new(Authority::load_or_make(&authority_folder(folder))?);
+    let own = authority.own(identity::Role::Node, node.map(|node| node.0), true, lifetime)?;
+    let tls = Tls::new(&own)?;
+    let signer = Signer { authority: Arc::clone(&authority), lifetime };
+    let gate = Gate::new(Trust::Identity(tls.clone())).signing(signer);
+    let renewal = Renewal { tls: tls.clone(), source: Source::Own { authority, node }, lifetime };
+    Ok((tls, gate, renewal))
+}
+
+/// A node of a machine that has joined. The head may have been started a moment ago.
+async fn member(head: &str, machine: Tls, me: NodeId) -> Result<Entry, Failure> {
+    let until = Instant::now() + JOIN_PATIENCE;
+    let (own, lifetime) = loop {
+        match join::as_node(head, &machine, me).await {
+            Err(error) if is_away(&error) && Instant::now() < until => sleep(JOIN_PAUSE).await,
+            asked => break asked.map_err(|error| not_joined(head, &error))?,
+        }
+    };
+    let tls = Tls::new(&own).map_err(refused)?;
+    let credentials = Credentials { trust: Trust::Identity(tls.clone()), node: Some(me) };
+    let gate = Gate::new(Trust::Identity(tls.clone()));
+    let source = Source::Head { address: head.to_owned(), machine, node: me };
+    Ok(Entry { credentials, gate, renewal: Some(Renewal { tls, source, lifetime }) })
+}
+
+impl Renewal {
+    /// Runs for ever.
+    pub async fn run(mut self) {
+        let mut wait = self.lifetime / 2;
+        loop {
+            sleep(wait).await;
+            wait = match self.replace().await {
+                Ok(()) => self.lifetime / 2,
+                Err(error) => {
+                    tracing::warn!(%error, "the certificate of this node is not renewed");
+                    self.lifetime / RETRIES_PER_LIFETIME
+                }
+            };
+        }
+    }
+
+    async fn replace(&mut self) -> Result<(), JoinError> {
+        let own = match &self.source {
+            Source::Own { authority, node } => {
+                authority.own(identity::Role::Node, node.map(|node| node.0), true, self.lifetime)?
+            }
+            Source::Head { address, machine, node } => {
+                let (own, lifetime) = join::as_node(address, machine, *node).await?;
+                self.lifetime = lifetime;
+                own
+            }
+        };
+        Ok(self.tls.replace(&own)?)
+    }
+}
+
+/// Whether nobody answered, which may change.
+fn is_away(error: &JoinError) -> bool {
+    use tharsis_protos::proof::ProofError;
+    matches!(error, JoinError::Unreachable { .. } | JoinError::Proof(ProofError::Io(_) | ProofError::Timeout))
+}
+
+fn not_joined(head: &str, error: &JoinError) -> Failure {
+    let kind = if is_away(error) { FailureKind::Disconnected } else { FailureKind::InvalidArgument };
+    Failure::new(kind, format!("cannot join the cluster at {head}: {error}"))
+}
+
+fn refused(error: IdentityError) -> Failure {
+    Failure::new(FailureKind::InvalidArgument, error.to_string())
+}

@@ -1,0 +1,107 @@
+//! Nodes that know each other by certificates, as on several machines: what works without works with them,
+//! and goes on while certificates are replaced.
+
+// Helpers of tests fail by panicking, as tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tharsis::prelude::*;
+use tharsis::process::Security;
+use tharsis::{LocalCluster, LocalNode, Resources, SpillChoice};
+use tharsis_cluster_tests::{Scenario, driver, run};
+use tharsis_protos::connection::Called;
+use tharsis_protos::proof::Purpose;
+
+const STORE_BYTES: u64 = 128 << 20;
+const LEASE_TTL: Duration = Duration::from_secs(3);
+/// Certificates of nodes are replaced at half of this.
+const SHORT: Duration = Duration::from_secs(2);
+const LONG: Duration = Duration::from_secs(3600);
+/// Several lifetimes.
+const WHILE_REPLACED: Duration = Duration::from_secs(7);
+/// Above the size from which objects are sent as transfers, in several chunks.
+const LARGE_BYTES: usize = 9 << 20;
+
+const ALL: &[Scenario] = &[
+    (
+        "work_and_transfers_go_on_while_certificates_are_replaced",
+        work_and_transfers_go_on_while_certificates_are_replaced,
+    ),
+    ("objects_are_sent_to_members_only", objects_are_sent_to_members_only),
+];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    run(ALL)
+}
+
+#[remote]
+fn bytes_of(seed: u64, len: usize) -> Blob {
+    Blob::from(pattern(seed, len))
+}
+
+#[remote]
+fn sum_of(blob: Blob) -> u64 {
+    sum(&blob)
+}
+
+fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| (at.wrapping_mul(seed | 1) >> 7) as u8).collect()
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().zip(1..).map(|(byte, at): (_, u64)| u64::from(*byte) * (at % 251)).sum()
+}
+
+/// Two nodes, each with one CPU and a resource of its own.
+fn cluster(lifetime: Duration) -> (LocalCluster, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL).identities(folder.path(), lifetime);
+    for name in ["here", "there"] {
+        let mut resources = Resources::cpus(1.0).unwrap();
+        resources.set_custom(name, 1.0).unwrap();
+        let node = LocalNode {
+            resources,
+            labels: Vec::new(),
+            store_bytes: STORE_BYTES,
+            spill: SpillChoice::default(),
+        };
+        cluster.add(node).unwrap();
+    }
+    (cluster, folder)
+}
+
+fn work_and_transfers_go_on_while_certificates_are_replaced() {
+    let (mut cluster, _folder) = cluster(SHORT);
+    let runtime = driver(&cluster, 0);
+    let entered = runtime.enter();
+    let until = Instant::now() + WHILE_REPLACED;
+    let mut rounds = 0;
+    while Instant::now() < until {
+        let made = bytes_of::options().resource("there", 1.0).remote(rounds, LARGE_BYTES);
+        let summed = sum_of::options().resource("here", 1.0).remote(&made);
+        assert_eq!(summed.get().unwrap(), sum(&pattern(rounds, LARGE_BYTES)), "round {rounds}");
+        rounds += 1;
+    }
+    assert!(2 <= rounds, "{rounds} rounds");
+    // A node that joins now connects to all others: their first certificates are over.
+    let resources = Resources::cpus(1.0).unwrap();
+    let node =
+        LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES, spill: SpillChoice::default() };
+    cluster.add(node).unwrap();
+    drop(entered);
+}
+
+fn objects_are_sent_to_members_only() {
+    let (cluster, folder) = cluster(LONG);
+    let address = cluster.address(1).unwrap();
+    // The identity of the second machine, which is a member; the connection is in the name of no node.
+    let security = Security::Identity { folder: folder.path().join("machine-1"), lifetime_ms: 0 };
+    let own = security.credentials(cluster.address(0).unwrap()).unwrap();
+    let stream = std::net::TcpStream::connect(address).unwrap();
+    let called = Called::Node(cluster.node(1).unwrap().0);
+    let refused = own.meet_blocking(stream, called, Purpose::Transfers).map(drop);
+    assert!(refused.is_err_and(|error| error.to_string().contains("role")));
+}
