@@ -1,21 +1,21 @@
-//! Workers without a lease: which of them are kept, and for how long.
+//! Idle workers: how many are kept, and for how long.
 //!
-//! As many as the node has CPUs are kept for as long as their job lives. While tasks wait for tasks of their
-//! own, more workers than that come and go with every wait; starting a process takes longer than such a wait,
-//! so those beyond the CPUs stay for a moment as well.
+//! One idle worker per CPU of the node is kept for as long as its job lives. While tasks wait for tasks that
+//! they submitted, more workers than that start and stop with every wait. Starting a process takes longer
+//! than such a wait, so the surplus workers stay for a moment as well.
 
 use super::{Effect, Leases, worker_mut};
 use crate::{MS, Now};
 use std::collections::BTreeMap;
 use tharsis_types::{ClientId, JobId, Resources};
 
-/// A worker beyond those that are kept is stopped when it had nothing to do for this long.
+/// A surplus worker is stopped when it has been idle for this long.
 const LINGER: Now = 500 * MS;
 
 /// Workers without a lease.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// The job of each, those first that were without a lease for longest.
+    /// The job of each idle worker, the longest idle first.
     order: BTreeMap<(Now, ClientId), JobId>,
     of_job: BTreeMap<JobId, usize>,
 }
@@ -39,7 +39,7 @@ impl Idle {
         }
     }
 
-    /// The worker of a job that was used last: its memory is warm.
+    /// The idle worker of a job that was used last: its memory is warm.
     pub(super) fn newest(&self, job: JobId) -> Option<ClientId> {
         self.order.iter().rev().find(|(_, of)| **of == job).map(|((_, client), _)| *client)
     }
@@ -48,8 +48,8 @@ impl Idle {
         self.order.len()
     }
 
-    /// The one that is stopped first if there are more than `kept`, and since when it is idle. A job keeps
-    /// one, so that jobs that take turns do not start processes each time.
+    /// The worker to stop first if more than `kept` are idle, and the time since when it is idle. Each job
+    /// keeps one, so that jobs that take turns do not start a process each time.
     fn surplus(&self, kept: usize) -> Option<(Now, ClientId)> {
         let is_spare = |job: &JobId| self.of_job.get(job).is_some_and(|count| 1 < *count);
         let mut spare = self.order.iter().filter(|(_, job)| is_spare(job));
@@ -58,7 +58,7 @@ impl Idle {
 }
 
 impl Leases {
-    /// When a worker will have been idle for too long.
+    /// The time at which the next surplus worker is stopped.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
         self.idle.surplus(self.kept_workers()).map(|(since, _)| since + LINGER)
@@ -75,7 +75,7 @@ impl Leases {
         }
     }
 
-    /// A worker has no lease now. It is stopped at once if its job is over.
+    /// Stops a worker that has no lease if its job has ended.
     pub(super) fn rest(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
         if self.ended_jobs.contains(worker.job) {
@@ -99,7 +99,7 @@ impl Leases {
         }
     }
 
-    /// Takes a worker out of the books.
+    /// Removes a worker from the tables.
     pub(super) fn forget_worker(&mut self, client: ClientId) {
         self.end_idle(client);
         self.workers.remove(&client);

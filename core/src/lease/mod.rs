@@ -10,10 +10,10 @@
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | leases and workers as they come and go |
-//! | `idle.rs` | which workers without a lease are kept |
-//! | `placing.rs` | who gets what is free, and what is kept for whom |
-//! | `recall.rs` | which leases are asked back |
-//! | `share.rs` | how much each job has had |
+//! | `idle.rs` | idle workers, and when they are stopped |
+//! | `placing.rs` | grants and reservations of free resources |
+//! | `recall.rs` | choice of the leases that are asked back |
+//! | `share.rs` | use of the node by each job so far |
 
 mod idle;
 mod placing;
@@ -53,7 +53,7 @@ pub enum Effect {
     StartWorker {
         /// Number of the start.
         start: u64,
-        /// For which job.
+        /// The job that needs it.
         job: JobId,
     },
     /// A worker is not needed any more.
@@ -67,7 +67,7 @@ pub struct Leases {
     free: Resources,
     workers: BTreeMap<ClientId, Worker>,
     idle: Idle,
-    /// Workers that are of no use any more and go on to compute.
+    /// Workers that were cut off and still compute.
     cut_off: BTreeMap<ClientId, CutOff>,
     starts: BTreeMap<u64, JobId>,
     leases: IdMap<LeaseKey, Lease>,
@@ -90,7 +90,7 @@ pub struct Leases {
 struct Worker {
     job: JobId,
     lease: Option<LeaseKey>,
-    /// Since when it has had none.
+    /// Time since when it has no lease.
     idle_since: Option<Now>,
     /// Resources it lends while its task is blocked.
     lent: Option<Resources>,
@@ -102,7 +102,7 @@ struct Worker {
 struct CutOff {
     job: JobId,
     taken: Resources,
-    /// The part that it lent when it was cut off: others have it.
+    /// The part that it lent when it was cut off: others use it.
     lent: Option<Resources>,
 }
 
@@ -202,7 +202,7 @@ impl Leases {
         self.workers.get(&client).is_some_and(|w| w.lent.is_some())
     }
 
-    /// The driver of a job is gone: its workers end as they fall idle.
+    /// The driver of a job is gone: its workers end as they become idle.
     pub fn job_ended(&mut self, job: JobId) {
         self.ended_jobs.insert(job);
         self.shares.end(job);
@@ -223,13 +223,13 @@ impl Leases {
         self.journal.note(About::Lease(owner, lease), fact);
     }
 
-    /// Share of the node that a job gets beside others, 100 being the default.
+    /// Weight of a job when jobs share the node; the default is 100.
     #[must_use]
     pub fn weight(&self, job: JobId) -> u32 {
         self.shares.weight(job)
     }
 
-    /// Sets how much of the node a job gets beside others.
+    /// Sets the weight of a job when jobs share the node.
     pub fn set_weight(&mut self, job: JobId, weight: u32) {
         if !self.ended_jobs.contains(job) {
             self.shares.set_weight(job, weight);
@@ -275,7 +275,7 @@ impl Leases {
         }
     }
 
-    /// An owner needs a lease no more.
+    /// An owner does not need a lease any more.
     pub fn end(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
         let Some(lease) = self.leases.remove(&key) else { return };
         self.note(key, Fact::LeaseEnded);
@@ -297,7 +297,7 @@ impl Leases {
         self.place_waiting(out);
     }
 
-    /// Starts a worker for a job before anything asks for one.
+    /// Starts a worker for a job before a lease needs it.
     pub fn prestart(&mut self, job: JobId, out: &mut Vec<Effect>) {
         self.clock += 1;
         let before = self.starts.insert(self.clock, job);
@@ -311,7 +311,7 @@ impl Leases {
         self.starts.get(&start).copied()
     }
 
-    /// A started worker is ready; false if nobody knows of the start.
+    /// A started worker is ready; false if the start is unknown.
     pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.starts.remove(&start) else { return false };
         let worker = Worker { job, lease: None, idle_since: None, lent: None, calls: 0 };
@@ -331,8 +331,7 @@ impl Leases {
         Some(key)
     }
 
-    /// A worker is of no use any more and cannot be stopped: what it takes stays taken until
-    /// [`Leases::worker_gone`].
+    /// Cuts off a worker that cannot be stopped: its resources stay in use until [`Leases::worker_gone`].
     pub fn worker_cut_off(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.end_idle(client);
         let Some(worker) = self.workers.remove(&client) else { return };
@@ -378,7 +377,7 @@ impl Leases {
         }
     }
 
-    /// A worker's task can go on as soon as there is a CPU for it.
+    /// A worker's task resumes as soon as its CPUs are free.
     pub fn unblocked(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         if self.resuming.contains(&client) {
             return;
@@ -398,19 +397,19 @@ impl Leases {
         max_calls > 0 && worker.calls >= max_calls
     }
 
-    /// Lets requests wait; what runs goes on, and what was blocked may.
+    /// Makes requests wait. Running tasks go on, and blocked workers may resume.
     pub fn hold_placing(&mut self) {
         self.is_held = true;
     }
 
-    /// Ends what [`Leases::hold_placing`] began.
+    /// Ends the hold of [`Leases::hold_placing`].
     pub fn resume_placing(&mut self, out: &mut Vec<Effect>) {
         self.is_held = false;
         self.place_waiting(out);
     }
 
-    /// Ends everything of a node that died. A worker that is busy keeps its lease, and so its resources,
-    /// until it is gone: it is appended to `doomed`, to be killed.
+    /// Ends all leases of a node that died. A busy worker keeps its lease, and so its resources, until it is
+    /// gone: it is appended to `doomed`, to be killed.
     pub fn owner_gone(
         &mut self,
         owner: NodeId,
@@ -427,7 +426,7 @@ impl Leases {
         }
     }
 
-    /// Asserts invariant 1 and that books agree.
+    /// Asserts invariant 1 and that the tables agree.
     pub fn check(&self) {
         let mut used = Resources::default();
         let (mut held, mut waiting) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, usize>::new());
@@ -441,7 +440,7 @@ impl Leases {
                 State::Waiting(clock) => {
                     assert!(
                         self.waiting.contains_key(&(Reverse(lease.class.priority), clock)),
-                        "a lease waits nowhere"
+                        "a waiting lease is not in the queue"
                     );
                 }
                 State::Placed => used.give(&lease.class.resources),
@@ -486,7 +485,7 @@ impl Leases {
             assert!(worker.lent.is_none() || worker.lease.is_some(), "{client:?} lends and has nothing");
         }
         for client in &self.resuming {
-            assert!(self.workers[client].lent.is_some(), "{client:?} waits for what it has");
+            assert!(self.workers[client].lent.is_some(), "{client:?} waits for CPUs that it has not lent");
         }
         for key in &self.placed {
             assert_eq!(self.leases[key].state, State::Placed, "{key:?} stands among placed leases");
@@ -533,13 +532,13 @@ impl Leases {
         fits
     }
 
-    /// Ends what [`Leases::occupy`] began.
+    /// Returns resources that [`Leases::occupy`] took.
     fn release(&mut self, job: JobId, taken: &Resources) {
         self.free.give(taken);
         self.shares.give(job, taken);
     }
 
-    /// A worker takes back what it has lent; false if others still use it.
+    /// Takes back the resources that a worker has lent; false if others still use them.
     fn take_lent_back(&mut self, client: ClientId) -> bool {
         let worker = worker_mut(&mut self.workers, client);
         let job = worker.job;
@@ -553,14 +552,14 @@ impl Leases {
         false
     }
 
-    /// Resources of a worker's lease, less those it lends right now.
+    /// Frees the resources of a worker's lease, except those that it lends right now.
     fn give_back(&mut self, client: ClientId, class: &TaskClass) {
         let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
         self.resuming.retain(|c| *c != client);
         self.release_rest(class.job, &class.resources, lent);
     }
 
-    /// Gives back what was taken for a job, less what of it is lent and so free already.
+    /// Frees resources that were taken for a job, except the lent part, which is free already.
     fn release_rest(&mut self, job: JobId, taken: &Resources, lent: Option<Resources>) {
         self.free.give(taken);
         if let Some(part) = lent {
@@ -569,12 +568,13 @@ impl Leases {
         }
         self.shares.give(job, taken);
         if self.ended_jobs.contains(job) {
-            // All that it held may have been lent: then it was forgotten, and comes again by its last worker.
+            // If all that the job held was lent, its share was forgotten, and the lines above have created it
+            // again.
             self.shares.end(job);
         }
     }
 
-    /// A worker without a lease is used again, kept or stopped.
+    /// Ends the lease of a worker, which is then used again, kept or stopped.
     fn settle(&mut self, client: ClientId, class: &TaskClass, out: &mut Vec<Effect>) {
         let worker = worker_mut(&mut self.workers, client);
         assert!(worker.lease.is_some(), "{client:?} ends a lease that it does not have");
@@ -591,13 +591,13 @@ impl Leases {
     }
 }
 
-/// A worker that a lease or the books name: it is there.
+/// The worker that a lease or a table names; it must exist.
 #[allow(clippy::expect_used, reason = "a name of our own for a worker that is gone is a defect here")]
 fn worker_mut(workers: &mut BTreeMap<ClientId, Worker>, client: ClientId) -> &mut Worker {
     workers.get_mut(&client).expect("a lease or a list names a worker that is gone")
 }
 
-/// A lease that a list of them names: it is there.
+/// The lease that a list names; it must exist.
 #[allow(clippy::expect_used, reason = "a name of our own for a lease that is gone is a defect here")]
 fn lease_mut(leases: &mut IdMap<LeaseKey, Lease>, key: LeaseKey) -> &mut Lease {
     leases.get_mut(&key).expect("a list names a lease that is gone")

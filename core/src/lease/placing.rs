@@ -6,12 +6,12 @@ use crate::{MS, Now};
 use std::cmp::Reverse;
 use tharsis_types::Resources;
 
-/// A request that does not fit keeps what it needs from later ones once it has waited this long; before, they
-/// may use what it cannot.
+/// Once a request that does not fit has waited this long, the resources that it needs are reserved for it.
+/// Until then, later requests may use them.
 const RESERVE_AFTER: Now = 100 * MS;
 
 impl Leases {
-    /// Resuming workers first, then waiting leases while they fit.
+    /// Serves resuming workers first, then the waiting leases that fit.
     pub(super) fn place_waiting(&mut self, out: &mut Vec<Effect>) {
         while let Some(client) = self.resuming.front().copied() {
             if !self.take_lent_back(client) {
@@ -28,7 +28,7 @@ impl Leases {
         let mut at = 0;
         while let Some(key) = order.get(at).copied() {
             if self.place(key, &kept, out) {
-                // Its job is served later now.
+                // The grant moves its job back in the order.
                 order.remove(at);
                 self.put_in_order(&mut order[at..]);
             } else {
@@ -53,8 +53,7 @@ impl Leases {
         });
     }
 
-    /// Leases whose worker is not there yet wait again if workers want to go on: nobody has begun to use
-    /// them.
+    /// Makes placed leases wait again while workers want to resume: no worker uses these leases yet.
     pub(super) fn unplace_for_resuming(&mut self, out: &mut Vec<Effect>) {
         while !self.resuming.is_empty()
             && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key))
@@ -94,7 +93,7 @@ impl Leases {
         true
     }
 
-    /// Keeps what a request needs from those after it, if it has waited for long.
+    /// Reserves the resources of a request against later ones, if it has waited long enough.
     fn reserve(&self, key: LeaseKey, kept: &mut Resources) {
         let lease = &self.leases[&key];
         if lease.asked_at + RESERVE_AFTER <= self.shares.now() {

@@ -1,20 +1,20 @@
-//! Choice of the leases that are asked back: for those who resume, for those who wait.
+//! Choice of the leases that are asked back for workers that resume and for requests that wait.
 
 use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
 use tharsis_types::{ClientId, Resources, TaskClass};
 
 impl Leases {
-    /// Whether workers or requests wait for what leases hold.
+    /// Whether workers or requests wait for resources that leases hold.
     #[must_use]
     pub fn has_waiters(&self) -> bool {
         !self.resuming.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Finds CPUs for workers that want to go on. A lease whose worker is still starting goes back among
-    /// those that wait; idle leases are asked back at once, busy ones if there are too few; the youngest
-    /// first, since nests of tasks stand on the oldest. With `again`, busy ones that were asked before do not
-    /// count: their tasks may take long.
+    /// Finds CPUs for workers that want to resume. A lease whose worker is still starting waits again. Idle
+    /// leases are asked back at once, busy ones if these are too few. The youngest go first, because nested
+    /// tasks depend on the oldest. With `again`, busy leases that were asked back before do not count: their
+    /// tasks may take long.
     pub fn make_way(&mut self, is_idle: impl Fn(ClientId) -> bool, again: bool, out: &mut Vec<Effect>) {
         if self.resuming.is_empty() {
             return;
@@ -45,7 +45,8 @@ impl Leases {
         }
     }
 
-    /// Asks leases back for the first request that may have them; called every so often. Idle ones go first.
+    /// Asks leases back for the first request that is entitled to some. Called periodically. Idle leases go
+    /// first.
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
         for key in self.in_order() {
             let wanted = self.leases[&key].class.clone();
@@ -57,8 +58,8 @@ impl Leases {
         }
     }
 
-    /// Leases of other shapes or jobs that make room for a request, as few as will do; none if all together
-    /// would not.
+    /// Leases of other shapes or jobs that make room for a request, no more than it needs; none if all
+    /// together are not enough.
     fn victims(&self, wanted: &TaskClass, is_idle: impl Fn(ClientId) -> bool) -> Vec<LeaseKey> {
         let mut free = self.free.clone();
         if free.fits(&wanted.resources) {
@@ -98,7 +99,7 @@ impl Leases {
         class.job == wanted.job || is_urgent || self.shares.gives_way(holder, (wanted.job, &wanted.resources))
     }
 
-    /// Whether an active lease is idle, and what would come back with it; nothing of one whose worker is
+    /// Whether an active lease is idle, and the resources that it would return; `None` if its worker is
     /// blocked.
     fn gives(&self, lease: &Lease, is_idle: impl Fn(ClientId) -> bool) -> Option<(bool, Resources)> {
         let State::Active(client) = lease.state else { return None };

@@ -1,24 +1,24 @@
-//! Use of the node by each job so far, so that jobs share it.
+//! Use of the node by each job so far, so that jobs share it by weight.
 //!
 //! Weighted fair queueing in virtual time: while a job holds resources, its virtual time runs at the rate of
-//! its share of the node (by its fullest resource) divided by its weight. Whoever has had least comes first.
-//! A job that was away begins at the least virtual time of those that are here: it cannot save up what it did
-//! not use.
+//! its share of the node (by its fullest resource) divided by its weight. The job with the least virtual time
+//! comes first. A job that was away starts at the least virtual time of the active jobs or later: it cannot
+//! save up time that it did not use.
 
 use crate::{MS, Now};
 use std::collections::BTreeMap;
 use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
 use tharsis_types::{JobId, Resources};
 
-/// Virtual time by which a job that holds a whole node must be ahead of one that holds nothing before the
-/// node changes hands: the length of a turn where jobs cannot run side by side. Short enough that a newcomer
-/// starts within 50 ms.
+/// The length of a turn where jobs cannot run side by side. A job that holds the whole node keeps it until
+/// its virtual time is this far ahead of a job that holds nothing. Short enough that a newcomer starts within
+/// 50 ms.
 const TURN: Now = 20 * MS;
 
 /// Virtual time: nanoseconds times 1/1000 of the node, for a job of the default weight.
 type Virtual = u128;
 
-/// The jobs of a node and what each has had of it.
+/// The jobs of a node and their use of it.
 #[derive(Debug)]
 pub(super) struct Shares {
     total: Resources,
@@ -95,7 +95,7 @@ impl Shares {
         self.forget_ended(job);
     }
 
-    /// The job is over; it is forgotten as soon as it holds nothing.
+    /// The job is over; it is forgotten as soon as it holds nothing and waits for nothing.
     pub(super) fn end(&mut self, job: JobId) {
         if let Some(share) = self.jobs.get_mut(&job) {
             share.is_over = true;
@@ -103,14 +103,14 @@ impl Shares {
         self.forget_ended(job);
     }
 
-    /// The order in which jobs are served: least first. What a job holds counts for a turn, so that jobs that
-    /// have had as much get places in turn.
+    /// The rank of a job: the least is served first. Resources that a job holds count for a turn, so that
+    /// jobs with equal use are served in turn.
     pub(super) fn rank(&self, job: JobId) -> Virtual {
         self.rank_with(job, |held| held)
     }
 
-    /// Whether `holder` should give way with something so that `asker` gets something: it would still have
-    /// had as much.
+    /// Whether `holder` should give up a part so that `asker` gets its demand: `holder` would still have had
+    /// at least as much.
     pub(super) fn gives_way(
         &self,
         (holder, part): (JobId, &Resources),
@@ -121,7 +121,7 @@ impl Shares {
             <= self.rank_with(holder, |held| held.saturating_sub(part))
     }
 
-    /// Asserts that the books agree with what jobs hold: parts by job.
+    /// Asserts that the shares agree with the resources that jobs hold, given as parts by job.
     pub(super) fn check(&self, held: &BTreeMap<JobId, u64>, waiting: &BTreeMap<JobId, usize>) {
         for (job, share) in &self.jobs {
             assert_eq!(share.held, held.get(job).copied().unwrap_or(0), "the share of {job} is miscounted");
@@ -135,7 +135,7 @@ impl Shares {
         assert!(held.iter().all(|(job, part)| *part == 0 || known(job)), "a job without a share");
     }
 
-    /// A set of resources in 1/1000 of the node, by its fullest one; nothing is free.
+    /// A set of resources in 1/1000 of the node, by its fullest one; at least 1.
     pub(super) fn part(&self, demand: &Resources) -> u64 {
         let mut free = self.total.clone();
         let _fits = free.take(demand);
@@ -151,7 +151,7 @@ impl Shares {
         self.jobs.values().filter(|s| s.is_here()).map(|s| s.used_at(self.now)).min().unwrap_or(0)
     }
 
-    /// A job that was away has had as much as the one that has had least.
+    /// Makes a job that was away start at the use of the job that has had least, or later.
     fn awaken(&mut self, job: JobId) {
         let (least, now) = (self.least(), self.now);
         let share = self.entry(job);

@@ -12,7 +12,7 @@ struct Bench {
     now: Now,
     next: u64,
     effects: Vec<Effect>,
-    /// Granted and not ended.
+    /// Leases that are granted and not ended.
     active: Vec<LeaseKey>,
 }
 
@@ -60,7 +60,7 @@ impl Bench {
         others
     }
 
-    /// One round of asking leases back: those recalled.
+    /// Asks leases back for one round; returns those that were recalled.
     fn recall(&mut self) -> Vec<LeaseKey> {
         self.leases.recall(|_| false, &mut self.effects);
         let recalled = self.follow().into_iter();
@@ -91,7 +91,7 @@ fn a_wide_request_gets_its_room_although_narrow_ones_keep_coming() {
         let at = narrow.iter().position(|key| bench.is_active(*key)).unwrap();
         bench.pass(1);
         bench.end(narrow.remove(at));
-        // Before it reserves, later ones use what it cannot.
+        // Until resources are reserved for it, later requests use them.
         assert!(100 * MS <= bench.now || bench.active.len() == 2);
     }
     panic!("the wide request starves");
@@ -108,7 +108,7 @@ fn an_idle_lease_makes_way_for_a_worker_that_resumes() {
     bench.leases.unblocked(client, &mut bench.effects);
     bench.leases.make_way(|c| c != client, false, &mut bench.effects);
     assert_eq!(bench.follow(), [Effect::Recall(child)]);
-    // It was asked; that is enough while it is idle.
+    // An idle lease is asked back only once.
     bench.leases.make_way(|c| c != client, false, &mut bench.effects);
     assert_eq!(bench.follow(), []);
     bench.leases.end(child, &mut bench.effects);
@@ -150,7 +150,7 @@ fn a_newcomer_gets_half_of_the_node_at_once() {
     bench.end(recalled[0]);
     assert!(bench.is_active(newcomer));
     assert_eq!(held.iter().filter(|key| bench.is_active(**key)).count(), 1);
-    // Each has half: nobody is asked any more.
+    // Each job has half: no lease is asked back any more.
     let _more = bench.ask(2, 1.0);
     (0..100).for_each(|_| {
         bench.pass(10);
@@ -158,7 +158,7 @@ fn a_newcomer_gets_half_of_the_node_at_once() {
     });
 }
 
-/// Two jobs that always want more, for ten seconds: the time that each had, in ms.
+/// Runs two jobs that always want more for ten seconds; returns the time of each, in ms.
 fn time_of_two(cpus: f64, weights: [u32; 2]) -> [u64; 2] {
     let mut bench = Bench::new(cpus);
     let mut jobs: BTreeMap<LeaseKey, usize> = BTreeMap::new();
