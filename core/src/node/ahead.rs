@@ -1,9 +1,9 @@
-//! Reading ahead: what was spilled behind a value that a client reads comes back before it is asked for.
-//!
-//! A reader of a spilled value and then of the one that was spilled next will likely go on. Read one by one,
-//! the disk would wait while the reader works, and the reader while the disk does. Only room that is free, or
-//! taken by copies that exist elsewhere, is used: nothing is spilled and nobody waits for what nobody asked
+//! Read-ahead: while a client reads spilled values in order, the next ones are restored before they are asked
 //! for.
+//!
+//! A reader that reads a spilled value and then the one that was spilled next will likely go on. Without
+//! read-ahead, the disk and the reader would wait for each other in turn. Read-ahead uses only room that is
+//! free or taken by copies that exist elsewhere: nothing is spilled for it, and no request waits for it.
 
 use super::Node;
 use crate::event::Action;
@@ -11,18 +11,18 @@ use crate::pull::{Missing, Purpose};
 use tharsis_types::ObjectId;
 use tharsis_types::limits::MIB;
 
-/// Readers that are told apart; those of more read as if in no order.
+/// Maximum number of readers that are tracked. With more readers, their reads look unordered.
 const STREAMS_MAX: usize = 4;
-/// Steps in order after which a reader is taken to go on: in no order, one may happen by chance.
+/// Number of steps in order after which read-ahead starts: a single step may be chance.
 const STEPS_MIN: u32 = 2;
-/// Values that are read ahead of one reader at most,
+/// Maximum number of values that are read ahead of one reader.
 const AHEAD_MAX: usize = 16;
-/// their bytes,
+/// Maximum bytes that are read ahead of one reader.
 const AHEAD_BYTES_MAX: u64 = 128 * MIB as u64;
-/// and the share of the store that they may take.
+/// Values that are read ahead of one reader take at most 1 / `AHEAD_SHARE` of the store.
 const AHEAD_SHARE: u64 = 8;
 
-/// Positions of readers in the order in which values were spilled; the one that read last is the last.
+/// Positions of readers in the order in which values were spilled; the most recent reader is the last.
 #[derive(Debug, Default)]
 pub(super) struct Streams(Vec<Stream>);
 
@@ -33,10 +33,10 @@ struct Stream {
 }
 
 impl Streams {
-    /// A value was read; `before` is the place of the one that was spilled before it and is still there. Says
-    /// whether it belongs to a row.
+    /// Notes that a value was read; true if it continues a sequence. `before` is the place of the value that
+    /// was spilled before it and is still on disk.
     fn read(&mut self, place: u64, before: u64) -> bool {
-        // A value is noted when it is asked for and again when it is there.
+        // A value is noted when it is asked for and again when it arrives.
         let goes_on = |stream: &Stream| (before..=place).contains(&stream.place);
         let at = self.0.iter().rposition(goes_on);
         let steps = match at {
@@ -56,13 +56,14 @@ impl Streams {
 }
 
 impl Node {
-    /// Whether an object is being read back that nobody waits for. For tests and the simulator.
+    /// Whether an object is being read back and nobody waits for it. For tests and the simulator.
     #[must_use]
     pub fn is_only_ahead(&self, object: ObjectId) -> bool {
         self.pulls.is_only_ahead(object)
     }
 
-    /// A client reads an object: if it is one of a row on disk, those that follow are read back already.
+    /// A client reads an object. If it continues a sequence on disk, the objects behind it are read back
+    /// ahead.
     pub(super) fn read_ahead(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         let Some(place) = self.store.place_on_disk(object) else { return };
         let before = self.store.place_before(place).unwrap_or(0);
@@ -75,8 +76,8 @@ impl Node {
         let mut wanted = Vec::new();
         for (next, len) in self.store.behind_on_disk(place).take(AHEAD_MAX) {
             bytes += len;
-            // A value that is here already takes its part of the room: it must not go for one that is read
-            // after it.
+            // A value that is already here counts against the room: it must not be evicted for one that is
+            // read later.
             if bytes_max.min(self.store.spare_bytes()) < bytes {
                 break;
             }
@@ -89,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Begins to read an object that nobody waits for, unless others would have to wait for that.
+    /// Starts to read an object ahead, but only if the read can start at once: it must not delay other reads.
     fn want_ahead(&mut self, missing: Missing, out: &mut Vec<Action>) {
         let object = missing.object;
         let purpose = Purpose::Ahead(object);
@@ -99,7 +100,7 @@ impl Node {
         }
     }
 
-    /// An object is not to be read ahead any more.
+    /// Cancels the read-ahead of an object.
     pub(super) fn forget_ahead(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         if self.pulls.is_wanted(object) {
             self.pull_change(out, |pulls, room, effects| pulls.forget(Purpose::Ahead(object), room, effects));

@@ -1,4 +1,4 @@
-//! Arguments of runs: pinned, waited for, or not to be had.
+//! Arguments of runs: pinned, awaited, or unavailable.
 
 use super::Node;
 use super::runs::Run;
@@ -30,16 +30,16 @@ impl Node {
         out.push(Record::Run { run: slot.number() }.to(client));
     }
 
-    /// Notes since when the first run of a worker can have run. If its memory is limited, somebody looks at
-    /// it at once.
+    /// Notes the time since when the first run of a worker may have started. If the memory of the run is
+    /// limited, the memory is read at once.
     pub(super) fn mark_first(&mut self, client: ClientId) {
         if self.runs.mark_first(self.now, client).is_some_and(|run| 0 < run.memory_bytes) {
             self.pressure.look_now();
         }
     }
 
-    /// No copy of an argument can be read, and its owner is asked: whoever sent the task here asks as well,
-    /// as it named the copies.
+    /// No copy of an argument can be read, and its owner is being asked. The node that sent the task must ask
+    /// as well, because it named the copies.
     pub(super) fn argument_awaited(&mut self, slot: Slot<Run>, object: ObjectId, out: &mut Vec<Action>) {
         let sender = self.runs.get(slot).map(|run| run.lease.0);
         if let Some(sender) = sender.filter(|node| *node != self.id) {
@@ -61,7 +61,7 @@ impl Node {
         self.arguments_refused(slot, failure, out);
     }
 
-    /// A run cannot have its arguments.
+    /// Fails a run whose arguments are unavailable.
     pub(super) fn arguments_refused(
         &mut self,
         slot: Slot<Run>,
@@ -71,8 +71,8 @@ impl Node {
         self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
     }
 
-    /// Whether an argument had a value when the run was sent here and has none now: its failure, or nothing
-    /// if it is being made again.
+    /// Finds an argument that has lost its value since the run was sent here: its failure, or `Some(None)` if
+    /// it is being computed again.
     fn failed_argument(&self, slot: Slot<Run>) -> Option<Option<Arc<Failure>>> {
         let call = self.runs[slot].call(&self.owner)?;
         call.dependencies.iter().find_map(|(dependency, slot)| match self.owner.entry(*slot) {
@@ -84,7 +84,7 @@ impl Node {
         })
     }
 
-    /// An argument arrived that a run still waits for the rest of: it must not be evicted meanwhile.
+    /// Pins an argument that arrived while its run waits for others: it must not be evicted meanwhile.
     pub(super) fn pin_argument(&mut self, slot: Slot<Run>, object: ObjectId) {
         self.runs.pin_argument(slot, object, &mut self.store);
     }

@@ -3,9 +3,9 @@
 //! | state of a reference that a client wants to read | where | enters by | leaves by |
 //! |---|---|---|---|
 //! | its value is on its way here | `reads`, a bundle of [`crate::pull`] | `begin_read` | `end_read` |
-//! | its value is there and cannot come here | `refusals` | `refuse` | `forget_refusal`: it asks again, or lets go |
+//! | its value exists and cannot be brought here | `refusals` | `refuse` | `forget_refusal`: asked again, or released |
 //!
-//! Clients are from outside: what they name may be gone, or never have been theirs.
+//! Clients are from outside: the ids that they name may be gone, or may never have been theirs.
 
 use super::Node;
 use super::runs::Run;
@@ -18,13 +18,13 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, ObjectId, RefId, TaskClass};
 
-/// Drivers, and what clients wait to read.
+/// Drivers, and the values that clients wait to read.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     drivers: IdMap<ClientId, JobId>,
     /// Objects that clients are waiting to read.
     reads: BTreeMap<(ClientId, u64), ObjectId>,
-    /// Reads that ended without a value although there is one.
+    /// Reads that were refused although the value exists.
     refusals: BTreeMap<(ClientId, u64), Value>,
 }
 
@@ -44,7 +44,7 @@ impl Clients {
         self.reads.insert((client, token), object);
     }
 
-    /// A client waits no longer for the value of a reference, if it did: what it waited for.
+    /// Ends the wait of a client for the value of a reference; returns the object if the client waited.
     fn end_read(&mut self, client: ClientId, token: u64) -> Option<ObjectId> {
         self.reads.remove(&(client, token))
     }
@@ -56,24 +56,24 @@ impl Clients {
         object
     }
 
-    /// A value cannot come here: the client is told why.
+    /// Notes the reason why a value cannot be brought here, for the reply to the client.
     fn refuse(&mut self, client: ClientId, token: u64, failure: Arc<Failure>) {
         let is_read = self.reads.contains_key(&(client, token));
         assert!(!is_read, "client {} waits to read what it is refused", client.0);
         self.refusals.insert((client, token), Value::Failed(failure));
     }
 
-    /// Why a client could not have a value, if so.
+    /// The failure with which the read of a client was refused, if it was.
     pub(super) fn refusal(&self, client: ClientId, token: u64) -> Option<&Value> {
         self.refusals.get(&(client, token))
     }
 
-    /// A client asks again, or not any more.
+    /// Forgets a refusal: the client asks again, or released the reference.
     fn forget_refusal(&mut self, client: ClientId, token: u64) {
         self.refusals.remove(&(client, token));
     }
 
-    /// A client is gone: its refusals are forgotten, and the names of what it waits to read returned.
+    /// Forgets the refusals of a client that is gone; returns its names for the values that it waits to read.
     fn reads_of_gone(&mut self, client: ClientId) -> Vec<u64> {
         let tokens = (client, 0)..=(client, u64::MAX);
         let refused: Vec<_> = self.refusals.range(tokens.clone()).map(|(key, _)| *key).collect();
@@ -81,7 +81,7 @@ impl Clients {
         self.reads.range(tokens).map(|((_, token), _)| *token).collect()
     }
 
-    /// Asserts that whoever waits to read waits for something; `is_wanted` says what is on its way.
+    /// Asserts that every waiting read has a bundle; `is_wanted` says which bundles there are.
     pub(super) fn check(&self, is_wanted: impl Fn(Purpose<Slot<Run>>) -> bool) {
         for (client, token) in self.reads.keys() {
             assert!(is_wanted(Purpose::Read(*client, *token)), "client {} waits for nothing", client.0);
@@ -90,7 +90,7 @@ impl Clients {
         assert!(self.refusals.values().all(is_failed), "a read was refused with a value");
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("clients that wait to read", self.reads.len()), ("reads that were refused", self.refusals.len())]
     }
@@ -181,7 +181,7 @@ impl Node {
             return self.read_ahead(object, out);
         }
         let Some(Value::Stored { len }) = self.owner.value_ref(object) else {
-            // Its copies may have been lost since it was decided to serve it.
+            // Its copies may have been lost after the decision to serve it.
             return self.fetch_or_deliver(client, token, object, out);
         };
         let missing = Missing { object, len: *len, holders: self.holders(object) };
@@ -190,7 +190,7 @@ impl Node {
         self.read_ahead(object, out);
     }
 
-    /// Has a client wait for a value that is being computed again, or tells it what there is.
+    /// Makes a client wait for a value that is being computed again, or tells it the present state.
     fn fetch_or_deliver(&mut self, client: ClientId, token: u64, object: ObjectId, out: &mut Vec<Action>) {
         match self.owner.reference_of(object).filter(|_| self.owner.is_awaited(object)) {
             Some(reference) => self.owner.fetch(client, token, reference, &mut self.effects),
@@ -204,7 +204,7 @@ impl Node {
         self.serve(client, token, object, out);
     }
 
-    /// No copy is left of what a client waits to read.
+    /// A value that a client waits to read has no copy left.
     pub(super) fn read_lost(
         &mut self,
         client: ClientId,
@@ -216,7 +216,7 @@ impl Node {
         self.fetch_or_deliver(client, token, object, out);
     }
 
-    /// A value that a client waits to read stays where it is, for want of room here.
+    /// A value that a client waits to read cannot be brought here, because there is no room.
     pub(super) fn read_refused(
         &mut self,
         client: ClientId,
@@ -230,7 +230,7 @@ impl Node {
         out.push(Record::Value { token, object, extent: None }.to(client));
     }
 
-    /// A client does not wait any more for what it wanted to read.
+    /// Drops the bundle of a read that a client does not wait for any more.
     fn forget_read(&mut self, client: ClientId, token: u64, out: &mut Vec<Action>) {
         let purpose = Purpose::Read(client, token);
         self.pull_change(out, |pulls, room, effects| pulls.forget(purpose, room, effects));
@@ -282,7 +282,7 @@ impl Node {
         }
     }
 
-    /// Workers of a job are not needed any more.
+    /// Ends the workers of a job that has ended.
     pub(super) fn job_ended(&mut self, job: JobId, out: &mut Vec<Action>) {
         self.leases.job_ended(job);
         out.push(Action::Do(Operation::ForgetJob { job }));

@@ -1,13 +1,13 @@
-//! Copies of objects in this node's store: which other nodes own them, and when they go.
+//! Copies of objects in this node's store: the other nodes that own them, and when they are dropped.
 //!
-//! A copy stays while the ledger here counts on it or another owner does. Nearly always there is one owner; a
-//! task that ran again for another owner may have found its output here, and then both count on the copy.
+//! A copy stays while the ledger of this node or another owner counts on it. There is nearly always one
+//! owner. If a task ran again for another owner and found its output here, both count on the copy.
 //!
-//! | what happens | the copy |
+//! | event | consequence for the copy |
 //! |---|---|
 //! | it arrives, or a run makes it for another node | [`CopyOwners::add`]: the other owner counts on it |
-//! | one of its owners frees it | [`CopyOwners::remove`]: it goes with the last one that counts on it |
-//! | one of its owners dies | it goes, unless something here refers to it as its |
+//! | one of its owners frees it | [`CopyOwners::remove`]: it is freed with the last owner that counts on it |
+//! | one of its owners dies | it is freed as well, unless a reference here names another node as its owner |
 //! | it is evicted, or the disk loses it | [`CopyOwners::take`]: its owners are told |
 
 use super::Node;
@@ -28,7 +28,7 @@ pub(super) struct CopyOwners {
 }
 
 impl CopyOwners {
-    /// Another node owns what lies here.
+    /// Notes that another node owns a copy here.
     pub(super) fn add(&mut self, object: ObjectId, owner: NodeId) {
         let owners = self.owners.entry(object).or_default();
         if !owners.contains(&owner) {
@@ -36,7 +36,7 @@ impl CopyOwners {
         }
     }
 
-    /// An owner does not count on the copy any more, if it did; true if no other owner does.
+    /// Removes an owner of a copy, if it is listed; true if no other owner is left.
     fn remove(&mut self, object: ObjectId, owner: NodeId) -> bool {
         let Some(owners) = self.owners.get_mut(&object) else { return true };
         owners.retain(|o| *o != owner);
@@ -47,7 +47,7 @@ impl CopyOwners {
         is_last
     }
 
-    /// The copy is not here any more: those who counted on it.
+    /// Forgets the owners of a copy that is gone; returns them.
     fn take(&mut self, object: ObjectId) -> Owners {
         self.owners.remove(&object).unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl CopyOwners {
         all.filter(|(_, owners)| owners.contains(&owner)).map(|(object, _)| *object).collect()
     }
 
-    /// Asserts that other nodes alone are listed, each once.
+    /// Asserts that only other nodes are listed, each once.
     pub(super) fn check(&self, me: NodeId) {
         for (object, owners) in &self.owners {
             assert!(!owners.is_empty(), "the copy of {object} is listed for nobody");
@@ -73,7 +73,7 @@ impl CopyOwners {
         }
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 1] {
         [("copies of other nodes' objects", self.owners.len())]
     }
@@ -103,7 +103,8 @@ impl Node {
         }
     }
 
-    /// A task that runs again wrote a value that the ledger has from before: another copy, or one too many.
+    /// A task that ran again wrote a value that the ledger already has. If that value is stored, this is
+    /// another copy; otherwise it is freed.
     pub(super) fn keep_or_free(&mut self, object: ObjectId) {
         match self.owner.value_ref(object) {
             Some(Value::Stored { .. }) => self.owner.copy_changed(self.id, object, true, &mut self.effects),
@@ -127,7 +128,7 @@ impl Node {
         }
     }
 
-    /// Copies that made room are not here any more.
+    /// Notes that copies were evicted to make room.
     pub(super) fn evicted(&mut self, objects: &[ObjectId]) {
         for object in objects {
             self.copy_gone(*object);
@@ -142,8 +143,9 @@ impl Node {
         }
     }
 
-    /// The ledger here needs a copy no more, unless it got it anew meanwhile. A task that ran again under
-    /// another owner may have found its output here: then the copy is that owner's as well, and stays.
+    /// Drops a copy that the ledger of this node does not need any more, unless the ledger counts on it again
+    /// meanwhile. If a task ran again under another owner and found its output here, that owner counts on the
+    /// copy too, and it stays.
     pub(super) fn drop_own_copy(&mut self, object: ObjectId) {
         let is_claimed = self.copy_owners.of(object).iter().any(|owner| self.view.knows(*owner));
         if !is_claimed && !self.counts_on_copy(object) {
@@ -152,7 +154,8 @@ impl Node {
         }
     }
 
-    /// Another owner needs a copy no more; it stays if the ledger here counts on it.
+    /// Another owner does not need a copy any more. The copy stays while the remaining owners or the ledger
+    /// of this node count on it.
     pub(super) fn drop_lent_copy(&mut self, object: ObjectId, owner: NodeId) {
         let is_last = self.copy_owners.remove(object, owner);
         if is_last && !self.counts_on_copy(object) {
@@ -160,8 +163,8 @@ impl Node {
         }
     }
 
-    /// Copies of a dead owner's objects stay only where something refers to them as its, or the ledger here
-    /// counts on them.
+    /// Drops the copies of a dead owner's objects. A copy stays if a reference here names another node as its
+    /// owner, or if somebody else counts on it.
     pub(super) fn drop_orphaned_copies(&mut self, owner: NodeId) {
         for object in self.copy_owners.owned_by(owner) {
             if self.owner.reference_of(object).is_none_or(|reference| reference.owner == self.id) {
@@ -170,12 +173,13 @@ impl Node {
         }
     }
 
-    /// Whether an object is of the ledger here, and a copy here one of those that it knows.
+    /// Whether the ledger of this node owns an object and lists the copy here.
     fn counts_on_copy(&self, object: ObjectId) -> bool {
         self.owner.owns(object) && self.owner.copies(object).contains(&self.id)
     }
 
-    /// Places of a copy that is not in the arena here: this node if it is on disk, then others.
+    /// Nodes that have a copy of an object that is not in the arena here: this node if it is on disk, then
+    /// others.
     pub(super) fn holders(&self, object: ObjectId) -> Vec<NodeId> {
         let here = self.store.is_spilled(object).then_some(self.id);
         let others = self.owner.copies(object).iter().copied();

@@ -1,7 +1,7 @@
-//! Effects: what the ledger and the leases want done, here or on another node.
+//! Effects of the ledger and the leases, which are carried out here or on another node.
 //!
-//! A machine names the node that something is for; [`Node::route`] takes care of who that is. A message of
-//! this node to itself is handled at once, without a link and without a packet.
+//! A machine names the receiver of an effect; [`Node::route`] delivers it to this node or to another one. A
+//! message of this node to itself is handled at once, without a link and without a packet.
 
 use super::Node;
 use crate::event::{Action, Operation, Record};
@@ -27,7 +27,7 @@ impl Node {
         self.peers.send(self.now, to, message, |node| owner.is_gone(node));
     }
 
-    /// Passes on what the ledger wants until nothing is left.
+    /// Carries out the effects of the ledger until none is left.
     pub(super) fn apply(&mut self, out: &mut Vec<Action>) {
         if self.effects.is_empty() {
             return;
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Changes leases and passes on what follows.
+    /// Changes leases and carries out the effects.
     pub(super) fn lease_change(
         &mut self,
         out: &mut Vec<Action>,
@@ -79,7 +79,7 @@ impl Node {
         self.apply_leases(effects, out);
     }
 
-    /// Passes on what leases want.
+    /// Carries out the effects of leases.
     pub(super) fn apply_leases(&mut self, effects: Vec<lease::Effect>, out: &mut Vec<Action>) {
         effects.into_iter().for_each(|effect| self.apply_lease(effect, out));
     }

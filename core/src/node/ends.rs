@@ -13,7 +13,7 @@ use tharsis_types::task::Output;
 use tharsis_types::{ClientId, NodeId, ObjectId, TaskId};
 
 impl Node {
-    /// A worker reports the end of a run. It may name any: only what it was sent counts.
+    /// A worker reports the end of a run. It may name any run: only those that it was sent count.
     pub(super) fn finished(
         &mut self,
         client: ClientId,
@@ -40,8 +40,9 @@ impl Node {
         }
     }
 
-    /// Puts written outputs into the books of the arena. A value of an earlier run that is here stands: its
-    /// owner refers to what is inside of that one, and what this run wrote is free with its region.
+    /// Enters written outputs into the store. A value of an earlier run that is still here stays: its owner
+    /// refers to the objects inside of that one. The bytes that this run wrote are then freed with their
+    /// region.
     fn seal_outputs(&mut self, task: TaskId, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
         let TaskOutcome::Returned(outputs) = &mut outcome else { return outcome };
         let mut sealed = SmallVec::<[ObjectId; 4]>::new();
@@ -68,7 +69,7 @@ impl Node {
         outcome
     }
 
-    /// Takes a run off the books and tells the owner of its task how it ended.
+    /// Removes a run and tells the owner of its task the outcome.
     pub(super) fn end_run(
         &mut self,
         slot: Slot<Run>,
@@ -128,7 +129,7 @@ impl Node {
         self.send_back(slot, false, out);
     }
 
-    /// As [`Node::return_run`]; what was `started` runs again as another attempt.
+    /// As [`Node::return_run`]; a run that was `started` runs again as another attempt.
     pub(super) fn send_back(&mut self, slot: Slot<Run>, started: bool, out: &mut Vec<Action>) {
         let Some(run) = self.take_run(slot, out) else { return };
         let (to, lease) = run.lease;
@@ -144,8 +145,8 @@ impl Node {
         }
     }
 
-    /// Takes a run off the books, with its pins and its wait for arguments; `None` if an earlier effect of
-    /// the same step has ended it.
+    /// Removes a run, with its pins and its wait for arguments; `None` if an earlier effect of the same step
+    /// has ended it.
     fn take_run(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
         for object in run.pins() {

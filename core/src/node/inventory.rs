@@ -1,7 +1,7 @@
-//! Contents of a node's store and who keeps each object: a view for people, which changes nothing.
+//! Contents of a node's store and the holders of each object: a read-only view for people.
 //!
-//! Every byte of the arena is in exactly one place of it: in an object, in what a client was granted and has
-//! not used, in what is superseded, or free.
+//! Every byte of the arena is counted exactly once: in an object, in the unused part of a region that a
+//! client was granted, as superseded, or as free.
 
 use super::Node;
 use crate::owner::Holders;
@@ -9,7 +9,7 @@ use crate::store::{Content, Unowned, Usage};
 use std::cmp::Reverse;
 use tharsis_types::ClientId;
 
-/// One object in a store, or a sum of several.
+/// The contents of a store.
 #[derive(Clone, Debug)]
 pub struct Inventory {
     /// The store as a whole.
@@ -22,7 +22,7 @@ pub struct Inventory {
     pub unowned: Unowned,
 }
 
-/// One object and who keeps it.
+/// One object and its holders.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// The object in the store.
@@ -47,7 +47,7 @@ pub struct Others {
 }
 
 impl Node {
-    /// Contents of the store: the `max` largest objects with those who keep them, the others as a sum.
+    /// Contents of the store: the `max` largest objects with their holders, the others as a sum.
     #[must_use]
     pub fn inventory(&self, max: usize) -> Inventory {
         let mut contents: Vec<_> = self.store.contents().collect();
@@ -69,7 +69,7 @@ impl Node {
         Inventory { usage: self.store.usage(), objects, others, unowned: self.store.unowned() }
     }
 
-    /// Asserts that every byte in use is in the inventory, once, also where it lists little.
+    /// Asserts that the inventory counts every byte in use once, even if it lists a single object.
     pub(super) fn check_inventory(&self) {
         let Inventory { usage, objects, others, unowned } = self.inventory(1);
         let listed: u64 = objects.iter().map(|item| item.content.arena_bytes).sum();

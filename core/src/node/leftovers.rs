@@ -1,12 +1,11 @@
-//! State that a node still keeps: every table that is empty when nothing is under way and nobody refers to
-//! anything.
+//! Sizes of all tables that must be empty when nothing is under way and there are no references.
 //!
-//! A table that only grows is found by nothing else: it breaks no invariant and fails no task.
+//! Nothing else finds a table that only grows: it breaks no invariant and fails no task.
 
 use super::Node;
 
 impl Node {
-    /// Tables with something in them, and how much; none when nobody refers to anything. For tests and the
+    /// Tables that are not empty, and their sizes; none once there are no references. For tests and the
     /// simulator.
     #[must_use]
     pub fn leftovers(&self) -> Vec<(&'static str, usize)> {

@@ -1,4 +1,4 @@
-//! Lists of tasks and of workers. A view for people, which changes nothing.
+//! Lists of tasks and of workers: a read-only view for people.
 //!
 //! A node lists the unfinished tasks of its own ledger and the tasks that it runs for other nodes.
 
@@ -39,15 +39,15 @@ pub enum TaskStage {
     Waiting,
     /// It waits for a lease.
     Queued,
-    /// It was sent to another node, which knows more.
+    /// It was sent to another node, which knows its progress.
     Sent,
-    /// On its node, some of its arguments are not there yet.
+    /// It is on its node, but some of its arguments are not.
     Fetching,
     /// Its worker has it, behind another task.
     InLine,
     /// Its worker runs it.
     Running,
-    /// It runs, and waits inside for other tasks.
+    /// It runs, and waits for other tasks.
     Blocked,
 }
 
@@ -60,16 +60,16 @@ pub struct WorkerItem<'a> {
     pub job: JobId,
     /// The task that it runs.
     pub task: Option<TaskItem<'a>>,
-    /// Tasks that it has beside this one.
+    /// Number of tasks that it has beside this one.
     pub in_line_count: usize,
 }
 
-/// Tasks that were looked for.
+/// Tasks found by a search.
 #[derive(Clone, Debug)]
 pub struct TaskList<'a> {
-    /// Those that have been at their stage longest.
+    /// The tasks that have been at their stage longest.
     pub tasks: Vec<TaskItem<'a>>,
-    /// The number of the others.
+    /// Number of found tasks that are not listed.
     pub other_count: usize,
 }
 
@@ -78,7 +78,7 @@ impl TaskStage {
     pub const ALL: [Self; 7] =
         [Self::Waiting, Self::Queued, Self::Sent, Self::Fetching, Self::InLine, Self::Running, Self::Blocked];
 
-    /// Whether its function has begun, as far as anyone can know.
+    /// Whether its function has begun, as far as the node can know.
     fn is_begun(self) -> bool {
         matches!(self, Self::Running | Self::Blocked)
     }
@@ -137,8 +137,8 @@ impl Node {
 
     /// Every unfinished task of the ledger, then the tasks that run here for other nodes.
     pub fn tasks(&self, now: Now) -> impl Iterator<Item = TaskItem<'_>> {
-        // Two nodes may own a task of one id: its parent ran again on another node and called it there as
-        // well.
+        // Two nodes may own tasks with the same id: the parent ran again on another node and submitted the
+        // task there as well.
         let runs = self.runs.iter().filter_map(|run| self.run_item(now, run));
         let (here, lent): (Vec<_>, Vec<_>) = runs.partition(|run| run.owner == self.id);
         let here: IdMap<TaskId, TaskItem<'_>> = here.into_iter().map(|run| (run.id, run)).collect();

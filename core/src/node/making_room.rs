@@ -1,9 +1,9 @@
-//! Rules by which room is made in the arena, and for whom it is used.
+//! Rules for making room in the arena and for granting it.
 //!
-//! Room is made by evicting what exists elsewhere or on disk, then by dropping or writing to disk the oldest
-//! unpinned copies, whichever costs less time, then by asking clients to let go of values that they keep
-//! mapped and do not look at, and where that is not enough to retire regions that they do not write to: those
-//! first that wait themselves.
+//! Room is made in steps. First, copies that exist elsewhere or on disk are evicted. Then the oldest unpinned
+//! copies are dropped or written to disk, whichever costs less time. Then clients are asked to unmap values
+//! that they do not read. If that is not enough, clients are asked to retire regions that they do not write
+//! to: first those that wait themselves.
 
 use super::Node;
 use super::room::{RoomWaiter, StalledPull};
@@ -12,7 +12,7 @@ use crate::event::{Action, Operation, Record};
 use std::sync::Arc;
 use tharsis_types::{ClientId, Extent, Failure, FailureKind, NodeId, ObjectId};
 
-/// Holders that a refusal names.
+/// Maximum number of holders that a refusal names.
 const HOLDERS_NAMED: usize = 5;
 
 /// Regions that clients write to.
@@ -55,7 +55,7 @@ impl Node {
         !wait
     }
 
-    /// A full store, with what the disk said and who has most of it.
+    /// The failure for a full store, with the refusal of the disk and the largest holders.
     fn explained(&self, mut failure: Failure, bytes: u64) -> Failure {
         if failure.kind != FailureKind::StoreFull {
             return failure;
@@ -90,7 +90,7 @@ impl Node {
     fn start_pull(&mut self, pull: StalledPull, out: &mut Vec<Action>) {
         let StalledPull { object, len, from, patience } = pull;
         if self.store.find(object).is_some() {
-            // Written here meanwhile.
+            // The object was written here meanwhile.
             return self.pull_done(object, out);
         }
         if let Some((into, done_bytes)) = self.transfers.take_begun(object) {
@@ -120,7 +120,7 @@ impl Node {
 
 /// Making room.
 impl Node {
-    /// Those who wait for room try again, in order; then room is made for whoever still waits.
+    /// Lets all waiters for room try again, in order; then makes room for those that still wait.
     pub(super) fn retry_for_room(&mut self, now: Now, out: &mut Vec<Action>) {
         for pull in self.room.take_stalled() {
             self.start_pull(pull, out);
@@ -134,7 +134,7 @@ impl Node {
             }
         }
         self.make_room(now, out);
-        // In the annex only copies of what other nodes have can make room, as soon as nobody keeps them
+        // In the annex, only copies that other nodes have as well can make room, as soon as nobody keeps them
         // mapped.
         let bytes = self.room.waiting_bytes_in_annex(&self.store);
         self.mappings.ask_for_values(now, bytes, true, &self.store, out);
@@ -147,8 +147,8 @@ impl Node {
         );
     }
 
-    /// Has copies written to disk for whoever waits, and above the high-water mark until the low one is
-    /// reached. What clients keep mapped and nobody looks at counts as soon as they have let go of it.
+    /// Writes copies to disk for waiters, and above the high-water mark until the low-water mark is reached.
+    /// Values that clients keep mapped count as soon as they are unmapped.
     fn make_room(&mut self, now: Now, out: &mut Vec<Action>) {
         let waiting = self.room.waiting_bytes(&self.store);
         let is_high = self.config.high_water_bytes < self.store.settled_bytes();
@@ -182,7 +182,7 @@ impl Node {
         self.copy_gone(object);
     }
 
-    /// Asks clients for regions: first those that wait, which may be for whoever has no room.
+    /// Asks clients for regions, first those that wait: they may wait for the very client that has no room.
     fn ask_for_regions(&mut self, bytes: u64, out: &mut Vec<Action>) {
         let works =
             |client: &ClientId| self.leases.lease_of(*client).is_some() && !self.leases.is_blocked(*client);
@@ -197,7 +197,7 @@ impl Node {
         match refusal {
             Some(refusal) => self.room.disk_refused(now, refusal),
             None => {
-                // Of a copy that was freed meanwhile, nothing is on disk.
+                // A copy that was freed meanwhile is not on disk.
                 let len = self.store.spilled_len(object).unwrap_or(0);
                 self.room.disk_took(now, write_ns, len, &self.store);
             }

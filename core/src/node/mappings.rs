@@ -1,9 +1,9 @@
-//! Mappings: which values clients keep mapped, and who was asked to let go of what.
+//! Mappings: the values that clients keep mapped, and the requests to unmap them.
 //!
-//! A value that a client has mapped is pinned in the store once for every time that the client was told where
-//! it lies; the client lets go as often. A client keeps a value mapped after its last use until it is asked:
-//! when room is short, clients are asked for values, and where that is not enough for regions that they do
-//! not write to. Who was asked is not asked again until a second has passed.
+//! A mapped value is pinned in the store once for every time that its client was told its location; the
+//! client unmaps it as often. A client keeps a value mapped after its last use until it is asked. When room
+//! is short, clients are asked to unmap values and, if that is not enough, to retire regions that they do not
+//! write to. Requests are remembered and not repeated, until all of them are forgotten a second later.
 
 use super::Node;
 use crate::event::{Action, Record};
@@ -16,31 +16,32 @@ use tharsis_types::{ClientId, Extent, ObjectId, RefId};
 
 /// Interval at which clients are asked for mapped values while somebody waits.
 const UNMAP_EVERY: Now = 5 * MS;
-/// A value that a client was asked for and kept is asked for again after this long.
+/// Interval after which clients are asked again for values and regions that they kept.
 const ASK_AGAIN_AFTER: Now = 1_000 * MS;
 
 /// Values that clients have mapped.
 #[derive(Debug, Default)]
 pub(super) struct Mappings {
-    /// References whose value is mapped by the client, and how often it was told where: it lets go as often.
+    /// References whose value the client has mapped, and how often it was told the location: it unmaps as
+    /// often.
     mapped: BTreeMap<(ClientId, u64, ObjectId), u32>,
-    /// Of these, those that the client was asked to let go of.
+    /// Those of them that the client was asked to unmap.
     values_asked: BTreeSet<(ClientId, u64)>,
     /// Clients that were asked for their regions.
     regions_asked: IdSet<ClientId>,
-    /// When clients were last asked to let go of values, in memory and in the annex.
+    /// When clients were last asked to unmap values, in memory and in the annex.
     asked_at: [Now; 2],
-    /// When all of them could be asked anew.
+    /// When the remembered requests were last forgotten.
     all_asked_at: Now,
 }
 
 impl Mappings {
-    /// A client was told where a value lies.
+    /// A client was told the location of a value.
     fn add(&mut self, client: ClientId, token: u64, object: ObjectId) {
         *self.mapped.entry((client, token, object)).or_default() += 1;
     }
 
-    /// A client lets go of a value once; false if it does not have it mapped.
+    /// A client unmaps a value once; false if it does not have it mapped.
     fn remove_one(&mut self, client: ClientId, token: u64, object: ObjectId) -> bool {
         self.values_asked.remove(&(client, token));
         let Entry::Occupied(mut count) = self.mapped.entry((client, token, object)) else { return false };
@@ -52,18 +53,18 @@ impl Mappings {
         true
     }
 
-    /// A client lets go of a value for good; returns how often it had it mapped.
+    /// A client unmaps a value for good; returns how often it had it mapped.
     fn remove_all(&mut self, client: ClientId, token: u64, object: ObjectId) -> u32 {
         self.values_asked.remove(&(client, token));
         self.mapped.remove(&(client, token, object)).unwrap_or(0)
     }
 
-    /// A client is done with a region: it may be asked for the others anew.
+    /// A client retired a region: it may be asked for the others again.
     pub(super) fn region_retired(&mut self, client: ClientId) {
         self.regions_asked.remove(&client);
     }
 
-    /// A client is gone; its pins are the store's to drop.
+    /// A client is gone; the store drops its pins.
     pub(super) fn client_gone(&mut self, client: ClientId) {
         self.regions_asked.remove(&client);
         let first = (client, 0, ObjectId::from_bytes([0; ObjectId::LEN]));
@@ -73,9 +74,9 @@ impl Mappings {
         }
     }
 
-    /// Asks clients for values that they keep mapped, in memory or in the annex: what only they keep in
-    /// place, as much as is needed. Returns the bytes that this does not bring, `None` if it is too early to
-    /// ask.
+    /// Asks clients to unmap values, in memory or in the annex, until enough bytes are asked for. Returns the
+    /// bytes that are still short when every value was asked for; `None` if nothing is short, or if it is too
+    /// early to ask.
     pub(super) fn ask_for_values(
         &mut self,
         now: Now,
@@ -108,7 +109,7 @@ impl Mappings {
         Some(bytes.saturating_sub(asked_bytes))
     }
 
-    /// Asks clients for regions that they do not write to, as much as is needed, in this order.
+    /// Asks clients, in this order, for regions that they do not write to, until enough bytes are asked for.
     pub(super) fn ask_for_regions(&mut self, bytes: u64, granted: &[(ClientId, u64)], out: &mut Vec<Action>) {
         let mut asked_bytes = 0;
         for &(client, granted_bytes) in granted {
@@ -155,7 +156,7 @@ impl Mappings {
         }
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
         [
             ("mapped values", self.mapped.len()),
@@ -166,15 +167,16 @@ impl Mappings {
 }
 
 impl Node {
-    /// Maps a local object for a reference of a client, once more if it has it mapped: what it lets go of may
-    /// be on its way.
+    /// Maps a local object for a reference of a client. A value that is already mapped is counted once more,
+    /// because an unmap of it may be on its way.
     pub(super) fn map(&mut self, client: ClientId, token: u64, object: ObjectId) -> Option<Extent> {
         let extent = self.store.pin(client, object)?;
         self.mappings.add(client, token, object);
         Some(extent)
     }
 
-    /// A worker goes on looking at an argument: it has it pinned, even if nobody else refers to it any more.
+    /// A worker keeps an argument mapped after its run: the argument stays pinned, even if no other reference
+    /// is left.
     pub(super) fn kept(&mut self, client: ClientId, token: u64, reference: RefId) {
         self.owner.held(client, reference, &mut self.effects);
         if self.store.pin_again(client, reference.object) {
@@ -182,7 +184,7 @@ impl Node {
         }
     }
 
-    /// A client lets go of a value that it had mapped; its reference stays.
+    /// A client unmaps a value; its reference stays.
     pub(super) fn unmapped(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.store.drop_double(client, token);
         if self.mappings.remove_one(client, token, object) {
@@ -190,7 +192,7 @@ impl Node {
         }
     }
 
-    /// A reference of a client is gone, and with it all that was mapped for it.
+    /// Unmaps everything that was mapped for a reference of a client that is gone.
     pub(super) fn unmap_all(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.store.drop_double(client, token);
         for _ in 0..self.mappings.remove_all(client, token, object) {

@@ -1,10 +1,10 @@
 //! Members that come and go, and messages between nodes.
 //!
-//! [`super::peers`] owns the links; here is what a member's coming, its death and its messages mean for the
+//! [`super::peers`] owns the links; this file passes the arrival, death and messages of members on to the
 //! other machines.
 //!
-//! Messages are from outside. What they name may be gone, or never have been here: the machines look it up,
-//! and pass over what they do not have.
+//! Messages come from outside. The ids that they name may be gone, or may never have been here: the machines
+//! look them up, and ignore those that they do not have.
 
 use super::Node;
 use crate::Now;
@@ -54,7 +54,7 @@ impl Node {
         );
     }
 
-    /// Nodes that somebody spoke of and that never joined have died before this one joined.
+    /// Gives up nodes that were named and never joined: they died before this node joined.
     pub(super) fn give_up_unknown_peers(&mut self, now: Now, out: &mut Vec<Action>) {
         for node in self.peers.overdue(now) {
             self.peers.left(node);
@@ -62,7 +62,7 @@ impl Node {
         }
     }
 
-    /// A node is dead, whether it was ever a member here: nobody will say what becomes of what it owned.
+    /// A node is dead, even if it was never a member here: nobody owns its objects and tasks any more.
     fn forget_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Action>) {
         self.owner.node_gone(now, node, &mut self.effects);
         self.apply(out);
@@ -70,7 +70,7 @@ impl Node {
     }
 
     pub(super) fn packet(&mut self, now: Now, from: NodeId, packet: Packet, out: &mut Vec<Action>) {
-        // A node that has left, or has not joined here yet: it repeats what it sent.
+        // The sender has left, or has not joined here yet; in the latter case it repeats the packet.
         let Some(messages) = self.peers.receive(now, from, packet) else { return };
         for message in messages {
             self.message(from, message, out);
@@ -81,8 +81,8 @@ impl Node {
     /// Does what a message says. One from this node itself comes by [`Node::route`].
     pub(super) fn message(&mut self, from: NodeId, message: Message, out: &mut Vec<Action>) {
         let now = self.now;
-        // Numbers of leases are this node's own: what it says of one counts only if it is the node that was
-        // asked for it.
+        // This node numbers its leases itself: a message about one counts only from the node that was asked
+        // for it.
         if message.lease_of_receiver().is_some_and(|lease| self.owner.is_leased_elsewhere(lease, from)) {
             return;
         }
@@ -149,14 +149,14 @@ impl Node {
     /// A node, this one or another, has no room for a lease.
     fn lease_denied(&mut self, from: NodeId, lease: LeaseId, free: Resources) {
         self.owner.lease_denied(lease);
-        // The view hears how busy this node is before each round of scheduling.
+        // The view is given the load of this node before each round of scheduling.
         if from != self.id {
             self.view.denied(self.now, from, free);
         }
     }
 
-    /// A task is not wanted any more: its owner hears it from a client of another node, and tells the node
-    /// that runs it.
+    /// Cancels a task. The message comes to the owner from a client of another node, and from the owner to
+    /// the node that runs the task.
     fn task_cancel(
         &mut self,
         from: NodeId,

@@ -4,22 +4,22 @@
 //! (sending tasks to leases, packing packets). The caller performs the actions and feeds their outcomes back.
 //!
 //! `Node` keeps the configuration, its id, the time, and the effects that are to be passed on. All else is
-//! owned by machines, none of which reaches into another: what crosses goes through `Node`, as an effect, or
-//! as an argument of a method. Each has a `check` of its relations, its part of `leftovers`, and a
-//! `next_timeout` where time matters to it.
+//! owned by machines, none of which reaches into another: they interact through `Node`, by effects or by
+//! arguments of methods. Each has a `check` of its relations, its part of `leftovers`, and a `next_timeout`
+//! where time matters to it.
 //!
-//! | machine | owns | file | who gives it something to do |
+//! | machine | owns | file | driven by |
 //! |---|---|---|---|
 //! | `Owner` | the ledger: objects, tasks, queues, leases elsewhere | [`crate::owner`] | clients, runs, messages |
 //! | `Leases` | workers and resources here | [`crate::lease`] | `effects`, `workers`, `pressure`, messages |
 //! | `Store` | the arena, its annex, spilled copies | [`crate::store`] | all that pins, makes or frees a copy |
 //! | `Pulls` | bundles of objects that somebody needs here | [`crate::pull`] | `pulls`, through `pull_change` |
-//! | `View` | the members and how busy they are | [`crate::place`] | messages, rounds of scheduling |
-//! | `Peers` | links, unknown peers, what all are told | `peers.rs` | `route` and `send`, messages, `settle` |
+//! | `View` | the members and their load | [`crate::place`] | messages, rounds of scheduling |
+//! | `Peers` | links, unknown peers, broadcasts | `peers.rs` | `route` and `send`, messages, `settle` |
 //! | `Transfers` | large objects asked for and read, readers here | `transfers.rs` | messages, `pulls`, `making_room` |
 //! | `CopyOwners` | other nodes that own a copy here | `copies.rs` | `copies`, `ends` |
-//! | `Room` | who waits for room, how the disk behaves | `room/` | `making_room`, `clients` |
-//! | `Mappings` | values that clients keep mapped, who was asked | `mappings.rs` | `mappings`, `making_room`, `clients` |
+//! | `Room` | waiters for room, the speed and refusals of the disk | `room/` | `making_room`, `clients` |
+//! | `Mappings` | values that clients keep mapped, requests to unmap | `mappings.rs` | `mappings`, `making_room`, `clients` |
 //! | `Clients` | drivers, reads under way, refused reads | `clients.rs` | events of clients, `pulls` |
 //! | `Runs` | runs, the lines of workers, children | `runs/` | `starts`, `arguments`, `ends`, `workers` |
 //! | `Pressure` | memory of workers, kills | `pressure.rs` | looks at the memory, `arguments`, `workers` |
@@ -27,32 +27,32 @@
 //!
 //! | file between them | concern |
 //! |---|---|
-//! | `mod.rs` | events in, time, what people are told |
-//! | `effects.rs` | what the ledger and the leases want, here or on another node: [`Node::route`] |
+//! | `mod.rs` | events, time, snapshots for people |
+//! | `effects.rs` | effects of the ledger and the leases, here or on another node: [`Node::route`] |
 //! | `messages.rs` | members that come and go, messages between nodes |
-//! | `clients.rs` | references, values, clients that go |
-//! | `mappings.rs` | values that are mapped, and let go |
+//! | `clients.rs` | references, values, clients that are gone |
+//! | `mappings.rs` | values that are mapped and unmapped |
 //! | `starts.rs` | how a task becomes a run |
-//! | `arguments.rs` | arguments of runs: pinned, waited for, or not to be had |
+//! | `arguments.rs` | arguments of runs: pinned, awaited, or unavailable |
 //! | `workers.rs` | runs that come back, that are stopped, or whose worker is gone |
 //! | `ends.rs` | ends of runs, and their outputs |
-//! | `pulls.rs` | what the arrival, loss or refusal of objects means for those who wait |
+//! | `pulls.rs` | arrival, loss and refusal of objects that somebody waits for |
 //! | `transfers.rs` | objects that are read from other nodes |
 //! | `copies.rs` | copies that come and go |
-//! | `making_room.rs` | regions and places in the arena, and what goes for them |
-//! | `ahead.rs` | what is read back before somebody asks |
-//! | `pressure.rs` | which worker has to go for want of memory |
-//! | `inventory.rs` | what lies in the store and who keeps it, for people |
-//! | `story.rs` | what a task or an object waits for and what happened to it, for people |
+//! | `making_room.rs` | regions and places in the arena, and the room for them |
+//! | `ahead.rs` | read-ahead of spilled values |
+//! | `pressure.rs` | choice of the worker that is killed when memory is short |
+//! | `inventory.rs` | contents of the store and their holders, for people |
+//! | `story.rs` | state and history of a task or an object, for people |
 //! | `lists.rs` | unfinished tasks and workers, for people |
-//! | `leftovers.rs` | what is kept although nobody needs it, for tests |
+//! | `leftovers.rs` | sizes of tables that must be empty in the end, for tests |
 //!
-//! # What may be missing
+//! # Ids that may be gone
 //!
-//! An id that a client or another node names may be gone, or never have been theirs: it is looked up, and
-//! passed over if it is not there. An earlier effect of the same step may have ended a run: the places say
-//! so. All else that a machine names is there; a defect here stops the node at once, in release builds too,
-//! instead of going on with wrong counts.
+//! An id that a client or another node names may be gone, or may never have been theirs: it is looked up, and
+//! ignored if it is not there. An earlier effect of the same step may have ended a run; comments say where
+//! this can happen. Everything else that a machine names must exist: a defect stops the node at once, in
+//! release builds too, instead of going on with wrong counts.
 
 mod ahead;
 mod arguments;
@@ -101,10 +101,10 @@ use runs::Runs;
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, Resources};
 use transfers::Transfers;
 
-/// Interval at which waiting lease requests, and workers that wait to go on, ask for leases of others back.
+/// Interval at which leases are asked back for waiting requests and for workers that wait to resume.
 const RECALL_EVERY: Now = 10 * MS;
-/// Most rounds of scheduling in a row: the next round acts on the grants of the one before. Then the node
-/// hears its clients again first.
+/// Maximum number of rounds of scheduling in a row. Each round acts on the grants of the one before. After
+/// the last one, the node takes events of its clients before it goes on.
 const SCHEDULE_ROUNDS_MAX: usize = 32;
 
 /// The configuration of a node.
@@ -127,7 +127,8 @@ pub struct Config {
     /// Objects of this size and above are read from other nodes in a tree, smaller ones from a holder at
     /// once.
     pub relay_bytes_min: u64,
-    /// Memory for how finished tasks were called, so that what they made can be made again.
+    /// Maximum memory for the calls of finished tasks, which are kept so that their outputs can be computed
+    /// again.
     pub lineage_bytes_max: usize,
     /// Unfinished tasks that one job may have here before its driver has to wait.
     pub queued_tasks_max: usize,
@@ -142,11 +143,11 @@ pub struct Node {
     now: Now,
     /// When leases were last asked back for those who wait.
     recalled_at: Now,
-    /// Scheduling has stopped before everything was decided, and goes on then.
+    /// When scheduling goes on, if it stopped before everything was decided.
     schedule_again_at: Option<Now>,
     /// The effects that the ledger asked for and that are not carried out yet.
     effects: Vec<owner::Effect>,
-    /// Memory for the batch of effects at work.
+    /// Spare memory for a batch of effects.
     spare: Vec<owner::Effect>,
 
     owner: Owner,
@@ -247,7 +248,7 @@ impl Node {
         self.id
     }
 
-    /// Sets the time at which all that follows happens.
+    /// Sets the time of everything that follows.
     fn tell_time(&mut self, now: Now) {
         if self.now != now {
             self.now = now;
@@ -262,7 +263,7 @@ impl Node {
         }
     }
 
-    /// Takes an event and appends what follows at once.
+    /// Takes an event and appends the actions that follow at once.
     pub fn handle(&mut self, now: Now, event: Event, out: &mut Vec<Action>) {
         self.tell_time(now);
         match event {
@@ -324,7 +325,7 @@ impl Node {
         self.apply(out);
     }
 
-    /// Decides what was left for the end of a batch of events.
+    /// Makes the decisions that were left for the end of a batch of events.
     pub fn settle(&mut self, now: Now, out: &mut Vec<Action>) {
         self.tell_time(now);
         self.retry_for_room(now, out);
@@ -335,8 +336,8 @@ impl Node {
         self.peers.transmit(now, out);
     }
 
-    /// Until no shape of tasks has changed: a lease that is granted here at once has tasks to get, and one
-    /// whose task must wait for its arguments has room for the next.
+    /// Schedules until no shape has changed: a lease that was granted here in this step needs tasks, and one
+    /// whose task waits for arguments has room for the next.
     fn schedule(&mut self, now: Now, out: &mut Vec<Action>) {
         self.schedule_again_at = None;
         for _ in 0..SCHEDULE_ROUNDS_MAX {
@@ -379,8 +380,7 @@ impl Node {
         self.owner.value_ref(object)
     }
 
-    /// Reply to a client about a reference, with [`Record::Value`]: the value, or why this client cannot
-    /// have it.
+    /// The content of a [`Record::Value`]: the value, or the reason why this client cannot have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
         self.clients.refusal(client, token).or_else(|| self.owner.value_named(client, token, object))
@@ -392,19 +392,19 @@ impl Node {
         self.store.find(object)
     }
 
-    /// Places where another node can read an object. In the arena it is kept in place; `pinner` is a client
-    /// id reserved by the caller.
+    /// The place from which another node can read an object. In the arena, the object is pinned; `pinner` is
+    /// a client id reserved by the caller.
     pub fn pin_for_transfer(&mut self, pinner: ClientId, object: ObjectId) -> Option<Place> {
         let pinned = self.store.pin(pinner, object).map(Place::Arena);
         pinned.or_else(|| self.store.spilled_len(object).map(|len| Place::Disk { len }))
     }
 
-    /// Ends what [`Node::pin_for_transfer`] began.
+    /// Removes the pin of [`Node::pin_for_transfer`].
     pub fn unpin_after_transfer(&mut self, pinner: ClientId, object: ObjectId) {
         self.store.unpin(pinner, object);
     }
 
-    /// Nodes that hold a value, as far as this one knows; of one that is kept in the ledger, its owner.
+    /// Nodes that hold a value, as far as this node knows; for a value that is kept in a ledger, its owner.
     #[must_use]
     pub fn locations(&self, reference: RefId) -> Vec<NodeId> {
         match self.owner.value_ref(reference.object) {
@@ -420,7 +420,7 @@ impl Node {
         &self.config.member.labels
     }
 
-    /// The nodes it knows, itself among them, and how busy they are.
+    /// The nodes that it knows, itself included, and their load.
     pub fn members(&self) -> impl Iterator<Item = (&Member, &Load)> {
         self.view.members()
     }
@@ -430,7 +430,7 @@ impl Node {
         self.owner.references()
     }
 
-    /// State of the node that people ask for, at this moment.
+    /// The present state of the node, for people.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let (object_count, task_count) = self.owner.counts();

@@ -1,7 +1,8 @@
-//! Peers: links to the other members, messages for nodes that have not joined yet, and what all are told.
+//! Peers: links to the other members, messages for nodes that have not joined yet, and broadcasts.
 //!
-//! A peer is *unknown* when a message for it comes first: news of a node that joined may be later than a
-//! reference of its. Messages wait for it to join. A peer that does not join within [`UNKNOWN_WAIT`] is dead.
+//! A peer is *unknown* if a message must be sent to it before it has joined: a reference that it owns may
+//! arrive before the news that it joined. Messages wait until it joins. A peer that does not join within
+//! [`UNKNOWN_WAIT`] is dead.
 //!
 //! | state | where | enters by | leaves by |
 //! |---|---|---|---|
@@ -19,17 +20,17 @@ use tharsis_types::{JobId, NodeId};
 
 /// An unknown peer that has not joined within this time is dead.
 const UNKNOWN_WAIT: Now = 2_000 * MS;
-/// Interval at which a node that changed tells others how busy it is.
+/// Shortest interval between two reports of a node's load.
 const REPORT_EVERY: Now = 20 * MS;
-/// Ended jobs that a node remembers to tell those who join.
+/// Maximum number of ended jobs that a node remembers for nodes that join.
 const ENDED_JOBS_MAX: usize = 1024;
 
-/// The other nodes, as far as messages go.
+/// Links to the other nodes, and messages for unknown ones.
 #[derive(Debug)]
 pub(super) struct Peers {
     links: BTreeMap<NodeId, Link>,
     unknown: BTreeMap<NodeId, Unknown>,
-    /// Jobs that ended here, newest last, for nodes that hear of this one only now.
+    /// Jobs that ended here, newest last, for nodes that join later.
     ended_jobs: VecDeque<JobId>,
     /// The load that the peers were told last.
     reported: Load,
@@ -37,7 +38,7 @@ pub(super) struct Peers {
     journal: Journal,
 }
 
-/// A node that somebody spoke of and that is not a member as far as this one knows.
+/// A node that has messages to be sent to it and is not a member, as far as this node knows.
 #[derive(Debug)]
 struct Unknown {
     /// When it is given up.
@@ -46,7 +47,7 @@ struct Unknown {
 }
 
 impl Peers {
-    /// No peers yet; `load` is how busy this node is when it starts.
+    /// No peers yet; `load` is the load of this node when it starts.
     pub(super) fn new(load: Load) -> Self {
         Self {
             links: BTreeMap::new(),
@@ -120,7 +121,7 @@ impl Peers {
         self.links.values_mut().for_each(|link| link.push(Message::JobEnded { job }));
     }
 
-    /// Tells the members how busy this node is, if that changed and the last time was long enough ago.
+    /// Reports the load of this node to the members, if it changed and the last report is old enough.
     pub(super) fn report(&mut self, now: Now, load: impl FnOnce() -> Load) {
         if self.links.is_empty() || now < self.reported_at + REPORT_EVERY {
             return;
@@ -175,7 +176,7 @@ impl Peers {
         assert!(self.ended_jobs.len() <= ENDED_JOBS_MAX, "ended jobs are remembered without a bound");
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("nodes that never joined", self.unknown.len()), ("unacknowledged messages", self.unacknowledged())]
     }

@@ -1,24 +1,25 @@
-//! Memory pressure: which worker has to go, and what becomes of its task.
+//! Memory pressure: the choice of the worker that is killed, and the outcome of its task.
 //!
-//! | what is so | who goes | what its task gets |
+//! | condition | killed worker | its task |
 //! |---|---|---|
-//! | a task has more memory than its `memory` option says | its worker | `OutOfMemory` at once: it would again |
-//! | a limit is reached, and an idle worker keeps enough for others | that worker | there is none |
-//! | a limit is reached | of the job that uses most, the newest task with retries | it runs again |
-//! | the same, and no task has retries | of the job that uses most, the newest task | `OutOfMemory` |
+//! | a task has more memory than its `memory` option allows | its worker | fails with `OutOfMemory`: it would again |
+//! | a limit is reached, and one idle worker has the bytes above it | that worker | none |
+//! | a limit is reached otherwise | of the job that uses most, the newest task with retries | runs again |
+//! | the same, and no task has retries | of the job that uses most, the newest task | fails with `OutOfMemory` |
 //!
-//! One goes at a time: the next one only when a look at the memory shows that the one before is gone. The
-//! oldest task stays longest, so something always finishes.
+//! One worker is killed at a time: the next one only when a reading shows that the one before is gone, or
+//! after [`DEATH_WAIT`]. The oldest task stays longest, so something always finishes.
 //!
 //! Running again costs none of the retries that the user gave: those are for crashes of the task. There are
-//! free ones instead, [`FREE_RUNS_MAX`] for a task that shared the memory with others,
-//! [`FREE_RUNS_ALONE_MAX`] for one that had it for itself: what does not fit alone never will. A node that
-//! had to kill starts nothing new for a while that doubles each time, so that what is left can finish; not
-//! for longer than [`HOLD_MAX`], as what it waits for may be the very task that has to start.
+//! free ones instead: [`FREE_RUNS_MAX`] for a task that shared the memory with others,
+//! [`FREE_RUNS_ALONE_MAX`] for a task that ran alone, because a task that does not fit alone never will.
+//! After a kill, the node starts nothing new for a while, which doubles each time, so that the remaining
+//! tasks can finish. The hold is never longer than [`HOLD_MAX`]: the remaining tasks may wait for the very
+//! task that has to start.
 //!
-//! A worker is judged with all processes that it started, and they go with it.
+//! A worker is measured with all processes that it started, and they are killed with it.
 //!
-//! Workers that are threads of the program cannot be killed: nobody looks at the memory of an embedded node.
+//! Workers that are threads of the program cannot be killed, so the memory of an embedded node is not read.
 
 use super::Node;
 use crate::event::{Action, Operation};
@@ -30,41 +31,41 @@ use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Attempt, ClientId, Failure, FailureKind, TaskId};
 
-/// A worker with less is not worth killing: what it does would be lost, and nothing gained.
+/// A worker with less memory is not worth killing: its work would be lost, and little memory gained.
 const WORTH_BYTES: u64 = 16 << 20;
 /// Number of times a task that was killed beside others runs again.
 const FREE_RUNS_MAX: u32 = 10;
-/// Number of times a task that was killed with nobody beside it runs again: its worker may have had memory of
-/// tasks before.
+/// Number of times a task that was killed while it ran alone runs again: its worker may still have had memory
+/// of earlier tasks.
 const FREE_RUNS_ALONE_MAX: u32 = 1;
 /// After a kill nothing new is started for this long, and twice as long after the next.
 const HOLD_MIN: Now = 100 * MS;
 /// Nothing is held back for longer than this.
 const HOLD_MAX: Now = 5_000 * MS;
-/// Kills that are further apart than this have nothing to do with each other.
+/// Kills that are further apart than this are unrelated: the next hold is short again.
 const CALM_AFTER: Now = 30_000 * MS;
 /// A worker that was killed and is still there after this long is not waited for.
 const DEATH_WAIT: Now = 5_000 * MS;
-/// Tasks whose kills are remembered.
+/// Maximum number of tasks whose kills are remembered.
 const REMEMBERED_MAX: usize = 1024;
-/// Processes in a report.
+/// Maximum number of processes in a report.
 const REPORTED_MAX: usize = 5;
 
 /// Memory of the workers of a node, and the kills it caused.
 #[derive(Debug, Default)]
 pub(super) struct Pressure {
     watched: IdMap<ClientId, Watched>,
-    /// Workers that were killed and are not gone yet: whether their task runs again.
+    /// Workers that were killed and are not gone yet; true if their task runs again.
     doomed: IdMap<ClientId, bool>,
-    /// The last worker that was killed to make room, and until when its end is waited for.
+    /// The last worker that was killed to make room, and the time until which its end is awaited.
     dying: Option<(ClientId, Now)>,
     /// Kills that made room, per task, oldest first.
     kills: VecDeque<(TaskId, u32)>,
-    /// Kills without a calm time between them.
+    /// Number of kills without a calm time between them.
     streak: u32,
     killed_at: Now,
     hold_until: Option<Now>,
-    /// When somebody should look again, in milliseconds from now.
+    /// Time until the next reading, in milliseconds.
     look_within_ms: Option<u64>,
 }
 
@@ -73,27 +74,27 @@ pub(super) struct Pressure {
 struct Watched {
     /// The task; none while it is idle.
     run: Option<(TaskId, Attempt)>,
-    /// Memory it had when somebody first looked, in bytes.
+    /// Its memory at the first reading, in bytes.
     first_bytes: u64,
-    /// The most it had.
+    /// Its highest memory of all readings, in bytes.
     peak_bytes: u64,
 }
 
-/// A task that runs in a worker, as far as anyone can know.
+/// A task that runs in a worker, as far as the node can know.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) task: TaskId,
     pub(super) attempt: Attempt,
     pub(super) name: String,
-    /// Since when.
+    /// The time since when it runs.
     pub(super) since: Now,
-    /// Memory it said it needs, in bytes; 0 if it said nothing.
+    /// Its `memory` option, in bytes; 0 if it has none.
     pub(super) memory_bytes: u64,
     pub(super) has_retries: bool,
 }
 
 impl Pressure {
-    /// Asks for a look at the memory at once: a task with a limit begins.
+    /// Asks for a reading of the memory at once: a task with a limit begins.
     pub(super) fn look_now(&mut self) {
         self.look_within_ms = Some(0);
     }
@@ -119,14 +120,14 @@ impl Pressure {
         self.doomed.remove(&client).unwrap_or(false)
     }
 
-    /// Asserts that what is remembered has its bounds.
+    /// Asserts that the remembered kills and the hold stay within their bounds.
     pub(super) fn check(&self) {
         assert!(self.kills.len() <= REMEMBERED_MAX, "more kills are remembered than may be");
         let hold_max = self.killed_at + HOLD_MAX;
         assert!(self.hold_until.is_none_or(|until| until <= hold_max), "new work is held back for too long");
     }
 
-    /// Notes what the workers have.
+    /// Notes the memory of a worker during its present task.
     fn watch(&mut self, worker: &WorkerMemory, run: Option<(TaskId, Attempt)>) -> Watched {
         let (first_bytes, peak_bytes) = (worker.bytes, worker.bytes);
         let watched = self.watched.entry(worker.client).or_insert(Watched { run, first_bytes, peak_bytes });
@@ -165,14 +166,14 @@ impl Pressure {
     }
 }
 
-/// A worker that can go, with its task.
+/// A worker that may be killed, with its task.
 struct Candidate {
     worker: WorkerMemory,
     running: Running,
 }
 
 impl Node {
-    /// Somebody looked at the memory.
+    /// Acts on a reading of the memory.
     pub(super) fn memory_read(&mut self, reading: &MemoryReading, out: &mut Vec<Action>) {
         let listed = |client: &ClientId| reading.workers.iter().any(|w| w.client == *client);
         self.pressure.watched.retain(|client, _| listed(client));
@@ -198,7 +199,7 @@ impl Node {
         }
     }
 
-    /// Lets new work start again when its time has come.
+    /// Lets new work start again when the hold is over.
     pub(super) fn end_hold(&mut self, now: Now, out: &mut Vec<Action>) {
         if self.pressure.hold_until.is_some_and(|until| until <= now) {
             self.pressure.hold_until = None;
@@ -206,12 +207,12 @@ impl Node {
         }
     }
 
-    /// Kills a worker whose task has more memory than it said.
+    /// Kills a worker whose task takes more memory than its option allows.
     fn kill_greedy(&mut self, worker: &WorkerMemory, run: &Running, watched: Watched, out: &mut Vec<Action>) {
         if self.pressure.is_doomed(worker.client) {
             return;
         }
-        assert!(watched.first_bytes < worker.bytes, "a worker is killed for what it has not taken");
+        assert!(watched.first_bytes < worker.bytes, "a worker is killed for memory that it has not taken");
         self.pressure.doomed.insert(worker.client, false);
         let text = format!(
             "{} took {} on top of the {} that its worker had, its memory option allows {}; peak of process {}: {}",
@@ -268,8 +269,8 @@ impl Node {
         out.push(Action::Do(Operation::KillWorker { client: worker.client, reason }));
     }
 
-    /// Gives an idle worker that is being killed nothing more to do: what it would be sent from here on, it
-    /// might or might not start.
+    /// Sends no more work to an idle worker that is being killed: nobody could know whether it still started
+    /// a run.
     pub(super) fn dismiss_idle(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_given_back(client, out);
         self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
@@ -307,7 +308,7 @@ fn newest_of_largest_job(busy: &[Candidate]) -> Option<&Candidate> {
     of_job.max_by_key(|c| (c.running.since, c.worker.client))
 }
 
-/// For people; rounded down.
+/// Bytes as MiB for people; rounded down.
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

@@ -1,4 +1,4 @@
-//! Bundles of objects that somebody needs here: what their arrival, loss or refusal means for who waits.
+//! Bundles of objects that are needed here: what waiters get on their arrival, loss or refusal.
 //!
 //! [`crate::pull`] decides which objects are read in what order, [`super::room`] gives them their place,
 //! [`super::transfers`] reads them from other nodes.
@@ -15,7 +15,7 @@ use tharsis_types::{Failure, ObjectId};
 pub(super) type Pulls = pull::Pulls<Slot<Run>>;
 
 impl Node {
-    /// Changes pulls and passes on what follows.
+    /// Changes pulls and carries out the effects.
     pub(super) fn pull_change(
         &mut self,
         out: &mut Vec<Action>,
@@ -44,7 +44,7 @@ impl Node {
         self.pull_change(out, |pulls, room, effects| pulls.want(purpose, missing, room, effects));
     }
 
-    /// All of a bundle is here.
+    /// All objects of a bundle are here.
     fn pulled(&mut self, purpose: Purpose<Slot<Run>>, out: &mut Vec<Action>) {
         match purpose {
             Purpose::Ahead(_) => {}
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// No copy of an object is left where somebody waits for it.
+    /// An object that somebody waits for has no copy left.
     fn pull_lost(
         &mut self,
         purpose: Purpose<Slot<Run>>,
@@ -62,7 +62,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         if matches!(purpose, Purpose::Ahead(_)) {
-            // Whoever asks for it finds out.
+            // The next reader of the object finds out.
             return;
         }
         if !self.owner.is_awaited(object) {
@@ -77,7 +77,8 @@ impl Node {
         }
     }
 
-    /// An object cannot come here for want of room: those who wait for it get the failure, the object stays.
+    /// An object cannot be brought here because there is no room: its waiters get the failure, its copies
+    /// stay.
     pub(super) fn pull_refused(&mut self, object: ObjectId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         for purpose in self.pulls.refused(object) {
             match purpose {

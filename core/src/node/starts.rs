@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// One of them starts under a lease of this node.
+    /// Starts a task of the ledger under a lease of this node.
     fn start_local(&mut self, lease: LeaseId, task: Slot<Task>, out: &mut Vec<Action>) {
         let key = (self.id, lease);
         // An earlier effect of the same step may have ended the task or the lease.
@@ -114,8 +114,8 @@ impl Node {
         }
     }
 
-    /// Notes which task submits another: the first run of a worker is the one that has started. Returns how
-    /// deep the new one is nested, as far as this node knows.
+    /// Notes the parent of a submitted task: the first run of the worker, which is the one that has started.
+    /// Returns the depth at which the new task is nested, as far as this node knows.
     pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> u16 {
         let Some(parent) = self.runs.note_child(client, child) else { return 0 };
         let depth = match parent.origin {

@@ -1,5 +1,4 @@
-//! Stories: what a task or an object waits for, and what happened to it. A view for people, which changes
-//! nothing.
+//! Stories: the state and history of a task or an object. A read-only view for people.
 //!
 //! The reason for waiting is read from the machines as they are now; the history, from their journals
 //! ([`crate::journal`]), as far back as these go.
@@ -13,11 +12,11 @@ use std::cmp::Reverse;
 use tharsis_types::limits::MIB;
 use tharsis_types::{NodeId, ObjectId, Resources, TaskId};
 
-/// Lines of the past that are told at most: the last ones.
+/// Maximum number of lines of the past: the last ones are told.
 const PAST_MAX: usize = 40;
-/// Lines of the past of the leases that a task has or needs.
+/// Maximum number of lines of the past of the leases that a task has or needs.
 const LEASE_PAST_MAX: usize = 10;
-/// Other nodes that are told one by one.
+/// Maximum number of nodes that are told one by one.
 const NODES_TOLD_MAX: usize = 8;
 
 /// Everything a node knows of a task or an object.

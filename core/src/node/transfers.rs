@@ -1,16 +1,16 @@
-//! Objects that come from other nodes: from whom they are read, and who waits for them in turn.
+//! Objects that are read from other nodes, and the nodes that wait to read them from here.
 //!
-//! A small object is read from a holder at once. Of a large one the holder is asked first: it says *now*, or
-//! names another node that has it soon (see [`crate::relay`]). The place for the object is there before
-//! anybody is asked, so that nobody waits for a node that waits for room.
+//! A small object is read from a holder at once. For a large object, the holder is asked first: it answers
+//! *now*, or names another node that will have the object soon (see [`crate::relay`]). The place for the
+//! object is allocated before a holder is asked, so that no node waits for one that waits for room.
 //!
 //! | state of a large object | where | enters by | leaves by |
 //! |---|---|---|---|
-//! | asked for | `asked` | `begin`, `ask_again` | `answered`, `ask_again` when nobody is left to ask |
+//! | asked for | `asked` | `begin`, `ask_again` | `answered`, `ask_again` when no node is left to ask |
 //! | being read | `read_from` | `answered` | `ended` |
-//! | broken off | `begun` | `keep_begun` | `take_begun`, in the same step |
+//! | interrupted | `begun` | `keep_begun` | `take_begun`, in the same step |
 //!
-//! [`crate::pull`] says which objects are read at all and tries the next holder when a transfer fails.
+//! [`crate::pull`] decides which objects are read, and tries the next holder when a transfer fails.
 
 use super::Node;
 use crate::Now;
@@ -22,14 +22,14 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::peer::{Message, Turn};
 use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 
-/// A holder is asked so often before its copy counts as unreadable: those it names may turn out to be of no
-/// use.
+/// A holder is asked at most this often before its copy counts as unreadable: the nodes that it names may
+/// turn out not to have the object.
 const ASKS_MAX: u8 = 4;
 
 /// The consequences of a change.
 #[derive(Debug)]
 enum Effect {
-    /// Nobody is left to ask: the transfer from this holder has failed.
+    /// No node is left to ask: the transfer from this holder has failed.
     Failed { object: ObjectId, holder: NodeId, done_bytes: u64, cause: &'static str },
     /// Read the rest of an object from a node.
     Read { object: ObjectId, from: NodeId, into: Extent, done_bytes: u64 },
@@ -42,9 +42,9 @@ enum Effect {
 pub(super) struct Transfers {
     /// Objects that other nodes were asked for.
     asked: IdMap<ObjectId, Asked>,
-    /// Objects that are being read, and from whom.
+    /// Objects that are being read, and their sources.
     read_from: IdMap<ObjectId, NodeId>,
-    /// Objects that a transfer broke off of, where they lie, and the bytes from their start that are there.
+    /// Interrupted transfers: the partial extent, and the number of bytes received from the start.
     begun: IdMap<ObjectId, (Extent, u64)>,
     /// Nodes that read from here.
     relay: Relay,
@@ -57,10 +57,10 @@ struct Asked {
     into: Extent,
     /// Bytes from the start that are there already.
     done_bytes: u64,
-    /// Nodes that have the object.
+    /// The holder that was asked first.
     holder: NodeId,
     asks: u8,
-    /// The node that was asked last: the holder, or whoever it, or they, named.
+    /// The node that was asked last: the holder, or a node that an answer named.
     last: NodeId,
 }
 
@@ -99,7 +99,8 @@ impl Transfers {
         });
     }
 
-    /// A node that was asked for an object answers. Answers of nodes that were not asked last are late.
+    /// A node that was asked for an object answers. An answer of a node other than the one asked last is
+    /// late.
     fn answered(
         &mut self,
         object: ObjectId,
@@ -130,7 +131,8 @@ impl Transfers {
         }
     }
 
-    /// Whoever was asked is of no use: the holder is asked again, or the transfer has failed.
+    /// The node that was asked last cannot send the object: the holder is asked again, or the transfer has
+    /// failed.
     fn ask_again(&mut self, object: ObjectId, is_member: impl Fn(NodeId) -> bool, out: &mut Vec<Effect>) {
         let asked = self.asked[&object];
         let Asked { holder, last, asks, done_bytes, .. } = asked;
@@ -159,13 +161,14 @@ impl Transfers {
         }
     }
 
-    /// Another node reads no more what it asked for.
+    /// Another node has finished reading an object, or gives it up.
     pub(super) fn reader_ended(&mut self, object: ObjectId, reader: NodeId) {
         self.relay.ended(object, reader);
     }
 
-    /// A transfer has ended, one way or the other: its source has room for another, and those who wait here
-    /// go on. Small objects were never asked for, nor are those that come back from disk: nothing follows.
+    /// A transfer has ended, complete or not: its source has room for another reader, and the readers that
+    /// wait here go on. Small objects and those read back from disk were never asked for: nothing follows for
+    /// them.
     fn ended(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Effect>) {
         if let Some(from) = self.read_from.remove(&object) {
             out.push(Effect::Send { to: from, message: Message::ReadEnded { object } });
@@ -173,7 +176,7 @@ impl Transfers {
         }
     }
 
-    /// Those who were sent here and wait read now, or go elsewhere.
+    /// Tells the readers that wait here to read now, or to go elsewhere.
     fn tell_waiting(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Effect>) {
         let (waiting, turn) = match is_complete {
             true => (self.relay.arrived(object), Turn::Now),
@@ -183,7 +186,7 @@ impl Transfers {
         out.extend(waiting.into_iter().map(reply));
     }
 
-    /// A node is gone that may read here; returns the objects that it was asked for.
+    /// A node that may read here is gone; returns the objects that it was asked for.
     fn node_gone(&mut self, node: NodeId) -> Vec<ObjectId> {
         self.relay.node_gone(node);
         let asked = self.asked.iter().filter(|(_, asked)| asked.last == node);
@@ -192,14 +195,14 @@ impl Transfers {
         objects
     }
 
-    /// A transfer broke off: the next holder goes on where this one ended.
+    /// Keeps an interrupted transfer: the next holder goes on where this one ended.
     fn keep_begun(&mut self, object: ObjectId, into: Extent, done_bytes: u64) {
         assert!(done_bytes <= into.len, "more of {object} has come than there is");
         let before = self.begun.insert(object, (into, done_bytes));
         assert!(before.is_none(), "{object} broke off twice");
     }
 
-    /// The location of an object that a transfer broke off of, and how much of it is there.
+    /// The location of an object whose transfer was interrupted, and the number of bytes that are there.
     pub(super) fn take_begun(&mut self, object: ObjectId) -> Option<(Extent, u64)> {
         self.begun.remove(&object)
     }
@@ -212,7 +215,7 @@ impl Transfers {
         assert!(self.begun.is_empty(), "a transfer that broke off goes on, or ends, in the same step");
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
         [
             ("objects that nodes were asked for", self.asked.len()),
@@ -224,7 +227,7 @@ impl Transfers {
 }
 
 impl Node {
-    /// Changes transfers and passes on what follows.
+    /// Changes transfers and carries out the effects.
     fn transfer_change(
         &mut self,
         out: &mut Vec<Action>,
@@ -289,10 +292,10 @@ impl Node {
         });
     }
 
-    /// A transfer broke off, or a copy cannot be read back: the next holder is tried.
+    /// A transfer was interrupted, or a copy cannot be read back: the next holder is tried.
     ///
     /// A value that was put is the same on all holders, so the next one goes on where this one ended. A
-    /// result may have been made twice, and not alike: it is read anew.
+    /// result may have been made twice with different bytes, so it is read from the start.
     pub(super) fn pull_failed(
         &mut self,
         object: ObjectId,
@@ -319,12 +322,12 @@ impl Node {
         }
     }
 
-    /// A transfer has ended: its source has room for another, and those who wait here go on.
+    /// A transfer has ended: its source has room for another reader, and the readers that wait here go on.
     pub(super) fn transfer_ended(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Action>) {
         self.transfer_change(out, |transfers, _, effects| transfers.ended(object, is_complete, effects));
     }
 
-    /// A node is gone that may read here, or was asked for something.
+    /// A node that may read here, or was asked for objects, is gone.
     pub(super) fn transfers_with_gone(&mut self, node: NodeId, out: &mut Vec<Action>) {
         for object in self.transfers.node_gone(node) {
             self.transfer_change(out, |transfers, is_member, effects| {
@@ -333,8 +336,8 @@ impl Node {
         }
     }
 
-    /// There is no memory behind the place that an object was to be read into. Its copies, here on disk or
-    /// elsewhere, are as good as before.
+    /// There is no memory behind the place into which an object was to be read. Its copies, here on disk or
+    /// elsewhere, are unaffected.
     pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
         self.transfer_ended(object, false, out);
         let (kind, what) = match self.store.is_in_annex(object) {

@@ -1,5 +1,5 @@
-//! Workers and what is in line before them: workers that start, block, run for too long or are gone, and runs
-//! that come back unstarted.
+//! Workers and their lines of runs: workers that start, block, run for too long or are gone, and runs that
+//! come back unstarted.
 
 use super::Node;
 use super::pressure::Running;
@@ -35,7 +35,8 @@ impl Node {
 
 /// Runs that come back unstarted.
 impl Node {
-    /// Runs come back that a worker has not started. It may name any: those that are not its are passed over.
+    /// Takes back runs that a worker has not started. It may name any run: those of other workers are
+    /// ignored.
     pub(super) fn given_back(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
         for slot in returned.iter().copied().map(Slot::from_number) {
             if self.runs.get(slot).is_some_and(|run| run.client == client) {
@@ -44,17 +45,17 @@ impl Node {
         }
     }
 
-    /// Runs of a worker that are not sent yet go back as well.
+    /// Gives back the runs of a worker that are not sent yet.
     pub(super) fn staging_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_of(client, 0, out);
     }
 
-    /// Runs that are not sent yet go back, unless one is the next of its worker.
+    /// Gives back the runs of a worker that are not sent yet, except the first of its line.
     fn staging_behind_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_of(client, 1, out);
     }
 
-    /// Gives back what waits for arguments in the line of a worker, from some place on.
+    /// Gives back the runs that wait for arguments in the line of a worker, from position `from` on.
     fn staging_of(&mut self, client: ClientId, from: usize, out: &mut Vec<Action>) {
         for slot in self.runs.line(client).into_iter().skip(from) {
             // The return of one may have ended or sent another.
@@ -80,7 +81,7 @@ impl Node {
         }
     }
 
-    /// The owner of a lease wants back what has not started under it.
+    /// The owner of a lease takes back the runs that have not started under it.
     pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
         if let Some(client) = self.leases.worker(key) {
             self.staging_behind_given_back(client, out);
@@ -91,7 +92,7 @@ impl Node {
 
 /// A run that is being stopped.
 impl Node {
-    /// The run in a worker, as far as anyone can know.
+    /// The run in a worker, as far as the node can know.
     pub(super) fn running(&self, client: ClientId) -> Option<Running> {
         let run = self.runs.first(client)?;
         let since = run.first_since()?;
@@ -106,14 +107,14 @@ impl Node {
         })
     }
 
-    /// Stops the run of a task, and with `recursive` what it has submitted.
+    /// Stops the run of a task, and with `recursive` the tasks that it has submitted.
     pub(super) fn cancel_run(&mut self, task: TaskId, force: bool, recursive: bool, out: &mut Vec<Action>) {
         if recursive {
             for child in self.runs.children(task).to_vec() {
                 self.owner.cancel(ObjectId::output(child, 0), force, recursive, &mut self.effects);
             }
         }
-        // It may have ended before it is told to.
+        // The run may have ended before the cancellation arrived.
         let Some((slot, run)) = self.runs.find(task) else { return };
         let client = run.client;
         let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
@@ -127,7 +128,7 @@ impl Node {
         }
     }
 
-    /// Kills workers whose task has run longer than it may.
+    /// Kills workers whose task has run longer than its timeout.
     pub(super) fn kill_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
         for (client, timeout_ms) in self.runs.doom_overdue(now) {
             let text = format!("ran longer than its timeout of {timeout_ms} ms");
@@ -139,7 +140,7 @@ impl Node {
 
 /// Workers that are gone.
 impl Node {
-    /// A worker is gone and still looks at its arguments: they stay pinned until its memory is free.
+    /// A worker is gone but still reads its arguments: they stay pinned until its memory is free.
     pub(super) fn keep_arguments(&mut self, client: ClientId) {
         self.runs.forget_pins(client);
     }
@@ -163,8 +164,8 @@ impl Node {
     }
 }
 
-/// Error of a run whose worker is gone: a worker that was killed for a run which ended just before has
-/// simply crashed for the next one.
+/// Error of a run whose worker is gone. If the worker was killed because of a run that ended just before, it
+/// counts as crashed for the next run.
 fn failure_of(run: &Run, failure: &Arc<Failure>) -> Arc<Failure> {
     match failure.kind {
         FailureKind::Cancelled | FailureKind::TimedOut if !run.is_doomed() => {

@@ -1,4 +1,4 @@
-//! The disk as spilling sees it: how fast it is, what it has taken, and whether it refuses.
+//! The disk as spilling sees it: its speed, the bytes that it has taken, and its refusals.
 
 use crate::{MS, Now};
 use std::collections::VecDeque;
@@ -7,27 +7,26 @@ use std::collections::VecDeque;
 const SPILL_PAUSE: Now = 500 * MS;
 /// Assumed cost of a thousand bytes to the disk before any were written: a gigabyte a second.
 const NS_PER_KB: u64 = 1_000;
-/// Number of writes that say how fast the disk is. Until then, the assumption above stands for the
-/// others.
+/// Number of writes from which the speed of the disk is estimated. [`NS_PER_KB`] stands for missing ones.
 const WRITES_REMEMBERED: usize = 7;
-/// A value that took longer than this to make is not dropped, however slow the disk is.
+/// A value that took this long to make is not dropped, however slow the disk is.
 const REMAKE_NS_MAX: u64 = 1_000 * MS;
 
 /// State of the spill directory as seen from here: speed, last refusal, bytes taken.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// Not to be tried again before.
+    /// The disk is not tried again before this time.
     pub(super) paused_until: Now,
     /// Reason of its last refusal; none if it took the last copy.
     pub(super) refusal: Option<String>,
-    /// Time that a thousand bytes took to the disk, in nanoseconds: the last few writes, oldest first.
+    /// Nanoseconds per thousand bytes of the last few writes, oldest first.
     ns_per_kb: VecDeque<u64>,
     /// Total bytes it has taken.
     pub(super) taken_bytes: u64,
 }
 
 impl Disk {
-    /// A copy was written: what it took says how fast the disk is.
+    /// A copy was written: its time goes into the estimate of the speed.
     pub(super) fn took(&mut self, write_ns: u64, len: u64) {
         self.refusal = None;
         self.taken_bytes = self.taken_bytes.saturating_add(len);
@@ -41,14 +40,14 @@ impl Disk {
         assert!(self.ns_per_kb.len() <= WRITES_REMEMBERED, "more writes are remembered than count");
     }
 
-    /// A copy was not written: it is left alone for a while.
+    /// A copy was not written: the disk is left alone for a while.
     pub(super) fn refused(&mut self, now: Now, refusal: String) {
         self.paused_until = now + SPILL_PAUSE;
         self.refusal = Some(refusal);
     }
 
-    /// Time to write a number of bytes and to read them back. The median of the last writes counts: one that
-    /// stalled says nothing of the next.
+    /// Time to write a number of bytes and to read them back. The median of the last writes counts, so that a
+    /// stalled write does not make the disk look slow.
     fn round_trip_ns(&self, len: u64) -> u64 {
         assert!(self.ns_per_kb.len() <= WRITES_REMEMBERED, "more writes are remembered than count");
         let missing = WRITES_REMEMBERED - self.ns_per_kb.len();
@@ -59,8 +58,8 @@ impl Disk {
         median.saturating_mul(2).saturating_mul(len) / 1000
     }
 
-    /// Whether a value that took so long to make is better made again than written to disk and read back.
-    /// Never one that took seconds: whoever reads it would wait that long for it.
+    /// Whether a value that took `run_ns` to make is better computed again than written to disk and read
+    /// back. Never if it took [`REMAKE_NS_MAX`] or longer: its reader would wait that long.
     pub(super) fn prefers_remake(&self, run_ns: u64, len: u64) -> bool {
         run_ns < REMAKE_NS_MAX && run_ns < self.round_trip_ns(len)
     }
@@ -70,7 +69,7 @@ impl Disk {
 mod tests {
     use super::*;
 
-    /// Time to write a number of bytes at a gigabyte a second.
+    /// Time to write [`LEN`] bytes at a gigabyte a second.
     const WRITE_NS: u64 = 64_000_000;
     const LEN: u64 = 64_000_000;
 

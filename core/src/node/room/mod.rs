@@ -1,14 +1,15 @@
-//! Room in the arena: who waits for it, how long, and how much they need.
+//! Room in the arena: the transfers and clients that wait for it, for how long, and for how many bytes.
 //!
 //! Transfers and restores come before clients that want to write: they end waits, writers begin new ones.
-//! Clients are served in the order in which they asked. What waits too long gets a typed failure that names
-//! the largest holders. As long as the disk takes what is in the way, it waits on, but not for ever: when a
-//! minute has passed, and twice the store was written and the room went to others, it is refused as well.
+//! Clients are served in the order in which they asked. A waiter that waits too long gets a typed failure
+//! that names the largest holders. Each copy that the disk takes prolongs the wait, but not for ever: a
+//! waiter is refused as well when [`PATIENCE`] times the timeout has passed and twice the bytes of the store
+//! were written while others got the room.
 //!
-//! A value larger than the memory of the arena waits for its annex, a file on disk: that is another queue,
-//! and nothing that lies in memory goes for it.
+//! A value larger than the memory of the arena waits for its annex, a file on disk. That is a separate queue,
+//! and nothing in memory is evicted for it.
 //!
-//! | who | where | enters by | leaves by |
+//! | waiter | where | enters by | leaves by |
 //! |---|---|---|---|
 //! | a client that wants a region | `waiters` | `wait` | `take_waiters`, `client_gone` |
 //! | a transfer or restore | `stalled` | `stall` | `take_stalled` |
@@ -17,10 +18,10 @@
 //!
 //! | file | concern |
 //! |---|---|
-//! | `mod.rs` | who waits for room |
-//! | `disk.rs` | how the disk takes what is spilled |
+//! | `mod.rs` | the waiters for room |
+//! | `disk.rs` | speed and refusals of the disk |
 //!
-//! The rules by which room is made and handed out: [`super::making_room`].
+//! The rules for making and granting room: [`super::making_room`].
 
 mod disk;
 
@@ -31,15 +32,15 @@ use disk::Disk;
 use std::collections::VecDeque;
 use tharsis_types::{ClientId, NodeId, ObjectId};
 
-/// A waiter waits at most this many times as long as the disk takes to make room for others.
+/// Multiple of the timeout up to which the wait is prolonged once the disk has taken enough.
 const PATIENCE: Now = 6;
 
-/// Queues of those who wait for room in the arena or its annex.
+/// Queues of waiters for room in the arena or its annex.
 #[derive(Debug)]
 pub(super) struct Room {
     /// Bytes of the arena's memory.
     store_bytes: u64,
-    /// The time for which somebody waits while the disk takes nothing.
+    /// The time for which a waiter waits while the disk takes nothing.
     create_timeout: Now,
     disk: Disk,
     /// Transfers that wait for room in the store.
@@ -67,8 +68,8 @@ pub(super) struct StalledPull {
     pub(super) patience: Patience,
 }
 
-/// The time for which something waits for room: while the disk takes what is in the way it waits on, until
-/// the time is up and the disk has taken as much as can be in the way.
+/// The time for which a waiter waits for room. Each copy that the disk takes prolongs it, until the time is
+/// up and the disk has taken as much as can be in the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) until: Now,
@@ -97,7 +98,7 @@ impl Room {
         self.journal.about(About::Object(object))
     }
 
-    /// A transfer that was wanted now has no room, if so.
+    /// Notes that a transfer that starts now has no room, if so.
     pub(super) fn note_stalled(&mut self, object: ObjectId) {
         if self.is_stalled(object) {
             self.journal.note(About::Object(object), Fact::RoomAwaited);
@@ -109,14 +110,14 @@ impl Room {
         self.stalled.iter().any(|pull| pull.object == object)
     }
 
-    /// Nobody waits for a store of this size.
+    /// Empty queues for a store of this size.
     pub(super) fn new(store_bytes: u64, create_timeout: Now) -> Self {
         let (stalled, waiters) = (Vec::new(), VecDeque::new());
         let (disk, journal) = (Disk::default(), Journal::default());
         Self { store_bytes, create_timeout, disk, stalled, waiters, journal }
     }
 
-    /// The time for which whoever asks for room now waits for it.
+    /// The patience of a waiter that asks for room now.
     pub(super) fn patience(&self, now: Now) -> Patience {
         Patience {
             until: now + self.create_timeout,
@@ -125,7 +126,7 @@ impl Room {
         }
     }
 
-    /// Whether somebody waits already for the same memory, who is served before.
+    /// Whether a client already waits for the same memory: it is served before.
     pub(super) fn has_queue(&self, for_annex: bool, store: &Store) -> bool {
         self.waiters.iter().any(|waiter| store.is_for_annex(waiter.bytes) == for_annex)
     }
@@ -157,8 +158,7 @@ impl Room {
         self.waiters.retain(|waiter| waiter.client != client);
     }
 
-    /// A copy of `bytes` bytes was written to disk, however slowly: whoever waits for room in memory goes on
-    /// to wait.
+    /// A copy of `len` bytes was written to disk, however slowly: the waits for room in memory are prolonged.
     pub(super) fn disk_took(&mut self, now: Now, write_ns: u64, len: u64, store: &Store) {
         let (until, taken_bytes) = (now + self.create_timeout, self.disk.taken_bytes);
         let waiters = self.waiters.iter_mut().map(|waiter| (waiter.bytes, &mut waiter.patience));
@@ -169,7 +169,7 @@ impl Room {
         self.disk.took(write_ns, len);
     }
 
-    /// The disk did not take a copy: it is left alone for a while.
+    /// The disk did not take a copy: the disk is left alone for a while.
     pub(super) fn disk_refused(&mut self, now: Now, refusal: String) {
         self.disk.refused(now, refusal);
     }
@@ -184,12 +184,13 @@ impl Room {
         self.disk.paused_until <= now
     }
 
-    /// Whether a value that took so long to make is better made again than written to disk and read back.
+    /// Whether a value that took `run_ns` to make is better computed again than written to disk and read
+    /// back.
     pub(super) fn prefers_remake(&self, run_ns: u64, len: u64) -> bool {
         self.disk.prefers_remake(run_ns, len)
     }
 
-    /// Bytes that somebody waits for in memory: all at once, as far as they fit together.
+    /// Bytes of memory that are waited for: all of them up to half of the store, but at least the first.
     pub(super) fn waiting_bytes(&self, store: &Store) -> u64 {
         let in_memory = |bytes: &u64| !store.is_for_annex(*bytes);
         let mut pulls = self.stalled.iter().map(|p| p.len).filter(in_memory);
@@ -200,14 +201,14 @@ impl Room {
         all.min(self.store_bytes / 2).max(first.min(self.store_bytes))
     }
 
-    /// Bytes that somebody waits for in the annex.
+    /// Bytes of the annex that are waited for.
     pub(super) fn waiting_bytes_in_annex(&self, store: &Store) -> u64 {
         let all = self.stalled.iter().map(|p| p.len).chain(self.waiters.iter().map(|w| w.bytes));
         all.filter(|bytes| store.is_for_annex(*bytes)).sum()
     }
 
-    /// When somebody has waited long enough, or more can be done for whoever waits: clients can be asked
-    /// again at `ask_next_at`.
+    /// When the patience of a waiter ends, or more can be done for the waiters: clients can be asked again at
+    /// `ask_next_at`.
     pub(super) fn next_timeout(&self, now: Now, ask_next_at: Now) -> Option<Now> {
         let deadlines = self.waiters.iter().map(|waiter| waiter.patience.until);
         let deadline = deadlines.chain(self.stalled.iter().map(|pull| pull.patience.until)).min()?;
@@ -215,14 +216,14 @@ impl Room {
         Some(if now < again { deadline.min(again) } else { deadline })
     }
 
-    /// Asserts that a transfer which waits for room is one that was started; `is_running` says which were.
+    /// Asserts that every transfer that waits for room was started; `is_running` says which were.
     pub(super) fn check(&self, is_running: impl Fn(ObjectId) -> bool) {
         for pull in &self.stalled {
             assert!(is_running(pull.object), "{} waits for room and is not wanted", pull.object);
         }
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [
             ("clients that wait for room", self.waiters.len()),

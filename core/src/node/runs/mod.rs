@@ -1,13 +1,13 @@
 //! Runs: tasks that run here, for this node's ledger or another's, in line before their workers.
 //!
-//! A worker runs what it is sent in order, so the first run of its line that is sent is the one that has
-//! started, as far as anyone can know. Runs that are sent stand before those that wait for arguments.
+//! A worker runs what it is sent in order, so the first sent run of its line is the one that has started, as
+//! far as the node can know. Runs that are sent stand before those that wait for arguments.
 //!
 //! | state | meaning | enters by | leaves by |
 //! |---|---|---|---|
 //! | staging | not all arguments are in the local arena | `insert` | `sent`, `remove` |
 //! | sent | with its worker, behind others | `sent` | `mark_first`, `remove` |
-//! | sent and first | started, as far as anyone can know | `mark_first` | `doom`, `doom_overdue`, `remove` |
+//! | sent and first | started, as far as the node can know | `mark_first` | `doom`, `doom_overdue`, `remove` |
 //! | doomed | its worker is being killed because of it | `doom`, `doom_overdue` | `remove` |
 //!
 //! | file | concern |
@@ -73,7 +73,7 @@ impl Runs {
         slot
     }
 
-    /// Pins what is here of a run's arguments and returns what is not.
+    /// Pins the arguments of a run that are here and returns those that are not.
     pub(super) fn pin_arguments(
         &mut self,
         slot: Slot<Run>,
@@ -98,11 +98,11 @@ impl Runs {
         let run = &mut self.runs[slot];
         assert!(run.is_staging(), "a run of {} is sent twice", run.task);
         run.stage = Stage::Sent { first_since: None };
-        // Of a task of this node without stored arguments, the ledger has noted it.
+        // For a task of this node without stored arguments, the ledger has already noted it.
         if run.is_lent() || !run.pins.is_empty() {
             self.journal.note(About::Task(run.task), Fact::RunSent(run.client));
         }
-        // A worker that is just being taken off the books has no line any more.
+        // A worker that is just being removed has no line any more.
         let Some(line) = self.of_worker.get_mut(&run.client) else { return };
         let at = line.iter().rposition(|n| *n == slot);
         assert!(at.is_some(), "{slot:?} is not in its worker's line");
@@ -113,7 +113,7 @@ impl Runs {
         }
     }
 
-    /// Notes since when the first run of a worker can have run, if that is new; returns it.
+    /// Notes the time since when the first run of a worker may have started; returns the run if that is new.
     pub(super) fn mark_first(&mut self, now: Now, client: ClientId) -> Option<&Run> {
         let first = *self.of_worker.get(&client)?.front()?;
         let run = &mut self.runs[first];
@@ -133,7 +133,7 @@ impl Runs {
         self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
     }
 
-    /// Dooms what has run for longer than it may; returns the workers, and how long that was.
+    /// Dooms runs that ran longer than their timeout; returns their workers and the timeouts.
     pub(super) fn doom_overdue(&mut self, now: Now) -> Vec<(ClientId, u64)> {
         let mut overdue = Vec::new();
         for first in self.of_worker.values().map(|line| line[0]) {
@@ -147,7 +147,7 @@ impl Runs {
         overdue
     }
 
-    /// Takes a run off the books; `None` if an earlier effect of the same step has ended it.
+    /// Removes a run; `None` if an earlier effect of the same step has ended it.
     pub(super) fn remove(&mut self, slot: Slot<Run>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
         self.children.remove(&run.task);
@@ -168,12 +168,12 @@ impl Runs {
         Some(run)
     }
 
-    /// A worker is gone: takes its line off the books. The runs are the caller's to remove, in the same step.
+    /// Removes the line of a worker that is gone. The caller removes the runs, in the same step.
     pub(super) fn take_line(&mut self, client: ClientId) -> Line {
         self.of_worker.remove(&client).unwrap_or_default()
     }
 
-    /// The runs of a worker have nothing pinned any more: its memory keeps the pins until it is free.
+    /// Clears the pins of the runs of a worker: the store keeps them until the memory of the worker is free.
     pub(super) fn forget_pins(&mut self, client: ClientId) {
         for slot in self.of_worker.get(&client).into_iter().flatten() {
             self.runs[*slot].pins.clear();
@@ -230,7 +230,7 @@ impl Runs {
         self.of_worker.contains_key(&client)
     }
 
-    /// Whether a worker has runs.
+    /// Whether a worker was sent a run.
     pub(super) fn has_sent(&self, client: ClientId) -> bool {
         self.first(client).is_some_and(|run| !run.is_staging())
     }
@@ -276,7 +276,7 @@ impl Runs {
             );
             let is_first = line.front() == Some(&slot);
             assert_eq!(is_first && !run.is_staging(), run.is_first(), "{slot:?} is not marked as first");
-            // Another owner's task of the same name is another task: its parent ran again elsewhere.
+            // A task of another owner with the same id is another task: its parent ran again elsewhere.
             let same = |r: &Run| r.task == run.task && r.attempt == run.attempt && r.lease.0 == run.lease.0;
             let started = self.runs.iter().filter(|(_, r)| same(r)).count();
             assert_eq!(started, 1, "an attempt of {} is started twice", run.task);
@@ -286,7 +286,7 @@ impl Runs {
         }
     }
 
-    /// Entries of tables that are empty when nothing is under way.
+    /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
         [
             ("runs", self.runs.len()),

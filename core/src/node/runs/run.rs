@@ -21,21 +21,21 @@ pub(in crate::node) struct Run {
     pub(in crate::node) task: TaskId,
     pub(in crate::node) attempt: Attempt,
     pub(in crate::node) timeout_ms: u64,
-    /// Memory its task said it needs, in bytes; 0 if it said nothing.
+    /// The `memory` option of its task, in bytes; 0 if it has none.
     pub(in crate::node) memory_bytes: u64,
     pub(in crate::node) max_calls: u32,
     pub(in crate::node) origin: Origin,
     pub(super) stage: Stage,
-    /// Objects pinned for the time of the run: a set, as a task may take a hundred thousand.
+    /// Objects pinned for the time of the run: a set, because a task may take a hundred thousand arguments.
     pub(super) pins: IdSet<ObjectId>,
 }
 
 /// Owner of the task of a run: this node or another one.
 #[derive(Debug)]
 pub(in crate::node) enum Origin {
-    /// Of this node's ledger: the task's place there.
+    /// This node: the slot of the task in its ledger.
     Own(Slot<Task>),
-    /// Of another node's.
+    /// Another node: the task as it was sent.
     Lent(Box<Lent>),
 }
 
@@ -140,12 +140,13 @@ impl Run {
         self.stage == Stage::Doomed
     }
 
-    /// Whether it is the first that its worker has: it has started, as far as anyone can know.
+    /// Whether it is the first sent run of its worker: it has started, as far as the node can know.
     pub(in crate::node) fn is_first(&self) -> bool {
         self.is_doomed() || self.first_since().is_some()
     }
 
-    /// Since when it is the first that its worker has; `None` for one whose worker is being killed.
+    /// Time since when it is the first sent run of its worker; `None` if it is not, or if its worker is being
+    /// killed.
     pub(in crate::node) fn first_since(&self) -> Option<Now> {
         match self.stage {
             Stage::Sent { first_since } => first_since,
@@ -170,7 +171,7 @@ impl Run {
         is_here
     }
 
-    /// Pins what is here of its arguments and returns what is not, each object once.
+    /// Pins its arguments that are here and returns those that are not, each object once.
     pub(super) fn pin_arguments(&mut self, owner: &Owner, store: &mut Store) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
         let mut seen: IdSet<ObjectId> = IdSet::default();
@@ -192,7 +193,7 @@ impl Run {
         missing
     }
 
-    /// When it will have run for longer than it may.
+    /// When its timeout is over; `None` if it has none or has not started.
     pub(super) fn due(&self) -> Option<Now> {
         let since = self.first_since().filter(|_| 0 < self.timeout_ms)?;
         Some(since + self.timeout_ms * MS)
