@@ -9,10 +9,10 @@ use tharsis_types::{
     TaskId,
 };
 
-/// State of an object, where it is known.
+/// The value of an object, once it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// There is none.
+    /// The object has no value.
     Failed(Arc<Failure>),
     /// The encoded value itself.
     Inline(SmallBytes),
@@ -23,7 +23,7 @@ pub enum Value {
     },
 }
 
-/// Place where a worker left an output.
+/// An output as its worker returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputValue {
     /// In the record.
@@ -44,14 +44,14 @@ impl From<OutputValue> for DoneValue {
 /// The outcome of an attempt on this node.
 pub type TaskOutcome = Outcome<OutputValue>;
 
-/// Effects of a client that outlive it.
+/// Parts of a client that outlive it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remains {
-    /// Its memory: something in its process looks at what it has mapped, or writes to its regions.
+    /// Its memory: its process still reads mapped values or writes to regions.
     Memory,
     /// Nothing.
     Nothing,
-    /// Its thread, which cannot be killed: it computes, and has its memory.
+    /// Its thread, which cannot be killed: it still computes, and keeps its memory.
     Thread,
 }
 
@@ -76,9 +76,9 @@ pub enum Event {
         /// Runs handed back.
         returned: Vec<u32>,
     },
-    /// The disk has the blocks of a range of the annex back: it is free.
+    /// The blocks of a range of the annex were returned to the disk: the range is free.
     BlocksFreed(Extent),
-    /// A reference's task is to be cancelled.
+    /// A client cancels the task of a reference.
     CancelRequested {
         /// An output of the task.
         reference: RefId,
@@ -87,23 +87,23 @@ pub enum Event {
         /// Whether to cancel the tasks that it submitted as well.
         recursive: bool,
     },
-    /// A class of tasks was named by a client.
+    /// A client defined a class of tasks.
     ClassDefined {
         /// The client.
         client: ClientId,
         /// Its number within the client.
         class: u32,
-        /// The class, or why it is refused.
+        /// The class, or the reason for its refusal.
         definition: Result<Arc<TaskClass>, Arc<Failure>>,
     },
-    /// A client is gone, or as good as gone: nothing that it says counts any more. It may come again, with
-    /// less that remains.
+    /// A client is gone or cut off: its records do not count any more. The event may be repeated when less of
+    /// the client remains.
     ClientGone {
         /// The client.
         client: ClientId,
-        /// Effects that outlive it.
+        /// Parts of it that remain.
         remains: Remains,
-        /// Why, with the tail of its log.
+        /// The reason, with the tail of its log.
         failure: Arc<Failure>,
     },
     /// A copy on disk turned out to be unreadable.
@@ -117,7 +117,7 @@ pub enum Event {
         client: ClientId,
         /// Its job.
         job: JobId,
-        /// Share of a node that the job gets beside others.
+        /// Weight of the job when jobs share a node.
         weight: u32,
     },
     /// A client wants a value sent to it.
@@ -135,7 +135,7 @@ pub enum Event {
         client: ClientId,
         /// The run.
         run: u32,
-        /// Time in the function.
+        /// Time spent in the function, in nanoseconds.
         run_ns: u64,
         /// Outputs of the run.
         outcome: TaskOutcome,
@@ -156,7 +156,7 @@ pub enum Event {
         /// The object.
         reference: RefId,
     },
-    /// A worker goes on looking at an argument of a run of its own that is about to end.
+    /// A worker keeps an argument of its run mapped after the run; the event comes before the run ends.
     Kept {
         /// The worker.
         client: ClientId,
@@ -165,7 +165,7 @@ pub enum Event {
         /// The object.
         reference: RefId,
     },
-    /// A client asks where a value lies.
+    /// A client asks for the locations of a value.
     LocationsWanted {
         /// The client.
         client: ClientId,
@@ -178,10 +178,10 @@ pub enum Event {
     MemberJoined(Member),
     /// A node left the cluster or died.
     MemberLeft {
-        /// Which.
+        /// The node that left.
         node: NodeId,
     },
-    /// Somebody looked at the memory.
+    /// The memory of the node was read.
     MemoryRead(MemoryReading),
     /// A packet came from another node.
     PacketReceived {
@@ -195,7 +195,7 @@ pub enum Event {
         /// The object.
         object: ObjectId,
     },
-    /// A transfer broke off.
+    /// A transfer was interrupted.
     PullFailed {
         /// The object.
         object: ObjectId,
@@ -203,14 +203,14 @@ pub enum Event {
         from: NodeId,
         /// Bytes from the start that arrived and are verified.
         done_bytes: u64,
-        /// Why.
+        /// The reason of the failure.
         cause: String,
     },
-    /// There is no memory to receive an object into; its copies are as they were.
+    /// This node has no memory to receive an object; its copies elsewhere are unaffected.
     PullRefused {
         /// The object.
         object: ObjectId,
-        /// Why.
+        /// The reason of the failure.
         cause: String,
     },
     /// A client put a value.
@@ -257,7 +257,7 @@ pub enum Event {
     Spilled {
         /// The object.
         object: ObjectId,
-        /// Why not.
+        /// The reason if it was not written.
         refusal: Option<String>,
         /// Nanoseconds that the disk took, without the time before it could begin.
         write_ns: u64,
@@ -266,7 +266,7 @@ pub enum Event {
     Submitted {
         /// The client.
         client: ClientId,
-        /// Its number of the class.
+        /// The client's number of the class.
         class: u32,
         /// Id of the task.
         task: TaskId,
@@ -302,7 +302,7 @@ pub enum Event {
     WorkerStartFailed {
         /// Number of the start.
         start: u64,
-        /// Why.
+        /// The reason of the failure.
         failure: Arc<Failure>,
     },
 }
@@ -331,7 +331,7 @@ pub enum Operation {
     Discard(ObjectId),
     /// Give the blocks of a range of the annex back to the disk; ends with [`Event::BlocksFreed`].
     FreeBlocks(Extent),
-    /// Let go of what is kept for a job: it has ended.
+    /// Drop everything that is kept for a job that has ended.
     ForgetJob {
         /// The job.
         job: JobId,
@@ -340,10 +340,10 @@ pub enum Operation {
     KillWorker {
         /// The worker.
         client: ClientId,
-        /// The new state.
+        /// The reason for the kill.
         reason: Arc<Failure>,
     },
-    /// The tables have given memory of finished tasks back to the allocator.
+    /// The tables returned memory of finished tasks to the allocator.
     MemoryFreed,
     /// Read an object from another node into the arena.
     Pull {
@@ -401,39 +401,39 @@ pub enum Record {
         /// The run.
         run: u32,
     },
-    /// Place of a value: read it with [`crate::Node::locations`].
+    /// The locations of a value: read them with [`crate::Node::locations`].
     Locations {
-        /// The client's question.
+        /// The client's request.
         request: u32,
         /// The value.
         reference: RefId,
     },
-    /// A region that is granted or refused. One in the annex has no blocks yet: it is granted when it has
-    /// them; if the disk has none left, the client is refused, and the region ends like one that the client
-    /// retired.
+    /// A region that is granted or refused. A region in the annex has no blocks yet: it is granted when the
+    /// disk has allocated them. If the disk is full, the client is refused, and the region ends like one that
+    /// the client retired.
     Region {
         /// The client's request.
         request: u32,
-        /// The region, or why there is none.
+        /// The region, or the reason for the refusal.
         region: Result<Extent, Arc<Failure>>,
     },
     /// The client may go on after it was blocked.
     Resumed,
-    /// Give regions back that nothing writes to: there is no room.
+    /// Give back regions that nothing writes to: room is short.
     RetireRegions,
     /// Start a run: read it with [`crate::Node::run`].
     Run {
         /// The run.
         run: u32,
     },
-    /// Give runs back that have not started.
+    /// Give back runs that have not started.
     StealBack {
-        /// Most entries to return.
+        /// Maximum number of runs to give back.
         count: u32,
     },
     /// End: the worker is not needed any more.
     Stop,
-    /// Let go of a value that the client keeps mapped, as soon as nothing in it looks at the bytes.
+    /// Unmap a value as soon as nothing in the client reads its bytes.
     Unmap {
         /// The client's name for the reference.
         token: u64,
@@ -450,7 +450,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// Has a client told.
+    /// The action that sends the record to a client.
     #[must_use]
     pub fn to(self, client: ClientId) -> Action {
         Action::Tell { client, record: self }

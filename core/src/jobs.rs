@@ -1,10 +1,10 @@
-//! Sets of jobs that take the room of their gaps, not of their members.
+//! Sets of jobs whose memory grows with the number of gaps, not of members.
 
 use std::collections::BTreeMap;
 use tharsis_types::JobId;
 
-/// Jobs, as ranges of numbers. Jobs are numbered in their order, so those that have ended are nearly all that
-/// there were: a node that has served a million keeps a handful of ranges.
+/// Jobs, as ranges of numbers. Jobs are numbered in order and nearly all of them have ended, so a node that
+/// has served a million jobs keeps a handful of ranges.
 #[derive(Clone, Debug, Default)]
 pub struct JobSet {
     /// The last of each range, by its first.

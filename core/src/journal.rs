@@ -1,14 +1,14 @@
-//! Journals: the last transitions that each machine has made, for people who ask what happened to something.
+//! Journals: the last transitions of each machine, for people who ask what happened to something.
 //!
-//! A machine that owns a state notes what becomes of it: when, to whom, what. An entry is a plain copy of 48
-//! bytes in a ring, so that noting one takes a few nanoseconds, no memory and no text. Text is made when
+//! A machine that owns a state notes its transitions: the time, the subject and the fact. An entry is a plain
+//! copy of 48 bytes in a ring, so noting one takes a few nanoseconds and no allocation. Text is made when
 //! somebody asks ([`crate::Node::story`]).
 //!
-//! A ring is short: a flood of tasks overwrites it within milliseconds. So what happens to every task and
-//! what seldom happens stand in rings of their own ([`Fact::is_ordinary`]): what went wrong with one task is
-//! not washed out by a thousand others with which nothing did. Of a task that takes the shortest way (without
-//! arguments, queued once and sent once, with a small value) only the end is noted: how long it has been in
-//! its present state, it knows itself.
+//! A ring is short: a flood of tasks overwrites it within milliseconds. Ordinary facts and rare ones
+//! therefore have separate rings ([`Fact::is_ordinary`]), so a failure of one task is not overwritten by a
+//! thousand tasks that succeed. For a task that takes the shortest way (without arguments, queued once and
+//! sent once, with a small value) only the end is noted: the task itself knows how long it has been in its
+//! present state.
 
 use crate::Now;
 use std::fmt;
@@ -26,18 +26,18 @@ pub enum About {
     Object(ObjectId),
     /// Another node.
     Peer(NodeId),
-    /// Tasks that need the same, by their job and the number of their shape.
+    /// Tasks of one shape, by their job and the number of the shape.
     Shape(JobId, u32),
     /// A call.
     Task(TaskId),
 }
 
-/// The event.
+/// The transition that it records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A task was sent and goes back into its queue.
     BackInQueue,
-    /// A client wants a task stopped that was sent.
+    /// A client cancelled a task that was already sent.
     CancelWanted,
     /// A node has a copy of an object.
     CopyAdded(NodeId),
@@ -47,13 +47,13 @@ pub enum Fact {
     CopiesLost,
     /// A lease has a worker.
     Employed(ClientId),
-    /// A task is over, and its outputs have their values.
+    /// A task ended, and its outputs have their values.
     Ended,
-    /// A task is over; it stood in a queue.
+    /// A task ended while it stood in a queue.
     EndedInQueue,
-    /// A copy made room in the store.
+    /// A copy was evicted to make room in the store.
     Evicted,
-    /// An object has no value, but a failure.
+    /// An object has a failure instead of a value.
     Failed,
     /// A task is not kept any more: its outputs cannot be computed again.
     Forgotten,
@@ -61,13 +61,13 @@ pub enum Fact {
     Freed,
     /// A peer joined.
     Joined,
-    /// A task is over, and kept so that its outputs can be computed again.
+    /// A task ended, and is kept so that its outputs can be computed again.
     Kept,
     /// A node was asked for a lease.
     LeaseAsked(NodeId),
     /// A node has no room for a lease.
     LeaseDenied(NodeId),
-    /// A lease is over.
+    /// A lease ended.
     LeaseEnded,
     /// A node started no worker for a lease.
     LeaseFailed(NodeId),
@@ -79,15 +79,15 @@ pub enum Fact {
     LeaseWaits,
     /// A peer is gone.
     Left,
-    /// The owner of an object was asked what it is.
+    /// The owner of an object was asked for its state.
     OwnerAsked(NodeId),
-    /// An object of another node is this node's own now: its task runs again here.
+    /// An object that another node owned is now owned by this node: its task runs again here.
     OwnerBefore(NodeId),
     /// A lease has its resources, and waits for its worker.
     Placed,
     /// An object was read into the store.
     PullArrived,
-    /// An object was not read from a node.
+    /// An object could not be read from a node.
     PullFailed(NodeId),
     /// An object cannot be read from any node.
     PullGivenUp,
@@ -97,21 +97,21 @@ pub enum Fact {
     PullWanted,
     /// A task was queued.
     Queued,
-    /// A node was asked whether it has time to send an object.
+    /// A node was asked for permission to read an object from it.
     ReadAsked(NodeId),
     /// An object is read from a node.
     ReadBegun(NodeId),
-    /// A transfer of an object has no room in the store.
+    /// A transfer waits for room in the store.
     RoomAwaited,
     /// The worker of a run is killed because of it.
     RunDoomed(ClientId),
-    /// A run is over.
+    /// A run ended.
     RunEnded(ClientId),
     /// A run was sent to its worker.
     RunSent(ClientId),
-    /// Some arguments of a run are not here.
+    /// This number of arguments of a run is not on this node.
     RunWaits(u32),
-    /// A kept task runs again to compute what was lost, as this attempt.
+    /// A kept task runs again, as this attempt, to compute lost values.
     RunsAgain(u32),
     /// A task was sent under a lease.
     Sent(LeaseId),
@@ -121,7 +121,7 @@ pub enum Fact {
     SpillFailed,
     /// A copy was written to disk.
     Spilled,
-    /// An object has a value of `bytes` bytes in a store.
+    /// An object has a value of this many bytes in a store.
     Stored(u64),
     /// A task is tried again, as this attempt.
     TriedAgain(u32),
@@ -134,11 +134,11 @@ pub enum Fact {
 /// One line of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When.
+    /// Time of the transition.
     pub at: Now,
-    /// To whom.
+    /// Subject of the transition.
     pub about: About,
-    /// The event.
+    /// The transition that it records.
     pub fact: Fact,
 }
 
@@ -165,13 +165,13 @@ impl Journal {
         self.now = now;
     }
 
-    /// The time that it was told last.
+    /// The time that was set last.
     #[must_use]
     pub fn now(&self) -> Now {
         self.now
     }
 
-    /// Notes what happened to somebody now.
+    /// Notes a fact about a subject at the present time.
     #[inline]
     pub fn note(&mut self, about: About, fact: Fact) {
         let entry = Entry { at: self.now, about, fact };
@@ -179,7 +179,7 @@ impl Journal {
         ring.push(entry);
     }
 
-    /// The remembered history of one subject; of each kind of fact the oldest first.
+    /// The remembered history of one subject: ordinary facts, then rare ones, each oldest first.
     pub fn about(&self, about: About) -> impl Iterator<Item = Entry> {
         self.ordinary.iter().chain(self.rare.iter()).filter(move |entry| entry.about == about)
     }
@@ -195,7 +195,7 @@ impl Ring {
         self.next = (self.next + 1) % ENTRIES_MAX;
     }
 
-    /// The first time around. What has nothing to tell takes no memory.
+    /// Fills the ring for the first time. A ring without entries takes no memory.
     #[cold]
     fn grow(&mut self, entry: Entry) {
         if self.entries.is_empty() {

@@ -7,14 +7,14 @@
 //! |---|---|
 //! | [`link`] | what to send again between two nodes, so that the others may assume order and no loss |
 //! | [`owner`] | what an object is, who refers to it, which task makes it, and when a task may start |
-//! | [`lease`] | which worker runs for whom, and what resources are taken |
+//! | [`lease`] | which worker runs for which owner, and which resources are in use |
 //! | [`place`] | on which node a task should run |
 //! | [`pull`] | which objects are fetched from other nodes, in what order |
-//! | [`relay`] | who may read a large object here, and who is sent on to another reader |
-//! | [`store`] | where in the arena an object lies, who maps it, what can be evicted |
-//! | [`memory`] | when the memory of a node is looked at, and what is too much |
+//! | [`relay`] | which nodes may read a large object here, and which are redirected to another reader |
+//! | [`store`] | where in the arena an object lies, which clients map it, which copies can be evicted |
+//! | [`memory`] | when the memory of a node is read next, and when too much is in use |
 //! | [`node`] | how the machines above act together |
-//! | [`journal`] | nothing: what each machine remembers of its last transitions, for people |
+//! | [`journal`] | nothing: it records the last transitions of each machine, for people |
 //!
 //! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time
 //! comes in as an argument, everything random is derived from ids, and outcomes of I/O come back as events.

@@ -2,23 +2,23 @@
 //!
 //! Packets may be lost, late, doubled or out of order (a connection that breaks and is made again does all of
 //! that). Each direction numbers its messages; the receiver takes only the next number and says in every
-//! packet how far it got; the sender repeats from there when nothing was said for a while (go-back-N: losses
-//! are rare, so nothing is kept out of order). A node that restarts has a new id, hence a new link: ids are
-//! the sessions.
+//! packet how far it got; the sender repeats from there when no acknowledgement came for a while (go-back-N:
+//! losses are rare, so nothing is kept out of order). A node that restarts has a new id, hence a new link:
+//! node ids are session ids.
 //!
-//! The machines above so need no request ids, no duplicate checks and no timers of their own.
+//! The machines above therefore need no request ids, no duplicate checks and no timers of their own.
 
 use crate::Now;
 use std::collections::VecDeque;
 use tharsis_types::peer::{Message, Packet};
 
-/// Messages on the way at a time.
+/// Maximum number of messages in flight.
 const WINDOW_MESSAGES: usize = 4096;
-/// Messages in one packet.
+/// Maximum number of messages in one packet.
 const PACKET_MESSAGES: usize = 256;
-/// First repetition; doubles up to the largest.
+/// Delay before the first repetition; it doubles up to [`REPEAT_MAX`].
 const REPEAT_MIN: Now = 50 * crate::MS;
-/// Slowest repetition.
+/// Longest delay before a repetition.
 const REPEAT_MAX: Now = 1_000 * crate::MS;
 
 /// One node's end of the exchange with one other node.
@@ -32,7 +32,7 @@ pub struct Link {
     sent: usize,
     /// Number of the next message to take.
     expected: u64,
-    /// Whether the peer should hear how far we got.
+    /// Whether the peer must be sent an acknowledgement.
     owes_acknowledgement: bool,
     repeat_at: Option<Now>,
     repeat_after: Now,

@@ -1,30 +1,29 @@
 //! One reading of the memory of a node, and the time of the next one.
 //!
-//! Two limits count. The *node's* is what its user allows it: the pages of the store, once, and what its
-//! process and its workers have of their own. The *machine's* is what the machine or the container has:
-//! everybody's memory counts there, and where it ends the kernel kills whom it likes. The page cache counts
-//! in neither: the kernel takes it back before it kills anybody.
+//! There are two limits. The *node's* limit is set by its user. It covers the pages of the store, counted
+//! once, and the private memory of the node's process and its workers. The *machine's* limit is the memory of
+//! the machine or the container. All processes count there, and at the limit the kernel kills a process of
+//! its own choice. The page cache counts in neither: the kernel reclaims it before it kills a process.
 
 use tharsis_types::ClientId;
 
-/// A limit is reached, for whoever decides here, at this part of it: the rest is for what happens until the
-/// next look.
+/// A limit counts as reached at this part of it. The rest is a margin until the next reading.
 const THRESHOLD_PERCENT: u64 = 95;
-/// Memory that all workers together may fill in a second: looks are closer the nearer a limit is.
+/// Assumed rate at which all workers together can fill memory: readings are more frequent near a limit.
 const FILL_BYTES_PER_S: u64 = 2 << 30;
-/// Looks are never closer than this.
+/// Shortest time between two readings.
 const LOOK_MS_MIN: u64 = 20;
-/// Looks are never further apart than this.
+/// Longest time between two readings.
 const LOOK_MS_MAX: u64 = 500;
-/// A change of a worker's memory of less than this is nothing to tell.
+/// A smaller change of a worker's memory is not reported.
 const NEWS_BYTES: u64 = 4 << 20;
 
 /// A limit, and how much of it is used, page cache aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryGauge {
-    /// Used.
+    /// Bytes in use, page cache aside.
     pub used_bytes: u64,
-    /// All there is; 0 where there is no limit.
+    /// The limit; 0 if there is none.
     pub limit_bytes: u64,
 }
 
@@ -56,13 +55,13 @@ pub struct MemoryReading {
 }
 
 impl MemoryGauge {
-    /// Level at which a worker has to go.
+    /// Use at which a worker must be killed.
     #[must_use]
     pub fn threshold_bytes(self) -> u64 {
         self.limit_bytes / 100 * THRESHOLD_PERCENT
     }
 
-    /// Bytes that can be used until somebody has to go.
+    /// Bytes that can still be used before a worker must be killed.
     #[must_use]
     pub fn headroom_bytes(self) -> u64 {
         match self.limit_bytes {
@@ -73,20 +72,20 @@ impl MemoryGauge {
 }
 
 impl MemoryReading {
-    /// The limit that is reached, and whose it is.
+    /// The limit that is reached, with its name.
     #[must_use]
     pub fn reached(&self) -> Option<(MemoryGauge, &'static str)> {
         let both = [(self.node, "the node's memory limit"), (self.machine, "the memory of the machine")];
         both.into_iter().find(|(gauge, _)| gauge.headroom_bytes() == 0)
     }
 
-    /// The time for which nothing bad can happen unseen, in milliseconds.
+    /// Milliseconds until the next reading: no limit can be reached before it.
     #[must_use]
     pub fn next_look_ms(&self) -> u64 {
         time_to_fill_ms(self.node.headroom_bytes().min(self.machine.headroom_bytes()))
     }
 
-    /// Whether it says something that `last` did not.
+    /// Whether it differs from `last` enough to be reported.
     #[must_use]
     pub fn is_news(&self, last: &Self) -> bool {
         let same = |a: &WorkerMemory, b: &WorkerMemory| {
@@ -98,7 +97,7 @@ impl MemoryReading {
     }
 }
 
-/// The time in which these many bytes can be filled, as the time until the next look.
+/// Milliseconds until the next reading: the time in which this many bytes can be filled, within bounds.
 pub(crate) fn time_to_fill_ms(bytes: u64) -> u64 {
     (bytes / (FILL_BYTES_PER_S / 1_000)).clamp(LOOK_MS_MIN, LOOK_MS_MAX)
 }

@@ -1,18 +1,18 @@
 //! A table of values named by typed slots, in pages.
 //!
-//! A queue of a million tasks must cost what the tasks cost and nothing when they are gone; a `Vec` that
-//! doubles would hold twice that at its peak and all of it for ever. Pages that have emptied are kept for
-//! later values until somebody calls [`Slab::trim`]: fresh memory is slow, the system clears it first.
+//! A queue of a million tasks must take no more memory than its tasks, and none once they are gone. A `Vec`
+//! that doubles would take twice that at its peak and never return it. Emptied pages are kept for later
+//! values until [`Slab::trim`] is called: fresh memory is slow, because the system clears it first.
 //!
 //! A [`Slot`] names a value of one table type: the slot of a task cannot be given to the table of objects.
 //! There are two ways to use it:
-//! - `slab[slot]` where this crate's own relations say that the value is there. If it is not, they are
-//!   broken: the index panics, in release builds too, and names the type and the slot.
-//! - [`Slab::get`] where the value may be gone by rights: the number came from outside
+//! - `slab[slot]` where an invariant of this crate guarantees the value. A missing value breaks the
+//!   invariant: the index panics, in release builds too, and names the type and the slot.
+//! - [`Slab::get`] where the value may legitimately be gone: the number came from outside
 //!   ([`Slot::from_number`]), or the value may have been removed since.
 //!
-//! A slot is used again after its value is removed. Who keeps one longer than its value must compare more
-//! than the slot.
+//! A slot is reused after its value is removed. Code that keeps a slot longer than its value must compare
+//! more than the slot.
 
 use std::any::type_name;
 use std::cmp::Ordering;
@@ -24,7 +24,7 @@ use std::ops::{Index, IndexMut};
 
 const PAGE: usize = 512;
 const NONE: u32 = u32::MAX;
-/// Pages whose slots have a number.
+/// Maximum number of pages: beyond it, slots have no number.
 const PAGES_MAX: usize = u32::MAX as usize / PAGE;
 const _: () = assert!(size_of::<Option<Slot<u8>>>() == 4);
 
@@ -73,7 +73,7 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -127,7 +127,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Gives up to `count` pages back that hold nothing; true if there were more.
+    /// Frees up to `count` empty pages; true if more remain.
     pub fn trim(&mut self, count: usize) -> bool {
         let kept = self.spare.len().saturating_sub(count);
         self.spare.truncate(kept);
@@ -137,7 +137,7 @@ impl<T> Slab<T> {
         0 < kept
     }
 
-    /// Whether [`Slab::trim`] would give anything back.
+    /// Whether [`Slab::trim`] would free anything.
     #[must_use]
     pub fn has_spare(&self) -> bool {
         !self.spare.is_empty()
@@ -229,7 +229,8 @@ impl<T> Slot<T> {
         Self { above: NonZeroU32::MIN.saturating_add(number), of: PhantomData }
     }
 
-    /// The slot of a number that came from outside. There need not be a value, or it may be another one.
+    /// The slot of a number that came from outside. It may have no value, or a different value than the
+    /// sender meant.
     #[must_use]
     pub fn from_number(number: u32) -> Self {
         Self::new(number)
@@ -248,7 +249,7 @@ impl<T> Slot<T> {
     }
 }
 
-// Derived, these would ask the same of `T`.
+// Derived implementations would require the same traits of `T`.
 
 impl<T> Clone for Slot<T> {
     fn clone(&self) -> Self {
