@@ -1,9 +1,8 @@
-//! On which node a task should run.
+//! Choice of the node on which a task runs.
 //!
-//! The rule for tasks without a placement: the local node until its fullest resource is half used, then
-//! whichever node is least used (the local one on a tie); tasks without GPUs avoid nodes that have some while
-//! others have room. What the other nodes have free is known from their reports, less what was asked of them
-//! since.
+//! The rule for tasks without a placement: the local node until its fullest resource is half used, then the
+//! least used node (the local one on a tie). Tasks without GPUs avoid nodes with GPUs while others have room.
+//! The free resources of other nodes are those that they reported, less those asked of them since.
 
 use crate::event::Member;
 use crate::{MS, Now};
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 use tharsis_types::task::{LabelSelector, LabelTerm};
 use tharsis_types::{Failure, FailureKind, NodeId, Placement, Resources};
 
-/// The local node is filled up to here before others are looked at, in 1/1000.
+/// The local node is filled up to this level before other nodes are considered, in 1/1000.
 const PACK_PERMILLE: u64 = 500;
 /// A node that denied a lease is not asked again for this long, unless it reports.
 const DENIED_FOR: Now = 50 * MS;
@@ -42,13 +41,13 @@ pub struct Load {
 /// The node to ask for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// Here; there should be room now.
+    /// The node, which should have room now.
     Now(NodeId),
-    /// Here, and wait there until there is room.
+    /// The node, to wait there until it has room.
     Wait(NodeId),
-    /// Nowhere as the cluster stands; the reason is for people. A node may join that changes it.
+    /// No node of the present cluster; the reason is for people. A node that joins may change this.
     Nowhere(String),
-    /// Nowhere, ever.
+    /// No node, ever: the task fails.
     Never(Box<Failure>),
 }
 
@@ -77,7 +76,7 @@ impl View {
         self.nodes.contains_key(&node)
     }
 
-    /// All nodes and how busy they are.
+    /// All nodes and their load.
     pub fn members(&self) -> impl Iterator<Item = (&Member, &Load)> {
         self.nodes.values().map(|s| (&s.member, &s.load))
     }
@@ -87,7 +86,7 @@ impl View {
         self.nodes.keys().copied().filter(|n| *n != self.me)
     }
 
-    /// A node said how busy it is.
+    /// A node reported its load.
     pub fn reported(&mut self, node: NodeId, load: Load) {
         if let Some(seen) = self.nodes.get_mut(&node) {
             seen.load = load;
@@ -103,14 +102,14 @@ impl View {
         }
     }
 
-    /// Something was asked of a node: it has less free until it says otherwise.
+    /// Resources were asked of a node: it has less free until its next report.
     pub fn asked(&mut self, node: NodeId, demand: &Resources) {
         if let Some(seen) = self.nodes.get_mut(&node) {
             let _fits = seen.load.free.take(demand);
         }
     }
 
-    /// Something that was asked of a node is given back.
+    /// Resources that were asked of a node are given back.
     pub fn gave_back(&mut self, node: NodeId, taken: &Resources) {
         if let Some(seen) = self.nodes.get_mut(&node) {
             seen.load.free.give(taken);
@@ -118,7 +117,7 @@ impl View {
         }
     }
 
-    /// Whether a node would have room for something if something else were given back.
+    /// Whether a node would have room for `demand` if `taken` were given back.
     #[must_use]
     pub fn has_room_without(&self, node: NodeId, demand: &Resources, taken: &Resources) -> bool {
         self.nodes.get(&node).is_some_and(|seen| {
@@ -128,14 +127,14 @@ impl View {
         })
     }
 
-    /// When a node that denied may be asked again.
+    /// When a node that denied a lease may be asked again.
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         self.nodes.values().map(|s| s.denied_until).filter(|at| *at > now).min()
     }
 
-    /// The node to ask for a lease; `near` is the node that has most of the arguments, if it is worth going
-    /// there.
+    /// The node to ask for a lease; `near` is the node that has most of the arguments, if there are enough of
+    /// them.
     #[must_use]
     pub fn choose(
         &self,
@@ -178,7 +177,7 @@ impl View {
     fn choose_node(&self, now: Now, demand: &Resources, node: NodeId, soft: bool) -> Choice {
         let fits = self.nodes.get(&node).map(|seen| seen.member.resources.fits(demand));
         match (fits, soft) {
-            // A soft placement is for the case that the node is gone, not that it is busy.
+            // A soft placement falls back to other nodes when the node is gone, not when it is busy.
             (Some(true), _) => Choice::Wait(node),
             (_, true) => self.choose_among(now, demand, |_| true, true),
             (Some(false), false) => Choice::Nowhere(format!("node {node} does not have {demand}")),

@@ -1,12 +1,12 @@
 //! Objects that are read from other nodes, and their order.
 //!
 //! A *bundle* is a set of objects that somebody needs together: the arguments of a run, or the value of a
-//! `get`. Bundles are admitted whole or not at all, so that a full store never holds halves of several; reads
+//! `get`. Bundles are admitted whole or not at all, so that a full store never holds halves of several. Reads
 //! of values come before arguments. An object that several bundles need is read once. When a source fails,
 //! the next holder is tried; when none is left, the bundle fails.
 //!
-//! Every change costs the logarithm of what waits, whatever the number of bundles: the transfers that may
-//! start stand in a set of their own, in order, and only its front is looked at.
+//! Every change takes time logarithmic in the number of waiting bundles: the transfers that may start stand
+//! in an ordered set, and only its front is looked at.
 
 use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
@@ -16,13 +16,13 @@ use std::hash::Hash;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, NodeId, ObjectId};
 
-/// Transfers of one node at a time.
+/// Maximum number of transfers of one node at a time.
 const TRANSFERS_MAX: usize = 8;
 
-/// Transfers of one object that may break off, for each holder.
+/// Maximum number of failed transfers of one object, for each holder.
 const TRIES_PER_HOLDER: usize = 3;
 
-/// Rank of what nobody waits for yet: after reads of values and arguments.
+/// Rank of read-ahead: after reads of values and arguments.
 const RANK_AHEAD: u8 = 2;
 
 /// Rank of a bundle and its number in the order of arrival: the smaller goes first.
@@ -40,14 +40,14 @@ pub enum Purpose<R> {
     Read(ClientId, u64),
     /// A run needs its arguments.
     Arguments(R),
-    /// Nobody waits for it yet; somebody is expected to.
+    /// Read-ahead: nobody waits for it yet.
     Ahead(ObjectId),
 }
 
 /// The consequences of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<R> {
-    /// Everything the bundle needs is here.
+    /// All objects of the bundle are here.
     Ready(Purpose<R>),
     /// Start a transfer.
     Start {
@@ -64,7 +64,7 @@ pub enum Effect<R> {
         purpose: Purpose<R>,
         /// The object.
         object: ObjectId,
-        /// Why the last transfer broke off, if one began.
+        /// The reason why the last transfer failed, if one began.
         cause: Option<String>,
     },
 }
@@ -80,7 +80,7 @@ pub struct Pulls<R> {
     startable: BTreeSet<(Order, ObjectId)>,
     running_count: usize,
     admitted_bytes: u64,
-    /// Objects above this need no room in memory.
+    /// Objects larger than this need no room in memory.
     in_memory_max: Option<u64>,
     clock: u64,
     journal: Journal,
@@ -97,16 +97,16 @@ struct Bundle {
 #[derive(Debug)]
 struct Pull<R> {
     len: u64,
-    /// Holders, the next to try first.
+    /// Holders, in the order in which they are tried.
     holders: Vec<NodeId>,
-    /// Transfers that broke off.
+    /// Number of transfers that failed.
     failures: usize,
-    /// Why the last of them did.
+    /// The reason why the last of them failed.
     cause: Option<String>,
     running: bool,
     /// Bundles that wait for it.
     needed_by: BTreeMap<Order, Purpose<R>>,
-    /// Those of them that are admitted.
+    /// The admitted ones of these bundles.
     admitted: BTreeSet<Order>,
 }
 
@@ -116,13 +116,13 @@ impl<R> Pull<R> {
         self.admitted.first().copied().filter(|_| !self.running)
     }
 
-    /// Whether it is expected to be asked for, and nobody has asked yet.
+    /// Whether it is only read ahead: nobody waits for it.
     fn is_only_ahead(&self) -> bool {
         self.needed_by.first_key_value().is_none_or(|((rank, _), _)| *rank == RANK_AHEAD)
     }
 }
 
-/// An object that is not here, and who has it.
+/// An object that is not here, and its holders.
 #[derive(Clone, Debug)]
 pub struct Missing {
     /// The object.
@@ -134,7 +134,7 @@ pub struct Missing {
 }
 
 impl<R: RunName> Pulls<R> {
-    /// None yet, with room elsewhere for objects above this number of bytes.
+    /// No pulls yet; objects larger than `in_memory_max` have their room elsewhere.
     #[must_use]
     pub fn beside(in_memory_max: Option<u64>) -> Self {
         Self {
@@ -187,7 +187,7 @@ impl<R: RunName> Pulls<R> {
         self.journal.note(About::Object(object), fact);
     }
 
-    /// Somebody needs objects that are not here.
+    /// Adds a bundle of objects that are needed and not here.
     pub fn want(
         &mut self,
         purpose: Purpose<R>,
@@ -232,13 +232,13 @@ impl<R: RunName> Pulls<R> {
         self.advance(room_bytes, out);
     }
 
-    /// Nobody waits for a bundle any more; running transfers end by themselves.
+    /// Removes a bundle that nobody waits for any more; running transfers end by themselves.
     pub fn forget(&mut self, purpose: Purpose<R>, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         self.remove(purpose);
         self.advance(room_bytes, out);
     }
 
-    /// Room may have changed.
+    /// Goes on, because the room may have changed.
     pub fn resume(&mut self, room_bytes: u64, out: &mut Vec<Effect<R>>) {
         self.advance(room_bytes, out);
     }
@@ -259,7 +259,7 @@ impl<R: RunName> Pulls<R> {
         self.advance(room_bytes, out);
     }
 
-    /// A transfer broke off (or its node left): the next holder, or the end of the bundles that need it.
+    /// A transfer failed, or its node left: tries the next holder, or ends the bundles that need the object.
     pub fn failed(
         &mut self,
         object: ObjectId,
@@ -297,7 +297,8 @@ impl<R: RunName> Pulls<R> {
         }
     }
 
-    /// A transfer could not start for want of room: the bundles that need it, which end.
+    /// A transfer could not start because there is no room: ends the bundles that need the object, and
+    /// returns them.
     pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose<R>> {
         let Some(pull) = self.take_pull(object) else { return Vec::new() };
         let bundles: Vec<_> = pull.needed_by.into_values().collect();
@@ -330,13 +331,13 @@ impl<R: RunName> Pulls<R> {
         self.pulls.get(&object).is_some_and(|p| p.running)
     }
 
-    /// Whether somebody waits for the object or expects to be asked for it.
+    /// Whether somebody waits for the object or it is read ahead.
     #[must_use]
     pub fn is_wanted(&self, object: ObjectId) -> bool {
         self.pulls.contains_key(&object)
     }
 
-    /// Whether nobody waits for the object, whatever is expected.
+    /// Whether the object is only read ahead: nobody waits for it.
     #[must_use]
     pub fn is_only_ahead(&self, object: ObjectId) -> bool {
         self.pulls.get(&object).is_some_and(Pull::is_only_ahead)
@@ -360,7 +361,7 @@ impl<R: RunName> Pulls<R> {
         self.bundles.is_empty()
     }
 
-    /// Asserts that books agree.
+    /// Asserts that the tables agree.
     pub fn check(&self) {
         let admitted: u64 = self.bundles.values().filter(|b| b.admitted).map(|b| b.bytes).sum();
         assert_eq!(admitted, self.admitted_bytes, "bytes of admitted bundles");
@@ -401,7 +402,7 @@ impl<R: RunName> Pulls<R> {
             self.admitted_bytes -= bundle.bytes;
         }
         for object in bundle.missing {
-            // A transfer that has just arrived or is given up has gone before.
+            // The pull of an object that has just arrived, or is given up, is already removed.
             let Some(pull) = self.pulls.get_mut(&object) else { continue };
             let was_startable_at = pull.startable_at();
             let needed = pull.needed_by.remove(&bundle.order);
@@ -417,7 +418,7 @@ impl<R: RunName> Pulls<R> {
         true
     }
 
-    /// Takes a pull off the books; its bundles still name the object.
+    /// Removes a pull; its bundles still name the object.
     fn take_pull(&mut self, object: ObjectId) -> Option<Pull<R>> {
         self.set_running(object, false);
         let pull = self.pulls.remove(&object)?;
@@ -463,7 +464,7 @@ impl<R: RunName> Pulls<R> {
                     self.note(object, Fact::PullStarted(from));
                     out.push(Effect::Start { object, len, from });
                 }
-                // Its last holder went before its turn came: nobody would ever start it.
+                // Its last holder left before its turn came: it could never start.
                 None => self.give_up(object, out),
             }
         }
@@ -503,7 +504,7 @@ impl<R: RunName> Pulls<R> {
     }
 }
 
-/// A bundle or a pull that the other one names: it is there.
+/// The bundle or pull that another table names; it must exist.
 #[allow(clippy::expect_used, reason = "a name of our own for something that is gone is a defect here")]
 fn known_mut<'a, K: Eq + Hash, V>(all: &'a mut IdMap<K, V>, key: &K) -> &'a mut V {
     all.get_mut(key).expect("a bundle and a pull name each other and one of them is gone")
@@ -608,7 +609,7 @@ mod tests {
         assert!(pulls.is_empty());
     }
 
-    /// The time per object that is wanted and arrives while as many others wait.
+    /// The time per object to want it and to receive it, while `count` objects wait.
     #[allow(clippy::disallowed_types, reason = "the test measures time")]
     fn ns_per_object(count: u32) -> f64 {
         let mut pulls = Pulls::beside(None);

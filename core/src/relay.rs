@@ -1,20 +1,20 @@
 //! Readers of a large object from this node, and the copies that later readers are sent to.
 //!
-//! A copy has [`READERS_MAX`] readers at a time. Who comes later is sent to one of them, in turn: it has a
-//! complete copy soon, and makes room for as many again. A node that is still receiving lets those who were
-//! sent to it wait until it has all of it. So many readers that come at once form a tree, and the source
-//! sends the object twice, however many they are.
+//! A copy has at most [`READERS_MAX`] readers at a time. Later readers are sent to these, in turn: each of
+//! them will soon have a complete copy, which takes as many readers again. A node that is still receiving
+//! lets the readers that were sent to it wait until its copy is complete. So many readers that come at once
+//! form a tree, and the source sends the object only twice, however many there are.
 //!
-//! Only who was *sent* waits for a copy that is not complete, and only nodes that read or wait here are sent
-//! others: a waiting node waits for one that waits for fewer, up to the complete copy, so no circle of
-//! waiting nodes can close.
+//! Only a reader that was *sent* waits for an incomplete copy, and readers are sent only to nodes that read
+//! or wait here. So a waiting node always waits for a node that is nearer to the complete copy, and no circle
+//! of waiting nodes can close.
 
 use smallvec::SmallVec;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Turn;
 use tharsis_types::{NodeId, ObjectId};
 
-/// Readers of a copy at a time.
+/// Maximum number of readers of a copy at a time.
 const READERS_MAX: usize = 2;
 
 /// Part of an object that a node has.
@@ -24,18 +24,18 @@ pub enum Have {
     All,
     /// It is being received.
     Some,
-    /// Nothing.
+    /// No part of it.
     Nothing,
 }
 
 /// A node's request to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Nodes that want to read.
+    /// The node that wants to read.
     pub reader: NodeId,
-    /// It was sent here by another node.
+    /// Whether another node sent it here.
     pub sent: bool,
-    /// The node that it was sent to from here, which did not have it.
+    /// The node to which this node sent it before, and which did not have the object.
     pub failed_at: Option<NodeId>,
 }
 
@@ -47,14 +47,14 @@ pub struct Relay {
 
 #[derive(Debug, Default)]
 struct Readers {
-    /// Each reads, or waits for the copy to be complete.
+    /// Nodes that read, or wait until the copy is complete.
     nodes: SmallVec<[NodeId; READERS_MAX]>,
-    /// Number of readers sent on.
+    /// Number of readers that were sent on.
     sent_count: usize,
 }
 
 impl Relay {
-    /// A node wants to read; `None` lets it wait for [`Relay::arrived`] or [`Relay::lost`].
+    /// A node wants to read; with `None` it waits for [`Relay::arrived`] or [`Relay::lost`].
     pub fn wanted(&mut self, object: ObjectId, request: Request, have: Have) -> Option<Turn> {
         self.ended(object, request.reader);
         if have == Have::Nothing || (have == Have::Some && !request.sent) {
@@ -70,7 +70,7 @@ impl Relay {
         (have == Have::All).then_some(Turn::Now)
     }
 
-    /// A node reads no more, or never began.
+    /// A node does not read any more, or never began.
     pub fn ended(&mut self, object: ObjectId, reader: NodeId) {
         if let Some(readers) = self.objects.get_mut(&object) {
             readers.nodes.retain(|node| *node != reader);
@@ -80,13 +80,13 @@ impl Relay {
         }
     }
 
-    /// A copy is complete: those who waited for it, who read from now on.
+    /// A copy is complete; returns the readers that waited for it and read from now on.
     #[must_use]
     pub fn arrived(&self, object: ObjectId) -> SmallVec<[NodeId; READERS_MAX]> {
         self.objects.get(&object).map(|readers| readers.nodes.clone()).unwrap_or_default()
     }
 
-    /// A copy will not come; returns those who waited for it.
+    /// A copy will not come; returns the readers that waited for it.
     pub fn lost(&mut self, object: ObjectId) -> SmallVec<[NodeId; READERS_MAX]> {
         self.objects.remove(&object).map(|readers| readers.nodes).unwrap_or_default()
     }
@@ -99,13 +99,13 @@ impl Relay {
         });
     }
 
-    /// Objects that somebody reads or waits for.
+    /// Number of objects that have readers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether nobody reads any object in turn.
+    /// Whether no object has readers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
@@ -113,7 +113,7 @@ impl Relay {
 }
 
 impl Readers {
-    /// Whom the next one is sent to.
+    /// The reader to which the next one is sent.
     fn next(&mut self, failed_at: Option<NodeId>) -> Option<NodeId> {
         let others: SmallVec<[NodeId; READERS_MAX]> =
             self.nodes.iter().copied().filter(|node| Some(*node) != failed_at).collect();

@@ -1,4 +1,4 @@
-//! Growth of costs: times of ten times as much are compared, not times with a clock on the wall.
+//! Growth of costs: CPU times per item of small and large runs are compared, instead of times on a clock.
 
 #[allow(dead_code, reason = "not every test uses all of it")]
 mod bench;
@@ -6,7 +6,7 @@ mod bench;
 use bench::{Bench, cpu_ns};
 use tharsis_types::FailureKind;
 
-/// Nanoseconds an argument of a task that is submitted before any of its arguments is there.
+/// Nanoseconds per argument of a task that is submitted before any of its arguments is there.
 fn fan_in(count: u64) -> f64 {
     let mut bench = Bench::new();
     (0..count).for_each(|n| bench.submit(n));
@@ -22,7 +22,8 @@ fn fan_in(count: u64) -> f64 {
 
 #[test]
 fn a_task_may_wait_for_very_many_others() {
-    // The best of some: caches are shared with whatever else runs, and the clock of a thread is coarse.
+    // Take the best of three: caches are shared with other processes, and the CPU clock of a thread is
+    // coarse.
     let best = |count| (0..3).map(|_| fan_in(count)).fold(f64::INFINITY, f64::min);
     let (few, many) = (best(16_000), best(128_000));
     assert!(many < 4.0 * few, "an argument costs {few:.0} ns among 16 000, {many:.0} ns among 128 000");

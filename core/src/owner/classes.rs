@@ -1,8 +1,8 @@
-//! Task classes by number, and how they are let go with their job.
+//! Task classes by number. They are forgotten when their job has ended.
 //!
 //! Tasks name their class by a number of this node, and so do the workers that run them. A number is used
-//! again only after its job has ended and nothing of the job is left; workers run tasks of one job alone, so
-//! none of them can take a class for another one.
+//! again only after its job has ended and nothing of the job is left. A worker runs tasks of a single job, so
+//! it cannot take one class for another.
 
 use super::jobs::{EndedJobs, job_ended};
 use super::{Owner, Schedule, Shape};
@@ -26,7 +26,7 @@ pub struct Class {
 pub(super) struct Classes {
     entries: Slab<Class>,
     by_definition: IdMap<Arc<TaskClass>, Slot<Class>>,
-    /// The numbers that clients use; of a class that no call may use, the reason.
+    /// The numbers that clients use for classes; for a class that no call may use, the reason.
     of_client: BTreeMap<(ClientId, u32), Result<Slot<Class>, Arc<Failure>>>,
 }
 
@@ -39,7 +39,7 @@ impl Index<Slot<Class>> for Classes {
 }
 
 impl Classes {
-    /// A class that may have been let go.
+    /// A class that may have been forgotten.
     pub(super) fn get(&self, class: Slot<Class>) -> Option<&Class> {
         self.entries.get(class)
     }
@@ -68,7 +68,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// Asserts that every class is found by what it is and has a shape.
+    /// Asserts that every class is found by its definition and has a shape.
     pub(super) fn check(&self, schedule: &Schedule) {
         assert_eq!(self.by_definition.len(), self.entries.len(), "a class is found twice, or not at all");
         let mut named = self.of_client.values().flatten();
@@ -80,7 +80,7 @@ impl Classes {
         }
     }
 
-    /// Classes that are about to be let go.
+    /// Number of classes of ended jobs that are not forgotten yet.
     pub(super) fn of_ended_jobs(&self, ended: &EndedJobs) -> usize {
         self.entries.iter().filter(|(_, class)| ended.contains(class.definition.job)).count()
     }
@@ -94,8 +94,8 @@ impl Classes {
         self.of_client.append(&mut others);
     }
 
-    /// Lets go of the classes of some jobs. Clients that outlive their job (a worker that is a thread) still
-    /// have the numbers: the slots of these are used again, for classes of other jobs.
+    /// Forgets the classes of some jobs. Clients that outlive their job (a worker that is a thread) still
+    /// have the numbers, while the slots are used again for classes of other jobs.
     fn forget_jobs(&mut self, is_over: impl Fn(JobId) -> bool) {
         let of_jobs = self.entries.iter().filter(|(_, class)| is_over(class.definition.job));
         let gone: BTreeSet<_> = of_jobs.map(|(slot, _)| slot).collect();
@@ -142,8 +142,8 @@ impl Owner {
         self.classes.of_client.insert((client, number), Err(failure));
     }
 
-    /// Lets go of the classes and shapes of jobs that have ended and of which nothing is left. Looks at all
-    /// tasks, but not often: [`EndedJobs::is_time`].
+    /// Forgets the classes and shapes of ended jobs that have no task and no lease left. Walks all tasks, but
+    /// rarely: [`EndedJobs::is_time`].
     pub(super) fn forget_ended_jobs(&mut self, now: Now) {
         if !self.jobs.is_time(now) {
             return;

@@ -29,8 +29,7 @@ pub struct Ended {
 
 /// Attempts that end.
 impl Owner {
-    /// An attempt ended; returns whether anyone still waited for it (a stale attempt's outputs must be
-    /// dropped).
+    /// An attempt ended; true if it was still awaited, false if it was stale and its outputs were dropped.
     pub fn ended(&mut self, now: Now, ended: &Ended, outcome: DoneOutcome, out: &mut Vec<Effect>) -> bool {
         self.ended_at(now, None, ended, outcome, out)
     }
@@ -70,8 +69,8 @@ impl Owner {
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
             DoneOutcome::Failed { failure, .. } if self.tasks[slot].is_cancelled() => {
-                // However it ended: with its worker, or because a child that was cancelled along failed it
-                // first.
+                // This holds however it ended: with its worker, or because the failure of a child that was
+                // cancelled too came first.
                 let failure = match failure.kind {
                     FailureKind::Cancelled => failure,
                     _ => Arc::new(
@@ -111,7 +110,7 @@ impl Owner {
                 let cause = cause.clone();
                 self.fail_dependent(slot, &cause, out);
             }
-            // Looks at all arguments: once, not for each of them that becomes ready.
+            // `takes_stored` walks all arguments: it runs once, not for each argument that becomes ready.
             _ if is_ready && self.takes_stored(slot) => self.enqueue_soon(slot),
             _ if is_ready => self.enqueue(slot),
             _ => {}
@@ -125,11 +124,12 @@ impl Owner {
     }
 }
 
-/// Tasks that nobody wants any more.
+/// Tasks that are cancelled, or whose job has ended.
 impl Owner {
-    /// Cancels the task behind a reference, and with `recursive` what it submitted where it runs.
+    /// Cancels the task of a reference, and with `recursive` the tasks that it submitted on the node that
+    /// runs it.
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
-        // The object may have been freed, or have been put.
+        // The object may have been freed, or may have been put.
         let Some(entry) = self.references.by_id(&object) else { return };
         let Some(slot) = entry.producer() else {
             if let Some(kept) = entry.origin().lineage_task() {
@@ -147,7 +147,7 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
-    /// Fails every unfinished task of a job, or has it stopped; none starts again.
+    /// Fails every unfinished task of a job, or cancels it if it was sent; none starts again.
     pub fn drop_job(&mut self, job: JobId, out: &mut Vec<Effect>) {
         self.jobs.add(job);
         self.schedule.job_ended(job);
@@ -196,7 +196,8 @@ impl Owner {
             self.fail(slot, &failure, out);
             return;
         }
-        // Adopt what the values refer to before the task lets go of its own references to the same objects.
+        // Adopt the references inside the values before the task drops its own references to the same
+        // objects.
         let lender = (node != self.me).then_some(node);
         let inside: smallvec::SmallVec<[_; 1]> =
             returned.iter().map(|o| self.references.adopt_nested(&o.nested, lender, out)).collect();
@@ -215,7 +216,7 @@ impl Owner {
         self.bound_lineage(out);
     }
 
-    /// Why what a run returned cannot be the outputs of its task, if so.
+    /// The failure if the values that a run returned cannot be the outputs of its task.
     fn unfit(&self, slot: Slot<Task>, returned: &[Output<DoneValue>]) -> Option<Failure> {
         let expected = self.tasks[slot].output_count();
         if returned.len() != expected {
@@ -230,9 +231,10 @@ impl Owner {
         Some(Failure::new(FailureKind::ObjectLost, text))
     }
 
-    /// The first value left of an earlier run that this run made otherwise, as far as the ledger can see:
-    /// bytes in messages are compared, of those in an arena their number. A value with references inside says
-    /// who owns them, which depends on the node that it was made on: it is not compared.
+    /// The first value of an earlier run that still exists and differs from the value of this run, as far as
+    /// the ledger can see. Inline values are compared by bytes, stored ones by length. A value with
+    /// references inside names their owners, which depend on the node on which it was made, so it is not
+    /// compared.
     fn differing(&self, slot: Slot<Task>, returned: &[Output<DoneValue>]) -> Option<usize> {
         let outputs = self.tasks[slot].output_slots().flatten();
         outputs.zip(returned).position(|(output, returned)| {
@@ -249,7 +251,7 @@ impl Owner {
         })
     }
 
-    /// Takes a task out of the ledger, drops its references and returns its outputs.
+    /// Removes a task from the ledger, drops its references and returns its outputs.
     fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
         let task = &self.tasks[slot];
         let (is_queued, class) = (task.state() == TaskState::Queued, task.class());
@@ -264,7 +266,7 @@ impl Owner {
         outputs
     }
 
-    /// Keeps a task as lineage, which needs its references from now on, and returns its outputs.
+    /// Keeps a task as lineage and returns its outputs. From now on lineage needs the references of the task.
     fn finish_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
         let outputs = self.keep(slot, out);
         let inputs: Vec<_> = self.tasks[slot].input_slots().collect();
@@ -272,7 +274,7 @@ impl Owner {
         outputs
     }
 
-    /// A task that has ended uses its references no longer.
+    /// Drops the uses of the references of a task that has ended.
     fn drop_inputs(
         &mut self,
         slot: Slot<Task>,
@@ -280,7 +282,7 @@ impl Owner {
         inputs: impl Iterator<Item = Slot<Object>>,
         out: &mut Vec<Effect>,
     ) {
-        // The outputs have no value yet, but their task is gone: an input that goes must not take them along.
+        // The outputs have no value yet, and their task is gone: freeing an input must not free them too.
         outputs.iter().for_each(|output| self.references.add_use(*output));
         for input in inputs {
             self.references.remove_dependent(input, slot);
@@ -289,7 +291,8 @@ impl Owner {
         outputs.iter().for_each(|output| self.references.drop_use(*output));
     }
 
-    /// Outputs of an attempt that does not count are dropped where they lie, and its borrows go back.
+    /// Drops the outputs of an attempt that does not count on the node that made them, and gives its borrows
+    /// back.
     fn drop_returned(
         &mut self,
         task: TaskId,
@@ -299,7 +302,7 @@ impl Owner {
     ) {
         for (index, output) in outputs.iter().enumerate() {
             let object = ObjectId::output(task, index as u32);
-            // An earlier attempt may have left the very copy that counts.
+            // An earlier attempt may have left the copy that counts on that node.
             let counts = self.copies(object).contains(&node);
             if matches!(output.value, DoneValue::Stored { .. }) && !counts {
                 out.push(Effect::DropCopy { holder: node, object });

@@ -1,4 +1,4 @@
-//! Jobs that have ended: nothing of theirs starts again, and what is left of them goes when nothing needs it.
+//! Jobs that have ended: none of their tasks starts again, and their classes are forgotten when unused.
 
 use super::TRIM_AFTER;
 use crate::Now;
@@ -10,9 +10,9 @@ use tharsis_types::{Failure, FailureKind, JobId};
 #[derive(Debug, Default)]
 pub(super) struct EndedJobs {
     all: JobSet,
-    /// Those of them that may have classes left.
+    /// Ended jobs that may have classes left.
     ending: BTreeSet<JobId>,
-    /// When to look at these again.
+    /// When to look at the ending jobs again.
     look_at: Now,
 }
 
@@ -44,7 +44,7 @@ impl EndedJobs {
         self.ending.contains(&job)
     }
 
-    /// Whether it is time to look at what is left; the next time comes [`TRIM_AFTER`] later.
+    /// Whether it is time to look at the ending jobs; the next time comes [`TRIM_AFTER`] later.
     pub(super) fn is_time(&mut self, now: Now) -> bool {
         let is_time = self.has_ending() && self.look_at <= now;
         if is_time {
@@ -53,13 +53,13 @@ impl EndedJobs {
         is_time
     }
 
-    /// Nothing is left of the jobs but of these.
+    /// Forgets the ending jobs except those that still have tasks or leases.
     pub(super) fn keep(&mut self, busy: BTreeSet<JobId>) {
         assert!(busy.is_subset(&self.ending), "a job is busy that was not about to end");
         self.ending = busy;
     }
 
-    /// Asserts that only jobs that have ended are about to go.
+    /// Asserts that the ending jobs are among the ended ones.
     pub(super) fn check(&self) {
         assert!(self.ending.iter().all(|job| self.all.contains(*job)), "a job goes that has not ended");
     }

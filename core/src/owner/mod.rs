@@ -1,11 +1,11 @@
-//! The ledger of one node: what its objects are, who refers to them, which task makes them, when a task may
-//! start.
+//! The ledger of one node: its objects, the references to them, the tasks that make them, and the order of
+//! starts.
 //!
-//! [`Owner`] is made of machines that own their state. None reaches into another: what crosses goes through
-//! [`Owner`], in the files beside them, or is handed in as an argument. A machine names what another one owns
-//! by [`Slot`]. Each has a `check` of its own relations and its part of `leftovers`; [`Owner::check`] adds
-//! the relations between them. Everything the owner wants done is an [`Effect`]; [`crate::Node`] passes them
-//! on.
+//! [`Owner`] is made of machines that own their state. None reaches into another: they interact through
+//! [`Owner`], in the files beside them, or by arguments of methods. A machine names the entries of another
+//! one by [`Slot`]. Each has a `check` of its own relations and its part of `leftovers`; [`Owner::check`]
+//! adds the relations between them. The owner asks for all outside work by an [`Effect`], which
+//! [`crate::Node`] carries out.
 //!
 //! | machine | owns | file |
 //! |---|---|---|
@@ -13,22 +13,22 @@
 //! | `Tasks` | tasks and their states, kept tasks | `tasks/` |
 //! | `Schedule` | shapes, queues, leases | `schedule/` |
 //! | `Classes` | task classes by number | `classes.rs` |
-//! | `EndedJobs` | jobs of which nothing starts again | `jobs.rs` |
+//! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
 //!
 //! Actors, placement groups and streams become further machines beside these.
 //!
 //! | file between them | concern |
 //! |---|---|
 //! | `submit.rs` | a call: its task and outputs are entered, its arguments counted and awaited |
-//! | `scheduling.rs` | queues and leases: where a task is put, what comes back, what never runs |
-//! | `starts.rs` | what starting a task needs; tasks that come back unstarted |
+//! | `scheduling.rs` | queues and leases: the queue of a task, tasks that come back, tasks that never run |
+//! | `starts.rs` | data for the start of a task; tasks that come back unstarted |
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
-//! | `objects.rs` | values that come and are lost, references that come and go, what is freed |
+//! | `objects.rs` | values that come and are lost, references that come and go, freeing |
 //! | `lists.rs` | unfinished tasks, for lists |
-//! | `story.rs` | what a task or an object waits for, in words |
+//! | `story.rs` | state of a task or an object, in words |
 //! | `recompute.rs` | lineage: kept tasks, and lost objects that are computed again |
 //!
-//! # Where a task is
+//! # States of a task
 //!
 //! A task is in one state; its slot stands in the collection that goes with it, and nowhere else.
 //! `tasks/state.rs` has the transitions, each of which asserts the state that it comes from.
@@ -41,12 +41,12 @@
 //! | kept | kept tasks by age | `finish_kept` | `run_again`, `forget_task`, `output_gone` |
 //! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `lease_failed`, `fail_queue` |
 //!
-//! # Where an object is
+//! # References of an object
 //!
-//! An entry lives as long as something refers to it, and is freed by `Owner::free_if_unused` in the same step
-//! in which the last of these goes.
+//! An entry lives as long as something refers to it. `Owner::free_if_unused` frees it in the step in which
+//! the last reference goes.
 //!
-//! | what refers to it | counted in | comes by | goes by |
+//! | reference | counted in | comes by | goes by |
 //! |---|---|---|---|
 //! | the client that made it | `maker` | `submit`, `put` | `released`, `client_gone` |
 //! | other clients | `holders` | `held` | `released`, `client_gone` |
@@ -56,15 +56,15 @@
 //! | other nodes | `borrowers` | `lend`, `borrowed` | `borrows_returned`, `node_gone` |
 //! | kept tasks that take it | `origin.needed_by` | `keep` | `forget_task`, `output_gone`, `run_again` |
 //!
-//! A reference of another node's object is a *proxy* entry: it counts the local references, and when the last
-//! one goes it gives back what it borrowed to the nodes that lent it (`borrowed_from`).
+//! A reference to another node's object has a *proxy* entry, which counts the local references. When the last
+//! one goes, the proxy gives its borrows back to the nodes that lent it (`borrowed_from`).
 //!
-//! # What may be missing
+//! # Ids that may be gone
 //!
-//! A slot of a machine of this crate names a value that is there: it is indexed, and a defect here stops the
-//! node at once instead of going on with wrong counts. Looked up, and silently passed over if it is gone, is
-//! what comes from outside (ids, tokens and leases that clients and other nodes name) and what an earlier
-//! effect of the same call may have ended: the places say so.
+//! A slot of a machine of this crate names a value that exists. It is indexed, so a defect stops the node at
+//! once instead of going on with wrong counts. Ids, tokens and leases that clients and other nodes name may
+//! be gone, and so may entries that an earlier effect of the same call has ended. These are looked up and
+//! ignored if they are gone; comments say where this can happen.
 
 mod classes;
 mod ends;
@@ -120,7 +120,7 @@ pub enum Effect {
     },
     /// Drop a copy.
     DropCopy {
-        /// Nodes that have it.
+        /// The node that has it.
         holder: NodeId,
         /// The object.
         object: ObjectId,
@@ -130,7 +130,7 @@ pub enum Effect {
         /// The object.
         object: ObjectId,
     },
-    /// Tell a client that a reference has a value.
+    /// Tell a client the state of a reference.
     Deliver {
         /// The client.
         client: ClientId,
@@ -148,7 +148,7 @@ pub enum Effect {
         /// The object.
         object: ObjectId,
     },
-    /// Memory of finished tasks was given back to the allocator.
+    /// Memory of finished tasks was returned to the allocator.
     MemoryFreed,
     /// Send a message.
     Send {
@@ -159,32 +159,32 @@ pub enum Effect {
     },
     /// Ask for a lease.
     RequestLease {
-        /// Whom.
+        /// The node that is asked.
         to: NodeId,
-        /// Its name.
+        /// The id of the lease.
         lease: LeaseId,
-        /// For what.
+        /// The class of tasks that it is for.
         class: Arc<TaskClass>,
         /// Whether to wait there.
         wait: bool,
     },
-    /// Give a lease (or the request for it) back.
+    /// Give back a lease, or the request for it.
     ReturnLease {
-        /// Whom.
+        /// The node of the lease.
         to: NodeId,
-        /// Its name.
+        /// The id of the lease.
         lease: LeaseId,
     },
     /// Take back tasks that were sent ahead and have not started.
     StealBack {
-        /// Where.
+        /// The node that has the worker.
         to: NodeId,
         /// The lease.
         lease: LeaseId,
     },
     /// Start a task under a lease.
     Start {
-        /// Where.
+        /// The node that has the worker.
         to: NodeId,
         /// The lease.
         lease: LeaseId,
@@ -193,11 +193,11 @@ pub enum Effect {
     },
 }
 
-/// Pages of tables given back at a time: so few that nobody waits for it.
+/// Number of table pages that are given back at a time: too few to delay other work.
 const TRIM_PAGES: usize = 64;
-/// Memory of tasks that are gone is kept for this long: another wave of them may come.
+/// Memory of tasks that are gone is kept for this long, in case more tasks come.
 const TRIM_AFTER: Now = 1_000 * MS;
-/// Then it is given back in portions, this far apart.
+/// Interval at which portions of that memory are given back.
 const TRIM_EVERY: Now = 5 * MS;
 
 /// The ledger of one node.
@@ -210,7 +210,7 @@ pub struct Owner {
     schedule: Schedule,
     wakes: Wakes,
     jobs: EndedJobs,
-    /// When to give back the memory of what is gone.
+    /// When to give back memory of entries that are gone.
     trim_at: Option<Now>,
 }
 
@@ -237,7 +237,7 @@ impl Owner {
         self.schedule.tell_time(now);
     }
 
-    /// Gives back some memory of what is gone, if its time has come.
+    /// Gives back some memory of entries that are gone, if it is time.
     fn trim(&mut self, now: Now, out: &mut Vec<Effect>) {
         if self.trim_at.is_none_or(|at| now < at) {
             return;
@@ -250,7 +250,7 @@ impl Owner {
         }
     }
 
-    /// Sets the time at which memory of what is gone is given back.
+    /// Sets the time at which memory of entries that are gone is given back.
     fn plan_trim(&mut self, now: Now) {
         let is_loose = self.references.is_loose() || self.tasks.is_loose() || self.jobs.has_ending();
         if self.trim_at.is_none() && is_loose {
@@ -258,7 +258,7 @@ impl Owner {
         }
     }
 
-    /// Objects in the ledger, tasks that are not finished.
+    /// Number of objects in the ledger, and of tasks that are not finished.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         (self.references.len(), self.tasks.count())
@@ -270,7 +270,7 @@ impl Owner {
         self.tasks.unfinished_of(job)
     }
 
-    /// Entries of tables that are empty when nobody refers to anything.
+    /// Sizes of tables that must be empty once there are no references.
     pub(crate) fn leftovers(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let others = [
             ("tasks to wake", self.wakes.len()),
@@ -291,15 +291,15 @@ impl Owner {
         times.into_iter().flatten().min()
     }
 
-    /// Does what time has come for: ends grace, gives back memory and idle leases, takes tasks back that wait
-    /// behind a long one.
+    /// Does the work that is due: ends grace periods, gives back memory and idle leases, takes back tasks
+    /// that wait behind a long one.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
         self.trim(now, out);
         self.schedule.expire(now, out);
     }
 
-    /// Asserts invariants 2 and 3; `lent` are the uses that runs of other nodes' tasks hold.
+    /// Asserts invariants 2 and 3; `lent` are the uses by runs of other nodes' tasks.
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
         let mut uses = self.tasks.uses();
         lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
@@ -312,7 +312,7 @@ impl Owner {
         self.schedule.check(&self.tasks);
     }
 
-    /// Asserts that objects and tasks agree about which task makes which object, and which waits for which.
+    /// Asserts that objects and tasks agree about producers and dependents.
     fn check_producers(&self) {
         for (slot, object) in self.references.iter() {
             let id = object.id();

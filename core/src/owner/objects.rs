@@ -1,8 +1,8 @@
 //! Events of objects: clients put and drop them, other nodes ask and tell, values come and are lost.
 //!
-//! [`super::references`] owns the entries; here is what follows from a change of one for tasks and for other
-//! entries: a value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is
-//! computed again.
+//! [`super::references`] owns the entries; this file carries a change of one on to tasks and other entries: a
+//! value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is computed
+//! again.
 
 use super::references::{Holders, Lost, Release, Unused};
 use super::{Effect, Object, Owner, Task};
@@ -21,14 +21,14 @@ pub struct MadeBy {
     pub name: String,
     /// `file:line` of the call.
     pub call_site: String,
-    /// Time in the function when it last ended, in nanoseconds; 0 for a call that put the value.
+    /// Time spent in the function by the last run, in nanoseconds; 0 for a call that put the value.
     pub run_ns: u64,
 }
 
-/// Waiting tasks, each with an argument that has its value now.
+/// Waiting tasks to wake, each with an argument whose value has come.
 ///
-/// They are woken one after the other, also those that become ready because one of them fails: chains of any
-/// length then need no stack.
+/// They are woken one after the other, even those whose argument fails because another one fails. So a chain
+/// of dependent tasks of any length takes no stack.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     queue: VecDeque<(Slot<Task>, Slot<Object>)>,
@@ -40,19 +40,19 @@ impl Wakes {
         self.queue.len()
     }
 
-    /// Asserts that nobody is left asleep between two events.
+    /// Asserts that no wake is left between two events.
     pub(super) fn check(&self) {
         assert!(self.queue.is_empty(), "tasks have their arguments and sleep");
         assert!(!self.is_running, "nobody wakes tasks any more");
     }
 
-    /// Lets nobody be woken until [`Owner::wake`] is called with what this returns.
+    /// Holds wakes back until [`Owner::wake`] is called with the returned guard.
     pub(super) fn hold(&mut self) -> Held {
         Held { was_running: std::mem::replace(&mut self.is_running, true) }
     }
 }
 
-/// Wakes are held back, by this caller or by one further out.
+/// A guard that holds wakes back; an outer caller may hold them back too.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Held {
@@ -67,7 +67,7 @@ impl Owner {
         self.references.by_id(&object)?.value()
     }
 
-    /// The same for a client that names it by its token.
+    /// The value of an object that a client names by its token.
     #[must_use]
     pub fn value_named(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
         self.references[self.references.find_named(client, token, &object)?].value()
@@ -80,7 +80,7 @@ impl Owner {
         (object.id(), object.value())
     }
 
-    /// Whether an object is this node's own, finished or not.
+    /// Whether this node owns an object, with or without a value.
     #[must_use]
     pub fn owns(&self, object: ObjectId) -> bool {
         self.references.by_id(&object).is_some_and(|o| o.owner().is_none())
@@ -97,7 +97,7 @@ impl Owner {
         self.references.iter().map(|(slot, _)| self.references.reference(slot))
     }
 
-    /// Whether an object's value is still to come.
+    /// Whether an object has no value yet.
     #[must_use]
     pub fn is_awaited(&self, object: ObjectId) -> bool {
         self.references.by_id(&object).is_some_and(|o| o.value().is_none())
@@ -129,7 +129,8 @@ impl Owner {
 
 /// Operations of clients.
 impl Owner {
-    /// A client put a value. False if the object exists already (a task that runs again puts the same again).
+    /// A client put a value. False if the object exists already: a task that runs again puts the same objects
+    /// again.
     pub fn put(
         &mut self,
         client: ClientId,
@@ -142,7 +143,8 @@ impl Owner {
         if let Some(slot) = self.references.find(&id) {
             self.held(client, RefId { object: id, owner: self.me }, out);
             if self.references[slot].owner().is_some() && !matches!(value, Value::Failed(_)) {
-                // The task ran before on another node, which owns what it put there; this one is ours.
+                // The task ran before on another node, which owns the objects that it put there. Now this
+                // node owns it.
                 self.references.take_over(slot, out);
                 let inside = self.references.adopt_nested(nested, None, out);
                 self.fill(slot, value, Some(self.me), inside, out);
@@ -155,7 +157,7 @@ impl Owner {
         true
     }
 
-    /// Notes which call put a value.
+    /// Notes the call that put a value.
     pub fn put_at(&mut self, object: ObjectId, site: Box<str>) {
         self.references.put_at(object, site);
     }
@@ -172,12 +174,13 @@ impl Owner {
         }
     }
 
-    /// A client wants a value sent as soon as there is one. Of an object that was freed it is told so.
+    /// A client wants a value sent as soon as there is one. If the object was freed, the client is told at
+    /// once.
     pub fn fetch(&mut self, client: ClientId, token: u64, reference: RefId, out: &mut Vec<Effect>) {
         let object = reference.object;
         let slot = self.references.find_named(client, token, &object);
         slot.into_iter().for_each(|slot| self.lose_orphan(slot, out));
-        // Tasks that failed with it may have been the last that referred to it, if the client does not.
+        // Tasks that failed with it may have held the last references to it, if the client has none.
         let Some(slot) = slot.filter(|slot| self.references.get(*slot).is_some()) else {
             out.push(Effect::Deliver { client, token, object });
             return;
@@ -187,7 +190,7 @@ impl Owner {
         }
     }
 
-    /// A client is gone: its references go, its job's tasks if it was the driver.
+    /// A client is gone: drops its classes and its references.
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.classes.forget_client(client);
         for slot in self.references.take_held_by(client) {
@@ -199,14 +202,14 @@ impl Owner {
 
 /// Reports of other nodes and of the store.
 impl Owner {
-    /// Another node asks what an object is.
+    /// Another node asks for the state of an object.
     pub fn locate(&mut self, from: NodeId, object: ObjectId, out: &mut Vec<Effect>) {
         if let Some(slot) = self.references.locate(from, object, out) {
             self.ask_for(slot, out);
         }
     }
 
-    /// The owner of a proxy told what it is.
+    /// Another node told the state of an object.
     pub fn located(
         &mut self,
         from: NodeId,
@@ -222,12 +225,12 @@ impl Owner {
         }
     }
 
-    /// A copy of an object exists on a node now, or does not any more.
+    /// A node has got a copy of an object, or has lost it.
     pub fn copy_changed(&mut self, holder: NodeId, object: ObjectId, exists: bool, out: &mut Vec<Effect>) {
         self.references.copy_changed(holder, object, exists, out);
     }
 
-    /// The copies of another node's object that are known here cannot be read: its owner knows which can.
+    /// The copies of another node's object that are known here cannot be read: its owner is asked for others.
     pub fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
         self.references.ask_anew(object, out);
     }
@@ -237,8 +240,8 @@ impl Owner {
         self.references.dropped(object);
     }
 
-    /// Takes a reference that another node sent and counts a use of it; `None` if it is of this node and
-    /// freed.
+    /// Takes a reference that another node sent and counts a use of it; `None` if this node owned the object
+    /// and has freed it.
     pub(crate) fn adopt(
         &mut self,
         reference: RefId,
@@ -248,13 +251,13 @@ impl Owner {
         self.references.adopt(reference, lender, out)
     }
 
-    /// Lends references that stand in outputs of a run for another node; returns them with the owners that
-    /// the ledger knows.
+    /// Lends references inside the outputs of a run to the node that it ran for; returns them with the owners
+    /// that the ledger knows.
     pub fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
         self.references.lend_references(nested, to)
     }
 
-    /// A node uses an object that nobody lent to it.
+    /// Counts a node as borrower of an object that no other node lent to it.
     pub fn borrowed(&mut self, from: NodeId, reference: RefId) {
         self.references.borrowed(from, reference);
     }
@@ -273,7 +276,7 @@ impl Owner {
         }
     }
 
-    /// A node is there after all, if it was given up because news of it were late.
+    /// A node has joined. If it was given up because the news came late, it is not dead after all.
     pub fn node_joined(&mut self, node: NodeId) {
         self.references.node_joined(node);
     }
@@ -284,7 +287,8 @@ impl Owner {
         self.references.is_gone_node(node)
     }
 
-    /// A node is gone: its copies, its borrows, what it owned and what it lent.
+    /// A node is gone: forgets its copies and borrows, the objects that it owned and the references that it
+    /// lent.
     pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
         self.references.node_gone(node);
         for slot in self.references.linked() {
@@ -306,7 +310,8 @@ impl Owner {
         self.free_if_unused(slot, out);
     }
 
-    /// Sets the value of an entry and tells everyone who waits; frees it if nobody does.
+    /// Sets the value of an entry and tells everyone who waits for it; frees the entry if nothing refers to
+    /// it.
     pub(super) fn fill(
         &mut self,
         slot: Slot<Object>,
@@ -319,8 +324,8 @@ impl Owner {
         let (counts, outdated) = self.references.set_value(slot, value, inside);
         if !outdated.is_empty() {
             outdated.into_iter().for_each(|inner| self.unuse(inner, out));
-            // Values of a program that refer to each other in a circle may have freed it with the outdated
-            // ones.
+            // Values that refer to each other in a circle may have freed this entry together with the
+            // outdated ones.
             if self.references.get(slot).is_none() {
                 return;
             }
@@ -334,7 +339,8 @@ impl Owner {
         self.free_if_unused(slot, out);
     }
 
-    /// Frees an entry if nobody refers to it, and what only it referred to. It may have been freed before.
+    /// Frees an entry if nothing refers to it, and the entries that only it referred to. It may have been
+    /// freed before.
     pub(super) fn free_if_unused(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let mut unused: Unused = smallvec::smallvec![slot];
         while let Some(slot) = unused.pop() {
@@ -351,7 +357,7 @@ impl Owner {
         }
     }
 
-    /// Everyone who waits for a value hears that it is there.
+    /// Tells everyone who waits for a value that it has come.
     fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let dependents = self.references.tell(slot, out);
         if dependents.is_empty() {
@@ -362,7 +368,7 @@ impl Owner {
         self.wake(held, out);
     }
 
-    /// Wakes tasks whose arguments have their values, unless a caller further out does.
+    /// Wakes tasks whose arguments have their values, unless an outer caller does.
     pub(super) fn wake(&mut self, held: Held, out: &mut Vec<Effect>) {
         if held.was_running {
             return;
@@ -373,8 +379,8 @@ impl Owner {
         self.wakes.is_running = false;
     }
 
-    /// Somebody wants the value of an entry without one: it is computed again if nobody makes it, or its
-    /// owner is asked.
+    /// The value of an entry that has none is wanted: its owner is asked, or it is computed again if no task
+    /// makes it.
     pub(super) fn ask_for(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &self.references[slot];
         if object.owner().is_some() {
@@ -397,13 +403,13 @@ impl Owner {
         }
     }
 
-    /// An object will have no value any more: everyone who waits for it hears why.
+    /// An object will not get a value any more: everyone who waits for it gets the failure.
     pub(super) fn lose(&mut self, slot: Slot<Object>, failure: Failure, out: &mut Vec<Effect>) {
         self.references.set_failed(slot, Value::Failed(Arc::new(failure)));
         self.tell(slot, out);
     }
 
-    /// A proxy that came after its owner had died, and whose value nobody can tell, is lost.
+    /// Loses a proxy that came after its owner had died, and whose value nobody knows.
     pub(super) fn lose_orphan(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &self.references[slot];
         if object.value().is_none() && self.references.is_orphan(slot) {
@@ -412,7 +418,7 @@ impl Owner {
     }
 }
 
-/// The event, and its cause if that is known.
+/// The text of a failure, with its cause if that is known.
 pub(crate) fn because(text: String, cause: Option<&str>) -> String {
     match cause {
         Some(cause) => format!("{text}: {cause}"),

@@ -1,15 +1,16 @@
-//! Lineage: how stored objects were made, for as long as somebody may want them computed again.
+//! Lineage: the tasks that made stored objects, kept for as long as the objects may have to be computed
+//! again.
 //!
 //! The task of a stored output is *kept* when it has ended. Its arguments stay in the ledger for it, though
-//! not always in memory: an argument that can itself be computed again, and that only lineage needs, lets go
-//! of its bytes; one that was put keeps them. An object whose bytes are gone is computed again when somebody
-//! wants it, once however many do, and before it what it was made of, as far as that is gone too.
+//! not always in memory: an argument that only lineage needs loses its bytes if it can be computed again
+//! itself; one that was put keeps them. An object whose bytes are gone is computed again when it is wanted,
+//! once for all who want it. Arguments whose bytes are gone too are computed before it.
 //!
-//! A value that was *dropped* to make room was cheap to make, by this node's choice, so it costs no retry.
-//! One that was *lost* does. Kept tasks take memory: above the limit the oldest are forgotten, and what only
-//! they could make is lost for good if it is lost at all.
+//! A value that was *dropped* to make room costs no retry: this node chose it because it was cheap to make. A
+//! value that was *lost* costs one. Kept tasks take memory: above the limit the oldest are forgotten, and
+//! values that only they could make are then lost for good if they are lost.
 //!
-//! [`super::tasks`] owns the kept tasks, [`super::references`] what each object keeps in mind of them.
+//! [`super::tasks`] owns the kept tasks, [`super::references`] the lineage data of each object.
 
 use super::references::{Origin, Unkept};
 use super::tasks::OutputSlots;
@@ -21,14 +22,14 @@ use tharsis_types::{Failure, FailureKind, ObjectId, failure};
 
 /// Tasks that are kept, and forgotten.
 impl Owner {
-    /// Number of finished tasks that are remembered.
+    /// Use of memory by kept tasks.
     #[must_use]
     pub fn lineage_usage(&self) -> LineageUsage {
         self.tasks.lineage_usage()
     }
 
-    /// Time it took to make an object of this node's ledger, if its function is declared pure, and it can be
-    /// computed again from what is there and was never dropped before.
+    /// Time it took to make an object of this node's ledger. `None` unless its function is declared pure, all
+    /// its arguments are there, and it was never dropped before.
     #[must_use]
     pub fn recompute_ns(&self, object: ObjectId) -> Option<u64> {
         let entry = self.references.by_id(&object).filter(|o| !o.origin().was_dropped())?;
@@ -38,19 +39,19 @@ impl Owner {
         (may && task.input_slots().all(|input| self.references[input].is_there())).then_some(task.run_ns())
     }
 
-    /// Whether a task's outputs are worth remembering how to make.
+    /// Whether a task is worth keeping to compute its outputs again.
     pub(super) fn is_worth_keeping(&self, slot: Slot<Task>) -> bool {
         let task = &self.tasks[slot];
         self.class_of(slot).max_retries != 0 && !task.is_cancelled() && !self.jobs.contains(task.id().job())
     }
 
-    /// Keeps a task that has ended: its arguments stay for it.
+    /// Keeps a task that has ended, and its arguments with it.
     pub(super) fn keep(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
         self.tasks.sent_to_kept(slot);
         let outputs: OutputSlots = self.tasks[slot].output_slots().flatten().collect();
         self.tasks[slot].input_slots().for_each(|input| self.references.add_need(input));
         for output in &outputs {
-            // Its task was submitted anew while the ledger still kept it.
+            // The task was submitted again while the ledger still kept its earlier run.
             if let Some(old) = self.references.set_lineage_task(*output, slot) {
                 for input in self.output_gone(*output, old) {
                     self.free_if_unused(input, out);
@@ -60,15 +61,16 @@ impl Owner {
         outputs
     }
 
-    /// Forgets the oldest kept tasks until the others take no more than they may.
+    /// Forgets the oldest kept tasks until the others are within the limit.
     pub(super) fn bound_lineage(&mut self, out: &mut Vec<Effect>) {
         while let Some(slot) = self.tasks.next_to_forget() {
             self.forget_task(slot, Unkept::Forgotten, out);
         }
     }
 
-    /// A task that has ended is cancelled: what it made stays, and is not computed again if it is lost. What
-    /// was dropped to make room was not lost, so that such a task stays kept.
+    /// Cancels a task that has ended: its outputs stay, but are not computed again if they are lost. An
+    /// output that was dropped to make room is not lost and must still be computed again, so its task stays
+    /// kept.
     pub(super) fn cancel_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
         let is_there = |output: Slot<Object>| self.references[output].is_there();
         if self.tasks[slot].output_slots().flatten().all(is_there) {
@@ -76,7 +78,7 @@ impl Owner {
         }
     }
 
-    /// Forgets a kept task: what it made cannot be computed again.
+    /// Forgets a kept task: its outputs cannot be computed again.
     pub(super) fn forget_task(&mut self, slot: Slot<Task>, why: Unkept, out: &mut Vec<Effect>) {
         for output in self.tasks[slot].output_slots().flatten() {
             self.references.forget_lineage_task(output, slot, Some(why));
@@ -95,8 +97,8 @@ impl Owner {
         }
     }
 
-    /// The entry of an output is gone: so is the task that is kept for it with the last of them. Returns
-    /// arguments to look at.
+    /// The entry of an output is gone. With the last of its outputs, the kept task goes too. Returns its
+    /// arguments, which may be unused now.
     pub(super) fn output_gone(&mut self, output: Slot<Object>, kept: Slot<Task>) -> Vec<Slot<Object>> {
         match self.tasks.output_gone(kept, output) {
             true => self.drop_kept(kept),
@@ -104,7 +106,7 @@ impl Owner {
         }
     }
 
-    /// Takes a kept task out of the ledger; returns its arguments, which it needs no more.
+    /// Removes a kept task from the ledger; returns its arguments, which it does not need any more.
     fn drop_kept(&mut self, slot: Slot<Task>) -> Vec<Slot<Object>> {
         let inputs = self.tasks.kept_to_gone(slot);
         let inputs: Vec<_> = inputs.iter().flat_map(|inputs| inputs.slots()).collect();
@@ -115,12 +117,12 @@ impl Owner {
 
 /// Objects that are computed again.
 impl Owner {
-    /// Has an object whose bytes are gone computed again, and before it what that needs. What cannot be
-    /// computed fails, with the cause for which the object was lost.
+    /// Computes an object whose bytes are gone again, and before it the arguments that are gone too. An
+    /// object that cannot be computed fails, with the cause for which it was lost.
     pub(super) fn recompute(&mut self, slot: Slot<Object>, cause: Option<&str>, out: &mut Vec<Effect>) {
         let mut wanted = vec![slot];
         while let Some(object) = wanted.pop() {
-            // Another one that cannot be computed may have freed it with the tasks that it failed.
+            // The failure of another object may have freed it together with the tasks that failed.
             if self.references.get(object).is_none_or(|o| o.producer().is_some()) {
                 continue;
             }
@@ -134,7 +136,7 @@ impl Owner {
         }
     }
 
-    /// The task that computes an object again, its retry taken.
+    /// The task that computes an object again. Takes one of its retries, unless the object was dropped.
     fn lineage_task_for(&mut self, slot: Slot<Object>) -> Result<Slot<Task>, Failure> {
         let object = &self.references[slot];
         let (id, origin) = (object.id(), object.origin());
@@ -156,8 +158,8 @@ impl Owner {
         Ok(kept)
     }
 
-    /// Whether an output of a kept task whose entry is gone is being made by another task: a client gave two
-    /// calls with different numbers of results one id.
+    /// Whether another task is making an output of a kept task whose entry is gone: a client has given the
+    /// same id to two calls with different numbers of results.
     fn is_output_taken(&self, kept: Slot<Task>) -> bool {
         let task = &self.tasks[kept];
         let outputs = task.output_slots().enumerate().filter(|(_, output)| output.is_none());
@@ -186,7 +188,7 @@ impl Owner {
         Failure::new(FailureKind::ObjectLost, format!("no copy of object {id} is left{how}"))
     }
 
-    /// A kept task runs again; arguments whose bytes are gone are appended to `wanted`.
+    /// Runs a kept task again; arguments whose bytes are gone are appended to `wanted`.
     fn run_again(&mut self, slot: Slot<Task>, wanted: &mut Vec<Slot<Object>>, out: &mut Vec<Effect>) {
         let outputs = self.expect_outputs(slot);
         let task = &self.tasks[slot];
@@ -195,7 +197,7 @@ impl Owner {
             self.references.add_use(input);
         }
         let mut missing = 0;
-        // References inside arguments are asked for by the task itself, if it wants them.
+        // The task itself asks for references inside its arguments, if it needs them.
         for (_, input) in task.dependencies() {
             self.references.clear_gone(*input);
             if self.references[*input].value().is_none() {
@@ -220,8 +222,8 @@ impl Owner {
         })
     }
 
-    /// The outputs of a task that runs again wait for it; those that were freed get an entry that goes when
-    /// it ends.
+    /// Makes a task that runs again the producer of its outputs. Outputs that were freed get an entry that
+    /// goes when the task ends.
     fn expect_outputs(&mut self, slot: Slot<Task>) -> OutputSlots {
         let task = &self.tasks[slot];
         let id = task.id();

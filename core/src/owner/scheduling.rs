@@ -1,7 +1,7 @@
-//! Scheduling: what leases and queues mean for tasks.
+//! Scheduling: the consequences of leases and queues for tasks.
 //!
-//! [`super::schedule`] owns queues and leases; here is what follows for the tasks in them: where a task would
-//! rather run, what comes back from a lease that is gone, and what fails without ever having one.
+//! [`super::schedule`] owns queues and leases; this file handles the tasks in them: the preferred node of a
+//! task, tasks that come back from a lease that is gone, and tasks that fail without ever having a lease.
 
 use super::schedule::{End, Pending};
 use super::{Effect, Ended, Owner, Shape, Task};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tharsis_types::peer::DoneOutcome;
 use tharsis_types::{Failure, FailureKind, LeaseId, NodeId};
 
-/// Arguments elsewhere that are worth going there for, in bytes.
+/// Minimum bytes of arguments on another node for which it is preferred.
 const NEAR_BYTES_MIN: u64 = 64 << 10;
 
 /// Answers of nodes about leases.
@@ -36,7 +36,7 @@ impl Owner {
         self.schedule.recalled(lease);
     }
 
-    /// A lease is gone; a task of it whose end was not reported before was never started.
+    /// A lease is gone: its tasks whose end was not reported were never started.
     pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
         self.take_back(lease, false, out);
     }
@@ -75,7 +75,7 @@ impl Owner {
                 let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
                 self.ended_slot(now, slot, &ended, outcome, out);
             }
-            // Of the others, reports may be lost.
+            // Reports of the other tasks may be lost.
             self.take_back(lease, true, out);
         }
         self.schedule.node_gone(node, &self.tasks);
@@ -83,7 +83,7 @@ impl Owner {
         self.schedule.dirty_all();
     }
 
-    /// Whether a lease was asked of another node than this one.
+    /// Whether a lease was asked of another node than `node`.
     pub fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
         self.schedule.is_leased_elsewhere(lease, node)
     }
@@ -112,7 +112,7 @@ impl Owner {
         self.plan_trim(now);
     }
 
-    /// No node will ever run the tasks of a queue.
+    /// Fails the tasks of a queue that no node will ever run.
     fn fail_queue(&mut self, shape: Slot<Shape>, failure: &Failure, out: &mut Vec<Effect>) {
         for slot in self.schedule.take_queue(shape, &mut self.tasks) {
             self.tasks.queued_to_waiting(slot);
@@ -121,13 +121,13 @@ impl Owner {
         }
     }
 
-    /// Whether there is something for [`Owner::schedule`] to look at.
+    /// Whether there are changed shapes for [`Owner::schedule`].
     #[must_use]
     pub fn has_changed_shapes(&self) -> bool {
         self.schedule.is_dirty()
     }
 
-    /// Work that waits for leases, and why.
+    /// Work that waits for leases, and the reasons.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
         self.schedule.pending(&self.tasks)
@@ -140,7 +140,7 @@ impl Owner {
     }
 }
 
-/// Queue, and position in it, at which a task is put.
+/// Choice of the queue of a task, and of its position there.
 impl Owner {
     /// Queues a task whose arguments are there.
     pub(super) fn enqueue(&mut self, slot: Slot<Task>) {
@@ -148,8 +148,8 @@ impl Owner {
         self.push_near(slot, End::Back);
     }
 
-    /// Queues a task that waited for large arguments, as the next: the sooner it runs, the sooner they can
-    /// go.
+    /// Queues a task that waited for stored arguments, as the next: the sooner it runs, the sooner they can
+    /// be freed.
     pub(super) fn enqueue_soon(&mut self, slot: Slot<Task>) {
         self.tasks.waiting_to_queued(slot);
         self.push_near(slot, End::Front);
@@ -185,8 +185,8 @@ impl Owner {
         self.schedule.push(self.classes[task.class()].shape, near, task.depth(), slot, end);
     }
 
-    /// The node that has most of a task's arguments, if it is another one and worth going there. It is this
-    /// one if leases elsewhere would otherwise take the task away from its arguments.
+    /// The node that has most of a task's arguments, if the difference is large enough. This node is returned
+    /// only if leases on other nodes could otherwise take the task away from its arguments.
     fn near(&self, task: &Task) -> Option<NodeId> {
         let mut bytes: BTreeMap<NodeId, u64> = BTreeMap::new();
         for (_, object) in task.dependencies() {

@@ -1,4 +1,4 @@
-//! Tasks on their way to a worker: what starting one needs, and tasks that come back unstarted.
+//! Tasks on their way to a worker: the data for their start, and tasks that come back unstarted.
 
 use super::tasks::TaskState;
 use super::{Effect, Ended, Object, Owner, Task};
@@ -12,7 +12,7 @@ use tharsis_types::{
     Attempt, Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
 };
 
-/// Bytes of a message to another node that starts a task.
+/// Maximum bytes of a message to another node that starts a task.
 const PUSH_BYTES_MAX: usize = 2 * LARGE_RECORD_BYTES_MAX;
 /// Bytes that a reference takes in a message, with its frame.
 const REFERENCE_BYTES: usize = 40;
@@ -47,8 +47,8 @@ impl Owner {
         self.tasks.get(task).filter(|t| t.is_sent_under(lease)).map(|task| self.view(task))
     }
 
-    /// The same for an attempt that was started before. Its task may have ended and another one have its slot
-    /// and its lease: that one's arguments are none of this attempt's.
+    /// The same for an attempt that was started before. Its task may have ended, and another task may have
+    /// its slot and its lease: the arguments of that task must not be taken for those of this attempt.
     #[must_use]
     pub fn view_of_attempt(
         &self,
@@ -71,8 +71,8 @@ impl Owner {
         }
     }
 
-    /// A task as another node needs it; its references count as lent to that node. `None` if an argument is
-    /// being computed again, or the task has ended since it was to be sent.
+    /// A task as it is sent to another node; its references count as lent to that node. `None` if an argument
+    /// is being computed again, or if the task has ended meanwhile.
     pub fn push_view(&mut self, task: Slot<Task>, to: NodeId) -> Option<PushedTask> {
         let entry = self.tasks.get(task)?;
         let class = self.classes[entry.class()].definition.clone();
@@ -82,7 +82,8 @@ impl Owner {
         }
         let nested = entry.nested().iter().map(|slot| self.references.lend(*slot, to)).collect();
         let push = |(dependency, slot): &(Dependency, Slot<Object>)| {
-            // The client's name for it may be out of date: what ran again elsewhere has another owner.
+            // The reference of the client may be out of date: an object whose task ran again on another node
+            // has another owner.
             let dependency = Dependency { reference: self.references.lend(*slot, to), ..*dependency };
             let (state, nested) = self.references.remote_state(*slot, to);
             PushedDependency { dependency, state, nested }
@@ -100,8 +101,7 @@ impl Owner {
         }
     }
 
-    /// Fails a task whose arguments do not fit into the message that starts it: nobody could be told to run
-    /// it.
+    /// Fails a task whose arguments do not fit into the message that starts it. Returns whether it did.
     pub fn refuse_oversized(
         &mut self,
         now: Now,
@@ -127,7 +127,7 @@ impl Owner {
         true
     }
 
-    /// Bytes of the message that starts a task, at most, beside what its class and its payload take.
+    /// Upper bound on the bytes of the message that starts a task, without its class and its payload.
     fn start_bytes(&self, task: &Task, to: NodeId) -> usize {
         let is_pushed = to != self.me;
         let bytes_of = |slot: &Slot<Object>| {
@@ -142,8 +142,8 @@ impl Owner {
         given + if is_pushed { task.nested().len() * REFERENCE_BYTES } else { 0 }
     }
 
-    /// Tasks that were sent come back, and keep neither place nor, if they were `started`, the number of
-    /// their attempt. What a node gives back that is not sent under the lease any more changes nothing.
+    /// Takes back tasks that were sent. If they were `started`, they become new attempts. A task that is not
+    /// sent under the lease any more is ignored.
     pub fn given_back(
         &mut self,
         lease: LeaseId,
@@ -160,14 +160,15 @@ impl Owner {
         self.lease_paused(lease);
     }
 
-    /// The task that another node or a worker names, if it is still this attempt, sent under this lease.
+    /// The task that another node or a worker names, if this attempt is still sent under this lease.
     pub(super) fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<Slot<Task>> {
         let slot = self.references.by_id(&ObjectId::output(id, 0))?.producer()?;
         self.tasks.is_sent(slot, id, lease, attempt).then_some(slot)
     }
 
-    /// A task that was sent goes back to the head of its queue, unless nobody wants it any more; as another
-    /// attempt if it was started, or may have been.
+    /// Puts a task that was sent back to the head of the common queue, as another attempt if it was started
+    /// or may have been. If an argument is being computed again, it waits instead; if it was cancelled or its
+    /// job has ended, it fails.
     pub(super) fn restore(&mut self, slot: Slot<Task>, started: bool, out: &mut Vec<Effect>) {
         if started {
             self.tasks.next_attempt(slot);
@@ -183,7 +184,7 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
-    /// Lets a task wait again if some of its arguments are being computed again; true if so.
+    /// Makes a task wait if some of its arguments are being computed again; true if so.
     fn waits_again(&mut self, slot: Slot<Task>) -> bool {
         let mut missing = 0;
         for (_, object) in self.tasks[slot].dependencies() {
@@ -198,7 +199,7 @@ impl Owner {
         0 < missing
     }
 
-    /// Node and run of a task that is sent, for whoever wants it stopped.
+    /// The node to which a task was sent, if it is sent.
     pub(super) fn node_of(&self, slot: Slot<Task>) -> Option<NodeId> {
         let TaskState::Sent { lease } = self.tasks[slot].state() else { return None };
         Some(self.schedule.node_of(lease))

@@ -1,4 +1,5 @@
-//! Reason a task or an object waits, as far as the ledger knows, in words, for people who ask.
+//! State of a task or an object, and the reason why it waits, in words for people, as far as the ledger
+//! knows.
 
 use super::schedule::Shape;
 use super::tasks::TaskState;
@@ -9,9 +10,9 @@ use crate::slab::Slot;
 use crate::{MS, Now};
 use tharsis_types::{LeaseId, NodeId, ObjectId, Resources, TaskClass, TaskId};
 
-/// Arguments that are told one by one.
+/// Maximum number of arguments that are told one by one.
 const ARGUMENTS_TOLD_MAX: usize = 8;
-/// Nodes and clients that are told one by one.
+/// Maximum number of nodes and of clients that are told one by one.
 const HOLDERS_TOLD_MAX: usize = 8;
 
 /// The ledger's knowledge of a task.
@@ -19,7 +20,7 @@ const HOLDERS_TOLD_MAX: usize = 8;
 pub(crate) struct TaskStory {
     /// In words.
     pub(crate) lines: Vec<String>,
-    /// Node it was sent to.
+    /// The node to which it was sent, and the lease.
     pub(crate) sent: Option<(NodeId, LeaseId)>,
     /// Resources it needs, if it is queued.
     pub(crate) demand: Option<Resources>,
@@ -38,7 +39,7 @@ pub(crate) struct ObjectStory {
 
 /// Tasks.
 impl Owner {
-    /// Reason a task waits; `None` if the ledger does not have it.
+    /// State of a task; `None` if the ledger does not have it.
     pub(crate) fn task_story(&self, now: Now, id: TaskId) -> Option<TaskStory> {
         let slot = self.find_task(id)?;
         let (task, class) = (&self.tasks[slot], self.class_of(slot));
@@ -73,7 +74,7 @@ impl Owner {
         story.shape.into_iter().flat_map(|shape| self.schedule.past(shape))
     }
 
-    /// A task by its id. Nobody looks one up by it but people, so there is no table for that.
+    /// A task by its id. Only people look up tasks by id, so there is no table for it.
     fn find_task(&self, id: TaskId) -> Option<Slot<Task>> {
         let output = self.references.by_id(&ObjectId::output(id, 0));
         let made_by = output.and_then(|o| o.producer().or(o.origin().lineage_task()));
@@ -98,7 +99,7 @@ impl Owner {
         }
     }
 
-    /// The arguments that a task waits for, and why each of them has no value.
+    /// The arguments that a task waits for, and the reason why each has no value.
     fn missing_arguments(&self, task: &Task) -> Vec<String> {
         let is_missing = |slot: &Slot<Object>| self.references[*slot].value().is_none();
         let missing = task.dependencies().iter().filter(|(_, slot)| is_missing(slot));
@@ -117,7 +118,7 @@ impl Owner {
 
 /// Objects.
 impl Owner {
-    /// State of an object or the reason it waits; `None` if the ledger does not know it.
+    /// State of an object; `None` if the ledger does not know it.
     pub(crate) fn object_story(&self, id: ObjectId) -> Option<ObjectStory> {
         let object = self.references.by_id(&id)?;
         let what = match object.value() {
@@ -142,7 +143,7 @@ impl Owner {
         self.references.past(id)
     }
 
-    /// Why an object has no value.
+    /// The reason why an object has no value.
     fn why_without_value(&self, object: &Object) -> String {
         if let Some(owner) = object.owner() {
             return match self.is_gone(owner) {

@@ -12,9 +12,9 @@ use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId,
 pub struct Submission {
     /// The submitter.
     pub client: ClientId,
-    /// Depth: number of tasks of this node it is nested in, as far as the node knows.
+    /// Depth: the number of tasks of this node in which it is nested, as far as the node knows.
     pub depth: u16,
-    /// Its number of the class.
+    /// The client's number of the class.
     pub class: u32,
     /// Id of the task.
     pub task: TaskId,
@@ -55,7 +55,8 @@ impl Owner {
         if args.dependencies.is_empty() && args.nested.is_empty() {
             return self.enqueue(slot);
         }
-        // Asking for an argument may fail it at once: the task hears of that when all of it is entered.
+        // Asking for an argument may fail it at once. The task is woken only when all its arguments are
+        // entered.
         let held = self.wakes.hold();
         match self.add_inputs(slot, &args.dependencies, &args.nested, out) {
             Err(failure) => self.fail(slot, &Arc::new(failure), out),
@@ -65,7 +66,7 @@ impl Owner {
         self.wake(held, out);
     }
 
-    /// Whether all outputs of a task are here or will be, so that a call of it needs no run.
+    /// Whether all outputs of a task have values or will get them, so that a call of it needs no run.
     fn is_known(&self, id: TaskId, count: u32) -> bool {
         let is_live = |index| {
             let output = self.references.by_id(&ObjectId::output(id, index));
@@ -74,15 +75,14 @@ impl Owner {
         (0..count).all(is_live)
     }
 
-    /// Whether a task of this id is under way. All its outputs are known then, unless the client gave two
-    /// calls with different numbers of results one id: the first call stands.
+    /// Whether a task of this id is under way. Then all its outputs are known, unless the client has given
+    /// the same id to two calls with different numbers of results: the first call stands.
     fn is_under_way(&self, id: TaskId, count: u32) -> bool {
         let output = |index| self.references.by_id(&ObjectId::output(id, index));
         (0..count).filter_map(output).any(|output| output.producer().is_some())
     }
 
-    /// Entries for the outputs of a task; unless all are fresh, what is left of an earlier run of it is used
-    /// again.
+    /// Entries for the outputs of a task; unless all are fresh, entries of an earlier run are used again.
     fn insert_outputs(
         &mut self,
         client: ClientId,
@@ -124,7 +124,8 @@ impl Owner {
         }
     }
 
-    /// Notes the references of a call; returns for how many of its arguments it has to wait, or why it fails.
+    /// Notes the references of a call; returns the number of arguments that it has to wait for, or its
+    /// failure.
     fn add_inputs(
         &mut self,
         slot: Slot<Task>,

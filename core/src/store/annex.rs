@@ -1,17 +1,17 @@
 //! The annex: the part of the arena that is a file on disk, for copies that are larger than its memory.
 //!
-//! Its offsets are those behind the memory. What lies in it is on disk already: it makes no room in memory
-//! and is never spilled. It takes whole pages, so that no block of the disk belongs to two. A range that
-//! becomes free is used again when the disk has its blocks back.
+//! Its offsets are those behind the memory. Its copies are on disk already: they are never spilled, and
+//! evicting them makes no room in memory. They take whole pages, so that no disk block belongs to two of
+//! them. A freed range is used again when its blocks were returned to the disk.
 
 use super::Extents;
 use std::collections::BTreeMap;
 use tharsis_types::{Extent, ObjectId};
 
-/// Blocks of disks, and what a client may write to, go by pages of this size.
+/// Size of disk blocks, and of the pages by which clients may write.
 const PAGE: u64 = 4096;
 
-/// Copies in the file, and what is free of it.
+/// The copies and the free ranges of the file.
 #[derive(Debug)]
 pub(super) struct Annex {
     /// Its first byte in the arena.
@@ -20,9 +20,9 @@ pub(super) struct Annex {
     /// Copies without pins that exist on other nodes, oldest first.
     evictable: BTreeMap<u64, ObjectId>,
     evictable_bytes: u64,
-    /// Ranges that nobody needs any more and that the disk was not told of.
+    /// Freed ranges whose return to the disk was not requested yet.
     unneeded: Vec<Extent>,
-    /// Bytes of these, and of those that it has not given up yet.
+    /// Bytes of these, and of ranges whose return to the disk is under way.
     leaving_bytes: u64,
 }
 
@@ -49,37 +49,37 @@ impl Annex {
         len.max(1).next_multiple_of(PAGE)
     }
 
-    /// Whether an object can begin there.
+    /// Whether an object may begin at this offset.
     pub(super) fn is_aligned(extent: Extent) -> bool {
         extent.offset.is_multiple_of(PAGE)
     }
 
-    /// Takes whole pages.
+    /// Takes a range of whole pages.
     pub(super) fn take(&mut self, len: u64) -> Option<Extent> {
         let taken = self.extents.take_pages(len)?;
         Some(Extent { offset: self.base + taken.offset, len: taken.len })
     }
 
-    /// The oldest copy that may go, if `bytes` then fit as far as anyone can tell, and do not when the disk
-    /// has given up what it is about to.
+    /// The oldest copy that may be evicted to make room for `bytes`. `None` if evicting all copies would not
+    /// be enough, or if the ranges on their way back to the disk will be.
     pub(super) fn victim(&self, bytes: u64) -> Option<ObjectId> {
         let soon = self.free_bytes() + self.leaving_bytes;
         let helps = (soon < bytes || self.leaving_bytes == 0) && bytes <= soon + self.evictable_bytes;
         self.evictable.first_key_value().filter(|_| helps).map(|(_, object)| *object)
     }
 
-    /// Nobody needs a range any more.
+    /// Frees a range: its blocks are to be returned to the disk.
     pub(super) fn give(&mut self, extent: Extent) {
         self.leaving_bytes += extent.len;
         self.unneeded.push(extent);
     }
 
-    /// Ranges whose blocks the disk is to have back.
+    /// Takes the ranges whose blocks are to be returned to the disk.
     pub(super) fn take_unneeded(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.unneeded)
     }
 
-    /// The disk has the blocks of a range back.
+    /// The blocks of a range were returned to the disk.
     pub(super) fn blocks_freed(&mut self, extent: Extent) {
         let offset = extent.offset.saturating_sub(self.base);
         let given = self.extents.give(Extent { offset, len: extent.len });
@@ -87,20 +87,20 @@ impl Annex {
         self.leaving_bytes -= extent.len;
     }
 
-    /// A copy may go.
+    /// A copy may be evicted.
     pub(super) fn rest(&mut self, age: u64, object: ObjectId, bytes: u64) {
         self.evictable.insert(age, object);
         self.evictable_bytes += bytes;
     }
 
-    /// A copy is to stay, or is gone.
+    /// A copy must stay, or is gone.
     pub(super) fn hold(&mut self, age: u64, bytes: u64) {
         if self.evictable.remove(&age).is_some() {
             self.evictable_bytes -= bytes;
         }
     }
 
-    /// Bytes in use, those included that the disk has not given up yet.
+    /// Bytes in use, including ranges on their way back to the disk.
     pub(super) fn used_bytes(&self) -> u64 {
         self.extents.used_bytes()
     }
@@ -110,12 +110,12 @@ impl Annex {
         self.extents.capacity_bytes()
     }
 
-    /// Bytes that nobody needs and the disk has not given up yet.
+    /// Bytes of ranges on their way back to the disk.
     pub(super) fn leaving_bytes(&self) -> u64 {
         self.leaving_bytes
     }
 
-    /// Copies that may go, and their bytes.
+    /// Copies that may be evicted, and their bytes.
     pub(super) fn evictable(&self) -> (impl Iterator<Item = (u64, ObjectId)>, u64) {
         (self.evictable.iter().map(|(age, object)| (*age, *object)), self.evictable_bytes)
     }

@@ -8,7 +8,7 @@ use tharsis_types::{ClientId, ObjectId};
 /// One object of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Which.
+    /// The id of the object.
     pub object: ObjectId,
     /// Its bytes.
     pub len: u64,
@@ -27,7 +27,7 @@ pub struct Content {
 /// Stages of the life of an object in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It is freed, and stays until nobody maps it.
+    /// It is freed, and stays until no client has it pinned.
     Doomed,
     /// It is on disk alone.
     OnDisk,
@@ -44,12 +44,13 @@ pub enum Phase {
 /// Bytes in use that belong to no object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unowned {
-    /// Of the arena's memory: granted to clients and not used yet, or used for what is here already.
+    /// Bytes of the arena's memory that are granted to clients and not sealed yet, or that a client wrote
+    /// again.
     pub granted: BTreeMap<ClientId, u64>,
-    /// Of copies that do not count any more: still being received although the object was written here
-    /// meanwhile, or freed, and kept in place by somebody, although it was made again meanwhile.
+    /// Bytes of copies that do not count any more: still being received although the object was written here
+    /// meanwhile, or freed and still held although the object was made again meanwhile.
     pub superseded_bytes: u64,
-    /// Of the annex: either of these, or on its way back to the disk.
+    /// Bytes of the annex of both kinds, and of ranges on their way back to the disk.
     pub annex_bytes: u64,
 }
 
@@ -66,7 +67,8 @@ impl Store {
         }))
     }
 
-    /// Bytes in use that belong to no object. With the bytes of all objects these are all that are in use.
+    /// Bytes in use that belong to no object. Together with the bytes of all objects, they are all bytes in
+    /// use.
     #[must_use]
     pub fn unowned(&self) -> Unowned {
         let mut unowned = Unowned { annex_bytes: self.annex.leaving_bytes(), ..Unowned::default() };
@@ -93,7 +95,7 @@ impl Store {
         unowned
     }
 
-    /// Mappings of each object by client, with their count.
+    /// Number of pins of each object by client.
     #[must_use]
     pub fn pins_by_object(&self) -> IdMap<ObjectId, Vec<(ClientId, u32)>> {
         let mut by_object: IdMap<ObjectId, Vec<(ClientId, u32)>> = IdMap::default();

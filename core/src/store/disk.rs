@@ -1,7 +1,7 @@
 //! Objects with a copy on disk, and those on their way there.
 //!
-//! A copy on disk belongs to the copy of the node: the ledgers of the cluster know that the node has the
-//! object, not where. What is being written stays where it is in the arena until the disk has it.
+//! A copy on disk counts as the copy of the node: the ledgers of the cluster know that the node has the
+//! object, not where it has it. A copy that is being written stays in the arena until the disk has it.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -13,13 +13,13 @@ use tharsis_types::hash::IdMap;
 pub(super) struct Disk {
     copies: IdMap<ObjectId, OnDisk>,
     there_bytes: u64,
-    /// Number of copies of each length there.
+    /// Number of copies on disk by length.
     there_lens: BTreeMap<u64, usize>,
     /// Copies that are there, in the order in which they were given to the disk.
     places: BTreeMap<u64, ObjectId>,
     next_place: u64,
     writing_bytes: u64,
-    /// Copies that nobody needs any more and that the disk still has.
+    /// Copies that are not needed any more and still on disk.
     discarded: Vec<ObjectId>,
 }
 
@@ -65,7 +65,7 @@ impl Disk {
         true
     }
 
-    /// Nobody needs a copy that is there any more.
+    /// A copy that is on disk is not needed any more.
     pub(super) fn discard(&mut self, object: ObjectId) {
         if self.forget(object) {
             self.discarded.push(object);
@@ -103,12 +103,12 @@ impl Disk {
         self.copies.get(&object).filter(|copy| copy.state == State::There).map(|copy| copy.place)
     }
 
-    /// The nearest place before one of a copy that is there.
+    /// The nearest place before `place` that has a copy on disk.
     pub(super) fn place_before(&self, place: u64) -> Option<u64> {
         self.places.range(..place).next_back().map(|(place, _)| *place)
     }
 
-    /// Copies that are there behind a place.
+    /// Copies that are on disk behind a place.
     pub(super) fn behind(&self, place: u64) -> impl Iterator<Item = ObjectId> {
         self.places.range(place.saturating_add(1)..).map(|(_, object)| *object)
     }

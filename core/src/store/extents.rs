@@ -5,9 +5,9 @@
 //!
 //! Small ranges are taken from the low end, the lowest hole first; large ones from the high end of the
 //! smallest hole that is large enough. A small object that outlives its neighbours would otherwise stand in
-//! the middle of room for a large one. Best fit for all, which is simpler, leaves a store full at 83 % where
-//! objects go in the order they came; with two ends it is full at 93 % (the traces are in
-//! `extents_tests.rs`). Both ends use what was used before ahead of the untouched middle, whose pages cost
+//! the middle of room for a large one. Best fit for all ranges would be simpler, but then a store is full at
+//! 83 % if objects are freed in the order in which they came. With two ends it is full at 93 % (the traces
+//! are in `extents_tests.rs`). Both ends reuse ranges before they take the untouched middle, whose pages cost
 //! ten times as much at the first touch.
 
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use tharsis_types::Extent;
 use tharsis_types::limits::{MIB, OBJECT_ALIGN};
 
 const ALIGN: u64 = OBJECT_ALIGN as u64;
-/// Protection of memory changes by pages of this size, and disks are written around the page cache in such
-/// blocks.
+/// Size of the pages by which memory protection changes, and of the blocks by which disks are written around
+/// the page cache.
 const PAGE: u64 = 4096;
 /// Ranges of this size and above begin at a page.
 const PAGED: u64 = MIB as u64;
-/// Ranges above this are taken from the high end. The regions that clients carve small objects from are not
+/// Ranges above this are taken from the high end. Regions from which clients carve small objects are not
 /// above it.
 const SMALL_MAX: u64 = 16 * MIB as u64;
-/// Holes of a class that are tried, lowest first, before one of a larger class is cut.
+/// Number of holes of each class that are tried for a small range, lowest first.
 const NEAR_FITS: usize = 8;
 /// A class of holes per power of two.
 const CLASSES: usize = 64;
@@ -40,14 +40,14 @@ pub struct Extents {
     classes: u64,
 }
 
-/// Side of a hole from which a range is cut.
+/// A hole, and the offset at which a range is cut from it.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     hole: Extent,
     offset: u64,
 }
 
-/// A range was given back that is not in use as a whole.
+/// A range that was given back is not in use as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("range {offset}+{len} is not in use as a whole")]
 pub struct NotInUse {
@@ -82,7 +82,8 @@ impl Extents {
         new
     }
 
-    /// Takes a range of at least `len` bytes, from [`PAGED`] on at a page; `None` if no hole is large enough.
+    /// Takes a range of at least `len` bytes, which begins at a page if it has [`PAGED`] bytes or more;
+    /// `None` if no hole is large enough.
     pub fn take(&mut self, len: u64) -> Option<Extent> {
         let align = if len < PAGED { ALIGN } else { PAGE };
         self.take_aligned(len.max(1).checked_next_multiple_of(ALIGN)?, align)
@@ -108,8 +109,8 @@ impl Extents {
         Some(Extent { offset, len })
     }
 
-    /// The low end of the lowest hole; of each class only the first few are looked at, unless nothing else is
-    /// left.
+    /// The low end of the lowest hole that is large enough. Only the first few holes of each class are tried,
+    /// unless none of them fits.
     fn lowest(&self, len: u64, align: u64) -> Option<Cut> {
         let at_low_end = |hole: Extent| {
             let offset = hole.offset.checked_next_multiple_of(align)?;
@@ -121,7 +122,7 @@ impl Extents {
         near.or_else(|| self.classes_from(len).flat_map(|class| self.holes(class)).find_map(at_low_end))
     }
 
-    /// The high end of the smallest hole.
+    /// The high end of the smallest hole that is large enough.
     fn tightest(&self, len: u64, align: u64) -> Option<Cut> {
         let at_high_end = |hole: Extent| {
             let offset = (hole.offset + hole.len).checked_sub(len)? / align * align;

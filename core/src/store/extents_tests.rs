@@ -1,5 +1,4 @@
-//! Tests of the arena's free ranges: that they are kept right, and how full an arena gets before something
-//! does not fit.
+//! Tests of the arena's free ranges: their consistency, and the fill of an arena when a range does not fit.
 
 use super::*;
 use proptest::prelude::*;
@@ -85,7 +84,7 @@ fn small_and_large_ranges_grow_towards_each_other() {
 
 /// The size of the arena of the traces; nothing is stored in it.
 const ARENA: u64 = 4 << 30;
-/// Runs of each trace, with different numbers.
+/// Number of runs of each trace, with different random numbers.
 const RUNS: u64 = 40;
 
 /// The next of a sequence of numbers that look random (xorshift).
@@ -106,8 +105,8 @@ fn share_in_use(extents: &Extents) -> f64 {
     extents.used_bytes() as f64 / ARENA as f64
 }
 
-/// Objects come and come; when one does not fit, the oldest go until it does. That is what a node does that
-/// evicts and spills. Answers the mean share of the arena in use whenever one did not fit at once.
+/// Adds objects. When one does not fit, the oldest are freed until it does, as in a node that evicts and
+/// spills. Returns the mean share of the arena in use when an object did not fit at once.
 fn objects_that_go_in_the_order_they_came(state: &mut u64) -> f64 {
     let mut extents = Extents::new(ARENA);
     let mut live = VecDeque::new();
@@ -127,8 +126,8 @@ fn objects_that_go_in_the_order_they_came(state: &mut u64) -> f64 {
     shares.iter().sum::<f64>() / shares.len() as f64
 }
 
-/// Objects come and die in any order while at most seven tenths are in use, 3000 of them; then they only
-/// come. Answers the share of the arena in use when one did not fit.
+/// Adds 3000 objects and frees others in any order, so that at most seven tenths are in use; then only adds.
+/// Returns the share of the arena in use when an object did not fit.
 fn objects_that_die_in_any_order(state: &mut u64) -> f64 {
     let mut extents = Extents::new(ARENA);
     let mut live = Vec::new();

@@ -1,23 +1,23 @@
 //! Layout of the arena: objects, granted regions, pins, copies that may go.
 //!
-//! A client asks for a *region*, carves objects out of it and tells of each when it is complete, in any
-//! order; until then, nobody else can see it. A *primary* copy stays until its owner frees it. A *secondary*
-//! copy came from another node and may be evicted when nobody has it pinned. Pins belong to clients and go
-//! with them.
+//! A client asks for a *region*, carves objects out of it and seals each when it is complete, in any order.
+//! Until then, no other client can see the object. A *primary* copy stays until its owner frees it. A
+//! *secondary* copy came from another node and may be evicted when no client has it pinned. Pins belong to
+//! clients and end with them.
 //!
 //! A primary copy without pins may be written to disk, and is then evicted like a secondary one: it can be
-//! read back. A copy in the arena is in one of four ways: *held* (pinned, being written to disk, or not
+//! read back. A copy in the arena is in one of four states: *held* (pinned, being written to disk, or not
 //! complete), *evictable*, *spillable*, or *doomed* (freed, and gone with its last pin).
 //!
 //! | file | concern |
 //! |---|---|
-//! | `regions.rs` | what clients write, and tell of |
-//! | `replaced.rs` | freed copies that cannot go yet, of objects that were made again |
-//! | `room.rs` | how full the arena is, and what goes to make room |
-//! | `extents.rs` | which ranges are free |
-//! | `annex.rs` | what is larger than the arena's memory, in a file on disk, as far as there is one |
-//! | `disk.rs` | which copies are on disk, and in what order they went there |
-//! | `contents.rs` | what lies there, for people |
+//! | `regions.rs` | regions that clients write to, and the objects that are sealed in them |
+//! | `replaced.rs` | freed copies that are still held, of objects that were made again |
+//! | `room.rs` | the fill of the arena, and eviction |
+//! | `extents.rs` | free ranges |
+//! | `annex.rs` | objects larger than the arena's memory, in a file on disk, if there is one |
+//! | `disk.rs` | copies on disk, and the order in which they were written |
+//! | `contents.rs` | the contents of the store, for people |
 
 mod annex;
 mod contents;
@@ -58,10 +58,10 @@ pub struct Store {
     annex: Annex,
     /// Places of copies still being received of objects that were written here meanwhile.
     superseded: IdMap<ObjectId, Extent>,
-    /// Freed copies that somebody keeps in place, of objects of which there is another copy since.
+    /// Freed copies that are still held, of objects that have a newer copy.
     replaced: IdMap<ObjectId, Vec<Replaced>>,
-    /// Values that clients wrote and look at of objects that were here already, by the client's name for its
-    /// reference.
+    /// Values that clients wrote and still read although the object was already here, by the client's name
+    /// for its reference.
     doubles: BTreeMap<(ClientId, u64), Extent>,
     clock: u64,
     journal: Journal,
@@ -140,7 +140,7 @@ impl Store {
         Ok(extent)
     }
 
-    /// The copy has arrived (or has not), from another node or from disk.
+    /// The receipt of a copy from another node or from disk has ended, `complete` or not.
     pub fn received(&mut self, object: ObjectId, complete: bool) {
         if let Some(extent) = self.superseded.remove(&object) {
             self.give(self.span(extent));
@@ -179,7 +179,7 @@ impl Store {
         self.disk.place(object)
     }
 
-    /// The nearest place before one of a copy that is on disk.
+    /// The nearest place before `place` that has a copy on disk.
     #[must_use]
     pub fn place_before(&self, place: u64) -> Option<u64> {
         self.disk.place_before(place)
@@ -196,7 +196,7 @@ impl Store {
         self.objects.contains_key(&object)
     }
 
-    /// The copy that is next to make room, were it written to disk or dropped.
+    /// The copy that is next to be written to disk or dropped to make room.
     #[must_use]
     pub fn victim(&self) -> Option<(ObjectId, u64)> {
         let (_, object) = self.spillable.first_key_value()?;
@@ -258,17 +258,18 @@ impl Store {
         }
     }
 
-    /// Copies on disk that nobody needs any more.
+    /// Takes the copies on disk that are not needed any more.
     pub fn take_discarded(&mut self) -> Vec<ObjectId> {
         self.disk.take_discarded()
     }
 
-    /// Ranges of the annex whose blocks the disk is to have back; each is free after [`Store::blocks_freed`].
+    /// Takes the ranges of the annex whose blocks are to be returned to the disk; each is free after
+    /// [`Store::blocks_freed`].
     pub fn take_unneeded(&mut self) -> Vec<Extent> {
         self.annex.take_unneeded()
     }
 
-    /// The disk has the blocks of such a range back.
+    /// The blocks of such a range were returned to the disk.
     pub fn blocks_freed(&mut self, extent: Extent) {
         self.annex.blocks_freed(extent);
     }
@@ -291,7 +292,7 @@ impl Store {
         self.objects.get(&object).filter(|s| s.sealed && !s.doomed).map(|s| s.extent)
     }
 
-    /// Maps an object for a client, which keeps it where it is.
+    /// Pins an object for a client, so that it stays in place.
     pub fn pin(&mut self, client: ClientId, object: ObjectId) -> Option<Extent> {
         let stored = self.objects.get_mut(&object).filter(|s| s.sealed && !s.doomed)?;
         stored.pins += 1;
@@ -301,20 +302,20 @@ impl Store {
         Some(extent)
     }
 
-    /// Pins an object once more for a client that has it pinned, also if it was freed meanwhile; false if it
-    /// has not.
+    /// Pins an object once more for a client that has it pinned, even if it was freed meanwhile; false if the
+    /// client has no pin of it.
     pub fn pin_again(&mut self, client: ClientId, object: ObjectId) -> bool {
         let count = self.pins.get_mut(&client).and_then(|pins| pins.get_mut(&object));
         let Some(count) = count else { return false };
         *count += 1;
-        // It may look at a copy that is being replaced, and the new one not be here.
+        // The client may read a replaced copy while the new copy is not here.
         if let Some(stored) = self.objects.get_mut(&object) {
             stored.pins += 1;
         }
         true
     }
 
-    /// Takes back one pin of a client; false if it had none.
+    /// Removes one pin of a client; false if it had none.
     pub fn unpin(&mut self, client: ClientId, object: ObjectId) -> bool {
         let Some(pins) = self.pins.get_mut(&client) else { return false };
         let Some(count) = pins.get_mut(&object) else { return false };
@@ -333,7 +334,7 @@ impl Store {
         true
     }
 
-    /// The owner freed the object: it goes now, or with its last pin.
+    /// The owner freed the object: drops its copy now, or when nothing holds it any more.
     pub fn free(&mut self, object: ObjectId) {
         self.disk.discard(object);
         let is_writing = self.is_copy_writing(object);
@@ -346,7 +347,7 @@ impl Store {
         }
     }
 
-    /// A client is gone: its pins go, and what it had not completed.
+    /// A client is gone: drops its pins and all bytes that it had not sealed.
     pub fn client_gone(&mut self, client: ClientId) {
         for region in self.regions.remove(&client).unwrap_or_default() {
             region.unsealed().for_each(|range| self.give(range));
@@ -361,7 +362,7 @@ impl Store {
         }
     }
 
-    /// Asserts that books and arena agree (invariant 5).
+    /// Asserts that the tables and the arena agree (invariant 5).
     pub fn check(&self) {
         for in_annex in [false, true] {
             let sum = |all: &mut dyn Iterator<Item = Extent>| -> u64 {
@@ -419,13 +420,13 @@ impl Store {
         }
     }
 
-    /// Places of copies that do not count any more: still being received, or kept in place by somebody.
+    /// Places of copies that do not count any more: still being received, or freed and still held.
     fn superseded_extents(&self) -> impl Iterator<Item = Extent> {
         let replaced = self.replaced.values().flatten().map(|old| old.extent);
         self.superseded.values().copied().chain(replaced)
     }
 
-    /// All that an object takes.
+    /// The whole range that an object takes.
     fn span(&self, extent: Extent) -> Extent {
         let len = if self.annex.holds(extent) { Annex::rounded(extent.len) } else { rounded(extent.len) };
         Extent { offset: extent.offset, len }
@@ -446,7 +447,7 @@ impl Store {
         }
     }
 
-    /// Lets a copy that nobody needs where it is wait to be evicted or spilled, as the youngest.
+    /// Queues a copy that nothing holds to be evicted or spilled, as the youngest.
     fn rest(&mut self, object: ObjectId) {
         self.hold(object);
         if self.disk.is_writing(object) {
@@ -477,7 +478,7 @@ impl Store {
         }
     }
 
-    /// Keeps a copy where it is.
+    /// Takes a copy out of these queues: it stays in place.
     fn hold(&mut self, object: ObjectId) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
         let (age, extent) = (std::mem::take(&mut stored.age), stored.extent);

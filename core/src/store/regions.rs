@@ -1,8 +1,8 @@
 //! Memory that clients write to: regions, and the objects that they carve out of them.
 //!
-//! The threads of a client write to one region at once, and who began first need not be done first. So the
-//! order in which objects are sealed says nothing about what lies between them: a range of a region is free
-//! again when the region is retired or its client is gone, and not before.
+//! The threads of a client write to one region at once and may finish in any order. So a gap between sealed
+//! objects may still be written to. Unsealed ranges of a region become free only when the region is retired
+//! or its client is gone.
 
 use super::annex::Annex;
 use super::{Extents, Store, Stored, rounded};
@@ -19,7 +19,7 @@ pub(super) struct Region {
 }
 
 impl Store {
-    /// Grants a client a region to write to. Objects that had to go are appended to `evicted`.
+    /// Grants a client a region to write to. Objects that were evicted for it are appended to `evicted`.
     ///
     /// # Errors
     /// `ObjectTooLarge` if it can never fit, `StoreFull` if it does not fit now.
@@ -52,11 +52,11 @@ impl Store {
         all.filter(|(_, bytes)| *bytes > 0).collect()
     }
 
-    /// A client has completed an object in one of its regions; answers where the object lies.
+    /// A client has completed an object in one of its regions; returns the location of the object.
     ///
-    /// That is elsewhere if a complete copy is here already, because its task ran before: then that one
-    /// counts, and what was written anew goes with its region, unless [`Store::keep_double`] keeps it. A copy
-    /// that was freed does not count, even if somebody still keeps it in place.
+    /// The location is another one if a complete copy is here already, because the task ran before. Then that
+    /// copy counts, and the new bytes are freed with their region, unless [`Store::keep_double`] keeps them.
+    /// A freed copy does not count, even if it is still held.
     ///
     /// # Errors
     /// `InvalidArgument` if the range is not a free part of one of the client's regions.
@@ -78,8 +78,8 @@ impl Store {
         Ok(extent)
     }
 
-    /// A client wrote what is here already, and looks at what it wrote: that stays until
-    /// [`Store::drop_double`]. A range that is not a free part of its regions is not the client's to keep.
+    /// Keeps the bytes that a client wrote and still reads although the object was already here, until
+    /// [`Store::drop_double`]. A range that is not an unsealed part of the client's regions is ignored.
     pub fn keep_double(&mut self, client: ClientId, token: u64, extent: Extent) {
         if self.carve(client, extent).is_ok() {
             self.drop_double(client, token);
@@ -87,7 +87,7 @@ impl Store {
         }
     }
 
-    /// A client lets go of what it wrote although it was here already, if it did.
+    /// Frees the bytes of [`Store::keep_double`], if there are any.
     pub fn drop_double(&mut self, client: ClientId, token: u64) {
         if let Some(extent) = self.doubles.remove(&(client, token)) {
             self.give(self.span(extent));
@@ -108,7 +108,7 @@ impl Store {
         Err(Failure::new(FailureKind::InvalidArgument, text))
     }
 
-    /// A client is done with a region; what it did not use is free again.
+    /// A client is done with a region; its unsealed ranges are free again.
     pub fn retire(&mut self, client: ClientId, extent: Extent) {
         let Some(regions) = self.regions.get_mut(&client) else { return };
         if let Some(at) = regions.iter().position(|r| r.extent == extent) {
@@ -127,7 +127,7 @@ impl Region {
         self.unsealed.iter().copied()
     }
 
-    /// Takes a range out of what does not belong to an object yet; false if it is not wholly there.
+    /// Takes a range out of the unsealed ones; false if not all of it is unsealed.
     fn carve(&mut self, taken: Extent) -> bool {
         let behind = self.unsealed.partition_point(|range| range.offset <= taken.offset);
         let Some(at) = behind.checked_sub(1) else { return false };

@@ -1,28 +1,28 @@
-//! Copies that were freed and could not go, of objects that have been made again meanwhile.
+//! Freed copies that are still held, of objects that have been made again meanwhile.
 //!
-//! A freed copy stays where it is while somebody looks at it or it is being written to disk. If its task runs
-//! again in that time, what the new run writes under the same id may contain other references, and those
-//! inside the freed copy may name objects that are gone. So the freed copy never counts again: it makes way
-//! for the new one here, and its range is free when all that kept it in place has ended.
+//! A freed copy stays in place while a client reads it or it is being written to disk. If its task runs again
+//! in that time, the new value under the same id may contain other references, and references inside the
+//! freed copy may name objects that are gone. So the freed copy never counts again: the new copy replaces it
+//! here, and its range is freed when its last reader and the write to disk have ended.
 //!
-//! Pins name an object and not a copy of it. A client that looked at the replaced copy keeps that copy, and
-//! the new one as well, until it has taken back all its pins of the object.
+//! Pins name an object, not a copy of it. A client that had the replaced copy pinned holds that copy, and the
+//! new one as well, until it has removed all its pins of the object.
 
 use super::Store;
 use tharsis_types::{ClientId, Extent, ObjectId};
 
-/// A freed copy whose object is here anew.
+/// A freed copy whose object has a newer copy.
 #[derive(Debug)]
 pub(super) struct Replaced {
     pub(super) extent: Extent,
-    /// Clients that looked at it when it was replaced.
+    /// Clients that had it pinned when it was replaced.
     readers: Vec<ClientId>,
     /// It is being written to disk.
     is_writing: bool,
 }
 
 impl Store {
-    /// Makes way for a new copy of an object, if a freed one is here.
+    /// Moves a freed copy of an object aside, if there is one, so that a new one can take its place.
     pub(super) fn replace_freed(&mut self, object: ObjectId) {
         let Some(freed) = self.objects.get(&object).filter(|stored| stored.doomed && stored.sealed) else {
             return;
@@ -36,7 +36,7 @@ impl Store {
         self.replaced.entry(object).or_default().push(Replaced { extent, readers, is_writing });
     }
 
-    /// Pins of an object that are there before its copy is: those of readers of a replaced one.
+    /// Number of pins with which a new copy of an object begins: those of readers of a replaced one.
     pub(super) fn earlier_pins(&self, object: ObjectId) -> u32 {
         if !self.replaced.contains_key(&object) {
             return 0;
@@ -44,13 +44,13 @@ impl Store {
         self.pins.values().filter_map(|pins| pins.get(&object)).sum()
     }
 
-    /// Whether the copy of an object is being written to disk, and not one that it replaced.
+    /// Whether the present copy of an object is being written to disk, not one that it replaced.
     pub(super) fn is_copy_writing(&self, object: ObjectId) -> bool {
         let replaced = self.replaced.get(&object);
         self.disk.is_writing(object) && !replaced.is_some_and(|all| all.iter().any(|old| old.is_writing))
     }
 
-    /// The disk is done with an object; true if that was a copy that has been replaced.
+    /// A write to disk has ended; true if the copy has been replaced meanwhile.
     pub(super) fn replaced_written(&mut self, object: ObjectId) -> bool {
         let all = self.replaced.get_mut(&object);
         let Some(old) = all.and_then(|all| all.iter_mut().find(|old| old.is_writing)) else { return false };
@@ -76,8 +76,8 @@ impl Store {
         free.into_iter().for_each(|old| self.give(self.span(old.extent)));
     }
 
-    /// Asserts that each of them is kept by somebody, and each pin of an object without a copy by one of
-    /// them.
+    /// Asserts that something holds each replaced copy, and that each pin of an object without a present copy
+    /// has a replaced one.
     pub(super) fn check_replaced(&self) {
         for (object, all) in &self.replaced {
             assert!(!all.is_empty(), "an empty list of replaced copies of {object} is kept");

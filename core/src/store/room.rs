@@ -1,10 +1,10 @@
-//! The fill of the arena, and what goes to make room.
+//! The fill of the arena, and eviction to make room.
 
 use super::{Extents, Store, rounded};
 use crate::journal::{About, Fact};
 use tharsis_types::{Extent, Failure, FailureKind, ObjectId};
 
-/// At most this share of the arena is kept free to read back what is on disk.
+/// At most 1 / `RESERVE_SHARE` of the arena is kept free to read back copies on disk.
 const RESERVE_SHARE: u64 = 4;
 
 /// The fill of the arena.
@@ -16,11 +16,11 @@ pub struct Usage {
     pub capacity_bytes: u64,
     /// Objects.
     pub object_count: usize,
-    /// Objects that are mapped by somebody.
+    /// Objects that are pinned.
     pub pinned_count: usize,
     /// Objects with a copy on disk.
     pub spilled_count: usize,
-    /// Bytes of these.
+    /// Bytes of the copies on disk.
     pub spilled_bytes: u64,
     /// Bytes that are being written to disk.
     pub writing_bytes: u64,
@@ -31,9 +31,9 @@ pub struct Usage {
 }
 
 impl Store {
-    /// Bytes that a region of `bytes` leaves free: as many as the largest copy on disk needs to be read back,
-    /// even when the disk takes no more, but no more than a quarter of the arena, and nothing from a region
-    /// that takes all of it.
+    /// Bytes that a region of `bytes` leaves free, so that the largest copy on disk can be read back even
+    /// when the disk takes no more. At most a quarter of the arena, and nothing if the region takes all of
+    /// it.
     #[must_use]
     pub fn reserve_beside(&self, bytes: u64) -> u64 {
         let capacity = self.extents.capacity_bytes();
@@ -62,7 +62,7 @@ impl Store {
         }
     }
 
-    /// Entries of tables that are empty when nobody refers to anything.
+    /// Sizes of tables that must be empty once there are no references.
     pub(crate) fn leftovers(&self) -> [(&'static str, usize); 7] {
         [
             ("stored objects", self.objects.len()),
@@ -80,14 +80,14 @@ impl Store {
         self.extents.free()
     }
 
-    /// Bytes that are free, or would be if everything that nobody has pinned were evicted.
+    /// Bytes that are free, or would be if all unpinned copies were evicted or written to disk.
     #[must_use]
     pub fn receivable_bytes(&self) -> u64 {
         let free = self.extents.capacity_bytes() - self.extents.used_bytes();
         free + self.evictable_bytes + self.spillable_bytes + self.disk.writing_bytes()
     }
 
-    /// Bytes in use that cannot be evicted, once what is on its way to disk has arrived there.
+    /// Bytes in use that cannot be evicted, even when the writes to disk that are under way have ended.
     #[must_use]
     pub fn settled_bytes(&self) -> u64 {
         let (used, leaving) = (self.extents.used_bytes(), self.evictable_bytes + self.disk.writing_bytes());
@@ -95,8 +95,8 @@ impl Store {
         used - leaving
     }
 
-    /// Whether a range of this size will be there when what is on its way to disk has arrived there, as far
-    /// as anyone can tell: evicted copies need not lie side by side.
+    /// Whether a range of this size will be free when the writes to disk that are under way have ended. This
+    /// is an estimate: evicted copies need not lie side by side.
     #[must_use]
     pub fn will_have_room(&self, bytes: u64) -> bool {
         bytes <= self.extents.largest_free_bytes() + self.evictable_bytes + self.disk.writing_bytes()

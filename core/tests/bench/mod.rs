@@ -1,6 +1,6 @@
 //! A node with a driver and as many workers as it starts, in which every task ends at once.
 
-// A test may stop where it fails, also in what its functions share.
+// A test may panic where it fails, also in shared functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Bench {
     root: TaskId,
     now: u64,
     out: Vec<Action>,
-    /// Runs that workers have and not finished.
+    /// Runs that workers have not finished.
     sent: Vec<(ClientId, u32)>,
     next_client: u32,
     pub finished: u64,
@@ -97,7 +97,7 @@ impl Bench {
         });
     }
 
-    /// The end of a batch, and what the workers and the driver do about it.
+    /// Ends a batch of events, and acts for the workers and the driver.
     pub fn turn(&mut self) {
         self.now += 10_000;
         self.node.settle(self.now, &mut self.out);
@@ -123,7 +123,7 @@ impl Bench {
                 _ => {}
             }
         }
-        // The buffer is as long as the longest batch from here on.
+        // Use the buffer again, which has the capacity of the longest batch.
         if self.out.is_empty() {
             self.out = actions;
         }
@@ -147,7 +147,7 @@ impl Bench {
     }
 }
 
-/// Time this thread has run on a CPU, which other processes do not stretch.
+/// CPU time of this thread, which other processes do not prolong.
 pub fn cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     stat.split_whitespace().next().unwrap().parse().unwrap()

@@ -1,8 +1,8 @@
-//! References that travel between nodes: borrows, proxies, owners that die or change.
+//! References that are sent between nodes: borrows, proxies, owners that die or change.
 //!
 //! A node that sends a reference counts the receiver as a borrower first; the receiver gives the borrow back
-//! to the node that it came from. What other nodes say comes from outside: they may give back what was given
-//! back for them when they were thought dead, and name what is freed.
+//! to the node that it came from. Messages of other nodes are from outside: a node may give back borrows that
+//! were already given back for it when it was thought dead, and may name objects that are freed.
 
 use super::object::Links;
 use super::{Object, References};
@@ -14,8 +14,8 @@ use crate::{MS, Now};
 use tharsis_types::peer::Message;
 use tharsis_types::{NodeId, ObjectId, RefId};
 
-/// The time for which an object outlives the node that lent it on: those who borrowed it there register with
-/// its owner.
+/// The time for which an object outlives a node that lent it on: its borrowers register with the owner
+/// meanwhile.
 const REBORROW_GRACE: Now = 2_000 * MS;
 
 impl Links {
@@ -28,12 +28,12 @@ impl Links {
 }
 
 impl References {
-    /// A node is there after all, if it was given up because news of it were late.
+    /// A node has joined. If it was given up because the news came late, it is not dead after all.
     pub(in crate::owner) fn node_joined(&mut self, node: NodeId) {
         self.gone.remove(&node);
     }
 
-    /// A node has died; what this means for each entry [`References::forget_node`] says.
+    /// Notes that a node has died; [`References::forget_node`] changes the entries.
     pub(in crate::owner) fn node_gone(&mut self, node: NodeId) {
         self.gone.insert(node);
     }
@@ -53,7 +53,8 @@ impl References {
         let slot = self.objects.find(&object)?;
         let borrowers = &mut self.objects[slot].links().borrowers;
         if let Some(lent) = borrowers.get_mut(&from) {
-            // A node that was thought dead gives back what no longer counts, beside what it borrowed since.
+            // A node that was thought dead gives back borrows that do not count any more, beside those that
+            // it made since.
             *lent = lent.saturating_sub(count);
             if *lent == 0 {
                 borrowers.remove(&from);
@@ -62,20 +63,20 @@ impl References {
         Some(slot)
     }
 
-    /// A node uses an object that no other node sent it on behalf of this one; it may have been freed.
+    /// Counts a node as borrower of an object that no other node lent to it; the object may have been freed.
     pub(in crate::owner) fn borrowed(&mut self, from: NodeId, reference: RefId) {
         if let Some(object) = self.objects.by_id_mut(&reference.object) {
             *object.links().borrowers.entry(from).or_default() += 1;
         }
     }
 
-    /// Entries that a node which died can have to do with.
+    /// Entries that may be linked with another node.
     pub(in crate::owner) fn linked(&self) -> Vec<Slot<Object>> {
         self.objects.iter().filter(|(_, o)| o.links.is_some()).map(|(slot, _)| slot).collect()
     }
 
-    /// A node is gone: its copies of an object, what it borrowed, owned and lent. Returns whether the object
-    /// is lost.
+    /// Removes a dead node from an entry: its copy, its borrows, and its part as owner or lender. Returns
+    /// whether the object is lost.
     pub(in crate::owner) fn forget_node(
         &mut self,
         slot: Slot<Object>,
@@ -87,7 +88,7 @@ impl References {
         let (id, has_lineage) = (object.id, object.has_lineage());
         let Some(links) = object.links.as_mut() else { return false };
         if links.borrowers.remove(&node).is_some() {
-            // The nodes that it lent to in turn register with the owner anew: give them time.
+            // The nodes that it lent the reference to register with the owner anew: give them time.
             *links.borrowers.entry(self.me).or_default() += 1;
             self.grace.push_back((now + REBORROW_GRACE, id));
         }
@@ -112,7 +113,7 @@ impl References {
         is_lost
     }
 
-    /// The next object whose time of grace is over: it counts as one borrow of this node.
+    /// The next object whose grace period is over: the period counts as one borrow of this node.
     pub(in crate::owner) fn next_grace_over(&mut self, now: Now) -> Option<ObjectId> {
         self.grace.pop_front_if(|(until, _)| *until <= now).map(|(_, object)| object)
     }
@@ -134,7 +135,7 @@ impl References {
         Some(slot)
     }
 
-    /// Takes references that stand inside a value; those that came from another node were lent by it.
+    /// Takes references inside a value; if the value came from another node, that node lent them.
     pub(in crate::owner) fn adopt_nested(
         &mut self,
         nested: &[RefId],
@@ -155,7 +156,7 @@ impl References {
             (Some(slot), None) => slot,
             (None, None) => self.find_or_proxy(reference, out)?,
             (Some(slot), Some(lender)) if self.is_orphan(slot) && !self.gone.contains(&reference.owner) => {
-                // Its task ran again elsewhere: follow the new owner.
+                // Its task ran again on another node: follow the new owner.
                 self.change_owner(slot, reference.owner, lender);
                 slot
             }
@@ -186,9 +187,10 @@ impl References {
         reference
     }
 
-    /// Lends references that stand in outputs of a run for another node. They come back with the owners that
-    /// the ledger knows: for the client, what it submitted is of this node, also where it ran before for
-    /// another. What the client does not hold may have been freed.
+    /// Lends references inside the outputs of a run to the node that it ran for. The returned references have
+    /// the owners that the ledger knows: a client takes this node for the owner of everything that it
+    /// submitted, even if the task ran before for another owner. References that the client does not hold may
+    /// have been freed.
     pub(in crate::owner) fn lend_references(&mut self, nested: &[RefId], to: NodeId) -> Vec<RefId> {
         let lend = |reference: &RefId| Some(self.lend(self.objects.find(&reference.object)?, to));
         nested.iter().filter_map(lend).collect()
@@ -197,8 +199,8 @@ impl References {
     /// Makes an entry this node's own: its task runs again here.
     ///
     /// Borrowed references stay borrowed as long as the entry lives. Values of the earlier run name the
-    /// former owner, and whoever reads one of them, here or on a node that this one lent the reference to,
-    /// goes there.
+    /// former owner, and their readers, here or on nodes to which this one lent the reference, ask that
+    /// owner.
     pub(in crate::owner) fn take_over(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &mut self.objects[slot];
         let id = object.id;
@@ -214,7 +216,7 @@ impl References {
             if local {
                 links.copies.push(self.me);
             } else {
-                // Outputs that are here of a run for an owner that died, if there are any.
+                // A run for an owner that died may have left a copy here.
                 out.push(Effect::DropCopy { holder: self.me, object: id });
             }
             links.asked = false;
@@ -227,7 +229,7 @@ impl References {
         }
     }
 
-    /// A proxy whose owner is gone, without a value.
+    /// Whether an entry is a proxy without a value whose owner is gone.
     pub(in crate::owner) fn is_orphan(&self, slot: Slot<Object>) -> bool {
         let object = &self.objects[slot];
         let valued = matches!(object.value, Some(Value::Inline(_) | Value::Stored { .. }));
@@ -250,7 +252,7 @@ impl References {
         self.objects.insert(object)
     }
 
-    /// Registers with the owner itself, where no lender did it for us.
+    /// Registers this node with the owner itself, because no lender did it.
     fn reborrow(&mut self, slot: Slot<Object>, owner: NodeId, out: &mut Vec<Effect>) {
         let reference = self.reference(slot);
         *self.objects[slot].links().borrowed_from.entry(owner).or_default() += 1;

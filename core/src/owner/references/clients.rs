@@ -1,7 +1,7 @@
-//! References of clients: who holds an object, and who waits for its value.
+//! References of clients: the holders of an object, and the clients that wait for its value.
 //!
-//! Clients name what they hold by a token and an object id. Both come from outside: a client that names what
-//! it does not hold changes nothing.
+//! A client names a reference by a token and an object id. Both come from outside: naming a reference that
+//! the client does not hold changes nothing.
 
 use super::{Object, References};
 use crate::event::Value;
@@ -12,15 +12,15 @@ use tharsis_types::{ClientId, NodeId, ObjectId, RefId};
 /// References to an object by kind, as far as the ledger of this node knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holders {
-    /// The node that answers for it, if that is another one.
+    /// Its owner, if that is another node.
     pub owner: Option<NodeId>,
-    /// Clients with references, and how many.
+    /// Clients with references, and their number.
     pub clients: Vec<(ClientId, u32)>,
     /// Unfinished tasks that take it and values that contain its reference.
     pub uses: u32,
     /// Finished tasks whose results could be computed again with it.
     pub lineage: u32,
-    /// Nodes that borrowed it, and how often.
+    /// Nodes that borrowed it, and the number of their borrows.
     pub borrowers: Vec<(NodeId, u32)>,
     /// The task that made it, if that is remembered.
     pub made_by: Option<MadeBy>,
@@ -37,7 +37,7 @@ impl References {
         self.objects.find_named(client, token, object)
     }
 
-    /// Adds an entry for what a client puts, or for an output of a task that it submits.
+    /// Adds an entry for a value that a client puts, or for an output of a task that it submits.
     pub(in crate::owner) fn insert_made(
         &mut self,
         id: ObjectId,
@@ -50,7 +50,7 @@ impl References {
         self.objects.insert(object)
     }
 
-    /// Notes which call put a value.
+    /// Notes the call that put a value.
     pub(in crate::owner) fn put_at(&mut self, object: ObjectId, site: Box<str>) {
         if !site.is_empty()
             && let Some(entry) = self.objects.by_id_mut(&object)
@@ -59,7 +59,7 @@ impl References {
         }
     }
 
-    /// A client found a reference inside a value; one of this node's own objects may have been freed.
+    /// A client found a reference inside a value; `None` if this node owned the object and has freed it.
     pub(in crate::owner) fn held(
         &mut self,
         client: ClientId,
@@ -72,7 +72,7 @@ impl References {
         Some(slot)
     }
 
-    /// A client dropped a reference; returns the entry if it was one.
+    /// A client dropped a reference; returns the entry if there is one.
     pub(in crate::owner) fn released(
         &mut self,
         client: ClientId,
@@ -87,7 +87,7 @@ impl References {
         }
         if let Some(links) = entry.links.as_mut() {
             links.fetchers.retain(|waiting| *waiting != (client, token));
-            // A client that drops what it does not hold has no count.
+            // A client that drops a reference that it does not hold has no count.
             if let Some(count) = links.holders.get_mut(&client).filter(|_| !made) {
                 *count -= 1;
                 if *count == 0 {
@@ -102,8 +102,8 @@ impl References {
         Some(slot)
     }
 
-    /// A client wants a value sent when there is one. Returns whether it has to be asked for: nothing is said
-    /// now because there is none.
+    /// A client wants a value sent when there is one. Returns true if there is none yet: nothing was sent,
+    /// and the value must be asked for.
     pub(in crate::owner) fn fetch(
         &mut self,
         client: ClientId,
@@ -128,17 +128,17 @@ impl References {
         false
     }
 
-    /// A reference of a client waits for the value.
+    /// Notes that a client waits for the value of its reference.
     pub(in crate::owner) fn add_fetcher(&mut self, slot: Slot<Object>, client: ClientId, token: u64) {
         self.objects[slot].links().fetchers.push((client, token));
     }
 
-    /// Everything that a client refers to, which is gone.
+    /// Takes all entries to which a client that is gone refers.
     pub(in crate::owner) fn take_held_by(&mut self, client: ClientId) -> Vec<Slot<Object>> {
         self.objects.take_held_by(client)
     }
 
-    /// A client that is gone refers to an entry no more.
+    /// Removes the references of a client that is gone from an entry.
     pub(in crate::owner) fn forget_client(&mut self, slot: Slot<Object>, client: ClientId) {
         let object = &mut self.objects[slot];
         if object.maker == Some(client) {
@@ -150,7 +150,7 @@ impl References {
         }
     }
 
-    /// References to an object by kind; `made_by` is for the caller to add.
+    /// References to an object by kind; the caller adds `made_by`.
     pub(in crate::owner) fn holders(&self, object: &Object) -> Holders {
         let mut holders = Holders {
             clients: object.maker.map(|maker| (maker, 1)).into_iter().collect(),

@@ -1,7 +1,6 @@
-//! Objects and their copies between nodes: questions about them, answers, and copies that cannot be
-//! read.
+//! Requests of other nodes for the state of objects, the replies, and copies that cannot be read.
 //!
-//! Objects are named by id here, as other nodes and the store name them: an entry may have been freed while
+//! Objects are named by id here, because other nodes and the store do so: an entry may have been freed while
 //! the message was under way.
 
 use super::{Object, References};
@@ -13,8 +12,8 @@ use std::sync::Arc;
 use tharsis_types::peer::{Message, RemoteState};
 use tharsis_types::{Failure, FailureKind, NodeId, ObjectId, RefId};
 
-/// Answers of an object's owner that may name only copies that cannot be read: news of those that went may be
-/// on their way.
+/// Maximum number of answers of an owner that name only unreadable copies: the news that these are gone may
+/// still be on its way to the owner.
 const LOSSES_MAX: u8 = 8;
 
 /// The outcome for an object whose known copies cannot be read.
@@ -22,15 +21,15 @@ const LOSSES_MAX: u8 = 8;
 pub(in crate::owner) enum Lost {
     /// It is this node's own: it is computed again, or its readers fail.
     Own,
-    /// Its owner was asked where to read it.
+    /// Its owner was asked for readable copies.
     Asked,
-    /// Nobody can tell where to read it.
+    /// No node knows a readable copy.
     ForGood,
 }
 
 impl References {
-    /// Another node asks what an object is. It is answered now, or when there is a value; then the entry is
-    /// returned for which somebody has to ask.
+    /// Another node asks for the state of an object. It is answered now, or when there is a value. In the
+    /// latter case, returns the entry: the caller must ask for the value.
     pub(in crate::owner) fn locate(
         &mut self,
         from: NodeId,
@@ -52,7 +51,8 @@ impl References {
         Some(slot)
     }
 
-    /// A node told what an object is. Returns the value to set if it is a proxy here that has none.
+    /// A node told the state of an object. Returns the value to set if the object is a proxy here without a
+    /// value.
     pub(in crate::owner) fn located(
         &mut self,
         from: NodeId,
@@ -72,21 +72,20 @@ impl References {
             }
         };
         let links = entry.links();
-        // Only the owner knows of all copies; a node that lends a reference on may have heard of others long
-        // ago.
+        // Only the owner knows all copies. The copies that another lender knows may be outdated.
         let is_owner = links.owner == Some(from);
         links.asked &= !is_owner;
         if is_owner || links.copies.is_empty() {
             links.copies = copies;
         }
         if is_owner && entry.is_gone() && !matches!(value, Value::Stored { .. }) {
-            // It was computed again, and is not in a store this time.
+            // The object was computed again, and its value is not in a store this time.
             entry.value = None;
         }
         entry.value.is_none().then_some((slot, value))
     }
 
-    /// A copy of an object exists on a node now, or does not any more.
+    /// A node has got a copy of an object, or has lost it.
     pub(in crate::owner) fn copy_changed(
         &mut self,
         holder: NodeId,
@@ -116,7 +115,7 @@ impl References {
         }
     }
 
-    /// No copy of an object can be read: its value goes, and its owner is asked if that is another node.
+    /// No copy of an object can be read: clears its value, and asks its owner if that is another node.
     pub(in crate::owner) fn lose_copies(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Lost {
         let entry = &mut self.objects[slot];
         let (object, owner) = (entry.id, entry.owner());
@@ -124,7 +123,7 @@ impl References {
         self.journal.note(About::Object(object), Fact::CopiesLost);
         let links = entry.links();
         let copies = std::mem::take(&mut links.copies);
-        // Reports of nodes other than the owner do not count while its answer is on its way.
+        // A loss does not count while the answer of the owner is on its way: another node named those copies.
         links.losses = links.losses.saturating_add(u8::from(!links.asked));
         let may_ask = links.losses <= LOSSES_MAX;
         match owner {
@@ -140,7 +139,7 @@ impl References {
         }
     }
 
-    /// The copies of another node's object that are known here cannot be read: its owner knows which can.
+    /// The copies of another node's object that are known here cannot be read: its owner is asked for others.
     pub(in crate::owner) fn ask_anew(&mut self, object: ObjectId, out: &mut Vec<Effect>) {
         let Some(slot) = self.objects.find(&object) else { return };
         if let Some(links) = self.objects[slot].links.as_mut() {
@@ -149,7 +148,7 @@ impl References {
         self.ask_owner(slot, out);
     }
 
-    /// Asks the owner of a proxy what it is, once.
+    /// Asks the owner of a proxy for its state, once.
     pub(in crate::owner) fn ask_owner(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let object = &mut self.objects[slot];
         let id = object.id;

@@ -1,18 +1,18 @@
-//! References: which objects there are, who refers to them, what they are and where their copies lie.
+//! References: the objects of the ledger, who refers to them, their values and the locations of their copies.
 //!
-//! This machine owns the entries. It knows tasks by their slots alone: the one that makes an object, those
-//! that wait for it, the kept one that could compute it again. What follows for a task is the caller's to do:
-//! methods that give a task something to do return its slot, and those that may leave an entry without a
-//! reference return the entry's slot, for [`super::Owner::free_if_unused`].
+//! This machine owns the entries. It knows tasks only by their slots: the task that makes an object, the
+//! tasks that wait for it, and the kept task that could compute it again. The caller changes the tasks:
+//! methods that concern a task return its slot, and methods that may leave an entry without a reference
+//! return the entry's slot, for [`super::Owner::free_if_unused`].
 //!
 //! | file | concern |
 //! |---|---|
-//! | `mod.rs` | entries: uses, values, freeing, what lineage keeps in mind of them |
-//! | `object.rs` | one entry: its fields and who fills them |
+//! | `mod.rs` | entries: uses, values, freeing, lineage data |
+//! | `object.rs` | one entry and its fields |
 //! | `clients.rs` | references of clients |
-//! | `borrows.rs` | references that travel between nodes, nodes that die |
-//! | `locations.rs` | what an object is and where its copies lie, between nodes |
-//! | `table.rs` | where an entry is, by id or by name |
+//! | `borrows.rs` | references that are sent between nodes, nodes that die |
+//! | `locations.rs` | state and copies of an object, between nodes |
+//! | `table.rs` | lookup of an entry by id or by name |
 
 mod borrows;
 mod clients;
@@ -47,7 +47,7 @@ pub(super) struct References {
     objects: Objects,
     /// Nodes that are gone.
     gone: IdSet<NodeId>,
-    /// Objects kept for a moment because a node that lent them on died: its borrowers register anew.
+    /// Objects that are kept for a moment because a node that lent them on died: its borrowers register anew.
     grace: VecDeque<(Now, ObjectId)>,
     journal: Journal,
 }
@@ -59,7 +59,7 @@ pub(super) enum Release {
     Stays,
     /// Only lineage needs it: its bytes may go.
     OnlyLineage,
-    /// It was taken out of the table.
+    /// It was removed from the table.
     Freed(Object),
 }
 
@@ -126,7 +126,7 @@ impl References {
         self.objects.insert(Object::new(id))
     }
 
-    /// A task that has begun will make this object.
+    /// Notes the task that will make an object.
     pub(super) fn set_producer(&mut self, slot: Slot<Object>, task: Slot<Task>) {
         let object = &mut self.objects[slot];
         assert_eq!(object.producer, None, "{} is made by two tasks", object.id);
@@ -145,21 +145,21 @@ impl References {
         object.uses -= 1;
     }
 
-    /// A task waits for a value: once for each argument.
+    /// Notes that a task waits for a value, once for each argument.
     pub(super) fn add_dependent(&mut self, slot: Slot<Object>, task: Slot<Task>) {
         let object = &mut self.objects[slot];
         assert!(object.value.is_none(), "a task waits for {}, which has a value", object.id);
         object.links().dependents.push(task);
     }
 
-    /// A task waits for a value no longer.
+    /// Notes that a task does not wait for a value any more.
     pub(super) fn remove_dependent(&mut self, slot: Slot<Object>, task: Slot<Task>) {
         if let Some(links) = self.objects[slot].links.as_mut() {
             links.dependents.retain(|t| *t != task);
         }
     }
 
-    /// Drops a value whose bytes are on no node, so that somebody can wait for the next one.
+    /// Drops a value whose bytes are on no node, so that the next value can be awaited.
     pub(super) fn clear_gone(&mut self, slot: Slot<Object>) {
         let object = &mut self.objects[slot];
         if object.is_gone() {
@@ -167,9 +167,9 @@ impl References {
         }
     }
 
-    /// Sets the value of an entry whose task has ended, unless it has one that can be read: another output of
-    /// the task had to be computed again. Returns whether it did, and the entries that are used once less:
-    /// what stands inside the value that does not count.
+    /// Sets the value of an entry whose task has ended. A value that can be read stays: the task ran again
+    /// only for another output. Returns whether the new value was set, and the entries inside the value that
+    /// does not count, which are used once less.
     pub(super) fn set_value(
         &mut self,
         slot: Slot<Object>,
@@ -193,7 +193,7 @@ impl References {
         (true, std::mem::replace(&mut object.links().nested, inside))
     }
 
-    /// A run left a copy on a node; `counts` if its value is the one that counts.
+    /// A run left a copy on a node; `counts` tells whether its value is the one that counts.
     pub(super) fn copy_made(
         &mut self,
         slot: Slot<Object>,
@@ -207,26 +207,27 @@ impl References {
         if !copies.contains(&node) {
             match counts {
                 true => copies.push(node),
-                // Nobody has compared the bytes of this run with those that are there.
+                // The bytes of this run were not compared with those that are there.
                 false => out.push(Effect::DropCopy { holder: node, object: id }),
             }
         }
     }
 
-    /// The entry will have no value any more.
+    /// Sets the failure of an entry that will not get a value any more.
     pub(super) fn set_failed(&mut self, slot: Slot<Object>, value: Value) {
         let object = &mut self.objects[slot];
         self.journal.note(About::Object(object.id), Fact::Failed);
         object.value = Some(value);
     }
 
-    /// Everyone who waits for a value hears that it is there; returns the tasks that waited.
+    /// Tells all clients and nodes that wait for a value that it has come; returns the tasks that waited.
     pub(super) fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Task>> {
         let object = &mut self.objects[slot];
         let id = object.id;
         assert!(object.value.is_some(), "{id} is announced without a value");
         let stored = matches!(object.value, Some(Value::Stored { .. }));
-        // A maker that put the value has it; one that submitted the task is told without being asked.
+        // A client that put the value has it already. A client that submitted the task is told without
+        // asking.
         let waits =
             |client| object.links.as_ref().is_some_and(|l| l.fetchers.contains(&(client, object.token)));
         if let Some(client) = object.maker.filter(|client| !id.is_put() && !waits(*client)) {
@@ -245,7 +246,7 @@ impl References {
         dependents
     }
 
-    /// Takes an entry out of the table if nothing refers to it. It may have been freed before.
+    /// Removes an entry from the table if nothing refers to it. It may have been freed before.
     pub(super) fn take_unused(&mut self, slot: Slot<Object>) -> Release {
         match self.objects.get(slot) {
             None => Release::Stays,
@@ -255,8 +256,8 @@ impl References {
         }
     }
 
-    /// Drops the copies of a freed object, gives back what was borrowed, and counts down the uses of what
-    /// stood inside, which is appended to `unused`.
+    /// Drops the copies of a freed object, gives its borrows back, and counts down the uses of the objects
+    /// inside it, which are appended to `unused`.
     pub(super) fn close(&mut self, object: Object, unused: &mut Unused, out: &mut Vec<Effect>) {
         let (id, Some(mut links)) = (object.id, object.links) else { return };
         if matches!(object.value, Some(Value::Stored { .. })) {
@@ -276,8 +277,8 @@ impl References {
         }
     }
 
-    /// Lets go of the bytes of an object that nothing but lineage needs, if it can be computed again; returns
-    /// what stood inside it.
+    /// Drops the bytes of an object that only lineage needs, if it can be computed again; returns the objects
+    /// inside it.
     pub(super) fn release_bytes(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) -> Vec<Slot<Object>> {
         let object = &mut self.objects[slot];
         assert!(!object.is_used(), "{} is used and its bytes are to go", object.id);
@@ -303,12 +304,12 @@ impl References {
         }
     }
 
-    /// One more kept task takes this object as argument.
+    /// Counts one more kept task that takes this object as argument.
     pub(super) fn add_need(&mut self, slot: Slot<Object>) {
         self.objects[slot].links().origin.needed_by += 1;
     }
 
-    /// A task that takes this object as argument is kept no more.
+    /// Counts one kept task less that takes this object as argument.
     pub(super) fn drop_need(&mut self, slot: Slot<Object>) {
         let object = &mut self.objects[slot];
         let id = object.id;
@@ -317,7 +318,7 @@ impl References {
         origin.needed_by -= 1;
     }
 
-    /// The task of an output is kept; returns another one that was kept for it before.
+    /// Notes the kept task of an output; returns another task that was kept for it before.
     pub(super) fn set_lineage_task(&mut self, slot: Slot<Object>, task: Slot<Task>) -> Option<Slot<Task>> {
         let origin = &mut self.objects[slot].links().origin;
         let old = origin.lineage_task.replace(task);
@@ -325,7 +326,8 @@ impl References {
         old.filter(|old| *old != task)
     }
 
-    /// The task of an output is not kept any more, if it was; and why, if that is to be told.
+    /// Notes that the task of an output is not kept any more, if it was, and the reason if there is one to
+    /// tell.
     pub(super) fn forget_lineage_task(&mut self, slot: Slot<Object>, task: Slot<Task>, why: Option<Unkept>) {
         let object = &mut self.objects[slot];
         if object.origin().lineage_task == Some(task) {
@@ -335,12 +337,12 @@ impl References {
         }
     }
 
-    /// When [`References::next_grace_over`] has something to say.
+    /// When the next grace period ends, for [`References::next_grace_over`].
     pub(super) fn next_timeout(&self) -> Option<Now> {
         self.grace.front().map(|(until, _)| *until)
     }
 
-    /// Gives back some memory of what is gone; true if there is more.
+    /// Gives back some memory of entries that are gone; true if there is more.
     pub(super) fn trim(&mut self) -> bool {
         self.objects.trim()
     }
@@ -350,14 +352,14 @@ impl References {
         self.objects.is_loose()
     }
 
-    /// Entries of tables that are empty when nobody refers to anything.
+    /// Sizes of tables that must be empty once there are no references.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("objects", self.len()), ("objects in grace", self.grace.len())]
     }
 
-    /// Asserts that every entry is found, that its counts are those of who uses and needs it, and that
-    /// nothing lives without a reference. `uses` are those of unfinished tasks and of runs for other nodes,
-    /// `needs` those of kept tasks.
+    /// Asserts that every entry is found, that its counts match its users, and that no entry lives without a
+    /// reference. `uses` are those of unfinished tasks and of runs for other nodes, `needs` those of kept
+    /// tasks.
     pub(super) fn check(&self, mut uses: IdMap<Slot<Object>, u32>, mut needs: IdMap<Slot<Object>, u32>) {
         self.objects.check();
         for nested in self.objects.iter().flat_map(|(_, object)| object.nested()) {

@@ -26,8 +26,8 @@ pub struct Object {
 pub(super) struct Links {
     /// For a proxy, the owner. `None` for an own object.
     pub(super) owner: Option<NodeId>,
-    /// References of clients other than as the maker. A client adds to its count when it finds a reference in
-    /// a value, and takes from it when it drops one; a count of zero is removed.
+    /// References of clients, other than the reference of the maker. A client adds to its count when it finds
+    /// a reference in a value, and takes from it when it drops one; a count of zero is removed.
     pub(super) holders: BTreeMap<ClientId, u32>,
     /// References of clients that wait for the value. Emptied when the value is there.
     pub(super) fetchers: Vec<(ClientId, u64)>,
@@ -35,19 +35,18 @@ pub(super) struct Links {
     pub(super) dependents: Vec<Slot<Task>>,
     /// Objects whose references stand inside the value. Each counts as one use of that object.
     pub(super) nested: Vec<Slot<Object>>,
-    /// Nodes that refer to it because this node sent them the reference, and how often it did. They give as
-    /// many back.
+    /// Nodes that borrowed it from this node, and the number of their borrows. They give back as many.
     pub(super) borrowers: BTreeMap<NodeId, u32>,
-    /// For a proxy, and for what was one, nodes that this node borrowed it from, and how often. They are
-    /// given back with the entry.
+    /// For a proxy or former proxy, the nodes that this node borrowed it from, and the number of borrows.
+    /// They are given back with the entry.
     pub(super) borrowed_from: BTreeMap<NodeId, u32>,
-    /// For what was a proxy, the node that owned it: values that name that owner may still be around.
+    /// For a former proxy, the node that owned it: values that name that owner may still exist.
     pub(super) former_owner: Option<NodeId>,
-    /// Nodes that asked what it is while it had no value.
+    /// Nodes that asked for its state while it had no value.
     pub(super) askers: BTreeSet<NodeId>,
     /// Nodes with a copy; the first made it. For a proxy, as far as this node was told.
     pub(super) copies: Vec<NodeId>,
-    /// For a proxy, whether its owner was asked what it is and has not answered.
+    /// For a proxy, whether its owner was asked for its state and has not answered.
     pub(super) asked: bool,
     /// For a proxy, how often none of the copies that its owner named could be read.
     pub(super) losses: u8,
@@ -66,19 +65,19 @@ pub(in crate::owner) struct Origin {
     pub(super) needed_by: u32,
     /// Its bytes were dropped to make room, and not computed again since.
     pub(super) dropped: bool,
-    /// It was dropped once: the next time it is spilled, or two tasks that need more than fits would drop
-    /// each other's arguments for ever.
+    /// It was dropped before: it is spilled the next time. Otherwise two tasks whose arguments do not fit
+    /// together would drop each other's arguments for ever.
     pub(super) was_dropped: bool,
     /// Its task was kept and is not any more.
     pub(super) unkept: Option<Unkept>,
 }
 
-/// Why a task that could compute a value again is not kept any more.
+/// Reason why a task that could compute a value again is not kept any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owner) enum Unkept {
     /// It was cancelled after it had ended.
     Cancelled,
-    /// Kept tasks took more memory than they may.
+    /// Kept tasks took more memory than the limit.
     Forgotten,
 }
 
@@ -98,7 +97,7 @@ impl Origin {
         self.was_dropped
     }
 
-    /// Why its task is not kept any more, if it was.
+    /// Reason why its task is not kept any more, if it was.
     pub(in crate::owner) fn unkept(&self) -> Option<Unkept> {
         self.unkept
     }
@@ -126,7 +125,7 @@ impl Object {
         self.producer
     }
 
-    /// The node that has it, if that is another one.
+    /// The node that owns it, if that is another one.
     pub(in crate::owner) fn owner(&self) -> Option<NodeId> {
         self.links.as_ref()?.owner
     }

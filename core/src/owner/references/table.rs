@@ -1,8 +1,8 @@
 //! The entries of a ledger, found by slot, by id, and by the name that their maker gave them.
 //!
-//! A queue of a million tasks is far larger than any cache, so what finds an entry is kept small: the index
-//! holds slots only (ids stand in the entries). A client nearly always names what it made itself: that is
-//! found in a list by its token, which the client counts from zero.
+//! A queue of a million tasks is far larger than any cache, so the index is kept small: it holds only slots
+//! (the ids stand in the entries). A client nearly always names an object that it made itself. Such an object
+//! is found in a list by its token, which the client counts from zero.
 
 use super::Object;
 use crate::slab::{Slab, Slot};
@@ -11,9 +11,9 @@ use std::ops::{Index, IndexMut};
 use tharsis_types::hash::{IdMap, IdSet};
 use tharsis_types::{ClientId, ObjectId, TaskId};
 
-/// Tokens that a client may leave out; a list never grows by more for one entry, whatever a client says.
+/// Number of tokens that a client may skip: no entry makes a list grow by more, whatever the client sends.
 const TOKEN_GAP_MAX: usize = 1024;
-/// Below this an index keeps its memory.
+/// Up to this capacity an index keeps its memory.
 const INDEX_KEPT: usize = 4096;
 
 /// The entries of one node's ledger.
@@ -21,10 +21,10 @@ const INDEX_KEPT: usize = 4096;
 pub(super) struct Objects {
     entries: Slab<Object>,
     index: HashTable<Slot<Object>>,
-    /// Slots of what each client made, by the number in its token.
+    /// Slots of the objects that each client made, by the number in the token.
     made: IdMap<ClientId, Vec<Option<Slot<Object>>>>,
-    /// Slots of what each client refers to and `made` does not name. Some may be of entries that are gone,
-    /// or that the client has let go of; none that it refers to is missing.
+    /// Slots of the objects to which each client refers and that `made` does not name. Some may be of entries
+    /// that are gone, or that the client has released; no entry to which it refers is missing.
     others: IdMap<ClientId, IdSet<Slot<Object>>>,
 }
 
@@ -101,7 +101,7 @@ impl Objects {
             } else {
                 Some(slot)
             };
-            // A client that keeps to the protocol has let go of what had the number before.
+            // A client that keeps to the protocol has released the object that had the number before.
             if let Some(unnamed) = unnamed
                 && entries.get(unnamed).is_some_and(|o| o.maker == Some(client))
             {
@@ -111,7 +111,7 @@ impl Objects {
         slot
     }
 
-    /// A client has let go of what it made.
+    /// A client has released an object that it made.
     pub(super) fn unname(&mut self, client: ClientId, token: u64, slot: Slot<Object>) {
         let named = self.made.get_mut(&client).and_then(|slots| slots.get_mut(number(token)));
         if let Some(named) = named.filter(|named| **named == Some(slot)) {
@@ -119,12 +119,12 @@ impl Objects {
         }
     }
 
-    /// A client refers to an entry other than by the name it gave as its maker.
+    /// A client refers to an entry other than by the name that it gave as its maker.
     pub(super) fn refers(&mut self, client: ClientId, slot: Slot<Object>) {
         self.others.entry(client).or_default().insert(slot);
     }
 
-    /// A client may have let go of the last of its references to an entry.
+    /// A client may have released the last of its references to an entry.
     pub(super) fn let_go(&mut self, client: ClientId, slot: Slot<Object>) {
         let holds = self.entries.get(slot).is_some_and(|o| o.is_held_by(client));
         if !holds && let Some(slots) = self.others.get_mut(&client) {
@@ -135,13 +135,13 @@ impl Objects {
         }
     }
 
-    /// Everything that a client refers to, which is gone.
+    /// Takes all entries to which a client that is gone refers.
     pub(super) fn take_held_by(&mut self, client: ClientId) -> Vec<Slot<Object>> {
         let made = self.made.remove(&client).unwrap_or_default();
         let others = self.others.remove(&client).unwrap_or_default();
         let mut held: Vec<Slot<Object>> = made.into_iter().flatten().chain(others).collect();
         held.retain(|slot| self.entries.get(*slot).is_some_and(|o| o.is_held_by(client)));
-        // In the order of slots, as if the whole ledger were walked; a slot can be named twice.
+        // Sort into the order of slots, as a walk of the whole ledger would give; a slot can be named twice.
         held.sort_unstable();
         held.dedup();
         held
@@ -158,7 +158,7 @@ impl Objects {
         object
     }
 
-    /// Gives back some of the memory of entries that are gone; true if there is more of it.
+    /// Gives back some memory of entries that are gone; true if there is more.
     pub(super) fn trim(&mut self) -> bool {
         if self.is_index_loose() {
             let entries = &self.entries;
@@ -196,9 +196,9 @@ impl Objects {
     }
 }
 
-/// The index takes the place of an entry from the low bits and its tag from the seven highest ones. What is
-/// submitted in a row stands in a row, on the same cache lines: siblings and outputs of a task have
-/// neighbouring places (but different tags), families of siblings lie anywhere.
+/// The index takes the place of an entry from the low bits and its tag from the seven highest ones. Tasks
+/// that are submitted one after the other stand side by side, on the same cache lines: siblings and outputs
+/// of a task have neighbouring places (but different tags), families of siblings lie anywhere.
 fn hash(id: &ObjectId) -> u64 {
     const PLACE: u64 = (1 << 57) - 1;
     let within = u64::from(id.task.sibling()) + u64::from(id.index);

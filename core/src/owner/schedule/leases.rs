@@ -1,6 +1,6 @@
-//! Leases as their owner uses them: granted, recalled, given back, and the tasks that were sent under them.
+//! Leases on the side of their owner: granted, recalled, given back, and the tasks that were sent under them.
 //!
-//! Other nodes name leases by id: one that is gone, or was asked of somebody else, changes nothing.
+//! Other nodes name leases by id: a lease that is gone, or was asked of another node, changes nothing.
 
 use super::{STEAL_AFTER, Schedule, Shape};
 use crate::journal::Fact;
@@ -14,7 +14,7 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_DEPTH_MAX};
 use tharsis_types::{Failure, LeaseId, NodeId};
 
-/// A lease as its owner uses it.
+/// A lease on the side of its owner.
 #[derive(Debug)]
 pub(in crate::owner) struct LeaseUse {
     pub(super) node: NodeId,
@@ -30,7 +30,7 @@ pub(in crate::owner) struct LeaseUse {
 }
 
 impl LeaseUse {
-    /// Asked for, and not granted.
+    /// A lease that was asked for and is not granted yet.
     pub(super) fn new(node: NodeId, shape: Slot<Shape>, now: Now) -> Self {
         let in_flight = VecDeque::new();
         Self { node, shape, granted: false, recalled: false, paused: false, in_flight, active_at: now }
@@ -49,13 +49,13 @@ impl LeaseUse {
         at == Some(0)
     }
 
-    /// Asserts that tasks are sent under granted leases only, and no more than one worker is to have.
+    /// Asserts that tasks are sent under granted leases only, and no more than a worker may have.
     pub(super) fn check(&self) {
         assert!(self.granted || self.in_flight.is_empty(), "a task is sent under a request");
         assert!(self.in_flight.len() <= PIPELINE_DEPTH_MAX, "too many tasks are sent under a lease");
     }
 
-    /// When it has been idle for too long, or tasks stand behind one that does not end.
+    /// When it has been idle for too long, or tasks have stood behind a long one for too long.
     fn next_timeout(&self) -> Option<Now> {
         match self.in_flight.len() {
             0 if self.granted => Some(self.active_at + LEASE_IDLE_MS * MS),
@@ -106,8 +106,8 @@ impl Schedule {
         }
     }
 
-    /// No worker could be started for a lease. Returns where, and the task of its shape that would have been
-    /// next: it has failed an attempt.
+    /// No worker could be started for a lease. Returns its node, and the next task of its shape: the task has
+    /// failed an attempt.
     pub(in crate::owner) fn failed(
         &mut self,
         now: Now,
@@ -127,19 +127,19 @@ impl Schedule {
         Some((failed.node, slot))
     }
 
-    /// A lease is gone: the tasks that were sent under it, oldest first.
+    /// Removes a lease that is gone; returns the tasks that were sent under it, oldest first.
     pub(in crate::owner) fn revoked(&mut self, lease: LeaseId) -> VecDeque<Slot<Task>> {
         let Some(gone) = self.remove_lease(lease) else { return VecDeque::new() };
         self.note(gone.shape, Fact::LeaseEnded);
         gone.in_flight
     }
 
-    /// Leases of a node.
+    /// Leases of workers on a node.
     pub(in crate::owner) fn leases_on(&self, node: NodeId) -> Vec<LeaseId> {
         self.leases.iter().filter(|(_, used)| used.node == node).map(|(lease, _)| *lease).collect()
     }
 
-    /// Whether a lease was asked of another node than this one.
+    /// Whether a lease was asked of another node than `node`.
     pub(in crate::owner) fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
         self.leases.get(&lease).is_some_and(|asked| asked.node != node)
     }
@@ -171,7 +171,7 @@ impl Schedule {
     pub(in crate::owner) fn sent_ended(&mut self, now: Now, lease: LeaseId, slot: Slot<Task>, run_ns: u64) {
         let used = used_mut(&mut self.leases, lease);
         let was_first = used.take_out(slot);
-        // One that was cancelled behind a blocked task says nothing of that.
+        // The end of a task that was cancelled behind a blocked one does not end the pause.
         used.paused &= !was_first;
         used.active_at = now;
         let shape = used.shape;
@@ -193,7 +193,7 @@ impl Schedule {
         leases.into_iter().chain(self.refusals.next_timeout(now)).min()
     }
 
-    /// Has idle leases looked at that have been so for long, and takes tasks back that wait behind a long
+    /// Marks the shapes of leases that have been idle for long, and takes back tasks that wait behind a long
     /// one.
     pub(in crate::owner) fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         for (lease, used) in &mut self.leases {
@@ -208,8 +208,8 @@ impl Schedule {
         }
     }
 
-    /// Idle leases go back when they have been idle for long or the node wants them, unneeded requests at
-    /// once.
+    /// Gives back idle leases when they have been idle for long or the node wants them, and unneeded requests
+    /// at once.
     pub(super) fn return_leases(&mut self, now: Now, shape: Slot<Shape>, out: &mut Vec<Effect>) {
         let shape = &self.shapes[shape];
         let is_over = |used: &LeaseUse| {
@@ -232,7 +232,7 @@ impl Schedule {
         }
     }
 
-    /// Forgets a lease; one that other nodes name may be gone.
+    /// Forgets a lease; `None` if it is gone, as leases that other nodes name may be.
     fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
         let used = self.leases.remove(&lease)?;
         let leases = &mut self.shapes[used.shape].leases;
@@ -244,7 +244,7 @@ impl Schedule {
     }
 }
 
-/// A lease that a shape or a sent task names: it is there.
+/// The lease that a shape or a sent task names; it must exist.
 #[allow(clippy::expect_used, reason = "a name of our own for a lease that is gone is a defect here")]
 pub(super) fn used_mut(leases: &mut IdMap<LeaseId, LeaseUse>, lease: LeaseId) -> &mut LeaseUse {
     leases.get_mut(&lease).expect("a shape or a task names a lease that is gone")

@@ -1,18 +1,18 @@
-//! Schedule: queues by shape, leases, who gets the next task.
+//! Schedule: queues by shape, leases, and the choice of the next task.
 //!
 //! Tasks that need the same resources in the same way (a *shape*) share a queue and leases. A lease holds one
-//! worker; as many tasks are sent ahead to it as keep it busy for a moment, judged by how long tasks of the
-//! shape have taken. Tasks whose arguments lie on another node stand in a queue of that node and move to the
-//! common queue if there is no room there.
+//! worker. As many tasks are sent ahead to it as keep it busy for a moment, judged by the run times of
+//! earlier tasks of the shape. Tasks whose arguments lie on another node stand in a queue of that node and
+//! move to the common queue if there is no room there.
 //!
-//! This machine owns shapes, queues and leases. Tasks are named by their slots; what it must know of one (its
-//! depth, whether it has ended in its queue) it reads from [`Tasks`], which is handed in, and it makes the
-//! transitions that go with the queues: `queued_to_sent` and `tombstone_to_gone`.
+//! This machine owns shapes, queues and leases. Tasks are named by their slots. Their depths and states are
+//! read from [`Tasks`], which is passed in. This machine also makes the transitions that go with the queues:
+//! `queued_to_sent` and `tombstone_to_gone`.
 //!
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | shapes, and the round of one: tasks to leases |
-//! | `shape.rs` | one shape: its queues and how long its tasks take |
+//! | `shape.rs` | one shape: its queues and the run time of its tasks |
 //! | `queue.rs` | one queue, the most deeply nested first |
 //! | `leases.rs` | leases, and the tasks that were sent under them |
 //! | `requests.rs` | asking nodes for leases |
@@ -41,9 +41,9 @@ use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass, TaskId};
 
-/// Tasks that stand this long behind one that does not end are taken back.
+/// Tasks are taken back when they have stood this long behind a task that does not end.
 const STEAL_AFTER: Now = 5 * MS;
-/// Leases that are told one by one.
+/// Maximum number of leases that are told one by one.
 const LEASES_TOLD_MAX: usize = 8;
 
 /// Queues and leases of one node's ledger.
@@ -60,16 +60,16 @@ pub(super) struct Schedule {
     journal: Journal,
 }
 
-/// Work that waits, and why.
+/// Work that waits, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
     /// Name of a task of the shape.
     pub name: String,
     /// The resources that each task needs.
     pub resources: Resources,
-    /// Number of leases.
+    /// Number of tasks in the queues of the shape.
     pub count: usize,
-    /// Why they wait.
+    /// The reason why they wait.
     pub reason: String,
     /// One of them, if any is still wanted.
     pub task: Option<TaskId>,
@@ -100,7 +100,7 @@ impl Schedule {
         self.journal.about(self.about(shape))
     }
 
-    /// Why tasks of a shape are queued, and how each of its leases stands, in words.
+    /// The reason why tasks of a shape are queued, and the states of its leases, in words.
     pub(super) fn describe(&self, slot: Slot<Shape>) -> Vec<String> {
         let shape = &self.shapes[slot];
         let (count, resources) = (shape.len(), &shape.key.resources);
@@ -160,7 +160,7 @@ impl Schedule {
         self.leases.values().map(|used| self.shapes[used.shape].key.job)
     }
 
-    /// Lets go of the shapes of jobs that have no task, class or lease any more.
+    /// Forgets the shapes of jobs that have no task, class or lease any more.
     pub(super) fn forget_jobs(&mut self, is_over: impl Fn(JobId) -> bool) {
         let shapes = self.shapes.iter().filter(|(_, shape)| is_over(shape.key.job));
         for slot in shapes.map(|(slot, _)| slot).collect::<Vec<_>>() {
@@ -176,7 +176,7 @@ impl Schedule {
         self.refusals.job_ended(job);
     }
 
-    /// A node is gone: tasks that would rather have run there go to the common queues.
+    /// A node is gone: tasks that stand in its queues go to the common queues.
     pub(super) fn node_gone(&mut self, node: NodeId, tasks: &Tasks) {
         for slot in self.shapes.iter().map(|(slot, _)| slot).collect::<Vec<_>>() {
             self.shapes[slot].forget_near(node, tasks);
@@ -184,7 +184,7 @@ impl Schedule {
         self.refusals.node_gone(node);
     }
 
-    /// Work that waits for leases, and why.
+    /// Work that waits for leases, and the reasons.
     pub(super) fn pending(&self, tasks: &Tasks) -> Vec<Pending> {
         let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
         let is_wanted = |task: &&Task| task.state() != TaskState::Tombstone;
@@ -250,7 +250,7 @@ impl Schedule {
         taken
     }
 
-    /// Something about the cluster changed: look at every shape again.
+    /// Marks every shape that has tasks or leases as dirty, because the cluster has changed.
     pub(super) fn dirty_all(&mut self) {
         let busy = self.shapes.iter().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
         self.dirty.extend(busy.map(|(number, _)| number));
@@ -266,8 +266,8 @@ impl Schedule {
         self.dirty.pop_first()
     }
 
-    /// Sends tasks of a shape to its leases and asks for more leases if tasks are left. Returns why they
-    /// never can run, if so.
+    /// Sends tasks of a shape to its leases and asks for more leases if tasks are left. Returns an error if
+    /// the tasks can never run.
     pub(super) fn round(
         &mut self,
         now: Now,
@@ -300,7 +300,7 @@ impl Schedule {
                 let Some(slot) = shape.next_for(used.node, now) else { break };
                 let task = &tasks[slot];
                 if !task.has_retries() && used.node != self.me && !used.in_flight.is_empty() {
-                    // If that node died, nobody could tell whether this task had started.
+                    // If that node died, this task might have started or not, and it has no retry.
                     shape.queue.push_front(task.depth(), slot);
                     break;
                 }
@@ -317,7 +317,7 @@ impl Schedule {
         shape.queue.shrink();
     }
 
-    /// Entries of tables that are empty when nobody refers to anything.
+    /// Sizes of tables that must be empty once there are no references.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("queued tasks", self.queued_count()), ("leases held", self.leased_count())]
     }
@@ -327,7 +327,7 @@ impl Schedule {
         self.shapes.get(shape).is_some()
     }
 
-    /// Asserts that each task stands where its state says and nowhere else, and that leases and shapes agree.
+    /// Asserts that each task stands only in the place of its state, and that leases and shapes agree.
     pub(super) fn check(&self, tasks: &Tasks) {
         let mut places = tharsis_types::hash::IdMap::default();
         let mut leases = 0;

@@ -1,16 +1,16 @@
-//! Tasks of one shape that wait, the most deeply nested first.
+//! A queue of tasks of one shape, the most deeply nested first.
 //!
-//! Tasks submitted by a task run before those submitted beside that task. In the order of arrival, every task
-//! of a queue would start, submit its children behind all of them and block: as many blocked workers as
-//! tasks. So that a task that submits without end cannot hold up the others, the shallowest task has its turn
-//! every so often.
+//! Tasks submitted by a task run before the siblings of that task. In the order of arrival, every task of a
+//! queue would start, submit its children behind all others and block: there would be as many blocked workers
+//! as tasks. The shallowest task gets a turn at intervals, so that a task that submits without end cannot
+//! hold up the others.
 
 use crate::owner::Task;
 use crate::slab::Slot;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Number of starts after which the shallowest task has its turn.
+/// Interval at which the shallowest task gets a turn.
 const SHALLOW_EVERY: Now = 100 * MS;
 
 /// A queue by depth.
@@ -20,7 +20,7 @@ pub(super) struct Queue {
     base: VecDeque<Slot<Task>>,
     /// Tasks that tasks submitted, by depth; no list is empty.
     nested: BTreeMap<u16, VecDeque<Slot<Task>>>,
-    /// When the shallowest task had its turn.
+    /// When the shallowest task had its last turn.
     shallow_at: Now,
 }
 
@@ -82,14 +82,14 @@ impl Queue {
         all
     }
 
-    /// An empty queue keeps no memory of how long it was.
+    /// Returns the memory of a queue that was long and is empty now.
     pub(super) fn shrink(&mut self) {
         if self.base.is_empty() && self.base.capacity() > 1024 {
             self.base = VecDeque::new();
         }
     }
 
-    /// Asserts that every level has tasks, so that the first and the last one have the next.
+    /// Asserts that every level has tasks, so that the next task is in the first or the last level.
     pub(super) fn check(&self) {
         assert!(!self.nested.contains_key(&0), "tasks of drivers stand beside those of tasks");
         assert!(self.nested.values().all(|level| !level.is_empty()), "an empty level is kept");

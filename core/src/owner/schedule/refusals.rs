@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::{Failure, JobId, NodeId};
 
-/// So many failures in a row, and a node is left out,
+/// Number of failures in a row after which a node is left out.
 const IN_A_ROW: u32 = 3;
-/// for this long. It is asked again then: what was wrong may have been mended.
+/// The time for which a node is left out. Then it is asked again: the fault may have been repaired.
 const LEFT_OUT_FOR: Now = 10_000 * MS;
 
 /// Nodes where workers did not start, and the reasons.
@@ -48,7 +48,7 @@ impl Refusals {
         self.nodes.retain(|(_, at), _| *at != node);
     }
 
-    /// Nodes that a job is not to be placed on while there are others.
+    /// Nodes on which a job is not to be placed while there are others.
     pub(super) fn left_out(&self, now: Now, job: JobId) -> Vec<NodeId> {
         let of_job = self.of(job).filter(|(_, refusal)| now < refusal.until);
         of_job.map(|(node, _)| node).collect()
@@ -59,7 +59,7 @@ impl Refusals {
         self.nodes.values().map(|refusal| refusal.until).filter(|until| now < *until).min()
     }
 
-    /// Why a job cannot run on some nodes, for people.
+    /// The reason why a job cannot run on some node, for people.
     pub(super) fn explain(&self, job: JobId) -> Option<String> {
         let (node, refusal) = self.of(job).find(|(_, refusal)| IN_A_ROW <= refusal.in_a_row)?;
         Some(format!("workers do not start on node {node}: {}", refusal.why.message))

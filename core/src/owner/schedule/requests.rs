@@ -1,4 +1,4 @@
-//! Asking nodes for leases: how many, where, and which idle ones make way.
+//! Requests for leases: their number, their nodes, and the idle leases that make way for them.
 
 use super::{LeaseUse, Schedule, Shape};
 use crate::Now;
@@ -9,13 +9,13 @@ use crate::place::{Choice, View};
 use crate::slab::Slot;
 use tharsis_types::{Failure, LeaseId, NodeId, Placement, Resources};
 
-/// Requests for leases of one shape under way at a time.
+/// Maximum number of requests for leases of one shape under way at a time.
 const REQUESTS_MAX: usize = 16;
-/// Leases of one shape that needs nothing countable.
+/// Maximum number of leases of a shape that needs no resources.
 const FREE_LEASES_MAX: usize = 64;
 
 impl Schedule {
-    /// Asks for as many leases as a shape needs. Returns why none can ever be had, if so.
+    /// Asks for as many leases as a shape needs. Returns an error if none can ever be granted.
     pub(super) fn request_leases(
         &mut self,
         now: Now,
@@ -50,8 +50,8 @@ impl Schedule {
         }
     }
 
-    /// Asks for leases on the node that has the arguments; false without any there, so that the tasks go to
-    /// the common queue. Idle leases of this owner's other tasks are room.
+    /// Asks for leases on the node that has the arguments. False if there is none there: the tasks go to the
+    /// common queue. Idle leases of this owner's other tasks count as room.
     fn request_near(
         &mut self,
         now: Now,
@@ -66,8 +66,7 @@ impl Schedule {
         let shape = &self.shapes[shape_index];
         let there = shape.leases.iter().filter_map(at_node);
         let is_there = there.clone().next().is_some();
-        // One that has a task may not be free before that task has what is to be made here: it may wait for
-        // it.
+        // A lease that has a task does not count: that task may wait for a task of this queue.
         let mut have = there.filter(|used| used.in_flight.is_empty()).count();
         let demand = shape.key.resources.clone();
         while have < count && have < REQUESTS_MAX {
@@ -84,8 +83,7 @@ impl Schedule {
         have > 0 || is_there
     }
 
-    /// Gives back a lease that has nothing to do, and that no queue needs, if there is room for `demand`
-    /// then: on this node, or on any.
+    /// Gives back an idle lease that no queue needs, on `node` or on any, if that makes room for `demand`.
     fn return_idle(
         &mut self,
         node: Option<NodeId>,
@@ -110,8 +108,8 @@ impl Schedule {
         true
     }
 
-    /// The node to ask for a lease of a shape: where workers of its job have started, as long as there are
-    /// such nodes.
+    /// The node to ask for a lease of a shape. Nodes on which workers of its job do not start are left out
+    /// while there are others.
     fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);

@@ -1,4 +1,4 @@
-//! Common properties of the tasks of one queue, and the queue.
+//! A shape: the common properties of its tasks, and their queues.
 
 use super::queue::Queue;
 use crate::Now;
@@ -17,7 +17,7 @@ pub struct Shape {
     /// Any class of the shape, for lease requests.
     pub(super) sample: Arc<TaskClass>,
     pub(super) queue: Queue,
-    /// Tasks that would rather run on a certain node; none of the queues is empty.
+    /// Tasks that are queued for a certain node; none of these queues is empty.
     pub(super) near: BTreeMap<NodeId, VecDeque<Slot<Task>>>,
     /// Tasks that ended while they stood in a queue, and still do.
     pub(super) tombstones: usize,
@@ -25,7 +25,7 @@ pub struct Shape {
     pub(super) leases: Vec<LeaseId>,
     /// Time a task takes, in nanoseconds; 0 while unknown.
     run_ns: u64,
-    /// Why nothing can be done, for people.
+    /// The reason why no lease can be asked for, for people.
     pub(super) stuck: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl Shape {
         self.queue.iter().chain(self.near.values().flatten()).copied()
     }
 
-    /// Whether a lease on a node could have a task.
+    /// Whether there is a task for a lease on a node.
     pub(super) fn has_for(&self, node: NodeId) -> bool {
         !self.queue.is_empty() || self.near.contains_key(&node)
     }
@@ -112,7 +112,7 @@ impl Shape {
         self.queue.pop(now)
     }
 
-    /// Tasks that would rather have run on a node go to the common queue.
+    /// Moves the tasks that are queued for a node to the common queue.
     pub(super) fn forget_near(&mut self, node: NodeId, tasks: &Tasks) {
         for slot in self.near.remove(&node).unwrap_or_default() {
             self.queue.push_back(tasks[slot].depth(), slot);
@@ -125,8 +125,8 @@ impl Shape {
         self.tombstones -= 1;
     }
 
-    /// Takes tombstones out of the queues once they are half of them, so that nothing is asked for on their
-    /// behalf.
+    /// Takes tombstones out of the queues once they are half of the entries, so that no leases are asked for
+    /// on their behalf.
     pub(super) fn sweep(&mut self, tasks: &mut Tasks) {
         if self.tombstones == 0 || self.tombstones * 2 < self.len() {
             return;
@@ -141,24 +141,24 @@ impl Shape {
         self.queue.shrink();
     }
 
-    /// Asserts that what chooses the next task finds one.
+    /// Asserts that no queue for a node is empty and that tombstones are counted.
     pub(super) fn check(&self) {
         self.queue.check();
         assert!(self.near.values().all(|queue| !queue.is_empty()), "an empty queue is kept for a node");
         assert!(self.tombstones <= self.len(), "more ended tasks in queues than tasks");
     }
 
-    /// A task has run for so long.
+    /// Takes the run time of a task into the estimate.
     pub(super) fn note_run(&mut self, run_ns: u64) {
         let run_ns = run_ns.max(1);
-        // Quick to believe that tasks are long, slow to believe that they are short.
+        // The estimate rises quickly and falls slowly.
         self.run_ns =
             if run_ns > self.run_ns { run_ns.midpoint(self.run_ns) } else { (self.run_ns * 7 + run_ns) / 8 };
     }
 
-    /// Tasks one lease may have at a time: as many as keep its worker busy until more can come. Where
-    /// processors are busy with other tasks that may be a while, so a second one is sent unless it could
-    /// stand there until it is taken back.
+    /// Maximum number of tasks under one lease at a time: as many as keep its worker busy until more can
+    /// come. More may come late if the processors are busy with other tasks, so a second task is sent if
+    /// tasks are brief enough that it will not have to be taken back.
     pub(super) fn depth(&self) -> usize {
         let ahead = PIPELINE_AHEAD_NS.checked_div(self.run_ns).map_or(1, |n| n as usize + 1);
         let is_brief = 0 < self.run_ns && self.run_ns < super::STEAL_AFTER / 2;

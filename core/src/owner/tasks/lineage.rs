@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 pub(super) struct Lineage {
     /// By age.
     kept: BTreeMap<u64, Slot<Task>>,
-    /// Tasks that were ever kept: the age of the next one.
+    /// Number of tasks that were ever kept: the age of the youngest one.
     clock: u64,
     bytes: usize,
     bytes_max: usize,
     forgotten_count: u64,
 }
 
-/// Limits on the ledger's memory of finished tasks.
+/// Use of the ledger's memory by finished tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineageUsage {
-    /// Tasks.
+    /// Number of kept tasks.
     pub task_count: usize,
     /// Bytes that they take.
     pub bytes: usize,
-    /// Tasks that were forgotten because they took more than the limit.
+    /// Number of tasks that were forgotten because the limit was exceeded.
     pub forgotten_count: u64,
 }
 
@@ -60,7 +60,7 @@ impl Lineage {
 }
 
 impl Tasks {
-    /// Number of finished tasks that are remembered.
+    /// Use of memory by kept tasks.
     pub(in crate::owner) fn lineage_usage(&self) -> LineageUsage {
         let lineage = &self.lineage;
         LineageUsage {
@@ -80,7 +80,7 @@ impl Tasks {
         0 < self.lineage.clock
     }
 
-    /// The oldest kept task, if they take more memory than they may: it has to be forgotten.
+    /// The oldest kept task, if kept tasks take more memory than the limit: it has to be forgotten.
     pub(in crate::owner) fn next_to_forget(&mut self) -> Option<Slot<Task>> {
         if self.lineage.bytes <= self.lineage.bytes_max {
             return None;
@@ -105,7 +105,7 @@ impl Tasks {
         task.output_slots().all(|output| output.is_none())
     }
 
-    /// Takes a task out of the kept ones.
+    /// Removes a task from the kept ones.
     pub(super) fn forget_kept(&mut self, slot: Slot<Task>) {
         let task = &self.entries[slot];
         assert!(task.is_kept(), "{} is {:?}, not kept", task.id, task.state);
@@ -114,7 +114,7 @@ impl Tasks {
         }
     }
 
-    /// Asserts that kept tasks are those that say so.
+    /// Asserts that the kept tasks are those in the state `Kept`, and that their bytes are counted.
     pub(super) fn check_lineage(&self) {
         let mut bytes = 0;
         for (since, slot) in &self.lineage.kept {

@@ -1,7 +1,7 @@
-//! Tasks: what was submitted, what each one takes and makes, and in which state it is.
+//! Tasks: their arguments, outputs and states.
 //!
-//! This machine owns the tasks. It knows objects by their slots alone. `state.rs` has every way from one
-//! state to another; a method that ends a task returns its references, which are the caller's to let go of.
+//! This machine owns the tasks. It knows objects only by their slots. `state.rs` has all transitions between
+//! states. A method that ends a task returns its references, which the caller must drop.
 //!
 //! | file | concern |
 //! |---|---|
@@ -48,11 +48,11 @@ pub struct Task {
     attempt: Attempt,
     /// Negative for a task that may run again any number of times.
     retries_left: i32,
-    /// Time in the function when it last ended, in nanoseconds.
+    /// Time spent in the function by the last run, in nanoseconds.
     run_ns: u64,
-    /// A client wants it stopped: it is not started again.
+    /// A client cancelled it: it is not started again.
     cancelled: bool,
-    /// Depth: number of tasks of this node it is nested in.
+    /// Depth: the number of tasks of this node in which it is nested.
     depth: u16,
     payload: SmallBytes,
     inputs: Option<Box<Inputs>>,
@@ -110,7 +110,7 @@ impl Tasks {
         self.journal.about(About::Task(task))
     }
 
-    /// A task that may have ended, and whose slot another one may have.
+    /// A task that may have ended; another task may have its slot.
     pub(super) fn get(&self, slot: Slot<Task>) -> Option<&Task> {
         self.entries.get(slot)
     }
@@ -138,7 +138,7 @@ impl Tasks {
     pub(super) fn of_job(&self, job: JobId) -> Vec<Slot<Task>> {
         let is_its = |slot: &Slot<Task>| self.entries[*slot].id.job() == job;
         if self.unfinished_of(job) == 0 {
-            // All tasks of others need not be looked at, only those that are kept.
+            // Only the kept tasks need to be walked, not all tasks of other jobs.
             return self.lineage.slots().filter(is_its).collect();
         }
         self.entries.iter().map(|(slot, _)| slot).filter(is_its).collect()
@@ -156,14 +156,14 @@ impl Tasks {
         }
     }
 
-    /// Notes how long the function ran.
+    /// Notes the time spent in the function.
     pub(super) fn set_run_ns(&mut self, slot: Slot<Task>, run_ns: u64) {
         let task = &mut self.entries[slot];
         task.assert_sent();
         task.run_ns = run_ns;
     }
 
-    /// A client wants a task stopped that was sent.
+    /// Notes that a client cancelled a task that was sent.
     pub(super) fn set_cancelled(&mut self, slot: Slot<Task>) {
         let task = &mut self.entries[slot];
         task.assert_sent();
@@ -188,7 +188,7 @@ impl Tasks {
         true
     }
 
-    /// Gives back some memory of what is gone; true if there is more.
+    /// Gives back some memory of entries that are gone; true if there is more.
     pub(super) fn trim(&mut self) -> bool {
         self.entries.trim(super::TRIM_PAGES)
     }
@@ -198,7 +198,7 @@ impl Tasks {
         self.entries.has_spare()
     }
 
-    /// Entries of tables that are empty when nobody refers to anything.
+    /// Sizes of tables that must be empty once there are no references.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
         [("tasks", self.count()), ("kept tasks", self.lineage.len())]
     }
@@ -214,8 +214,8 @@ impl Tasks {
         count(self.lineage.slots().flat_map(|slot| self.entries[slot].input_slots()))
     }
 
-    /// Asserts that counts are those of the tasks, and that each task is in one state and has what that
-    /// needs.
+    /// Asserts that the counts match the tasks, and that each task has the outputs and references of its
+    /// state.
     pub(super) fn check(&self) {
         let mut unfinished: IdMap<JobId, usize> = IdMap::default();
         for (_, task) in self.entries.iter() {
@@ -265,17 +265,17 @@ impl Task {
         self.retries_left != 0
     }
 
-    /// Time in the function when it last ended, in nanoseconds.
+    /// Time spent in the function by the last run, in nanoseconds.
     pub(super) fn run_ns(&self) -> u64 {
         self.run_ns
     }
 
-    /// Whether a client wants it stopped.
+    /// Whether a client cancelled it.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Depth: number of tasks of this node it is nested in.
+    /// Depth: the number of tasks of this node in which it is nested.
     pub(super) fn depth(&self) -> u16 {
         self.depth
     }

@@ -1,4 +1,4 @@
-//! States of a task, and every way from one to another.
+//! States of a task, and all transitions between them.
 //!
 //! ```text
 //!                 ┌──────────────────────── sent_to_waiting ◀──┐
@@ -9,7 +9,7 @@
 //!                 └──▶ gone     Tombstone ──▶ gone             └──▶ gone
 //! ```
 //!
-//! A slot stands in one place, which goes with the state:
+//! A slot stands in one place, which depends on the state:
 //!
 //! | state | place | moved there by |
 //! |---|---|---|
@@ -19,8 +19,8 @@
 //! | `Kept` | the kept tasks, by age | `sent_to_kept` |
 //! | `Tombstone` | the queue in which it ended | `queued_to_tombstone` |
 //!
-//! The place itself is the caller's to change, in the same step; [`super::super::Owner::check`] compares
-//! them. Every function here asserts the state that it comes from.
+//! The caller changes the place itself, in the same step; [`super::super::Owner::check`] compares them. Every
+//! function here asserts the state that it comes from.
 
 use super::{Inputs, NewTask, OutputSlots, Task, Tasks};
 use crate::Now;
@@ -40,7 +40,7 @@ pub(in crate::owner) enum TaskState {
     Queued,
     /// It was sent to a worker.
     Sent {
-        /// Under which lease.
+        /// The lease under which it was sent.
         lease: LeaseId,
     },
     /// It has ended, and is kept so that its outputs can be computed again.
@@ -53,7 +53,7 @@ pub(in crate::owner) enum TaskState {
 }
 
 impl Task {
-    /// Whether its end is still to come.
+    /// Whether it has not ended yet.
     pub(in crate::owner) fn is_unfinished(&self) -> bool {
         !matches!(self.state, TaskState::Tombstone | TaskState::Kept { .. })
     }
@@ -82,7 +82,7 @@ impl Task {
 }
 
 impl Tasks {
-    /// Enters a task that waits for nothing yet.
+    /// Adds a task that waits for nothing yet.
     pub(in crate::owner) fn insert(&mut self, new: NewTask<'_>) -> Slot<Task> {
         let mut task = Task {
             id: new.id,
@@ -105,7 +105,7 @@ impl Tasks {
     }
 
     /// One more argument of a waiting task has its value. Returns whether it was the last; `None` if the task
-    /// has ended with the failure of another argument that was told at the same time.
+    /// has ended because another argument failed at the same time.
     pub(in crate::owner) fn input_arrived(&mut self, slot: Slot<Task>) -> Option<bool> {
         let task = self.entries.get_mut(slot)?;
         let TaskState::Waiting { missing } = &mut task.state else { return None };
@@ -187,7 +187,7 @@ impl Tasks {
         self.begun(id);
     }
 
-    /// It is kept no more: nobody can want its outputs, or it took too much memory.
+    /// It is not kept any more: nothing needs its outputs, or kept tasks took too much memory.
     pub(in crate::owner) fn kept_to_gone(&mut self, slot: Slot<Task>) -> Option<Box<Inputs>> {
         self.forget_kept(slot);
         let task = self.entries.take(slot);
@@ -204,7 +204,7 @@ impl Tasks {
         task.inputs.take()
     }
 
-    /// The turn of a tombstone has come; false if the task is none.
+    /// Removes a tombstone whose turn has come; false if the task is none.
     pub(in crate::owner) fn tombstone_to_gone(&mut self, slot: Slot<Task>) -> bool {
         let is_tombstone = self.entries[slot].state == TaskState::Tombstone;
         if is_tombstone {
