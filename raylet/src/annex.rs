@@ -1,8 +1,8 @@
-//! Blocks of the annex: made before a client is granted a range, given back to the disk when the range is
+//! Blocks of the annex: allocated before a client is granted a range, returned to the disk when the range is
 //! free.
 //!
-//! Both can take long, a second for many gigabytes where the disk is slow or is memory, so a thread of its
-//! own does it. It does one thing after the other: a range whose client has gone while its blocks were made
+//! Both can take long, a second for many gigabytes if the disk is slow or is memory, so a separate thread
+//! does it. It handles requests in order: a range whose client has gone while its blocks were being allocated
 //! is freed after that.
 
 use crate::inbox::{Inbox, Input};
@@ -15,7 +15,7 @@ use tharsis_core::Event;
 use tharsis_object_store::Arena;
 use tharsis_types::{ClientId, Extent, Failure, FailureKind};
 
-/// Makes and frees blocks.
+/// The thread that allocates and frees blocks.
 pub struct Blocks {
     jobs: Mutex<Option<Sender<Job>>>,
     thread: JoinHandle<()>,
@@ -30,7 +30,7 @@ impl Blocks {
     /// Starts the thread, if there is an annex.
     ///
     /// # Errors
-    /// If there is no thread.
+    /// If the thread cannot be started.
     pub fn start(arena: &Arc<Arena>, inbox: &Arc<Inbox>) -> io::Result<Option<Self>> {
         if arena.annex_len() == 0 {
             return Ok(None);
@@ -42,17 +42,17 @@ impl Blocks {
         Ok(Some(Self { jobs: Mutex::new(Some(jobs)), thread }))
     }
 
-    /// Makes the blocks of a region; then [`Input::RegionReady`] comes.
+    /// Allocates the blocks of a region; ends with [`Input::RegionReady`].
     pub fn make(&self, client: ClientId, request: u32, region: Extent) {
         self.put(Job::Make { client, request, region });
     }
 
-    /// Gives the blocks of a range back; then [`Event::BlocksFreed`] comes.
+    /// Returns the blocks of a range to the disk; ends with [`Event::BlocksFreed`].
     pub fn free(&self, extent: Extent) {
         self.put(Job::Free(extent));
     }
 
-    /// Ends the thread after what it does now.
+    /// Ends the thread after the requests that it has.
     pub fn stop(self) {
         lock(&self.jobs).take();
         let _joined = self.thread.join();
@@ -60,7 +60,7 @@ impl Blocks {
 
     fn put(&self, job: Job) {
         if let Some(jobs) = &*lock(&self.jobs) {
-            // It listens until the sender is gone.
+            // The thread receives until the sender is gone.
             let _sent = jobs.send(job);
         }
     }

@@ -51,14 +51,14 @@ impl Effects {
         }
     }
 
-    /// The same, with somebody who makes blocks of the annex.
+    /// The same, with a thread that allocates blocks of the annex.
     #[must_use]
     pub fn with_blocks(mut self, blocks: Option<Blocks>) -> Self {
         self.blocks = blocks;
         self
     }
 
-    /// The same, with somebody who looks at the memory.
+    /// The same, with a thread that reads the memory.
     #[must_use]
     pub fn watching(mut self, memory_watch: Option<MemoryWatch>) -> Self {
         self.memory_watch = memory_watch;
@@ -71,13 +71,13 @@ impl Effects {
         self.arena.map().len()
     }
 
-    /// Whether a region must have blocks of the disk before it is granted.
+    /// Whether disk blocks must be allocated for a region before it is granted.
     #[must_use]
     pub fn needs_blocks(&self, region: Extent) -> bool {
         self.arena.len() <= region.offset
     }
 
-    /// Makes the blocks of such a region.
+    /// Allocates the blocks of such a region.
     pub fn make_blocks(&self, client: ClientId, request: u32, region: Extent) {
         if let Some(blocks) = &self.blocks {
             blocks.make(client, request, region);
@@ -90,7 +90,7 @@ impl Effects {
         self.cluster.as_ref().map(|c| c.address().to_owned())
     }
 
-    /// Bytes of objects that other nodes were sent so far.
+    /// Bytes of objects that were sent to other nodes so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
         self.cluster.as_ref().map_or(0, Cluster::sent_bytes)
@@ -106,12 +106,12 @@ impl Effects {
         &self.registry
     }
 
-    /// A place on the board is free again.
+    /// Frees a place on the board.
     pub fn release_index(&self, index: usize) {
         self.registry.release_index(index);
     }
 
-    /// Begins an operation. What comes of it arrives as an input.
+    /// Begins an operation. Its outcome arrives as an input.
     pub fn perform(&self, operation: &Operation) {
         match operation {
             Operation::Discard(object) => {
@@ -126,13 +126,13 @@ impl Effects {
                 }
             }
             Operation::KillWorker { client, reason } => self.kill(*client, reason),
-            // The allocator need not keep it.
+            // The allocator need not keep the memory.
             Operation::MemoryFreed => (self.give_back_memory)(),
             Operation::Pull { object, from, into, done_bytes } => {
                 self.pull(*object, *from, *into, *done_bytes);
             }
             Operation::ReadMemory { within_ms } => {
-                // Nobody reads it where the workers are threads.
+                // There is no watch if the workers are threads.
                 if let Some(watch) = &self.memory_watch {
                     watch.look_within(Duration::from_millis(*within_ms));
                 }

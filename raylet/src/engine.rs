@@ -1,10 +1,10 @@
 //! The loop of a node: records and inputs in, events to the machine, actions out.
 //!
-//! One thread owns the machine and all rings. It visits the clients that left a mark on the board, then
-//! whatever other threads put into the inbox, then lets the machine settle, performs its actions and rings
-//! the bells of the clients it wrote to: one wake-up per client and round, however many records. With nothing
-//! to do it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a mark, an
-//! input or the machine's next timeout.
+//! One thread owns the machine and all rings. It visits the clients that left a mark on the board, then takes
+//! the inputs that other threads put into the inbox, then lets the machine settle, performs its actions and
+//! rings the bells of the clients that it wrote to: one wake-up per client and round, however many records.
+//! With nothing to do, it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a
+//! mark, an input or the machine's next timeout.
 
 use crate::effects::Effects;
 use crate::inbox::{Inbox, Input};
@@ -23,7 +23,7 @@ use tharsis_protos::report::{NodeRow, PendingRow, Report};
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind};
 
-/// Records taken from one client before the next one gets its turn.
+/// Maximum number of records taken from one client before the next one gets its turn.
 const VISIT_RECORDS: usize = 1024;
 /// The time for which the loop spins before it sleeps.
 const SPIN: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
@@ -126,14 +126,14 @@ impl Engine {
         match reader.drain(port, VISIT_RECORDS, port.is_driver) {
             Ok(Drained::All) => {}
             Ok(Drained::Some) => self.unfinished.push(index),
-            // Its ring fills up, and its calls wait.
+            // The ring of the driver fills up, and its calls wait.
             Ok(Drained::UntilLeft) if self.held.contains(&index) => {}
             Ok(Drained::UntilLeft) => self.held.push(index),
             Err(problem) => self.expel(now, index, &problem),
         }
     }
 
-    /// Drivers whose jobs have fewer tasks again are read again.
+    /// Reads drivers again whose jobs have fewer tasks.
     fn release_held(&mut self) {
         let (node, ports, unfinished) = (&self.node, &self.ports, &mut self.unfinished);
         self.held.retain(|index| {
@@ -146,7 +146,7 @@ impl Engine {
         });
     }
 
-    /// A client that does not keep to the protocol is cut off.
+    /// Cuts off a client that does not keep to the protocol.
     fn expel(&mut self, now: Now, index: usize, problem: &str) {
         let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { return };
         let client = port.client;
@@ -155,7 +155,7 @@ impl Engine {
         let failure =
             Failure::new(FailureKind::DataCorrupt, format!("client {} was cut off: {problem}", client.0));
         self.effects.kill(client, &failure);
-        // Whoever sees its end says so; until then it may write.
+        // The thread that sees its end reports it; until then the client may still write.
         self.client_gone(now, client, Remains::Thread, Arc::new(failure));
     }
 
@@ -174,11 +174,11 @@ impl Engine {
                 }
                 self.ports[index] = Some(*port);
                 self.node.handle(now, event, &mut self.actions);
-                // Whatever the client wrote before it was known here.
+                // The client may have written records before it was known here.
                 self.unfinished.push(index);
             }
             Input::List { listing, reply } => {
-                // A client that came in this round has no lease yet.
+                // Settle first: a client that came in this round has no lease yet.
                 self.node.settle(now, &mut self.actions);
                 let (ports, registry) = (self.ports.iter().flatten(), self.effects.registry());
                 let _gone = reply.send(lists::table(now, &self.node, ports, registry, &listing));
@@ -205,13 +205,13 @@ impl Engine {
                 self.tell(client, &Record::Region { request, region });
             }
             Input::Report { reply } => {
-                // A request that came in this round has no lease and no reason to wait yet.
+                // Settle first: a request that came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.report());
             }
             Input::Stop => self.stopping = true,
             Input::Story { about, reply } => {
-                // A request that came in this round has no lease and no reason to wait yet.
+                // Settle first: a request that came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.node.story(now, about));
             }
@@ -291,12 +291,12 @@ impl Engine {
         self.ports.get_mut(*self.index_of.get(&client)?)?.as_mut()
     }
 
-    /// Shows the clients what was written and wakes those that sleep.
+    /// Publishes the written records to the clients and wakes those that sleep.
     fn flush(&mut self) {
         for port in self.ports.iter_mut().flatten() {
             port.flush();
             while let Some((token, object)) = port.next_late() {
-                // The client may have let go of it meanwhile.
+                // The client may have released it meanwhile.
                 if self.node.value_for(port.client, token, object).is_some() {
                     record_codec::deliver(&self.node, port, token, object);
                     port.flush();
@@ -361,7 +361,7 @@ impl Engine {
     }
 }
 
-/// Receiver of the records of a client.
+/// Takes the records of clients into the machine.
 struct Reader<'a> {
     now: Now,
     node: &'a mut Node,
@@ -371,7 +371,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes records from a client's ring; one that `holds_back` keeps its calls while its job is full.
+    /// Takes records from a client's ring. With `holds_back`, calls stay in the ring while the job is full.
     ///
     /// # Errors
     /// The problem with a record that does not keep to the protocol.

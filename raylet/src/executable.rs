@@ -1,5 +1,5 @@
-//! A program that can be started: its bytes, by an open descriptor, not the path where another may lie by
-//! now.
+//! A program that can be started. It is held by an open descriptor, because another file may lie at its path
+//! by now.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -45,7 +45,7 @@ impl Executable {
         &self.path
     }
 
-    /// The path by which this process, and a child before it has become another program, starts it.
+    /// The path by which this process, or its fork before the exec, starts the program.
     #[must_use]
     pub fn start_path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
@@ -54,12 +54,12 @@ impl Executable {
     /// The identity of the file.
     ///
     /// # Errors
-    /// Why the system does not say.
+    /// If the system does not tell the identity.
     pub fn identity(&self) -> io::Result<Identity> {
         self.file.metadata().map(|data| Identity::of(&data))
     }
 
-    /// Whether a process runs other bytes than these. False if the system does not say what it runs.
+    /// Whether a process runs another program than this one. False if the system does not tell.
     #[must_use]
     pub fn is_not_of(&self, pid: u32) -> bool {
         let runs = std::fs::metadata(format!("/proc/{pid}/exe")).map(|data| Identity::of(&data));

@@ -14,9 +14,9 @@ use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
 use tharsis_types::{ClientId, Extent, Failure, JobId, ObjectId};
 
-/// One thing the loop should know or do.
+/// An input of the loop.
 pub enum Input {
-    /// An object was sent; its pin goes.
+    /// An object was sent to another node: its pin is removed.
     CloseTransfer {
         /// The object.
         object: ObjectId,
@@ -27,17 +27,17 @@ pub enum Input {
         index: usize,
         /// The node's end of the connection.
         port: Box<Port>,
-        /// Kind of client.
+        /// The event that tells the machine of it.
         event: Event,
     },
-    /// Something for the machine.
+    /// An event for the machine.
     Event(Event),
-    /// Somebody asks what lies in the store.
+    /// A request for the contents of the store.
     Inventory {
         /// Takes the answer.
         reply: SyncSender<Inventory>,
     },
-    /// Somebody asks for a list.
+    /// A request for a list.
     List {
         /// Which.
         listing: Listing,
@@ -55,32 +55,32 @@ pub enum Input {
         /// Complete lines.
         text: Vec<u8>,
     },
-    /// Another node reads an object: say where it is, and keep it there if that is the arena.
+    /// Another node reads an object: its place is wanted, and it is pinned if that is in the arena.
     OpenForTransfer {
         /// The object.
         object: ObjectId,
         /// Takes the answer.
         reply: SyncSender<Option<Place>>,
     },
-    /// The blocks of a region in the annex were made, or could not be.
+    /// The blocks of a region in the annex were allocated, or could not be.
     RegionReady {
-        /// Node that asked for it.
+        /// The client that asked for it.
         client: ClientId,
         /// Its request.
         request: u32,
         /// The region.
         region: Extent,
-        /// Why it has no blocks.
+        /// The reason if it has no blocks.
         failure: Option<Arc<Failure>>,
     },
-    /// Somebody asks how the node is.
+    /// A request for the state of the node.
     Report {
         /// Takes the answer.
         reply: SyncSender<Report>,
     },
-    /// End.
+    /// The loop must end.
     Stop,
-    /// Somebody asks about a task or an object.
+    /// A request for the story of a task or an object.
     Story {
         /// Which.
         about: About,
@@ -90,7 +90,7 @@ pub enum Input {
 }
 
 /// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers,
-/// so its length is bounded by what they have under way; packets of peers are bounded by the window of their
+/// so its length is bounded by their requests under way; packets of peers are bounded by the window of their
 /// link.
 pub struct Inbox {
     queue: Mutex<VecDeque<Input>>,
@@ -105,7 +105,7 @@ impl Inbox {
         Self { queue: Mutex::new(VecDeque::new()), len: AtomicUsize::new(0), board }
     }
 
-    /// Tells the loop something.
+    /// Adds an input and wakes the loop.
     pub fn put(&self, input: Input) {
         {
             let mut queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl Inbox {
         self.board.ring();
     }
 
-    /// The next thing, if any.
+    /// The next input, if any.
     pub fn take(&self) -> Option<Input> {
         if self.is_empty() {
             return None;
@@ -126,7 +126,7 @@ impl Inbox {
         input
     }
 
-    /// Whether there is nothing, as far as one look tells.
+    /// Whether the queue was empty at this moment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len.load(Ordering::Acquire) == 0

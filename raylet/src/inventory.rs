@@ -74,7 +74,7 @@ fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(SITE_BYTES_MAX)].to_owned()
 }
 
-/// Clients that are connected, and those that were granted something.
+/// Clients that are connected, and those that were granted regions.
 fn client_rows<'a>(
     ports: impl Iterator<Item = &'a Port>,
     mut granted: BTreeMap<ClientId, u64>,
@@ -89,7 +89,7 @@ fn client_rows<'a>(
         })
         .take(CLIENTS_MAX)
         .collect();
-    // Nobody else has any; if that were wrong, the bytes would still be shown.
+    // No other client should have granted bytes; if one has, they are still shown.
     rows.extend(granted.into_iter().map(|(client, granted_bytes)| ClientRow {
         client: client.0,
         granted_bytes,

@@ -8,12 +8,12 @@
 //!
 //! | read | for |
 //! |---|---|
-//! | [`node`] | how a node is put together and ended |
+//! | [`node`] | assembly and end of a node |
 //! | [`engine`], [`record_codec`], [`port`] | the loop and the rings of its clients |
-//! | [`effects`], [`workers`], [`executable`], [`local`] | what the actions do: processes, pages, sockets |
+//! | [`effects`], [`workers`], [`executable`], [`local`] | carrying out actions: processes, pages, sockets |
 //! | [`annex`] | room on disk for values that are larger than the store |
-//! | [`spill`] | what goes to disk and comes back |
-//! | [`pressure`] | looks at the memory of the node and its workers |
+//! | [`spill`] | writing objects to disk and reading them back |
+//! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`observe`] | traces of tasks |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 

@@ -1,4 +1,4 @@
-//! Tables of tasks, workers and jobs, for people: what the machine lists, with processes and names of jobs.
+//! Tables of tasks, workers and jobs, for people: the lists of the machine, with processes and names of jobs.
 
 use crate::port::Port;
 use crate::registry::Registry;
@@ -11,7 +11,7 @@ use tharsis_protos::listing::{
 };
 use tharsis_types::{ClientId, Failure, FailureKind, JobId};
 
-/// Refuses a question that no table answers.
+/// Refuses a request that no table answers.
 ///
 /// # Errors
 /// `InvalidArgument` for too many filters or a column that does not exist.

@@ -1,4 +1,4 @@
-//! The node's Unix socket: who comes in, what they are given, when they are gone.
+//! The node's Unix socket: it admits clients, hands them their rings and the arena, and notices their ends.
 
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
@@ -31,16 +31,16 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// The longest time that a client may take for its part of the handshake.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
-/// The longest time that the keeper of a worker that has ended may take to say so: it waits for the last
-/// output.
+/// The longest time that the keeper of a worker that has ended may take to report it: the keeper waits for
+/// the last output.
 const KEEPER_WAIT: Duration = Duration::from_secs(1);
 /// The longest time that the loop may take to answer an observer.
 const REPORT_WAIT: Duration = Duration::from_secs(5);
 
-/// Gives jobs their ids; the cluster's control store does it where there is one.
+/// Assigns ids to jobs; in a cluster, the control store does.
 pub type RegisterJob = Arc<dyn Fn(&NewJob) -> Result<JobId, Failure> + Send + Sync>;
 
-/// Told that the driver of a job is gone.
+/// Called when the driver of a job is gone.
 pub type FinishJob = Arc<dyn Fn(JobId) + Send + Sync>;
 
 /// A job that a driver wants to start.
@@ -60,17 +60,17 @@ pub struct ClientAcceptor {
     pub node: NodeId,
     /// Its arena.
     pub arena: Arc<Arena>,
-    /// Into the loop.
+    /// The queue into the loop.
     pub inbox: Arc<Inbox>,
-    /// Names and numbers.
+    /// Places on the board, client ids, jobs.
     pub registry: Arc<Registry>,
     /// Name of the segment with the board.
     pub board_segment: String,
-    /// Gives jobs their ids.
+    /// Assigns ids to jobs.
     pub register_job: RegisterJob,
-    /// Told of their ends.
+    /// Called when a driver is gone.
     pub finish_job: FinishJob,
-    /// Told of workers.
+    /// Matches workers with their starts; none if the node starts no processes.
     pub arrivals: Option<Arrivals>,
 }
 
@@ -86,7 +86,7 @@ impl LocalSocket {
     /// Binds the socket and starts to listen.
     ///
     /// # Errors
-    /// Why it cannot be bound.
+    /// The failure if it cannot be bound.
     pub fn start(path: &Path, acceptor: ClientAcceptor) -> Result<Self, Failure> {
         let refuse = |kind, cause: String| Failure::new(kind, format!("socket {}: {cause}", path.display()));
         let cannot = |cause: String| refuse(FailureKind::InvalidArgument, cause);
@@ -107,7 +107,7 @@ impl LocalSocket {
     /// Stops listening and removes the socket.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        // Wakes the thread out of its accept, also when the socket's file is gone already.
+        // Wakes the thread from its accept, even if the socket's file is gone already.
         let _woken = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         if let Some(thread) = crate::registry::lock(&self.thread).take() {
             let _joined = thread.join();
@@ -122,13 +122,13 @@ fn accept(listener: &UnixListener, acceptor: &Arc<ClientAcceptor>, stop: &Atomic
             return;
         }
         let Ok(stream) = stream else {
-            // Out of descriptors: those that are here go on, the next comer waits.
+            // Out of descriptors: connected clients go on, new ones wait.
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
         let acceptor = Arc::clone(acceptor);
         let name = "client".to_owned();
-        // Ends with the client's socket.
+        // The thread ends with the client's socket.
         let _detached = std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
             if let Err(problem) = acceptor.receive(&stream) {
                 tracing::warn!(%problem, "a client was refused");
@@ -145,7 +145,7 @@ impl ClientAcceptor {
         let (frame, program) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
         let hello: Hello = match postcard::from_bytes(&frame) {
             Ok(hello) => hello,
-            // Not one of ours: nothing is said to it.
+            // Not one of our clients: it gets no answer.
             Err(cause) => return Err(format!("the first frame is not a hello: {cause}")),
         };
         if hello.magic != HELLO_MAGIC {
@@ -259,13 +259,13 @@ impl ClientAcceptor {
         Ok(Admitted { client, job, is_driver, segment })
     }
 
-    /// The driver of a job is gone, or never came in.
+    /// Ends a job whose driver is gone, or could not be connected.
     fn end_job(&self, job: JobId) {
         self.registry.remove_job(job);
         (self.finish_job)(job);
     }
 
-    /// Finds out what a client is.
+    /// Finds out the role and the job of a client.
     fn introduce(
         &self,
         client: ClientId,
@@ -330,12 +330,12 @@ impl ClientAcceptor {
             annex_bytes: self.arena.annex_len(),
         };
         let sent = send(stream, &Answer::Welcome(welcome), Some(&self.arena));
-        // A frame carries one descriptor: that of the annex comes with an empty one.
+        // A frame carries one descriptor, so that of the annex comes with an empty frame.
         let sent = sent.and_then(|()| match self.arena.annex_fd() {
             Some(annex) => send_frame(stream, &[], 0, Some(annex)).map_err(|e| e.to_string()),
             None => Ok(()),
         });
-        // The client says with an empty frame that it has mapped everything; then the name can go.
+        // The client confirms with an empty frame that it has mapped everything; then the name is removed.
         let mapped = sent.and_then(|()| recv_frame(stream, 0).map_err(|e| e.to_string()));
         let _gone = segment.unlink();
         if let Err(cause) = mapped {
@@ -358,7 +358,8 @@ impl ClientAcceptor {
             if arrivals.left(admitted.client) {
                 return;
             }
-            // Its keeper has the reason and says it first, unless it did so before the loop knew the client.
+            // Its keeper has the reason and reports it first, unless it did so before the loop knew the
+            // client.
             std::thread::sleep(KEEPER_WAIT);
         }
         let gone = |remains| {
@@ -366,7 +367,7 @@ impl ClientAcceptor {
             self.inbox.put(Input::Event(Event::ClientGone { client: admitted.client, remains, failure }));
         };
         if !local_socket::is_hung_up(stream) {
-            // It ended its half: something in its process looks at values still.
+            // The client closed its half: something in its process still reads values.
             gone(Remains::Memory);
             local_socket::await_hang_up(stream);
         }

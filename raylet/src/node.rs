@@ -1,4 +1,4 @@
-//! Putting a node together, and ending it.
+//! Assembly and end of a node.
 
 use crate::annex::Blocks;
 use crate::cluster::{Cluster, ClusterHandle, ClusterOptions, JoiningNode};
@@ -46,28 +46,29 @@ pub struct NodeOptions {
     pub store_bytes: u64,
     /// Its spill directories and thresholds.
     pub spill: SpillChoice,
-    /// Bytes that it may use with its workers, the arena included; 0 for what the machine has. A worker is
-    /// killed when they are used up. Of no effect in a node inside a program, whose workers are threads.
+    /// Bytes that the node and its workers may use, the arena included; 0 for the memory of the machine. A
+    /// worker is killed when they are used up. Without effect in an embedded node, whose workers are threads.
     pub memory_limit_bytes: u64,
-    /// Bytes for how finished tasks were called, so that values that are lost can be made again; 0 for none.
+    /// Bytes for the calls of finished tasks, which are kept so that lost values can be computed again; 0 for
+    /// none.
     pub lineage_bytes: usize,
-    /// Unfinished tasks that one job may have here before nothing more is read of what its driver says.
+    /// Unfinished tasks that one job may have here before the calls of its driver wait.
     pub queued_tasks_max: usize,
-    /// The longest time that a worker process may take until it says hello; it is killed then.
+    /// The longest time that a worker process may take until it says hello; then it is killed.
     pub worker_start_timeout: Duration,
 }
 
-/// Functions that the program of a node gives it.
+/// Functions that the program of a node provides.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Makes a collector of traces when a node starts; `None` where nothing is collected.
     pub collector: fn() -> Option<Box<dyn Collector>>,
-    /// Has the allocator give freed memory back to the system.
+    /// Makes the allocator return freed memory to the system.
     pub give_back_memory: fn(),
 }
 
 impl Default for Program {
-    /// Nothing is collected, and the allocator does as it likes.
+    /// Nothing is collected, and the allocator keeps its own policy.
     fn default() -> Self {
         Self { collector: || None, give_back_memory: || {} }
     }
@@ -155,7 +156,7 @@ impl Parts {
     ) -> Result<Self, Failure> {
         let no_memory = |cause: String| Failure::new(FailureKind::ResourceExhausted, cause);
         if shared {
-            // Segments of nodes that were killed; failing to look is no reason not to start.
+            // Remove the segments of nodes that were killed. A failure here does not prevent the start.
             let _swept = segment::sweep(segment::process_is_alive);
         }
         let spill = Spill::open(&options.spill)?;
@@ -201,7 +202,7 @@ impl Parts {
         })
     }
 
-    /// Has the memory of worker processes looked at, and the node's own protected.
+    /// Starts to read the memory of worker processes, and protects the node's own process.
     fn watch_memory(&mut self, roster: Roster) -> Result<(), Failure> {
         protect_node();
         let (limit_bytes, arena, inbox) =
@@ -262,7 +263,7 @@ impl Parts {
 }
 
 impl NodeHandle {
-    /// A node inside this process, whose workers are what `make_workforce` makes.
+    /// A node inside this process, with the workers of `make_workforce`.
     ///
     /// # Errors
     /// If there is no memory for its store.
@@ -370,7 +371,7 @@ impl NodeHandle {
         self.id
     }
 
-    /// Why it ended itself, if its cluster declared it dead.
+    /// The reason why it ended itself, if its cluster declared it dead.
     #[must_use]
     pub fn fenced(&self) -> Option<String> {
         self.cluster_handle.as_ref().and_then(ClusterHandle::fenced)
@@ -433,7 +434,8 @@ impl NodeHandle {
         if let Some(socket) = &self.socket {
             socket.stop();
         }
-        // Whoever still holds this node, a thread that the end of the process overtakes: no name stays.
+        // The name of the segment must not stay, even if a thread still holds this node when the process
+        // ends.
         let _gone = self.board_segment.unlink();
     }
 
@@ -455,7 +457,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Tells the loop that a client of this process is gone, and what of it is not.
+    /// Tells the loop that a client of this process is gone, and which parts of it remain.
     pub fn gone(&self, client: ClientId, remains: Remains, failure: Failure) {
         let failure = Arc::new(failure);
         self.inbox.put(Input::Event(Event::ClientGone { client, remains, failure }));
@@ -487,7 +489,7 @@ pub fn connect_embedded(
     let facts = Facts { job, functions: function_table(functions), pid: std::process::id() };
     let (event, is_driver) = match start {
         Some(start) => (Event::WorkerReady { start, client }, false),
-        // Alone in its node, whatever it weighs.
+        // The only job of its node: its weight has no effect.
         None => (Event::DriverJoined { client, job, weight: JOB_WEIGHT_DEFAULT }, true),
     };
     let port = Box::new(Port::new(client, is_driver, facts, node_side, segment));

@@ -1,4 +1,4 @@
-//! Spans of a node's tasks for whoever collects traces.
+//! Spans of a node's tasks, for a collector of traces.
 //!
 //! Ids are derived from the submitting task, so a trace needs no context on the wire: every node that sees a
 //! task knows its trace (the job) and its span (the task). The node that owns a task reports *submit to
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use tharsis_core::{Action, Event, Node, Record, TaskOutcome, Value};
 use tharsis_types::{Attempt, ClientId, NodeId, ObjectId, TaskId};
 
-/// Tasks under observation at a time; more are counted but not timed.
+/// Maximum number of tasks under observation at a time; further tasks have no span.
 const OPEN_MAX: usize = 1 << 20;
 
 /// The operation that a span covers.
@@ -22,7 +22,7 @@ pub enum Stage {
     Task,
 }
 
-/// A stage of a task that is over.
+/// A stage of a task that has ended.
 #[derive(Clone, Debug)]
 pub struct TaskSpan {
     /// The task.
@@ -45,9 +45,9 @@ pub struct TaskSpan {
     pub is_failed: bool,
 }
 
-/// Takes what a node observes. Calls must not block: they are made by the loop.
+/// Takes the spans of a node. Calls must not block: the loop makes them.
 pub trait Collector: Send {
-    /// A stage of a task is over.
+    /// A stage of a task has ended.
     fn collect(&mut self, span: TaskSpan);
 }
 
@@ -57,7 +57,7 @@ pub struct Observation {
     names: HashMap<(ClientId, u32), String>,
     tasks: HashMap<TaskId, Open>,
     runs: HashMap<u32, (TaskId, Attempt, Open)>,
-    /// Runs of each worker, oldest first: the first one is what submits.
+    /// Runs of each worker, oldest first: the first one is the one that submits.
     runs_of: HashMap<ClientId, VecDeque<u32>>,
 }
 
@@ -75,7 +75,7 @@ impl Observation {
         Self { collector, names, tasks, runs: HashMap::new(), runs_of: HashMap::new() }
     }
 
-    /// Before the machine takes an event.
+    /// Sees an event before the machine takes it.
     pub fn event(&mut self, node: NodeId, event: &Event) {
         match event {
             Event::ClassDefined { client, class, definition: Ok(definition) } => {
@@ -93,7 +93,7 @@ impl Observation {
         }
     }
 
-    /// Before an action is performed.
+    /// Sees an action before it is performed.
     pub fn action(&mut self, node: &Node, action: &Action) {
         match action {
             Action::Tell { record: Record::Value { object, .. }, .. } => self.delivered(node, *object),

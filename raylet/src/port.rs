@@ -7,7 +7,8 @@ use tharsis_protos::handshake::FunctionEntry;
 use tharsis_protos::records::ToClient;
 use tharsis_types::{ClientId, FunctionId, JobId, ObjectId};
 
-/// Bytes of log lines that may wait for a driver that does not read; more is dropped and said so.
+/// Bytes that may wait for a driver that does not read before log lines are dropped. The driver is told of
+/// that.
 const LOG_OVERFLOW_BYTES_MAX: usize = 1 << 20;
 /// Bytes of records that may wait for a client that does not read. Values beyond them stay in the ledger
 /// until it does.
@@ -27,15 +28,15 @@ pub struct Port {
     /// Records that found the ring full, in order.
     overflow: VecDeque<PendingLarge>,
     overflow_bytes: usize,
-    /// References whose values the client is told when it has read what waits.
+    /// References whose values are delivered when the client has read the waiting records.
     late: VecDeque<(u64, ObjectId)>,
-    /// Bytes of output that were left out and not yet said to be, by process.
+    /// Bytes of output that were left out and that the client was not told of yet, by process.
     left_out: BTreeMap<u32, u64>,
     /// Classes the client knows.
     classes: Vec<bool>,
     wrote: bool,
     scratch: Vec<u8>,
-    /// Keeps the mapping.
+    /// Keeps the rings mapped.
     _segment: Arc<Segment>,
 }
 
@@ -44,22 +45,22 @@ pub struct Port {
 pub enum Taken {
     /// It was read.
     Taken,
-    /// It stays in the ring, and what is behind it.
+    /// It stays in the ring, and so do the records behind it.
     Left,
 }
 
 /// Position up to which a ring was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
-    /// Nothing is in it.
+    /// The ring is empty.
     All,
     /// There may be more.
     Some,
-    /// The next record was left.
+    /// The next record was left in the ring.
     UntilLeft,
 }
 
-/// Facts about a client that reading its records needs.
+/// Facts about a client that are needed to check its records.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Its job.
@@ -70,7 +71,7 @@ pub struct Facts {
     pub pid: u32,
 }
 
-/// A table of functions as they are looked up.
+/// Functions by id, for lookups.
 #[must_use]
 pub fn function_table(entries: &[FunctionEntry]) -> Arc<HashMap<FunctionId, (u64, String)>> {
     Arc::new(entries.iter().map(|e| (e.id, (e.signature, e.name.clone()))).collect())
@@ -104,10 +105,10 @@ impl Port {
         }
     }
 
-    /// Hands up to `max` records to `take`, until it leaves one; true if there may be more.
+    /// Hands up to `max` records to `take`, until it leaves one; returns the position that was reached.
     ///
     /// # Errors
-    /// Fault of the ring or a record; the client is then of no further use.
+    /// The fault of the ring or of a record; the client must then be cut off.
     pub fn drain(
         &mut self,
         max: usize,
@@ -152,7 +153,7 @@ impl Port {
         self.overflow.push_back(PendingLarge::new(std::mem::take(&mut self.scratch)));
     }
 
-    /// Whether the client knows a class already; from now on it does.
+    /// Notes that the client knows a class from now on; true if it did not know it before.
     pub fn learns_class(&mut self, class: u32) -> bool {
         let index = class as usize;
         if self.classes.len() <= index {
@@ -171,7 +172,7 @@ impl Port {
         self.write(&ToClient::Log { pid, stderr, text });
     }
 
-    /// Says in its place what was left out.
+    /// Tells the client how much output was left out, in its place.
     fn tell_left_out(&mut self) {
         for (pid, bytes) in std::mem::take(&mut self.left_out) {
             let text = format!("[{bytes} bytes left out: they came faster than this program read them]\n");
@@ -191,19 +192,19 @@ impl Port {
         !self.overflow.is_empty() || !self.late.is_empty()
     }
 
-    /// Whether so much waits that values should stay where they are.
+    /// Whether so many records wait that values should stay in the ledger.
     #[must_use]
     pub fn is_far_behind(&self) -> bool {
         !self.late.is_empty() || VALUE_OVERFLOW_BYTES_MAX <= self.overflow_bytes
     }
 
-    /// Has an inline value delivered once the client has read what waits. It stays in the ledger for as long
-    /// as the client refers to it.
+    /// Delivers an inline value once the client has read the waiting records. The value stays in the ledger
+    /// for as long as the client refers to it.
     pub fn deliver_later(&mut self, token: u64, object: ObjectId) {
         self.late.push_back((token, object));
     }
 
-    /// A value to be delivered now.
+    /// The next late value, if it can be delivered now.
     pub fn next_late(&mut self) -> Option<(u64, ObjectId)> {
         let has_room = self.overflow.is_empty();
         let next = if has_room { self.late.pop_front() } else { None };
@@ -213,7 +214,7 @@ impl Port {
         next
     }
 
-    /// Shows the client what was written and wakes it if it sleeps.
+    /// Publishes the written records to the client and wakes it if it sleeps.
     pub fn flush(&mut self) {
         self.push_overflow();
         if self.overflow.is_empty() && !self.left_out.is_empty() {
@@ -225,7 +226,7 @@ impl Port {
         }
     }
 
-    /// Moves what waits into the ring, as far as there is room.
+    /// Moves waiting records into the ring, as far as there is room.
     fn push_overflow(&mut self) {
         while let Some(first) = self.overflow.front_mut() {
             let before = first.remaining_bytes();
@@ -285,7 +286,7 @@ mod tests {
             client.consumer.release();
             some
         };
-        // Twice what waits, and the ring; then it reads; then more than enough again.
+        // Write more than the ring and the overflow hold, and read everything; then do so again.
         for _ in 0..2 {
             for _ in 0..8_000 {
                 port.log(7, false, &line);

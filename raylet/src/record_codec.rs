@@ -1,5 +1,5 @@
-//! Records of clients to events of the machine, and its records for clients to bytes. Whatever comes from a
-//! client is checked here.
+//! Records of clients to events of the machine, and its records for clients to bytes. Everything that a
+//! client sends is checked here.
 
 use crate::effects::Effects;
 use crate::port::{Facts, Port};
@@ -45,8 +45,8 @@ pub fn event(
         FromClient::Keep { token, reference } => Event::Kept { client, token, reference },
         FromClient::Locate { request, reference } => Event::LocationsWanted { client, request, reference },
         FromClient::Put { token, object, value, nested, site } => {
-            // Outputs are what tasks return: whoever could put one could plant what a task of another job
-            // returns.
+            // Only tasks make outputs. A client that could put an output, or an object of another job, could
+            // forge the result of a task.
             if object.task.job() != facts.job || !object.is_put() {
                 return Err(format!("client {} of job {} cannot put {object}", client.0, facts.job.0));
             }
@@ -80,7 +80,7 @@ pub fn event(
     }))
 }
 
-/// Tells a client what the ledger has under one of its references.
+/// Tells a client the state of one of its references.
 pub fn deliver(node: &Node, port: &mut Port, token: u64, object: ObjectId) {
     let failed;
     let value = match node.value_for(port.client, token, object) {

@@ -8,7 +8,7 @@ use tharsis_protos::handshake::FunctionEntry;
 use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, JobId};
 
-/// Names and numbers of one node.
+/// Places on the board, client ids and jobs of one node.
 pub struct Registry {
     next_client: AtomicU32,
     next_job: AtomicU32,
@@ -35,7 +35,7 @@ struct Indexes {
 }
 
 impl Registry {
-    /// Nothing yet. Client 0 is kept for transfers.
+    /// An empty registry. Client 0 is reserved for transfers.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Registry {
         lock(&self.indexes).free.push(index);
     }
 
-    /// Notes a job and what its tasks are called.
+    /// Notes a job, with its program and its functions.
     pub fn add_job(&self, id: JobId, job: Job) {
         lock(&self.jobs).insert(id, job);
     }
@@ -96,7 +96,7 @@ impl Default for Registry {
     }
 }
 
-/// Locks a mutex; what a thread that panicked left behind is plain data and still usable.
+/// Locks a mutex, even if a thread panicked while it held the lock: the data is plain and still usable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,9 +1,8 @@
-//! The disk side of the store: objects are written to spill directories and read back, on threads of their
-//! own.
+//! The disk side of the store: separate threads write objects to spill directories and read them back.
 //!
-//! The machine says what to write and what to read; outcomes come through the inbox. Reads come before
-//! writes, because somebody waits for each of them. What cannot be read back is reported lost; other copies
-//! or lineage repair it.
+//! The machine decides which objects are written and read; outcomes come through the inbox. Reads come before
+//! writes, because somebody waits for each of them. An object that cannot be read back is reported lost;
+//! other copies or lineage replace it.
 
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
@@ -22,16 +21,16 @@ use tharsis_object_store::transfer::ReadAt;
 use tharsis_types::limits::MIB;
 use tharsis_types::{Extent, Failure, FailureKind, NodeId, ObjectId};
 
-/// Threads that write and read: enough to keep a fast disk's queue filled while one of them computes
-/// checksums.
+/// Maximum number of threads that write and read: enough to keep a fast disk's queue filled while one of them
+/// computes checksums.
 const THREADS_MAX: usize = 3;
 /// Threads without work end after this long.
 const IDLE_MAX: Duration = Duration::from_secs(2);
-/// Space of removed objects is gathered when nothing was to do for this long: it takes time from the disk.
+/// Space of removed objects is reclaimed after this long without work, because that takes disk time.
 const TIDY_AFTER: Duration = Duration::from_millis(100);
 /// A read that fails for another reason than bad bytes is tried this often.
 const READ_TRIES: u32 = 3;
-/// Bytes that one compaction moves at most, so that it never stands long before a read.
+/// Maximum bytes that one compaction moves, so that a read never waits long for it.
 const COMPACTED_BYTES_MAX: u64 = 64 * MIB as u64;
 
 /// A spill directory.
@@ -43,14 +42,14 @@ pub struct SpillFolder {
     pub quota_bytes: u64,
 }
 
-/// The spill directories of a node, and when.
+/// The spill directories of a node, and the conditions for spilling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpillChoice {
     /// The directories; none means that nothing is spilled.
     pub folders: Vec<SpillFolder>,
-    /// Percent of the store: above it copies are spilled,
+    /// Copies are spilled when the only copies of objects take more than this percentage of the store.
     pub high_water_percent: u8,
-    /// until no more than this are only in memory.
+    /// Spilling goes on until the only copies of objects take no more than this percentage of the store.
     pub low_water_percent: u8,
     /// Whether to compress where that pays.
     pub may_compress: bool,
@@ -85,7 +84,7 @@ struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
     stopping: AtomicBool,
-    /// Space of removed objects may come back.
+    /// Whether space of removed objects may be reclaimed.
     is_loose: AtomicBool,
 }
 
@@ -93,8 +92,7 @@ struct Shared {
 struct Queue {
     reads: VecDeque<(ObjectId, Extent)>,
     others: VecDeque<Job>,
-    /// Objects that are to be removed or just are: what is made again under the same id is written after
-    /// that.
+    /// Objects whose removal is queued or under way: a new value with the same id is written after that.
     discarding: HashSet<ObjectId>,
     thread_count: usize,
     idle_count: usize,
@@ -110,7 +108,7 @@ impl Spill {
     /// Opens the directories of a node; `None` if there are none.
     ///
     /// # Errors
-    /// `InvalidArgument` with the directory and what is wrong with it.
+    /// `InvalidArgument` with the directory and the problem.
     pub fn open(choice: &SpillChoice) -> Result<Option<SpillSet>, Failure> {
         if choice.folders.is_empty() {
             return Ok(None);
@@ -124,7 +122,7 @@ impl Spill {
         Ok(Some(set))
     }
 
-    /// Works on such directories.
+    /// Works on opened directories; threads start when there is work.
     #[must_use]
     pub fn new(set: SpillSet, node: NodeId, arena: &Arc<Arena>, inbox: &Arc<Inbox>) -> Self {
         let shared = Shared {
@@ -161,7 +159,7 @@ impl Spill {
         Box::new(Reader { shared: Arc::clone(&self.shared), object, len })
     }
 
-    /// Ends the threads; what they have not begun is left.
+    /// Ends the threads; jobs that have not begun are dropped.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.work.notify_all();
@@ -228,8 +226,8 @@ impl Shared {
         }
     }
 
-    /// The next job; none after a while without any. When none of the threads has had anything to do, one
-    /// tidies up.
+    /// The next job; none after a while without jobs. When all threads are idle, one of them compacts the
+    /// directories.
     fn next_job(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
@@ -318,7 +316,7 @@ impl Shared {
         }
     }
 
-    /// There is no thread: unless others are there to do the work, it has failed.
+    /// A thread could not be started: if there are no others, all queued jobs fail.
     fn thread_refused(&self, cause: &io::Error) {
         let mut queue = lock(&self.queue);
         queue.thread_count -= 1;

@@ -1,8 +1,8 @@
 //! Worker processes: the job's program, started in worker mode, its output read, its end noticed.
 //!
-//! Each worker has a keeper thread that starts it and waits for its end. The keeper is also what the worker's
-//! parent-death signal is bound to, so it lives as long as the worker. A worker leads a process group of its
-//! own; the group is killed with it, so nothing that a task started is left behind.
+//! Each worker has a keeper thread that starts it and waits for its end. The worker's parent-death signal is
+//! bound to the keeper, so the keeper lives as long as the worker. A worker leads a process group of its own;
+//! the group is killed with it, so nothing that a task started is left behind.
 
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
@@ -34,11 +34,11 @@ pub const WORKER_START: &str = "THARSIS_WORKER_START";
 /// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest time that processes that are being started may take to be known by their numbers.
+/// The longest time to wait for the process ids of workers that are being started.
 const SETTLE_WAIT: Duration = Duration::from_secs(2);
 /// The time for which a node that stops waits for the ends of its workers.
 const STOP_WAIT: Duration = Duration::from_secs(2);
-/// The longest time that a program that was just written may be busy.
+/// The longest time to wait for a program file that is busy because it was just written.
 const BUSY_FILE_WAIT: Duration = Duration::from_secs(1);
 
 /// Finds the program of a job on this node, fetching it if need be. May take a while; called on keeper
@@ -49,19 +49,19 @@ pub type FindProgram = Arc<dyn Fn(JobId) -> Result<Executable, Failure> + Send +
 pub trait Workforce: Send {
     /// Starts a worker of a job.
     fn start(&self, start: u64, job: JobId);
-    /// Ends a worker now; `reason` becomes what is said of its death.
+    /// Ends a worker now; `reason` is reported as the cause of its death.
     fn kill(&self, client: ClientId, reason: &Failure);
     /// Ends all workers.
     fn stop(&self);
 }
 
-/// The start of worker processes.
+/// Settings for the start of worker processes.
 pub struct Starting {
     /// The node's socket.
     pub socket: PathBuf,
     /// Finds their program.
     pub find_program: FindProgram,
-    /// The longest time that one may take until it says hello; it is killed then.
+    /// The longest time that one may take until it says hello; then it is killed.
     pub timeout: Duration,
 }
 
@@ -74,7 +74,7 @@ struct Shared {
     inbox: Arc<Inbox>,
     starting: Starting,
     workers: Mutex<Workers>,
-    /// A worker has a process, or has ended.
+    /// Notified when a worker has a process, or has ended.
     changed: Condvar,
 }
 
@@ -88,11 +88,11 @@ struct Workers {
 struct Worker {
     job: JobId,
     program: Executable,
-    /// None until it has been started. Its process is not reaped before it is gone from the table, so the
-    /// number, which is also that of its group, is no other's.
+    /// None until it has been started. Its process is not reaped before the worker is gone from the table, so
+    /// the process id, which is also that of its group, belongs to no other process.
     pid: Option<u32>,
     client: Option<ClientId>,
-    /// Why it was killed, if it was.
+    /// The reason why it was killed, if it was.
     reason: Option<Failure>,
     tail: Arc<Tail>,
 }
@@ -101,27 +101,27 @@ struct Worker {
 #[derive(Default)]
 struct Tail {
     bytes: Mutex<VecDeque<u8>>,
-    /// Bytes that came before these and are gone.
+    /// Number of earlier bytes, which were dropped.
     before: AtomicU64,
     open_pipes: Mutex<u32>,
     closed: Condvar,
 }
 
 impl Processes {
-    /// A table without workers; `inbox` hears of their ends.
+    /// A table without workers; `inbox` gets their ends.
     #[must_use]
     pub fn new(inbox: Arc<Inbox>, starting: Starting) -> Self {
         let (workers, changed) = (Mutex::default(), Condvar::new());
         Self { shared: Arc::new(Shared { inbox, starting, workers, changed }) }
     }
 
-    /// Event of the local socket: a worker has connected.
+    /// The part that the local socket uses when workers connect.
     #[must_use]
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(Arc::clone(&self.shared))
     }
 
-    /// Tells which workers there are.
+    /// A function that lists the connected workers.
     #[must_use]
     pub fn roster(&self) -> Roster {
         let shared = Arc::clone(&self.shared);
@@ -131,15 +131,16 @@ impl Processes {
     }
 }
 
-/// Connects starts with clients.
+/// Matches clients with the starts of workers.
 #[derive(Clone)]
 pub struct Arrivals(Arc<Shared>);
 
 impl Arrivals {
-    /// A worker said hello: its job.
+    /// A worker said hello; returns its job.
     ///
     /// # Errors
-    /// `InvalidArgument` if nobody started it, or if it runs another program than the one that was started.
+    /// `InvalidArgument` if this node did not start it, or if it runs another program than the one that was
+    /// started.
     pub fn arrived(&self, start: u64, pid: u32, client: ClientId) -> Result<JobId, Failure> {
         let mut workers = self.settled();
         let started = workers.table.get_mut(&start).filter(|w| w.pid == Some(pid) && w.client.is_none());
@@ -158,13 +159,12 @@ impl Arrivals {
         Ok(worker.job)
     }
 
-    /// Refuses a driver that is a worker which has not said hello, or was started by one, and ends that
-    /// worker: it runs the program's `main` instead of working, and the workers of one more job would do the
-    /// same, without end.
+    /// Refuses a driver that is really a worker that has not said hello, or was started by one, and ends that
+    /// worker. Such a worker runs the program's `main` instead of working, and the workers of its new job
+    /// would do the same, without end.
     ///
     /// # Errors
-    /// `WorkerStartFailed` with the remedy, which is also what the tasks fail with that waited for the
-    /// worker.
+    /// `WorkerStartFailed` with the remedy. Tasks that waited for the worker fail with it as well.
     pub fn check_driver(&self, pid: u32) -> Result<(), Failure> {
         let family = ancestry(pid);
         let mut workers = self.settled();
@@ -184,7 +184,7 @@ impl Arrivals {
         Err(failure)
     }
 
-    /// A worker that had said hello could not be connected: it ends as one that never started.
+    /// A worker that had said hello could not be connected: it is killed, and counts as never started.
     pub fn refused(&self, client: ClientId) {
         let mut workers = lock(&self.0.workers);
         if let Some(worker) = workers.table.values_mut().find(|w| w.client == Some(client)) {
@@ -193,7 +193,8 @@ impl Arrivals {
         }
     }
 
-    /// A worker closed its socket: it ends, or is made to. False if it has ended, which its keeper says.
+    /// A worker closed its socket: its process group is killed. False if it has ended already, which its
+    /// keeper reports.
     #[must_use]
     pub fn left(&self, client: ClientId) -> bool {
         let workers = lock(&self.0.workers);
@@ -201,8 +202,8 @@ impl Arrivals {
         worker.inspect(|w| w.pid.into_iter().for_each(kill_group)).is_some()
     }
 
-    /// The table when every process in it is known by its number: one that was just started may be faster
-    /// than its keeper.
+    /// The table, once the process ids of all workers are known: a process that was just started may connect
+    /// before its keeper has noted its id.
     fn settled(&self) -> MutexGuard<'_, Workers> {
         let workers = lock(&self.0.workers);
         let unknown = |workers: &mut Workers| workers.table.values().any(|w| w.pid.is_none());
@@ -235,7 +236,7 @@ impl Workforce for Processes {
 
     fn stop(&self) {
         let mut workers = lock(&self.shared.workers);
-        // One that is being started is killed by its keeper.
+        // A worker that is being started is killed by its keeper.
         workers.stopping = true;
         workers.table.values().filter_map(|w| w.pid).for_each(kill_group);
         let still = |workers: &mut Workers| !workers.table.is_empty();
@@ -270,14 +271,14 @@ fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
         let failure = Arc::clone(&failure);
         shared.inbox.put(Input::Event(Event::ClientGone { client, remains: Remains::Nothing, failure }));
     }
-    // Of no effect unless it ended before the loop knew it as a client.
+    // This has no effect unless the worker ended before the loop knew it as a client.
     shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));
 }
 
 /// Waits for the end of a process; false if it still runs after the given time.
 fn ends_within(pid: u32, time: Duration) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // Without such a descriptor its end is awaited without a limit, which is all that is lost.
+    // Without a pidfd, the end is awaited without a limit; nothing else is lost.
     let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return true };
     let until = Instant::now() + time;
     loop {
@@ -291,7 +292,7 @@ fn ends_within(pid: u32, time: Duration) -> bool {
     }
 }
 
-/// Kills a worker that has had its time to say hello, if it has not.
+/// Kills a worker that has not said hello in time.
 fn end_silent(shared: &Shared, start: u64) {
     let mut workers = lock(&shared.workers);
     let Some(worker) = workers.table.get_mut(&start).filter(|w| w.client.is_none()) else { return };
@@ -305,7 +306,7 @@ fn end_silent(shared: &Shared, start: u64) {
     kill_family(pid);
 }
 
-/// Waits until a worker has ended, and ends what it leaves behind before its number can be given out again.
+/// Waits until a worker has ended, and kills the rest of its group before its process id can be used again.
 fn await_end(shared: &Shared, start: u64, child: &std::process::Child) -> Option<Worker> {
     if !ends_within(child.id(), shared.starting.timeout) {
         end_silent(shared, start);
@@ -326,8 +327,8 @@ fn await_end(shared: &Shared, start: u64, child: &std::process::Child) -> Option
     workers.table.remove(&start)
 }
 
-/// Enters a worker, starts its process, and says which it is. The table is not held meanwhile: a start may
-/// take long.
+/// Enters a worker, starts its process, and notes its process id. The table is not locked meanwhile: a start
+/// may take long.
 fn spawn(
     shared: &Arc<Shared>,
     program: Executable,
@@ -380,8 +381,8 @@ fn spawn(
     Ok(child)
 }
 
-/// Starts a program that may just have been written: a process that was forked meanwhile holds it open for
-/// writing until it has become another program.
+/// Starts a program that may just have been written: a process that was forked meanwhile holds the file open
+/// for writing until its exec.
 fn spawn_patiently(command: &mut Command) -> std::io::Result<std::process::Child> {
     let until = Instant::now() + BUSY_FILE_WAIT;
     loop {
@@ -486,21 +487,21 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Ends a process, its group, and what they started that has left the group: the memory that it is killed for
-/// may be there.
+/// Kills a process, its group, and descendants that have left the group: they may have the memory for which
+/// it is killed.
 fn kill_family(pid: u32) {
     let descendants = Children::look().descendants(pid);
     kill_group(pid);
     let to_pid = |pid| i32::try_from(pid).ok().and_then(Pid::from_raw);
     for pid in descendants.into_iter().filter_map(|(child, _)| to_pid(child)) {
-        // Gone already is fine.
+        // It may be gone already.
         let _gone = kill_process(pid, Signal::KILL);
     }
 }
 
 fn kill_group(pid: u32) {
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // Gone already is fine.
+        // It may be gone already.
         let _gone = kill_process_group(group, Signal::KILL);
     }
 }
@@ -522,7 +523,7 @@ mod tests {
     }
     #[test]
     fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
-        // It never connects, and says something all the time.
+        // This program never connects, and writes output all the time.
         let program = ["/usr/bin/yes", "/bin/yes"].iter().find_map(|path| {
             let file = std::fs::File::open(path).ok()?;
             Some(Executable::new(file, PathBuf::from(path)))

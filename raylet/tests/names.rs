@@ -1,6 +1,6 @@
-//! Limits on names of a client: one that names more is cut off, and is told why.
+//! Ids that a client may put: a client that puts others is cut off, and is told the reason.
 
-// A test may stop where it fails, also in what its functions share.
+// A test may panic where it fails, also in shared functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
@@ -31,12 +31,12 @@ fn node() -> NodeHandle {
     NodeHandle::embedded(options, |_shared| Box::new(Nobody)).unwrap()
 }
 
-/// Puts a value under a name; what the node says if it cuts the client off, else none.
+/// Puts a value under an id; returns the reason if the node cuts the client off.
 fn put(shared: &Shared, job: JobId, object: ObjectId) -> Option<String> {
     let Embedded { mut channel, board, board_index, .. } = connect_embedded(shared, job, None, &[]).unwrap();
     let value = ValueView::Inline(b"value");
     let put = FromClient::Put { token: 1, object, value, nested: RefsView::default(), site: "" };
-    // The answer to the second says that the first was taken.
+    // The answer to the second record shows that the first was taken.
     let ask = FromClient::RegionWanted { request: 1, bytes: 4096 };
     for record in [put, ask] {
         let mut bytes = Vec::new();

@@ -1,14 +1,15 @@
 //! Memory of the machine, or of the container: the closest limit counts.
 //!
-//! A process is in a control group, that in another, and each may have a limit; in a container the outer ones
-//! cannot be seen. What a group uses counts without its files: the kernel drops those before it kills
-//! anybody. Shared memory is no file in this sense, it has no other place.
+//! A process is in a control group, which may be inside another one, and each may have a limit; in a
+//! container, the outer groups cannot be seen. The use of a group counts without its cached files: the kernel
+//! drops these before it kills a process. Shared memory does not count as a file here, because it has no
+//! other place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use tharsis_core::memory::MemoryGauge;
 
-/// Files of the limits.
+/// The control groups whose limits apply.
 #[derive(Debug)]
 pub(super) struct Machine {
     groups: Vec<Group>,
@@ -18,24 +19,24 @@ pub(super) struct Machine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Group {
     folder: PathBuf,
-    /// Of the older kind: other names for the same.
+    /// Whether it is of version 1, which has other file names.
     is_v1: bool,
 }
 
 impl Machine {
-    /// Looks where this process is.
+    /// Finds the control groups of this process.
     pub(super) fn find() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let groups = groups(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         Self { groups }
     }
 
-    /// The closest limit.
+    /// The limit with the least headroom.
     pub(super) fn gauge(&self) -> MemoryGauge {
         self.all().min_by_key(|gauge| gauge.headroom_bytes()).unwrap_or_default()
     }
 
-    /// The least limit.
+    /// The smallest limit, in bytes.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.all().map(|gauge| gauge.limit_bytes).min()
     }
@@ -53,14 +54,14 @@ impl Group {
             false => ("memory.current", "memory.max"),
         };
         let number = |name| fs::read_to_string(self.folder.join(name)).ok()?.trim().parse::<u64>().ok();
-        // Without a limit, it says `max`, or a number near 2^63.
+        // Without a limit, the file says `max`, or a number near 2^63.
         let limit_bytes = number(limit).filter(|bytes| *bytes < 1 << 62)?;
         let files = files_bytes(&fs::read_to_string(self.folder.join("memory.stat")).ok()?, self.is_v1);
         Some(MemoryGauge { used_bytes: number(used)?.saturating_sub(files), limit_bytes })
     }
 }
 
-/// Memory that holds files, of a group and those inside it.
+/// Memory that caches files, of a group and the groups inside it.
 fn files_bytes(stat: &str, is_v1: bool) -> u64 {
     let names = match is_v1 {
         true => ["total_inactive_file", "total_active_file"],
@@ -104,7 +105,7 @@ fn groups_of(mountinfo: &str, is_v1: bool, path: &str) -> Vec<Group> {
     let Some((root, mount)) = mountinfo.lines().find_map(|line| cgroup_mount(line, is_v1)) else {
         return Vec::new();
     };
-    // In a container the mount may begin inside the tree, and the path be that from outside.
+    // In a container, the mount may begin inside the tree, while the path is the one seen from outside.
     let inside = path.strip_prefix(root).or_else(|| path.strip_prefix('/')).unwrap_or(path);
     let innermost = Path::new(mount).join(inside.trim_start_matches('/'));
     let within = innermost.ancestors().take_while(|folder| folder.starts_with(mount));

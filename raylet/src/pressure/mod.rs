@@ -1,11 +1,11 @@
-//! Looks at the memory of the node and its workers, and tells the loop when there is something to decide.
+//! Reads the memory of the node and its workers, and tells the loop when there is something to decide.
 //!
-//! A thread of its own reads a handful of small files in `/proc` and of control groups, every half second
-//! while there is room and up to fifty times a second near a limit. The loop hears of a look only if it says
-//! something new: an idle node stays idle. What follows from a look is decided in `core`. What a worker
-//! started counts with it.
+//! A separate thread reads a handful of small files in `/proc` and of control groups, every half second while
+//! there is room and up to fifty times a second near a limit. The loop is told of a reading only if it has
+//! news, so an idle node stays idle. `core` decides what to do. Processes that a worker started count with
+//! it.
 //!
-//! Only workers that are processes can be looked at and killed; a node inside a program has no watch.
+//! Only workers that are processes can be measured and killed; an embedded node has no watch.
 
 mod gauges;
 mod processes;
@@ -23,17 +23,17 @@ use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_object_store::Arena;
 use tharsis_types::ClientId;
 
-/// Score of a worker when memory ends: to be killed before anything else of the user.
+/// OOM score of a worker: the kernel kills it before anything else of the user.
 const WORKER_OOM_SCORE: i32 = 800;
-/// Score of a node: to be killed last, as all objects go with it.
+/// OOM score of a node: the kernel kills it last, because all its objects are lost with it.
 const NODE_OOM_SCORE: i32 = -500;
 /// Unit of the size of a file on disk or in memory, as the system counts it.
 const FILE_BLOCK_BYTES: u64 = 512;
 
-/// The workers there are, with their processes.
+/// Lists the present workers, with their processes.
 pub type Roster = Arc<dyn Fn() -> Vec<(ClientId, u32)> + Send + Sync>;
 
-/// The thread that looks.
+/// The thread that reads the memory.
 pub struct MemoryWatch {
     requests: Arc<LookRequests>,
     thread: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ struct LookRequests {
 
 #[derive(Clone, Copy, Default)]
 struct LookRequest {
-    /// A look is wanted by then, whatever it says.
+    /// The time by which a reading is wanted, even without news.
     by: Option<Instant>,
     stops: bool,
 }
@@ -76,7 +76,7 @@ pub fn free_bytes() -> u64 {
     Machine::find().gauge().headroom_bytes()
 }
 
-/// Makes this process the last of this user's that the kernel kills for memory, if it may.
+/// Makes this process the last one of its user that the kernel kills for memory, if permitted.
 pub fn protect_node() {
     match processes::set_oom_score("self", NODE_OOM_SCORE) {
         Ok(()) => {}
@@ -92,10 +92,10 @@ pub fn offer_worker(pid: u32) {
 }
 
 impl MemoryWatch {
-    /// Starts to look.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// If there is no thread for it.
+    /// If the thread cannot be started.
     pub fn start(watched: Watched) -> std::io::Result<MemoryWatch> {
         let requests = Arc::new(LookRequests::default());
         let told = Arc::clone(&requests);
@@ -104,7 +104,7 @@ impl MemoryWatch {
         Ok(MemoryWatch { requests, thread })
     }
 
-    /// Has it look within this time.
+    /// Asks for a reading within this time.
     pub fn look_within(&self, within: Duration) {
         let by = Instant::now() + within;
         let mut request = lock(&self.requests.state);
@@ -141,7 +141,8 @@ fn watch(watched: &Watched, requests: &LookRequests) {
     }
 }
 
-/// The workers come first: one that is not listed any more is not in what the limits count either.
+/// Reads the workers before the limits: the memory of a worker that is not listed any more is not counted in
+/// the limits either.
 fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
     let children = Children::look();
     let memory = |(client, pid)| {
@@ -159,7 +160,7 @@ fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
 }
 
 impl LookRequests {
-    /// Waits for a request or a time; whether it was a request, or nothing if the watch ends.
+    /// Waits for a request or until `next`; true if it was a request, `None` if the watch ends.
     fn wait_until(&self, next: Instant) -> Option<bool> {
         let mut request = lock(&self.state);
         loop {

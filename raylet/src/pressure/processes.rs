@@ -1,37 +1,36 @@
 //! Processes, as `/proc` shows them.
 //!
-//! Processes that a process started count with it, and those that they started. One that ends hands its
-//! children to another, mostly to the first process there is: such a child counts with nobody here, only with
-//! the machine.
+//! A process counts with all its descendants. A process that ends hands its children to another process,
+//! mostly to the first one of the system: such a child counts only with the machine.
 //!
-//! A fork has the same pages as its parent until one of them writes, and each of the two is shown with all of
-//! them. So of a process that is still the copy of its parent only what it has more than that counts. This is
-//! too little rather than too much: a program that is just being started must not cost the one that starts it
-//! its life.
+//! A fork shares the pages of its parent until one of them writes, but both are shown with all of these
+//! pages. So for a process that is still a copy of its parent, only the bytes beyond those of the parent
+//! count. This is too little rather than too much: a process must not be killed because it is just starting a
+//! program.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Processes that are looked at below one, at most.
+/// Maximum number of descendants of a process that are read.
 const DESCENDANTS_MAX: usize = 4096;
-/// Most processes between one and the first of all that are looked at.
+/// Maximum number of ancestors of a process that are read.
 const ANCESTORS_MAX: usize = 256;
-/// There where a kernel lists the children of threads.
+/// This file exists if the kernel lists the children of threads.
 const CHILDREN_LISTED: &str = "/proc/thread-self/children";
 
-/// Memory that a process has of its own: neither files nor what it shares. None if it is gone.
+/// Private memory of a process: neither files nor shared pages. None if it is gone.
 pub(super) fn own_bytes(process: &str) -> Option<u64> {
     let text = fs::read_to_string(Path::new("/proc").join(process).join("statm")).ok()?;
     own_pages(&text).map(|pages| pages * rustix::param::page_size() as u64)
 }
 
-/// The same of a process and of all that it started. None if it is gone.
+/// Private memory of a process and of its descendants. None if it is gone.
 pub(super) fn family_bytes(pid: u32, children: &Children) -> Option<u64> {
     let mut sum = own_bytes(&pid.to_string())?;
     let descendants = children.descendants(pid);
-    // Most have none, and then it is this one number.
+    // Most processes have no descendants, and then this is the sum.
     let mut seen = HashMap::new();
     if !descendants.is_empty() {
         seen.insert(pid, (sum, image(pid)));
@@ -49,22 +48,22 @@ pub(super) fn family_bytes(pid: u32, children: &Children) -> Option<u64> {
     Some(sum)
 }
 
-/// Score by which the kernel chooses a process to kill for memory, from -1000 to 1000; its children begin
-/// with the same.
+/// Sets the score by which the kernel chooses a process to kill for memory, from -1000 to 1000; children
+/// inherit it.
 pub(super) fn set_oom_score(process: &str, score: i32) -> io::Result<()> {
     fs::write(Path::new("/proc").join(process).join("oom_score_adj"), score.to_string())
 }
 
-/// Parent of each process.
+/// The children of each process.
 pub(crate) enum Children {
-    /// The kernel says it of each process.
+    /// The kernel lists them for each process.
     Listed,
-    /// It does not: all processes there are, by their parents.
+    /// The kernel does not: all processes, by their parents.
     Found(HashMap<u32, Vec<u32>>),
 }
 
 impl Children {
-    /// As of now, or whenever it is asked.
+    /// The children as of now, or as of each query if the kernel lists them.
     pub(crate) fn look() -> Children {
         if Path::new(CHILDREN_LISTED).exists() { Children::Listed } else { Children::find() }
     }
@@ -78,7 +77,7 @@ impl Children {
         Children::Found(by_parent)
     }
 
-    /// All that a process started, and what these started, each with its parent and behind it.
+    /// All descendants of a process, each with its parent, and each behind its parent.
     pub(crate) fn descendants(&self, pid: u32) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let (mut parent, mut next) = (pid, 0);
@@ -105,7 +104,7 @@ impl Children {
     }
 }
 
-/// A process, the leader of its group, who started it, who started that one, and so on. A process whose
+/// A process, its parent, the parent of that one and so on, and last the leader of its group. A process whose
 /// parent has ended is a child of the first process, but stays in its group.
 pub(crate) fn ancestry(pid: u32) -> Vec<u32> {
     let number = |pid, at| stat(pid).and_then(|stat| field(&stat, at)).and_then(|n| u32::try_from(n).ok());
@@ -119,8 +118,8 @@ fn numbered(folder: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Addresses of the program and the stack of a process, which its forks have in common and no other process;
-/// none if the kernel does not say.
+/// Addresses of the program and the stack of a process, which only its forks share; none if the kernel does
+/// not tell.
 fn image(pid: u32) -> Option<(u64, u64)> {
     let stat = stat(pid)?;
     let (code, stack) = (field(&stat, 26)?, field(&stat, 28)?);
@@ -131,13 +130,13 @@ fn stat(pid: u32) -> Option<String> {
     fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()
 }
 
-/// A number of `pid (name) state parent ...`, counted from 1; the name may hold anything.
+/// A number of `pid (name) state parent ...`, counted from 1; the name may contain anything.
 fn field(stat: &str, number: usize) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// Of `size resident shared ...`, what is resident and not shared.
+/// The resident pages that are not shared, from `size resident shared ...`.
 fn own_pages(statm: &str) -> Option<u64> {
     let mut fields = statm.split_whitespace().skip(1).map(|field| field.parse::<u64>().ok());
     let (resident, shared) = (fields.next()??, fields.next()??);
@@ -204,7 +203,6 @@ mod tests {
         assert_eq!(own_bytes("0"), None);
     }
 
-    /// `tail` keeps all that it is to print until it has it all, and then until somebody reads it.
     #[test]
     fn ancestry_goes_up_to_the_first_process_and_knows_the_group() {
         let group = Group::start("sh -c 'sleep 60; true'; true");
@@ -221,6 +219,7 @@ mod tests {
         assert_eq!(ancestry(u32::MAX), [u32::MAX], "a process that is not there");
     }
 
+    /// `tail` keeps its output until its input ends, and then until somebody reads it.
     #[test]
     fn what_a_process_started_counts_with_it() {
         let group = Group::start("(head -c 64M /dev/zero | tail -c 64M | sleep 60); true");
@@ -231,7 +230,7 @@ mod tests {
         }
         let pid = group.0.id();
         assert!(own_bytes(&pid.to_string()).unwrap() < 10 * MIB);
-        // `head` ends at some time, perhaps between the two.
+        // `head` may end between the two readings.
         group.await_that("both ways find the same", |pid| {
             let [listed, found] = [Children::Listed, Children::find()].map(|children| {
                 let mut descendants = children.descendants(pid);
