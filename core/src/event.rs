@@ -259,7 +259,7 @@ pub enum Event {
         object: ObjectId,
         /// The reason if it was not written.
         refusal: Option<String>,
-        /// Nanoseconds that the disk took, without the time before it could begin.
+        /// Nanoseconds that the write took, without its time in the queue.
         write_ns: u64,
     },
     /// A client calls a function.
@@ -356,7 +356,7 @@ pub enum Operation {
         /// Bytes from the start that are there already.
         done_bytes: u64,
     },
-    /// Look at the memory of the workers after at most this long, and say so whatever it is.
+    /// Read the memory of the workers within this time, and report it even if nothing changed.
     ReadMemory {
         /// Milliseconds; 0 for at once.
         within_ms: u64,

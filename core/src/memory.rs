@@ -38,8 +38,8 @@ pub struct WorkerMemory {
     pub bytes: u64,
 }
 
-/// A look at the memory of a node. Workers are looked at before the limits: one that is not listed is not
-/// counted.
+/// A reading of the memory of a node. Workers are read before the limits: the memory of a worker that is not
+/// listed any more is not counted in the limits either.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryReading {
     /// The memory that the node may use.

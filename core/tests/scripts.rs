@@ -1,4 +1,4 @@
-//! Text files as tests: what happens to nodes, and what they want done, readable without Rust.
+//! Text files as tests: the events of nodes and their actions, readable without Rust.
 //!
 //! A file in `testdata/` is a list of blocks: commands, a line `----`, the actions that follow. Each command
 //! is one event (and the end of its batch) one millisecond after the one before. `UPDATE_SCRIPTS=1 cargo test
@@ -6,27 +6,27 @@
 //!
 //! | command | event |
 //! |---|---|
-//! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node, known to all before it |
+//! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node joins those before it |
 //! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
 //! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
-//! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | what clients do with references |
-//! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client lets go of a value |
+//! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | operations of clients on references |
+//! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client unmaps a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
 //! | `gone w1 [Kind] [remains=memory \| thread]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
-//! | `memory a USED/LIMIT w1=MIB ..` | somebody looks at the memory of a node and its workers, in MiB |
-//! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node says this of another node's lease, whoever was asked |
+//! | `memory a USED/LIMIT w1=MIB ..` | a reading of the memory of a node and its workers, in MiB |
+//! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node sends this message about another node's lease, even if it was not asked for it |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `tick MS` | time passes |
-//! | `die b [unheard]` | a node is gone and the others hear of it, or do not yet |
-//! | `hear a b` | they do: one of them |
-//! | `show a`, `why a t1`, `why a t1.0` | what the node says of itself, of a task, of an object |
+//! | `die b [unheard]` | a node dies, and the others are told, or not yet |
+//! | `hear a b` | node `a` is told that node `b` is dead |
+//! | `show a`, `why a t1`, `why a t1.0` | the report of the node on itself, a task or an object |
 
-// A test may stop where it fails, also in what its functions share.
+// A test may panic where it fails, also in shared functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "a variable says whether to write the files anew")]
 
@@ -66,7 +66,7 @@ fn scripts() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The file with the actions as they are.
+/// Plays a file; returns it with the actual actions.
 fn play(text: &str) -> String {
     let mut world = World::default();
     let mut out = String::new();
@@ -104,11 +104,11 @@ struct World {
     hosts: BTreeMap<String, Host>,
     clients: BTreeMap<String, Client>,
     classes: BTreeMap<String, (u32, TaskClass)>,
-    /// Names of objects, and back.
+    /// Names of objects; `refs` has the objects of names.
     names: BTreeMap<ObjectId, String>,
     refs: BTreeMap<String, RefId>,
     packets: Vec<(String, String, Packet)>,
-    /// Number of messages one node has heard from another.
+    /// Number of messages that one node has received from another.
     heard: BTreeMap<(String, String), u64>,
     said: String,
 }
@@ -349,7 +349,7 @@ impl World {
         id
     }
 
-    /// Workers' children have the worker's name in their id, so that no two names collide.
+    /// The id of a task contains its client and node, so that no two ids collide.
     fn next_task(&mut self, name: &str) -> TaskId {
         let client = self.clients.get_mut(name).unwrap();
         client.submitted += 1;
@@ -471,7 +471,7 @@ impl World {
         names.into_iter().flat_map(|names| names.split(',')).map(|name| self.refs[name]).collect()
     }
 
-    /// All packets arrive, and those that follow from them.
+    /// Delivers all packets, and those that are sent in response.
     fn deliver(&mut self) {
         for _ in 0..100 {
             for (from, to, packet) in std::mem::take(&mut self.packets) {
@@ -497,7 +497,7 @@ impl World {
         self.feed(to, Event::PacketReceived { from: node_id(from), packet });
     }
 
-    /// Time passes, from one alarm to the next.
+    /// Lets time pass, from one timeout to the next.
     fn tick(&mut self, ms: u64) {
         let end = self.now + ms * MS;
         for _ in 0..1000 {
@@ -537,8 +537,8 @@ impl World {
         }
     }
 
-    /// A node's story of a task, or of an object if an output is named; ids as the names that they have
-    /// here.
+    /// A node's story of a task, or of an object if an output is named; ids are replaced by the names of the
+    /// script.
     fn why(&mut self, host: &str, name: &str) {
         let about = match name.strip_suffix(".0").or(name.contains('.').then_some(name)) {
             Some(output) => About::Object(self.refs[output].object),

@@ -50,7 +50,7 @@ fn stream(task_count: u64) -> f64 {
     (cpu_ns() - start) as f64 / task_count as f64
 }
 
-/// Bytes a queued task, and nanoseconds a task, with all submitted before any starts.
+/// Bytes per queued task and nanoseconds per task, when all tasks are submitted before any starts.
 fn backlog(task_count: u64) -> (f64, f64) {
     let mut bench = Bench::new();
     let before = IN_USE.load(Ordering::Relaxed);
