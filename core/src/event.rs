@@ -282,7 +282,7 @@ pub enum Event {
         /// The worker.
         client: ClientId,
     },
-    /// A client has let go of a value that it had mapped; its reference stays.
+    /// A client unmapped a value; its reference stays.
     Unmapped {
         /// The client.
         client: ClientId,
@@ -393,7 +393,8 @@ pub enum Operation {
     },
 }
 
-/// A record for a client. It names what the node has; the bytes are read from the node when it is written.
+/// A record for a client. It names runs and objects of the node; their bytes are read from the node when it
+/// is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     /// Stop a run at its next check.

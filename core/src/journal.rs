@@ -93,7 +93,7 @@ pub enum Fact {
     PullGivenUp,
     /// An object is read into the store, from another node or from the disk of this one.
     PullStarted(NodeId),
-    /// Somebody needs an object that is not here.
+    /// An object that is not here is needed.
     PullWanted,
     /// A task was queued.
     Queued,

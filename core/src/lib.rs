@@ -5,8 +5,8 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | [`link`] | what to send again between two nodes, so that the others may assume order and no loss |
-//! | [`owner`] | what an object is, who refers to it, which task makes it, and when a task may start |
+//! | [`link`] | repetition of messages between two nodes, so that the others may assume order and no loss |
+//! | [`owner`] | the state of objects, the references to them, their tasks, and when a task may start |
 //! | [`lease`] | which worker runs for which owner, and which resources are in use |
 //! | [`place`] | on which node a task should run |
 //! | [`pull`] | which objects are fetched from other nodes, in what order |
@@ -16,7 +16,7 @@
 //! | [`node`] | how the machines above act together |
 //! | [`journal`] | nothing: it records the last transitions of each machine, for people |
 //!
-//! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or what a task computes: time
+//! This crate must not know tokio, clocks, threads, sockets, protobuf, disks or the functions of tasks: time
 //! comes in as an argument, everything random is derived from ids, and outcomes of I/O come back as events.
 //! The product (`raylet`) and the simulator (`tests/sim`) drive the same code.
 //!

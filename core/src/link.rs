@@ -1,10 +1,10 @@
 //! Delivery between two nodes: every message once, in order, as long as both live.
 //!
 //! Packets may be lost, late, doubled or out of order (a connection that breaks and is made again does all of
-//! that). Each direction numbers its messages; the receiver takes only the next number and says in every
-//! packet how far it got; the sender repeats from there when no acknowledgement came for a while (go-back-N:
-//! losses are rare, so nothing is kept out of order). A node that restarts has a new id, hence a new link:
-//! node ids are session ids.
+//! that). Each direction numbers its messages; the receiver takes only the next number and acknowledges in
+//! every packet the messages that it has; the sender repeats from there when no acknowledgement came for a
+//! while (go-back-N: losses are rare, so nothing is kept out of order). A node that restarts has a new id,
+//! hence a new link: node ids are session ids.
 //!
 //! The machines above therefore need no request ids, no duplicate checks and no timers of their own.
 

@@ -18,7 +18,7 @@ const LOOK_MS_MAX: u64 = 500;
 /// A smaller change of a worker's memory is not reported.
 const NEWS_BYTES: u64 = 4 << 20;
 
-/// A limit, and how much of it is used, page cache aside.
+/// A limit and its use, page cache aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryGauge {
     /// Bytes in use, page cache aside.

@@ -1,9 +1,9 @@
 //! Objects that are read from other nodes, and their order.
 //!
-//! A *bundle* is a set of objects that somebody needs together: the arguments of a run, or the value of a
-//! `get`. Bundles are admitted whole or not at all, so that a full store never holds halves of several. Reads
-//! of values come before arguments. An object that several bundles need is read once. When a source fails,
-//! the next holder is tried; when none is left, the bundle fails.
+//! A *bundle* is a set of objects that are needed together: the arguments of a run, or the value of a `get`.
+//! Bundles are admitted whole or not at all, so that a full store never holds halves of several. Reads of
+//! values come before arguments. An object that several bundles need is read once. When a source fails, the
+//! next holder is tried; when none is left, the bundle fails.
 //!
 //! Every change takes time logarithmic in the number of waiting bundles: the transfers that may start stand
 //! in an ordered set, and only its front is looked at.
@@ -355,7 +355,7 @@ impl<R: RunName> Pulls<R> {
         self.pulls.len()
     }
 
-    /// Whether nobody waits for any object.
+    /// Whether there are no bundles.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bundles.is_empty()

@@ -172,7 +172,7 @@ impl Port {
         self.write(&ToClient::Log { pid, stderr, text });
     }
 
-    /// Tells the client how much output was left out, in its place.
+    /// Tells the client in place of the dropped output how many bytes it had.
     fn tell_left_out(&mut self) {
         for (pid, bytes) in std::mem::take(&mut self.left_out) {
             let text = format!("[{bytes} bytes left out: they came faster than this program read them]\n");

@@ -161,7 +161,8 @@ impl Node {
 
     /// A client wants a task stopped.
     pub(super) fn cancel(&mut self, reference: RefId, force: bool, recursive: bool) {
-        // For the client, what it submitted is of this node, also where it ran before for another.
+        // The client takes this node for the owner of everything that it submitted, even if the task ran
+        // before for another owner: the ledger knows the owner.
         let reference = self.owner.reference_of(reference.object).unwrap_or(reference);
         if reference.owner == self.id {
             self.owner.cancel(reference.object, force, recursive, &mut self.effects);

@@ -108,7 +108,8 @@ impl Node {
         self.apply(out);
     }
 
-    /// Outputs made for another node: it decides how long they live, and borrows the references inside.
+    /// Hands outputs over to the node that they were made for: it frees them, and borrows the references
+    /// inside.
     fn lend_outputs(&mut self, task: TaskId, outputs: &mut [Output<OutputValue>], to: NodeId) {
         let lives = self.view.knows(to);
         for (index, output) in outputs.iter_mut().enumerate() {

@@ -27,7 +27,7 @@ pub struct Inventory {
 pub struct Item {
     /// The object in the store.
     pub content: Content,
-    /// Clients that have it mapped, and how often.
+    /// Clients that have it pinned, and the number of their pins.
     pub pins: Vec<(ClientId, u32)>,
     /// References to it by kind; empty if the ledger does not know it.
     pub holders: Holders,

@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Does what a message says. One from this node itself comes by [`Node::route`].
+    /// Carries out a message. Messages of this node to itself come by [`Node::route`].
     pub(super) fn message(&mut self, from: NodeId, message: Message, out: &mut Vec<Action>) {
         let now = self.now;
         // This node numbers its leases itself: a message about one counts only from the node that was asked

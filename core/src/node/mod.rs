@@ -13,7 +13,7 @@
 //! | `Owner` | the ledger: objects, tasks, queues, leases elsewhere | [`crate::owner`] | clients, runs, messages |
 //! | `Leases` | workers and resources here | [`crate::lease`] | `effects`, `workers`, `pressure`, messages |
 //! | `Store` | the arena, its annex, spilled copies | [`crate::store`] | all that pins, makes or frees a copy |
-//! | `Pulls` | bundles of objects that somebody needs here | [`crate::pull`] | `pulls`, through `pull_change` |
+//! | `Pulls` | bundles of objects that are needed here | [`crate::pull`] | `pulls`, through `pull_change` |
 //! | `View` | the members and their load | [`crate::place`] | messages, rounds of scheduling |
 //! | `Peers` | links, unknown peers, broadcasts | `peers.rs` | `route` and `send`, messages, `settle` |
 //! | `Transfers` | large objects asked for and read, readers here | `transfers.rs` | messages, `pulls`, `making_room` |
@@ -32,7 +32,7 @@
 //! | `messages.rs` | members that come and go, messages between nodes |
 //! | `clients.rs` | references, values, clients that are gone |
 //! | `mappings.rs` | values that are mapped and unmapped |
-//! | `starts.rs` | how a task becomes a run |
+//! | `starts.rs` | starts of runs |
 //! | `arguments.rs` | arguments of runs: pinned, awaited, or unavailable |
 //! | `workers.rs` | runs that come back, that are stopped, or whose worker is gone |
 //! | `ends.rs` | ends of runs, and their outputs |
@@ -141,7 +141,7 @@ pub struct Node {
     config: Config,
     /// Time of the event being handled.
     now: Now,
-    /// When leases were last asked back for those who wait.
+    /// When leases were last asked back for waiting requests and workers.
     recalled_at: Now,
     /// When scheduling goes on, if it stopped before everything was decided.
     schedule_again_at: Option<Now>,

@@ -111,7 +111,7 @@ impl Peers {
         Some(self.links.get_mut(&from)?.receive(now, packet))
     }
 
-    /// A driver that was here is gone: all members are told, and those who join later.
+    /// A driver of this node is gone: tells all members, and later those that join.
     pub(super) fn job_ended(&mut self, job: JobId) {
         if self.ended_jobs.len() == ENDED_JOBS_MAX {
             self.ended_jobs.pop_front();

@@ -1,6 +1,6 @@
-//! Bundles of objects that are needed here: what waiters get on their arrival, loss or refusal.
+//! Bundles of objects that are needed here: the waiters are told of arrival, loss or refusal.
 //!
-//! [`crate::pull`] decides which objects are read in what order, [`super::room`] gives them their place,
+//! [`crate::pull`] decides the order in which objects are read, [`super::room`] gives them their place,
 //! [`super::transfers`] reads them from other nodes.
 
 use super::Node;

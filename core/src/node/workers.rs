@@ -14,7 +14,7 @@ use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
 
 /// Workers that come.
 impl Node {
-    /// A worker that was started is ready; one that nobody started here is stopped.
+    /// A worker that was started is ready; one whose start is unknown here is stopped.
     pub(super) fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Action>) {
         self.lease_change(out, |leases, effects| {
             if !leases.worker_ready(start, client, effects) {

@@ -155,7 +155,7 @@ impl Store {
         }
     }
 
-    /// Place of a copy that is being received and that nobody has freed meanwhile.
+    /// Place of a copy that is being received and was not freed meanwhile.
     #[must_use]
     pub fn receiving(&self, object: ObjectId) -> Option<Extent> {
         self.objects.get(&object).filter(|s| !s.sealed && !s.doomed).map(|s| s.extent)

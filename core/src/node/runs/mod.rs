@@ -1,7 +1,8 @@
 //! Runs: tasks that run here, for this node's ledger or another's, in line before their workers.
 //!
-//! A worker runs what it is sent in order, so the first sent run of its line is the one that has started, as
-//! far as the node can know. Runs that are sent stand before those that wait for arguments.
+//! A worker runs its tasks in the order in which they are sent, so the first sent run of its line is the one
+//! that has started, as far as the node can know. Runs that are sent stand before those that wait for
+//! arguments.
 //!
 //! | state | meaning | enters by | leaves by |
 //! |---|---|---|---|
@@ -210,7 +211,7 @@ impl Runs {
         Some(&self.runs[*self.of_worker.get(&client)?.front()?])
     }
 
-    /// A run of a task, whoever owns it.
+    /// A run of a task, of any owner.
     pub(super) fn find(&self, task: TaskId) -> Option<(Slot<Run>, &Run)> {
         self.runs.iter().find(|(_, run)| run.task == task)
     }

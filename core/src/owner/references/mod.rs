@@ -1,4 +1,5 @@
-//! References: the objects of the ledger, who refers to them, their values and the locations of their copies.
+//! References: the objects of the ledger, the references to them, their values and the locations of their
+//! copies.
 //!
 //! This machine owns the entries. It knows tasks only by their slots: the task that makes an object, the
 //! tasks that wait for it, and the kept task that could compute it again. The caller changes the tasks:
@@ -40,7 +41,7 @@ use tharsis_types::{FailureKind, NodeId, ObjectId, RefId};
 /// Entries that may have lost their last reference.
 pub(super) type Unused = SmallVec<[Slot<Object>; 4]>;
 
-/// Objects and who refers to them.
+/// Objects and the references to them.
 #[derive(Debug)]
 pub(super) struct References {
     me: NodeId,

@@ -48,7 +48,7 @@ pub(super) struct Links {
     pub(super) copies: Vec<NodeId>,
     /// For a proxy, whether its owner was asked for its state and has not answered.
     pub(super) asked: bool,
-    /// For a proxy, how often none of the copies that its owner named could be read.
+    /// For a proxy, the number of times that none of the copies named by its owner could be read.
     pub(super) losses: u8,
     /// Origin of the value.
     pub(super) origin: Origin,

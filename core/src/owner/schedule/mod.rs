@@ -139,7 +139,7 @@ impl Schedule {
         About::Shape(self.shapes[shape].key.job, shape.number())
     }
 
-    /// Notes what happened to a lease of a shape.
+    /// Notes a fact about a lease of a shape.
     fn note(&mut self, shape: Slot<Shape>, fact: Fact) {
         self.journal.note(self.about(shape), fact);
     }
