@@ -137,7 +137,7 @@ pub enum Event {
         run: u32,
         /// Time spent in the function, in nanoseconds.
         run_ns: u64,
-        /// Outputs of the run.
+        /// The outcome of the run.
         outcome: TaskOutcome,
     },
     /// A worker hands back runs that it has not started.
@@ -203,14 +203,14 @@ pub enum Event {
         from: NodeId,
         /// Bytes from the start that arrived and are verified.
         done_bytes: u64,
-        /// The reason of the failure.
+        /// The reason for the failure.
         cause: String,
     },
     /// This node has no memory to receive an object; its copies elsewhere are unaffected.
     PullRefused {
         /// The object.
         object: ObjectId,
-        /// The reason of the failure.
+        /// The reason for the failure.
         cause: String,
     },
     /// A client put a value.
@@ -302,7 +302,7 @@ pub enum Event {
     WorkerStartFailed {
         /// Number of the start.
         start: u64,
-        /// The reason of the failure.
+        /// The reason for the failure.
         failure: Arc<Failure>,
     },
 }
@@ -324,7 +324,7 @@ pub enum Action {
     },
 }
 
-/// Input and output of a node.
+/// An operation outside the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// Remove a copy from disk.

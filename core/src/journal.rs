@@ -32,7 +32,7 @@ pub enum About {
     Task(TaskId),
 }
 
-/// The transition that it records.
+/// The transition that an entry records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A task was sent and goes back into its queue.

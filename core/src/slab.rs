@@ -24,7 +24,7 @@ use std::ops::{Index, IndexMut};
 
 const PAGE: usize = 512;
 const NONE: u32 = u32::MAX;
-/// Maximum number of pages: beyond it, slots have no number.
+/// Maximum number of pages whose slots can be numbered.
 const PAGES_MAX: usize = u32::MAX as usize / PAGE;
 const _: () = assert!(size_of::<Option<Slot<u8>>>() == 4);
 

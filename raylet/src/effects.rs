@@ -101,7 +101,7 @@ impl Effects {
         self.workforce.kill(client, reason);
     }
 
-    /// Names and numbers that threads of the node share.
+    /// The registry that threads of the node share.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }

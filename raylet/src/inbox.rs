@@ -39,7 +39,7 @@ pub enum Input {
     },
     /// A request for a list.
     List {
-        /// Which.
+        /// The list that is wanted.
         listing: Listing,
         /// Takes the answer.
         reply: SyncSender<Table>,
@@ -82,7 +82,7 @@ pub enum Input {
     Stop,
     /// A request for the story of a task or an object.
     Story {
-        /// Which.
+        /// The task or the object.
         about: About,
         /// Takes the answer: nothing if the node does not know it.
         reply: SyncSender<Option<Story>>,

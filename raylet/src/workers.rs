@@ -159,9 +159,9 @@ impl Arrivals {
         Ok(worker.job)
     }
 
-    /// Refuses a driver that is really a worker that has not said hello, or was started by one, and ends that
-    /// worker. Such a worker runs the program's `main` instead of working, and the workers of its new job
-    /// would do the same, without end.
+    /// Refuses a driver if its process is a worker that has not said hello, or was started by one, and ends
+    /// that worker. Such a worker runs the program's `main` instead of working, and the workers of its new
+    /// job would do the same, without end.
     ///
     /// # Errors
     /// `WorkerStartFailed` with the remedy. Tasks that waited for the worker fail with it as well.

@@ -30,7 +30,7 @@ impl Node {
         out.push(Record::Run { run: slot.number() }.to(client));
     }
 
-    /// Notes the time since when the first run of a worker may have started. If the memory of the run is
+    /// Notes the time from which the first run of a worker may have started. If the memory of the run is
     /// limited, the memory is read at once.
     pub(super) fn mark_first(&mut self, client: ClientId) {
         if self.runs.mark_first(self.now, client).is_some_and(|run| 0 < run.memory_bytes) {

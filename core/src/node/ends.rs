@@ -41,7 +41,7 @@ impl Node {
     }
 
     /// Enters written outputs into the store. A value of an earlier run that is still here stays: its owner
-    /// refers to the objects inside of that one. The bytes that this run wrote are then freed with their
+    /// refers to the objects inside that value. The bytes that this run wrote are then freed with their
     /// region.
     fn seal_outputs(&mut self, task: TaskId, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
         let TaskOutcome::Returned(outputs) = &mut outcome else { return outcome };

@@ -184,7 +184,7 @@ impl Node {
         }
     }
 
-    /// A task that runs here; `None` if its owner took it back and the worker has not said so yet.
+    /// A task that runs here; `None` if its owner took it back and the worker has not returned it yet.
     fn run_item<'a>(&'a self, now: Now, run: &'a Run) -> Option<TaskItem<'a>> {
         let call = run.call(&self.owner)?;
         let stage = match run.is_first() {

@@ -3,7 +3,7 @@
 //! A mapped value is pinned in the store once for every time that its client was told its location; the
 //! client unmaps it as often. A client keeps a value mapped after its last use until it is asked. When room
 //! is short, clients are asked to unmap values and, if that is not enough, to retire regions that they do not
-//! write to. Requests are remembered and not repeated, until all of them are forgotten a second later.
+//! write to. Requests are remembered and not repeated; once a second all of them are forgotten.
 
 use super::Node;
 use crate::event::{Action, Record};
@@ -192,7 +192,7 @@ impl Node {
         }
     }
 
-    /// Unmaps everything that was mapped for a reference of a client that is gone.
+    /// Unmaps everything that was mapped for a reference that a client dropped.
     pub(super) fn unmap_all(&mut self, client: ClientId, token: u64, object: ObjectId) {
         self.store.drop_double(client, token);
         for _ in 0..self.mappings.remove_all(client, token, object) {

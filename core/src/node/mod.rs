@@ -22,7 +22,7 @@
 //! | `Mappings` | values that clients keep mapped, requests to unmap | `mappings.rs` | `mappings`, `making_room`, `clients` |
 //! | `Clients` | drivers, reads under way, refused reads | `clients.rs` | events of clients, `pulls` |
 //! | `Runs` | runs, the lines of workers, children | `runs/` | `starts`, `arguments`, `ends`, `workers` |
-//! | `Pressure` | memory of workers, kills | `pressure.rs` | looks at the memory, `arguments`, `workers` |
+//! | `Pressure` | memory of workers, kills | `pressure.rs` | readings of the memory, `arguments`, `workers` |
 //! | `Streams` | readers of spilled values in order | `ahead.rs` | `clients` |
 //!
 //! | file between them | concern |
@@ -205,7 +205,7 @@ pub struct Snapshot {
     pub pull_count: usize,
     /// Messages to other nodes that are not acknowledged.
     pub unacknowledged_count: usize,
-    /// Finished tasks that are remembered.
+    /// Use of memory by kept tasks.
     pub lineage: LineageUsage,
     /// Waiting tasks and their reasons.
     pub pending: Vec<Pending>,

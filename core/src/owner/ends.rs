@@ -291,8 +291,7 @@ impl Owner {
         outputs.iter().for_each(|output| self.references.drop_use(*output));
     }
 
-    /// Drops the outputs of an attempt that does not count on the node that made them, and gives its borrows
-    /// back.
+    /// Drops outputs that do not count: frees them on the node that made them, and gives their borrows back.
     fn drop_returned(
         &mut self,
         task: TaskId,
@@ -302,7 +301,7 @@ impl Owner {
     ) {
         for (index, output) in outputs.iter().enumerate() {
             let object = ObjectId::output(task, index as u32);
-            // An earlier attempt may have left the copy that counts on that node.
+            // An earlier attempt may have left its copy, which counts, on that node.
             let counts = self.copies(object).contains(&node);
             if matches!(output.value, DoneValue::Stored { .. }) && !counts {
                 out.push(Effect::DropCopy { holder: node, object });

@@ -1,5 +1,5 @@
-//! The ledger of one node: its objects, the references to them, the tasks that make them, and the order of
-//! starts.
+//! The ledger of one node: its objects, the references to them, the tasks that make them, and their
+//! scheduling.
 //!
 //! [`Owner`] is made of machines that own their state. None reaches into another: they interact through
 //! [`Owner`], in the files beside them, or by arguments of methods. A machine names the entries of another

@@ -97,7 +97,7 @@ impl Owner {
 
 /// Rounds of scheduling.
 impl Owner {
-    /// Something about the cluster changed: look at every shape again.
+    /// Marks every shape that has tasks or leases as dirty, because the cluster has changed.
     pub fn dirty_all(&mut self) {
         self.schedule.dirty_all();
     }

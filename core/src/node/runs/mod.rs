@@ -114,7 +114,7 @@ impl Runs {
         }
     }
 
-    /// Notes the time since when the first run of a worker may have started; returns the run if that is new.
+    /// Notes the time from which the first run of a worker may have started; returns the run if that is new.
     pub(super) fn mark_first(&mut self, now: Now, client: ClientId) -> Option<&Run> {
         let first = *self.of_worker.get(&client)?.front()?;
         let run = &mut self.runs[first];
