@@ -31,13 +31,13 @@ impl<T> ChunkTable<T> {
         &self.values[self.range(tensor)]
     }
 
-    /// The same, to be changed.
+    /// The values of a tensor's chunks, mutable.
     pub fn of_tensor_mut(&mut self, tensor: TensorId) -> &mut [T] {
         let range = self.range(tensor);
         &mut self.values[range]
     }
 
-    /// All values, to be changed.
+    /// The values of all chunks, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.values.iter_mut()
     }

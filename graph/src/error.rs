@@ -28,34 +28,34 @@ pub enum Error {
     /// A user's function failed.
     #[error("{function} failed: {reason}")]
     Function { function: String, reason: String },
-    /// An operation that needs a size which only running tells.
+    /// An operation that needs a size that is known only after a run.
     #[error("{function} needs to know the size of an array of shape {}, which only running tells: call compute_chunk_sizes() first", shape_text(.shape))]
     UnknownSize { function: &'static str, shape: Vec<usize> },
-    /// A mask that does not fit what it is to choose from.
+    /// A mask that does not fit the axis that it selects from.
     #[error("boolean index did not match indexed array: the array has shape {}, the mask {}", shape_text(.shape), shape_text(.mask))]
     Mask { shape: Vec<usize>, mask: Vec<usize> },
     /// An index beyond its axis.
     #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
     Index { index: i64, axis: usize, extent: usize },
-    /// A value that NumPy answers with `ValueError`.
+    /// A value for which NumPy raises `ValueError`.
     #[error("{0}")]
     Value(String),
-    /// A dtype that NumPy answers with `TypeError`.
+    /// A dtype for which NumPy raises `TypeError`.
     #[error("{0}")]
     Type(String),
-    /// A warning that was to be an error.
+    /// A floating-point warning, where the caller asked for an error.
     #[error("{0}")]
     FloatingPoint(String),
-    /// A division that NumPy answers with `ZeroDivisionError`.
+    /// A division for which NumPy raises `ZeroDivisionError`.
     #[error("{0}")]
     ZeroDivision(String),
     /// A number that does not fit its dtype.
     #[error("{0}")]
     Overflow(String),
-    /// The kernels refused.
+    /// An error of the kernels.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// No plan of this program fits the memory allowed.
+    /// No plan of this program fits the memory limit.
     #[error(
         "the program needs {needed_bytes} bytes of memory, {limit_bytes} are allowed; allow at least {needed_bytes}"
     )]
@@ -66,19 +66,19 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{path}: {reason}")]
     File { path: String, reason: String },
-    /// The bytes of a file or message are not what they claim to be.
+    /// The bytes of a file or message are malformed.
     #[error("{what} is corrupt: {reason}")]
     Corrupt { what: String, reason: String },
     /// A file of pickled objects, which are never unpickled.
     #[error("{what} holds pickled objects (ObjectArray), which are never unpickled")]
     ObjectArray { what: String },
-    /// A file in a form that exists, but not here.
+    /// A file in a valid format that this library does not support.
     #[error("{what} has {feature}, which is unsupported")]
     Unsupported { what: String, feature: String },
-    /// A name in an archive that leads out of the folder into which it would be unpacked.
+    /// A name in an archive that points outside the folder into which it is unpacked.
     #[error("{what} has a member {member:?}, which leads out of it (PathTraversal)")]
     PathTraversal { what: String, member: String },
-    /// The time allowed is over.
+    /// The deadline has passed.
     #[error("the program did not end within the time allowed")]
     Timeout,
     /// The executor of the tasks failed, not the computation in them.
@@ -100,7 +100,7 @@ pub struct EngineFailure {
 }
 
 impl EngineFailure {
-    /// A failure that a NumPy user would know as `class`.
+    /// A failure whose exception class in NumPy is `class`.
     pub fn new(class: &'static str, cause: impl std::error::Error + Send + Sync + 'static) -> EngineFailure {
         EngineFailure { class, cause: Arc::new(cause) }
     }
@@ -170,7 +170,7 @@ fn join_shapes(shapes: &[Vec<usize>]) -> String {
     shapes.iter().map(|shape| shape_text(shape)).collect::<Vec<_>>().join(" ")
 }
 
-/// A shape as NumPy prints it: `(3,)`, `(2,4)`; extents that only running tells as `?`.
+/// A shape as NumPy prints it: `(3,)`, `(2,4)`; unknown extents as `?`.
 pub fn shape_text(shape: &[usize]) -> String {
     let text = |&extent: &usize| if extent == UNKNOWN { "?".to_owned() } else { extent.to_string() };
     let inner = shape.iter().map(text).collect::<Vec<_>>().join(",");

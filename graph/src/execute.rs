@@ -1,4 +1,4 @@
-//! Executors: what runs a plan, and the one that does so on threads of this process.
+//! The interface of executors, and the one that runs plans on threads of this process.
 
 use crate::chunk_table::ChunkTable;
 use crate::error::Error;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tharsis_kernels::{Chunk, Scratch, Warnings};
 
-/// All an executor needs: the plan, its order and bound, and the chunks that exist.
+/// Input of an executor: the plan, its order and memory bound, and the chunks that exist.
 #[derive(Debug)]
 pub struct Job {
     /// The plan, compiled.
@@ -27,7 +27,7 @@ pub struct Job {
     pub progress: Progress,
 }
 
-/// Progress of a job, for whoever watches it from another thread. Clones watch the same job.
+/// Progress of a job, readable from other threads. Clones refer to the same job.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<AtomicU64>);
 
@@ -37,7 +37,7 @@ impl Progress {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// So many more tasks have run.
+    /// Notes that `tasks` more tasks have run.
     pub fn add(&self, tasks: u64) {
         self.0.fetch_add(tasks, Ordering::Relaxed);
     }
@@ -57,9 +57,9 @@ pub struct Outcome {
 pub struct Metrics {
     /// Tasks run.
     pub tasks: u64,
-    /// The bound computed before running.
+    /// The memory bound computed before running.
     pub bound_bytes: u64,
-    /// The most bytes of chunks and registers there were.
+    /// Peak bytes of chunks and registers.
     pub peak_bytes: u64,
     /// Time from plan to results.
     pub elapsed: Duration,
@@ -67,7 +67,7 @@ pub struct Metrics {
     pub retries: u64,
     /// Time and tasks per stage of the plan.
     pub stages: Vec<StageMetrics>,
-    /// Warnings that NumPy would give, each function and condition once.
+    /// Warnings that NumPy would give, once per function and condition.
     pub warnings: Warnings,
 }
 
@@ -78,7 +78,7 @@ pub struct StageMetrics {
     pub tasks: u64,
     pub busy: Duration,
     pub slowest: Duration,
-    /// Attempts beyond the first of what had its tasks in it.
+    /// Attempts beyond the first, of its tasks or of batches that contain some of them.
     pub retries: u64,
 }
 
@@ -88,15 +88,15 @@ pub trait Executor: Send + Sync {
     /// Limits on plans for this executor.
     fn limits(&self) -> Limits;
 
-    /// Bytes of chunks and registers that running this job never exceeds.
+    /// Upper bound on the bytes of chunks and registers while this job runs.
     ///
     /// # Errors
-    /// `Memory` if the limits do not do for it.
+    /// `Memory` if the limits are too small for it.
     fn bound_bytes(&self, job: &Job) -> Result<u64, Error> {
         Ok(job.schedule.bound_bytes)
     }
 
-    /// In what order tasks start, what holds them back and where, in words.
+    /// Text about the order in which tasks start, the limits that delay them, and their homes.
     ///
     /// # Errors
     /// As [`Executor::bound_bytes`].
@@ -112,16 +112,16 @@ pub trait Executor: Send + Sync {
     fn execute(&self, job: Job) -> Result<Outcome, Error>;
 }
 
-/// Makes a job of expressions: lowered, compiled, ordered, and within the limits.
+/// Turns expressions into a job: lowers, compiles and orders them, within the limits.
 ///
 /// If the bound exceeds the memory allowed, chunks are made smaller and the plan is made again.
 ///
 /// # Errors
-/// `Memory`, with the number that would do, if no plan fits.
+/// `Memory`, with the number of bytes that would be enough, if no plan fits.
 pub fn plan(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let results = result_bytes(roots);
     if limits.memory_bytes < results {
-        // Smaller chunks cannot help; the number that would do is that of a plan with room.
+        // Smaller chunks cannot help. A plan with enough memory tells the number of bytes needed.
         let roomy = Limits { memory_bytes: results.saturating_mul(2), ..limits };
         let needed_bytes = plan_once(roots, roomy)?.schedule.bound_bytes;
         return Err(Error::Memory { needed_bytes, limit_bytes: limits.memory_bytes });
@@ -150,7 +150,7 @@ fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     Ok(Job { runnable, schedule, resident, progress: Progress::default() })
 }
 
-/// Bytes of the results that are not at hand yet.
+/// Bytes of the results that are not resident yet.
 fn result_bytes(roots: &[NodeRef]) -> u64 {
     let made = roots.iter().filter(|root| root.op().resident().is_none());
     made.map(|root| root.meta().bytes()).fold(0, u64::saturating_add)
@@ -182,8 +182,8 @@ impl LocalExecutor {
         LocalExecutor { limits: Limits::new(threads.max(1), memory_bytes.max(1)), deadline: None }
     }
 
-    /// An executor for the plans of another one: within these limits it makes the same plans, and so the same
-    /// bits.
+    /// An executor with the limits of another one: it makes the same plans, and so the same results to the
+    /// bit.
     pub fn within(limits: Limits) -> LocalExecutor {
         LocalExecutor { limits, deadline: None }
     }
@@ -233,7 +233,7 @@ struct State {
     metrics: Metrics,
 }
 
-/// Lets the other threads end when a task panics: what it would have made never comes.
+/// Stops the other threads when a task panics, since its outputs will never arrive.
 struct EndOnPanic<'a, 'b>(&'a Shared<'b>);
 
 impl Drop for EndOnPanic<'_, '_> {
@@ -312,7 +312,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The first task in order that may start and has all it reads.
+    /// The first task in order that may start and whose inputs exist.
     fn take(&self, state: &mut State) -> Option<Ready> {
         let Schedule { order, window, .. } = &self.job.schedule;
         for ahead in 0..=*window {

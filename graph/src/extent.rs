@@ -1,7 +1,6 @@
-//! Lengths of axes, one of which may be unknown until something has run.
+//! Lengths of axes. A length may be unknown until a part of the program has run.
 
-/// The extent of an axis whose length only running tells. It is no legal length, and equal to nothing but
-/// itself.
+/// The extent of an axis whose length is known only after a run. No real axis has this length.
 pub const UNKNOWN: usize = usize::MAX;
 
 /// Whether all extents are known.

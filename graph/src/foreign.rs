@@ -1,29 +1,29 @@
-//! Functions that a plan names and does not hold: a user's function of chunks, a file that is read or
-//! written.
+//! Functions that a plan names but does not contain: a user's function of chunks, reading or writing a file.
 //!
-//! A plan travels, functions do not. So a plan has a [`ForeignName`] for each, and whoever compiles it brings
-//! the functions: the process that made the plan has them at hand, another one finds them by name.
+//! A plan is sent between processes, functions are not. So a plan has a [`ForeignName`] for each function,
+//! and the process that compiles the plan supplies the functions: the process that made the plan has them,
+//! another one looks them up by name.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_kernels::{Chunk, Place};
 
-/// By what another process finds a function.
+/// Name by which another process looks up a function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ForeignName {
-    /// The layer that knows such functions: `remote`, `npy`.
+    /// The layer that resolves the name: `remote`, `npy`.
     pub kind: String,
-    /// That layer's name for it, with all that it needs.
+    /// The layer's name for the function, with all that is needed to make it.
     pub name: String,
 }
 
 /// A function of chunks that this crate does not know.
 ///
-/// It may be called again for the same chunk, on another thread or in another process, and must then give the
-/// same. Its `Debug` text must tell it from all others: equal texts are merged.
+/// It may be called again for the same chunk, on another thread or in another process, and must return the
+/// same result. Its `Debug` text must differ from those of all other functions: equal texts are merged.
 pub trait Foreign: fmt::Debug + Send + Sync {
-    /// Name by which another process finds it; `None` if it is in this one only.
+    /// Name by which another process finds it; `None` if it exists in this process only.
     fn name(&self) -> Option<ForeignName>;
 
     /// Its effect in a word or two, for plans.
@@ -32,6 +32,6 @@ pub trait Foreign: fmt::Debug + Send + Sync {
     /// The result for the part of the domain at `place`, from the arguments over that part.
     ///
     /// # Errors
-    /// Whatever it refuses.
+    /// Any error of the function.
     fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error>;
 }

@@ -1,30 +1,31 @@
-//! Homes: which batches should run on one node.
+//! Homes: groups of batches that should run on one node.
 //!
-//! Sources, batches that read nothing, have one home if what is made of them meets in one batch, and so has
-//! all that is made of sources of one home alone: none of it travels. Homes are given in the order in which
-//! sources meet first, so that what is under way at a time is spread over many homes. Every other batch goes
-//! where its chunks lie when it starts.
+//! Sources are batches that read nothing. Sources share a home if their outputs meet in one batch. A batch
+//! whose inputs come from sources of one home alone belongs to that home too, so none of its inputs travel.
+//! Homes are numbered in the order in which sources first meet, so the batches in flight at a time are spread
+//! over many homes. Every other batch runs where its chunks are when it starts.
 
-/// Homes while they are given.
+/// Homes while they are assigned.
 pub(crate) struct Homes {
-    /// By batch: the source whose home is its own, or itself if it has none.
+    /// By batch: the source whose home it shares, or itself if it is a source or has none.
     leaders: Vec<u32>,
     /// By batch: the home of a source, [`HOMELESS`] or [`ROAMING`].
     homes: Vec<u32>,
     next: u32,
-    /// So many sources have one home at most: where more meet, as in sums of everything, neighbours stay
-    /// together.
+    /// Upper bound on sources per home. Where more sources meet, as in a sum of everything, neighbours share
+    /// one.
     share: u32,
 }
 
 impl Homes {
-    /// For this number of batches.
+    /// Homes for a number of batches.
     pub(crate) fn new(batches: usize) -> Homes {
         let (leaders, homes) = (Vec::with_capacity(batches), Vec::with_capacity(batches));
         Homes { leaders, homes, next: 0, share: (batches / HOMES_MIN).max(1) as u32 }
     }
 
-    /// The next batch, and who makes what it reads; `reads_more` if that is not all it reads.
+    /// Adds the next batch. `makers` are the batches that make its inputs; `reads_more` tells that it reads
+    /// other chunks too.
     pub(crate) fn meet(&mut self, makers: impl Iterator<Item = usize>, reads_more: bool) {
         let batch = self.leaders.len() as u32;
         assert_eq!(self.leaders.len(), self.homes.len(), "a batch without a home, or two");
@@ -46,7 +47,7 @@ impl Homes {
         self.homes.push(home);
     }
 
-    /// Gives homes to those of these sources that have none.
+    /// Assigns homes to those of these sources that have none.
     fn settle(&mut self, leaders: &[u32]) {
         let homeless: Vec<u32> =
             leaders.iter().copied().filter(|leader| self.home(*leader) == HOMELESS).collect();
@@ -62,7 +63,7 @@ impl Homes {
         self.homes[leader as usize]
     }
 
-    /// The home of each batch, [`ROAMING`] for one without; sources that met no other have one each.
+    /// The home of each batch, [`ROAMING`] for one without; a source that met no other has its own.
     pub(crate) fn finish(mut self) -> Vec<u32> {
         for home in self.homes.iter_mut().filter(|home| **home == HOMELESS) {
             *home = self.next;
@@ -73,13 +74,13 @@ impl Homes {
     }
 }
 
-/// So many homes there are at least, if there are as many sources: enough to even out over nodes.
+/// Lower bound on the number of homes, if there are as many sources: enough to balance the load over nodes.
 const HOMES_MIN: usize = 64;
-/// So few are the operands of one operation, and always have one home.
+/// Upper bound on operands per operation. Up to this number, sources that meet always share a home.
 const OPERANDS_MAX: usize = 3;
 /// A source that has no home yet.
 const HOMELESS: u32 = u32::MAX - 1;
-/// A batch that goes where its chunks lie.
+/// The home of a batch that runs where its chunks are.
 pub(crate) const ROAMING: u32 = u32::MAX;
 
 #[cfg(test)]
@@ -88,7 +89,7 @@ mod tests {
 
     const NOTHING: &[usize] = &[];
 
-    /// Homes of batches that read what these made.
+    /// Homes of batches; `reads` has for each batch those that make its inputs.
     fn homes(reads: &[&[usize]]) -> Vec<u32> {
         let mut homes = Homes::new(reads.len());
         reads.iter().for_each(|makers| homes.meet(makers.iter().copied(), false));
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_meets_has_one_home_and_what_is_made_of_it_too() {
-        // Two sources, one of them through another batch, then what meets them, and what follows.
+        // Two sources, one of them through another batch, then a batch that reads both, and its consumer.
         assert_eq!(homes(&[NOTHING, &[0], NOTHING, &[1, 2], &[3], NOTHING]), [0, 0, 0, 0, 0, 1]);
     }
 

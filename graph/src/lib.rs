@@ -1,7 +1,7 @@
 //! Lazy tensor expressions, and the chunk plans made of them.
 //!
-//! This crate knows nothing of clusters, processes or files; what is done to the elements of one chunk is the
-//! business of `tharsis_kernels`.
+//! This crate knows nothing of clusters, processes or files. `tharsis_kernels` computes on the elements of
+//! one chunk.
 //!
 //! # Design
 //! - A [`Node`] is an [`Operator`] applied to nodes. Shapes and dtypes are known at once
@@ -11,17 +11,16 @@
 //!   cut into chunks.
 //! - A [`Plan`] is data that travels (serde): stages are templates of tasks, and a task is a pair of numbers.
 //!   Its size does not depend on the number of chunks.
-//! - [`Runnable`] answers what a task reads and makes, and runs it: pure functions of plan, task and chunks.
-//!   So a plan may be run by anything that can call a function on chunks.
+//! - [`Runnable`] tells the inputs and outputs of a task, and runs it: pure functions of plan, task and
+//!   chunks. So anything that can call a function on chunks can run a plan.
 //! - [`schedule`](schedule::schedule) orders tasks depth-first and bounds the memory before anything runs.
-//! - [`Batches`](batch::Batches) puts small tasks together, for executors to which handing one out costs
-//!   something.
-//! - A [`Foreign`] function is one that plans name and do not hold: a user's, or the reading of a file.
-//! - Where only running tells a size, a program runs in [`phases`].
+//! - [`Batches`](batch::Batches) groups small tasks, for executors for which submitting a task is expensive.
+//! - A [`Foreign`] function is one that plans name but do not contain: a user's, or the reading of a file.
+//! - A program with sizes that are known only after a run is executed in [`phases`].
 //! - An [`Executor`] runs jobs. [`LocalExecutor`] does so on threads of this process; the task engine brings
 //!   its own.
 //!
-//! Results for a given chunking are the same to the bit on any number of threads: what a task computes
+//! Results for a given chunking are the same to the bit on any number of threads: the result of a task
 //! depends on the plan alone, and partial results are merged in an order that the plan fixes.
 //!
 //! # Adding an operator

@@ -17,7 +17,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Bytes of all elements; none if that is not known.
+    /// Bytes of all elements; 0 if the size is not known.
     pub fn bytes(&self) -> u64 {
         if !is_known(&self.shape) {
             return 0;
@@ -26,10 +26,10 @@ impl Meta {
     }
 }
 
-/// One kind of operation on whole tensors: everything about it is in its implementation of this trait.
+/// One kind of operation on whole tensors. The implementation of this trait has everything about it.
 ///
-/// Two operators of equal `Debug` text on the same inputs are the same expression and computed once, so the
-/// text must hold all that matters; a derived `Debug` does.
+/// Two operators of equal `Debug` text on the same inputs are the same expression and are computed once. So
+/// the text must contain all fields that affect the result; a derived `Debug` does.
 pub trait Operator: fmt::Debug + Send + Sync {
     /// The name in plans and errors.
     fn name(&self) -> &'static str;
@@ -37,15 +37,14 @@ pub trait Operator: fmt::Debug + Send + Sync {
     /// Shape and dtype of the result.
     ///
     /// # Errors
-    /// Whatever makes the operation impossible for such inputs; nothing may be left to be found while
-    /// running.
+    /// Any reason for which the operation is impossible on such inputs. None may be left for the run.
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error>;
 
     /// Expresses the result in terms of chunks: as an element-wise expression over the inputs, or by adding
     /// stages to the plan.
     ///
     /// # Errors
-    /// `Internal` for defects; `Value` where no tiling will do.
+    /// `Internal` for defects; `Value` if no tiling is possible.
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error>;
 
     /// Chunks handed over instead of computed. Only literals have them.
@@ -53,13 +52,12 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Tensor that has to be computed of the same inputs before the size of the result is known; `None` if it
-    /// is known.
+    /// Operator on the same inputs that computes the size of the result; `None` if the size is known.
     fn measure(&self) -> Option<Arc<dyn Operator>> {
         None
     }
 
-    /// The same operator, knowing its size from what [`Operator::measure`] has given.
+    /// The same operator with its size known, from the result of [`Operator::measure`].
     ///
     /// # Errors
     /// `Internal` for operators that measure nothing.
@@ -73,12 +71,12 @@ pub trait Operator: fmt::Debug + Send + Sync {
     }
 
     /// Replacement of the operation now that the sizes of its inputs may have become known; `None` if it
-    /// stays as it is. Only operations that cannot be expressed before that have it.
+    /// stays as it is. Only operations that cannot be expressed without these sizes implement it.
     fn rebuilt(&self, _inputs: &[NodeRef]) -> Option<Result<NodeRef, Error>> {
         None
     }
 
-    /// Whether the result takes more than element-wise steps to be made again.
+    /// Whether more than element-wise steps are needed to recompute the result.
     fn is_heavy(&self) -> bool {
         false
     }
@@ -104,7 +102,7 @@ impl Node {
         Node::shared(Arc::new(op), inputs)
     }
 
-    /// As [`Node::new`], of an operator that others have too.
+    /// As [`Node::new`], with an operator that is shared.
     ///
     /// # Errors
     /// As [`Node::new`].
@@ -148,7 +146,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Takes long chains apart without recursion.
+    /// Drops long chains without recursion.
     fn drop(&mut self) {
         let mut pending = std::mem::take(&mut self.inputs);
         while let Some(node) = pending.pop() {
@@ -159,7 +157,7 @@ impl Drop for Node {
     }
 }
 
-/// All nodes that `roots` depend on, inputs before what uses them, equal expressions once.
+/// All nodes that `roots` depend on, inputs before their users, equal expressions once.
 ///
 /// Returns the nodes, for each node the positions of its inputs, and the positions of the roots.
 pub fn distinct_nodes(roots: &[NodeRef]) -> (Vec<NodeRef>, Vec<Vec<usize>>, Vec<usize>) {

@@ -1,17 +1,16 @@
-//! Programs whose sizes only running tells: boolean masks, distinct elements.
+//! Programs with sizes that are known only after a run: boolean masks, distinct elements.
 //!
-//! Such an operator has an extent that is [`UNKNOWN`](crate::shape::UNKNOWN), and so has what is made of it;
-//! shapes are checked as far as they are known. Running goes in *phases*. The first one counts: how many rows
-//! of each piece are chosen, for all operators whose inputs do not await others. Then those operators know
-//! their sizes, everything above them is inferred anew, and the rest is planned as if it had been known all
-//! along: with exact chunks, an exact memory bound, no task that makes more or less than was planned, and no
-//! executor that knows of any of this. What awaits something that awaited something takes a phase more.
+//! Such an operator has an [`UNKNOWN`](crate::shape::UNKNOWN) extent, and so have its consumers; shapes are
+//! checked as far as they are known. A program runs in *phases*. The first phase counts the selected rows of
+//! each piece, for all operators whose inputs do not await others. Then those operators know their sizes,
+//! everything above them is inferred again, and the rest is planned as if the sizes had been known from the
+//! start: with exact chunks, an exact memory bound, no task that makes more or less than was planned, and no
+//! executor that knows of any of this. An operator that awaits one that awaited another takes one more phase.
 //!
-//! Nothing waits that need not: a phase also computes the results that await nothing, and what both the
-//! counting and the later phases need, if it would take more than element-wise steps to make it again and
-//! fits the memory. The rest is computed again, chunk by chunk, so that `x[x > 0.999]` needs memory for what
-//! it finds only. The refused alternative, chunks that are as long as they turn out to be, needs room for all
-//! that might be found.
+//! A phase also computes the results that await nothing. It keeps tensors that both the counting and later
+//! phases need, if recomputing one takes more than element-wise steps and it fits the memory. The rest is
+//! computed again, chunk by chunk, so `x[x > 0.999]` needs memory for the selected elements only. The refused
+//! alternative, chunks as long as they turn out to be, needs memory for the largest possible selection.
 
 use crate::error::Error;
 use crate::execute::{Executor, Metrics, Outcome, plan};
@@ -29,7 +28,7 @@ pub struct Phase {
     awaits: Vec<bool>,
     /// The operators whose results are counted.
     counted: Vec<usize>,
-    /// The tensors that are computed beside: results, and what later phases need.
+    /// Other tensors that this phase computes: results, and inputs of later phases.
     kept: Vec<usize>,
 }
 
@@ -75,7 +74,7 @@ impl Phase {
         waiting.map(|(node, _)| node.op().name()).collect()
     }
 
-    /// The program with what the phase has found.
+    /// The program with the sizes and tensors that the phase has computed.
     ///
     /// # Errors
     /// Errors of operators now that shapes are known.
@@ -102,7 +101,8 @@ impl Phase {
         Ok(self.roots.iter().map(|&root| made[root].clone()).collect())
     }
 
-    /// Results that await nothing; and below what awaits something, the nearest that is heavy and fits.
+    /// Keeps the results that await nothing and, below each node that awaits a size, the nearest heavy nodes
+    /// that fit.
     fn choose_kept(&mut self, mut room_bytes: u64) {
         let is_free = |node: &usize| !self.awaits[*node] && self.nodes[*node].op().resident().is_none();
         let mut kept: Vec<usize> = self.roots.iter().copied().filter(is_free).collect();
@@ -131,7 +131,7 @@ impl Phase {
 /// Plans and runs expressions.
 ///
 /// # Errors
-/// `Memory` if no plan fits the executor's limits; what tasks refuse.
+/// `Memory` if no plan fits the executor's limits; errors of tasks.
 pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error> {
     let (roots, spent) = settle(roots, executor)?;
     let mut outcome = executor.execute(plan(&roots, executor.limits())?)?;
@@ -141,10 +141,11 @@ pub fn run(roots: &[NodeRef], executor: &dyn Executor) -> Result<Outcome, Error>
     Ok(outcome)
 }
 
-/// Runs phases until all sizes are known. Gives the program as it is then, and what the phases took.
+/// Runs phases until all sizes are known. Returns the program with these sizes, and the metrics of the
+/// phases.
 ///
 /// # Errors
-/// As [`run`]; what operators refuse once shapes are known.
+/// As [`run`]; errors of operators once shapes are known.
 pub fn settle(roots: &[NodeRef], executor: &dyn Executor) -> Result<(Vec<NodeRef>, Option<Metrics>), Error> {
     let mut roots = roots.to_vec();
     let mut spent: Option<Metrics> = None;

@@ -1,9 +1,9 @@
-//! The chunk plan: what executors are given.
+//! The chunk plan, the input of executors.
 //!
 //! A plan is a list of [`Stage`]s over [`TensorSpec`]s. A stage is a template: one kernel, one grid, and maps
 //! from a task's place in the grid to the parts of tensors that it reads. Task `i` of a stage is the pair
 //! (stage, i); nothing is stored per task, so a plan of a million chunks is a few hundred bytes.
-//! [`crate::task`] says what a task reads and runs it.
+//! [`crate::task`] finds the inputs of a task and runs it.
 
 use crate::foreign::ForeignName;
 use crate::tiling::{AxisTiling, Tiling};
@@ -30,7 +30,7 @@ pub struct ChunkId {
     pub index: u32,
 }
 
-/// All that is to be done, in terms of chunks.
+/// All stages of a computation, in terms of chunks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// All tensors that exist as chunks at some time.
@@ -56,7 +56,7 @@ pub struct TensorSpec {
 /// A template of tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Purpose of the stage, in the words of the program.
+    /// Name of the operator that the stage was made for.
     pub label: String,
     /// Kernel of a task.
     pub kernel: Kernel,
@@ -79,7 +79,7 @@ pub struct Operand {
     pub per_chunk: Option<usize>,
 }
 
-/// Node that the chunks of a stage belong on.
+/// A tensor that a stage fills, wholly or in part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageOutput {
     /// The tensor.
@@ -102,8 +102,8 @@ pub enum Kernel {
     Product(Product),
     /// A function of whole chunks, each yielded by an operand over the task's part of the domain.
     Whole(ChunkFunction),
-    /// A function that the plan does not hold, of chunks that each operand yields over the task's part of the
-    /// domain.
+    /// A function that the plan does not contain, of chunks that each operand yields over the task's part of
+    /// the domain.
     Foreign {
         /// Its number in `Plan::foreign`.
         function: usize,
@@ -118,9 +118,10 @@ pub enum Kernel {
 pub struct Product {
     /// Cut of the axis that is summed over.
     pub depth: AxisTiling,
-    /// Each task does one piece of the depth, which is then the first axis of the grid; else all of them.
+    /// Whether each task does one piece of the depth, which is then the first axis of the grid; else a task
+    /// does all pieces.
     pub split: bool,
-    /// The only operand is the right one, and the left one is its transpose.
+    /// Whether the left factor is the transpose of the right one, which is then the only operand.
     pub gram: bool,
     pub dtype: DType,
 }
@@ -132,7 +133,7 @@ pub struct Input {
     pub tensor: TensorId,
     /// One per axis of the tensor.
     pub axes: Vec<AxisMap>,
-    /// Extents of axes behind those of the domain, which every task reads whole.
+    /// Extents of the axes behind those of the domain; every task reads these axes whole.
     pub trailing: Vec<usize>,
 }
 

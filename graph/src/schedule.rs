@@ -1,13 +1,13 @@
-//! In what order tasks start, and what memory that can take.
+//! The order in which tasks start, and a bound on the memory that it takes.
 //!
-//! The order is depth-first from the results: what is needed for one chunk of a result is made before the
-//! next is begun, so that intermediate chunks die soon. Executors start tasks in this order (looking ahead a
-//! little, see [`Schedule::window`]), which is what the bound rests on:
+//! The order is depth-first from the results: all inputs of one chunk of a result are made before the next
+//! chunk is begun, so intermediate chunks die soon. Executors start tasks in this order (looking ahead a
+//! little, see [`Schedule::window`]). The bound follows from this:
 //!
-//! With at most `threads` tasks running and at most `window` tasks started ahead of the first one not
-//! started, every chunk in memory was either made before that task and is still to be read by it or a later
-//! one (counted by walking the order once), or belongs to a running task or to one started ahead (at most
-//! `threads + window` times the largest task).
+//! Take the first task not started. At most `threads` tasks are running, and at most `window` tasks have
+//! started ahead of it. A chunk in memory either was made by an earlier task and is still to be read by it or
+//! a later task: these are counted by walking the order once. Or it belongs to a running task or to one
+//! started ahead: at most `threads + window` times the largest task.
 
 use crate::chunk_table::ChunkTable;
 use crate::error::Error;
@@ -17,22 +17,22 @@ use crate::task::Runnable;
 /// The order of a plan's tasks and its memory bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// All tasks, each after those that make what it reads.
+    /// All tasks, each after the tasks that make its inputs.
     pub order: Vec<TaskId>,
     /// Number of tasks that will read each chunk, by tensor and chunk; results count one more.
     pub readers: ChunkTable<u32>,
     /// Number of tasks that may start ahead of the first one that has not started.
     pub window: usize,
-    /// Bytes of chunks and registers that are never exceeded.
+    /// Upper bound on the bytes of chunks and registers.
     pub bound_bytes: u64,
-    /// The least number of bytes that one thread could do with.
+    /// The bound for one thread that starts no task ahead of its turn.
     pub least_bytes: u64,
 }
 
 /// Orders the tasks of a plan and bounds its memory for a number of threads.
 ///
 /// # Errors
-/// `Internal` if the plan reads what nothing makes.
+/// `Internal` if the plan reads a chunk that nothing makes.
 ///
 /// # Memory
 /// 12 bytes per task and 4 per chunk.
@@ -89,7 +89,7 @@ fn depth_first(runnable: &Runnable) -> Result<Vec<TaskId>, Error> {
                 inputs.clear();
                 runnable.inputs(task, &mut inputs);
                 stack.push((task, true));
-                // The stack reverses, so the first input is made first.
+                // The stack reverses the order, so pushing backwards makes the first input first.
                 for chunk in inputs.iter().rev() {
                     match producers.tasks[*chunk] {
                         Some(producer) => stack.push((producer, false)),
@@ -123,9 +123,9 @@ fn count_readers(runnable: &Runnable, order: &[TaskId]) -> ChunkTable<u32> {
 /// Memory needs found by walking the order once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walk {
-    /// The most bytes of chunks that are made and still to be read, over all points of the order.
+    /// Peak bytes of chunks that are made and still to be read.
     live: u64,
-    /// The most bytes of inputs, outputs and registers of a task.
+    /// Most bytes of inputs, outputs and registers of one task.
     largest: u64,
 }
 

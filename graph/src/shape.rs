@@ -8,7 +8,7 @@ pub const RANK_MAX: usize = 64;
 /// The most elements a tensor may have: positions are counted in signed 64-bit numbers.
 pub const ELEMENTS_MAX: u64 = 1 << 62;
 
-/// Refuses a shape that has to be known for `function` and is not.
+/// Refuses a shape with unknown extents, on behalf of `function`.
 ///
 /// # Errors
 /// `UnknownSize`.
@@ -60,7 +60,7 @@ pub fn broadcast(function: &'static str, shapes: &[&[usize]]) -> Result<Vec<usiz
             if *held == 1 || (*held == UNKNOWN && extent != 1) {
                 *held = extent;
             } else if extent == UNKNOWN {
-                // An axis has to fit the other shape's where that one is longer than 1.
+                // Two extents that are not 1 must be equal.
             } else if extent != 1 && *held != extent {
                 let shapes = shapes.iter().map(|shape| shape.to_vec()).collect();
                 return Err(Error::Broadcast { function, shapes, axis: back + 1 });
@@ -104,7 +104,7 @@ pub fn normalize_axes(axes: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, E
     Ok(normal)
 }
 
-/// Number of elements of a shape; the largest number if that is not known.
+/// Number of elements of a shape; saturates, so that an unknown extent gives the largest number.
 pub fn element_count(shape: &[usize]) -> u64 {
     if shape.contains(&0) {
         return 0;

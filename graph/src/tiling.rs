@@ -10,7 +10,7 @@ pub const TASKS_MAX: u64 = 10_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum AxisTiling {
-    /// Pieces of `chunk` elements, the last one shorter if need be.
+    /// Pieces of `chunk` elements; the last one may be shorter.
     Even { len: usize, chunk: usize },
     /// Pieces between neighbouring bounds; the first bound is 0, the last the length.
     Bounds(Vec<usize>),
@@ -42,8 +42,8 @@ impl AxisTiling {
         AxisTiling::Bounds(bounds)
     }
 
-    /// Pieces of these lengths, neighbours put together while they are no longer than the longest, or than
-    /// [`PIECE_ELEMENTS_MIN`]; none is empty but an only one.
+    /// Pieces of these lengths, merged with their neighbours up to the length of the longest one, or up to
+    /// [`PIECE_ELEMENTS_MIN`] if that is more. A piece is empty only if it is the only one.
     pub fn put_together(lengths: &[usize]) -> AxisTiling {
         let longest = lengths.iter().copied().max().unwrap_or(0).max(PIECE_ELEMENTS_MIN);
         let mut pieces: Vec<usize> = Vec::new();
@@ -127,7 +127,7 @@ impl Tiling {
         Tiling { axes: shape.iter().map(|&len| AxisTiling::whole(len)).collect() }
     }
 
-    /// Chunks of at most `elements` elements that lie behind one another in C order.
+    /// Chunks of at most `elements` elements, each contiguous in C order.
     pub fn rows(shape: &[usize], elements: u64) -> Tiling {
         let mut left = elements.max(1);
         let mut axes: Vec<AxisTiling> = Vec::with_capacity(shape.len());
@@ -183,7 +183,7 @@ impl Tiling {
     }
 }
 
-/// A user's wish for chunks.
+/// Chunk sizes as a user asks for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunks {
     /// Chosen from shape, cores and memory.
@@ -197,7 +197,7 @@ pub enum Chunks {
 }
 
 impl Chunks {
-    /// The tiling of `shape` that is asked for; `None` for `Auto`.
+    /// The requested tiling of `shape`; `None` for `Auto`.
     ///
     /// # Errors
     /// `Value` for chunks of zero, of the wrong number of axes, or not adding up to the shape;
@@ -244,7 +244,7 @@ fn pieces(len: usize, lengths: &[usize]) -> Result<AxisTiling, Error> {
     Ok(tiling)
 }
 
-/// Pieces that turn out shorter are put together.
+/// Shorter pieces are merged with their neighbours.
 const PIECE_ELEMENTS_MIN: usize = 1 << 12;
 
 #[cfg(test)]

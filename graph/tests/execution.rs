@@ -57,7 +57,7 @@ fn inputs(job: &Job, task: TaskId) -> Vec<ChunkId> {
     inputs
 }
 
-/// The elements of the only result, in C order, and what running it took.
+/// The elements of the only result, in C order, and the metrics of the run.
 fn run(root: &NodeRef, threads: usize) -> (Vec<f64>, Metrics) {
     let executor = LocalExecutor::sized(threads, 64 << 20);
     let outcome = executor.execute(plan(from_ref(root), executor.limits()).unwrap()).unwrap();

@@ -86,7 +86,7 @@ fn reduce(fold: Fold, axes: &[usize], x: &NodeRef) -> NodeRef {
     apply(Reduce { fold, axes: axes.to_vec(), keepdims: false }, &[x])
 }
 
-/// Results of a plain loop, one for each column.
+/// The result of a plain loop for each column.
 fn by_column(f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let column = |j: usize| (0..ROWS).map(|i| value(i * COLUMNS + j)).collect::<Vec<f64>>();
     (0..COLUMNS).map(|j| f(&column(j))).collect()
@@ -354,7 +354,7 @@ fn a_cholesky_factor_multiplies_back() {
     }
 }
 
-/// A vector of 16 that is the identity of 4 by 4.
+/// A vector of 16 elements: the 4 by 4 identity matrix, flattened.
 fn ones_on_diagonal() -> NodeRef {
     let position = apply(Indexed { shape: vec![16], map: IndexMap::Ramp { start: 0.0, step: 1.0 } }, &[]);
     let rest = apply(Binary(BinaryOp::Remainder), &[&position, &number(5.0)]);
@@ -374,7 +374,7 @@ fn chunk_of(elements: &[f64], shape: &[usize]) -> Result<Chunk, Error> {
     Ok(Chunk::contiguous(DType::F64, shape, buffer)?)
 }
 
-/// Doubles the elements of each chunk, or fails, or gives too little.
+/// Doubles the elements of each chunk, or fails, or returns too few elements.
 #[derive(Debug)]
 enum OfChunks {
     Doubles,
@@ -433,7 +433,7 @@ fn a_source_that_gives_another_shape_is_an_error() {
     assert_eq!(compute::<f64>(&apply(source, &[])), [0.1; 10]);
 }
 
-/// Gives a tenth everywhere.
+/// Returns 0.1 everywhere.
 #[derive(Debug)]
 struct Tenth;
 

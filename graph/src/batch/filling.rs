@@ -1,10 +1,11 @@
-//! Batches while they are put together: which batch a run joins.
+//! Assignment of runs to batches.
 //!
-//! Tasks join a batch in the order of the schedule, so what is made for each other meets in one batch and the
-//! chunks between them never leave it. A batch must not wait for another one that is made at the same time,
-//! or batches would run one after the other: so there is one open batch per *level*, and a run joins the
-//! level of what it reads only if the open batch there makes all of it; otherwise it goes one level up. The
-//! tasks of a sum's leaves fill batches of level 0, whoever merges across these is of level 1, and so on.
+//! Tasks join a batch in the order of the schedule, so producers and consumers meet in one batch and the
+//! chunks between them never leave it. A batch must not wait for another batch that is filled at the same
+//! time, or batches would run one after the other. So there is one open batch per *level*: a run joins the
+//! highest level that it reads from if the open batch there makes all that it reads from this level;
+//! otherwise it goes one level up. The tasks of a sum's leaves fill batches of level 0, merges across these
+//! are of level 1, and so on.
 
 use super::runs::Run;
 use super::{BatchLimits, Batches, RESIDENT};
@@ -19,7 +20,7 @@ pub(super) struct Filling<'a> {
     limits: BatchLimits,
     /// The open batch of each level.
     open: Vec<Option<Open>>,
-    /// Level of each batch by its number while filling; the numbers of closed batches are given anew.
+    /// Level of each batch, by the id that it has while filling. `numbers` maps these ids to final positions.
     levels: Vec<u32>,
     numbers: Vec<u32>,
     closed: Batches,
@@ -57,7 +58,7 @@ impl<'a> Filling<'a> {
     /// Adds a run, which is empty afterwards.
     ///
     /// # Errors
-    /// `Internal` if it reads what no task before it makes.
+    /// `Internal` if it reads a chunk that no earlier task makes.
     pub(super) fn add(&mut self, run: &mut Run) -> Result<(), Error> {
         run.forget_own(self.runnable);
         let level = self.level(run.inputs())?;
@@ -120,8 +121,7 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Closes the open batches of these levels: the lower ones first, since the others may read what they
-    /// make.
+    /// Closes the open batches of these levels, lower ones first: higher ones may read from them.
     fn close_up_to(&mut self, level: usize) {
         for open in self.open[..=level].iter_mut().filter_map(Option::take) {
             self.numbers[open.id as usize] = self.closed.ends.len() as u32;
@@ -130,7 +130,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// The batches, when all runs were added.
+    /// Closes all open batches and returns the batches.
     pub(super) fn finish(mut self) -> Batches {
         if let Some(highest) = self.open.len().checked_sub(1) {
             self.close_up_to(highest);

@@ -4,15 +4,15 @@
 //! reads. A task that is large enough to stand alone is a batch at once, and the order stays that of the
 //! schedule.
 //!
-//! Batches that read nothing are *sources*, and each has a *home*: a number that those share whose chunks
-//! meet in one batch. An executor with several nodes starts what has one home on one node; later batches go
-//! where their chunks lie anyway.
+//! Batches that read nothing are *sources*. Each source has a *home*, a number: sources whose chunks meet in
+//! one batch share it. An executor with several nodes starts all sources of a home on one node; later batches
+//! run where their inputs are.
 //!
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | batches that are complete: their tasks, chunks and memory |
-//! | `filling.rs` | which batch a run of tasks joins |
-//! | `runs.rs` | which tasks stay together, and facts about the tasks of a stage |
+//! | `filling.rs` | assignment of runs of tasks to batches |
+//! | `runs.rs` | runs: tasks that stay together, and facts about the tasks of a stage |
 
 mod filling;
 mod runs;
@@ -37,7 +37,7 @@ pub struct BatchLimits {
     pub bytes: u64,
 }
 
-/// The tasks of a plan in batches, and the memory that handing them out in order takes.
+/// The tasks of a plan in batches, and the memory needed to run the batches in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batches {
     tasks: Vec<TaskId>,
@@ -51,9 +51,9 @@ pub struct Batches {
     homes: Vec<u32>,
     /// Number of batches that read nothing.
     sources: usize,
-    /// The most bytes of chunks that are made, or stored, and still to be read, between any two batches.
+    /// Peak bytes of stored chunks that are still to be read, between any two batches.
     pub live_bytes: u64,
-    /// The most bytes that a batch takes: [`Batches::bytes`] and [`Batches::resident_bytes`].
+    /// Most bytes that one batch takes: the sum of [`Batches::bytes`] and [`Batches::resident_bytes`].
     pub largest_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ impl Batches {
     /// Puts the tasks of a schedule into batches.
     ///
     /// # Errors
-    /// `Internal` if a task reads what no task before it makes.
+    /// `Internal` if a task reads a chunk that no earlier task makes.
     ///
     /// # Memory
     /// 8 bytes per task and 8 per chunk.
@@ -119,7 +119,7 @@ impl Batches {
         self.readers[chunk]
     }
 
-    /// The home of a batch, if it has one: what others of this home make is read together with what it makes.
+    /// The home of a batch, if it has one. Chunks made by batches of one home are read together.
     pub fn home(&self, batch: usize) -> Option<u32> {
         Some(self.homes[batch]).filter(|home| *home != ROAMING)
     }
@@ -136,13 +136,13 @@ impl Batches {
             runnable.inputs(task, chunks);
         }
         chunks.retain(|chunk| self.maker(*chunk) != Some(batch));
-        // By number, for want of a better order: what a task reads is found by its id.
+        // Any order would do: a task finds its inputs by id.
         chunks.sort_unstable();
         chunks.dedup();
     }
 
-    /// Bytes that a batch takes beside the chunks it reads: its own, as made and, if others read them, as
-    /// stored, and what its tasks need while they run.
+    /// Bytes that a batch takes beside the chunks it reads: the chunks it makes, a second copy of those that
+    /// are stored for other batches, and the scratch memory of its largest task.
     pub fn bytes(&self, runnable: &Runnable, batch: usize) -> u64 {
         self.bytes_by(runnable, batch, |stage| (runnable.output_bytes(stage), runnable.scratch_bytes(stage)))
     }
@@ -160,14 +160,13 @@ impl Batches {
         made + stored + scratch
     }
 
-    /// Bytes of those of these chunks that were handed over with the plan: they are stored when they are
-    /// first read.
+    /// Bytes of those inputs that were handed over with the plan: they are stored when they are first read.
     pub fn resident_bytes(&self, runnable: &Runnable, inputs: &[ChunkId]) -> u64 {
         let resident = inputs.iter().filter(|chunk| self.maker(**chunk).is_none());
         resident.map(|chunk| runnable.chunk_bytes(*chunk)).sum()
     }
 
-    /// Counts who reads what, and gives homes: in the order of the batches in which sources meet first.
+    /// Counts the readers of each chunk and assigns homes, in the order in which sources first meet.
     fn count_readers(&mut self, runnable: &Runnable) {
         let mut chunks = Vec::new();
         let mut homes = Homes::new(self.len());
@@ -187,7 +186,7 @@ impl Batches {
         }
     }
 
-    /// Follows the chunks through all batches, for the bytes that are alive.
+    /// Walks over all batches in order to find the peak of live bytes.
     fn walk(&mut self, runnable: &Runnable, facts: &Facts) {
         let mut left = self.readers.clone();
         let (mut live, mut chunks) = (0u64, Vec::new());

@@ -1,6 +1,6 @@
-//! Runs: tasks that stay together because each makes what only the next one reads.
+//! Runs: tasks that stay together because the output of each is read by the next one only.
 //!
-//! A run joins a batch as a whole. A product that is multiplied again, or summed up, is then never stored,
+//! A run joins a batch as a whole. So a product that is multiplied again, or summed up, is never stored,
 //! wherever the other factor comes from.
 
 use super::BatchLimits;
@@ -12,11 +12,12 @@ use crate::task::Runnable;
 const RUN_SHARE: u64 = 8;
 /// A task of at most this part of a run adds little to it.
 const LITTLE_SHARE: u64 = 4;
-/// A smaller result costs no more to store than a task to hand out, and reads of many such ones are what sums
-/// are made of.
+/// Smaller results do not form runs: storing one costs no more than submitting a task. The partial results of
+/// a sum are such: one task reads many of them.
 const RUN_BYTES_MIN: u64 = 32 << 10;
 
-/// Facts about the tasks of each stage, looked up a million times. They take no room per task.
+/// Facts about the tasks of each stage, computed once since they are looked up for every task. They take no
+/// room per task.
 pub(super) struct Facts {
     stages: Vec<StageFacts>,
 }
@@ -28,7 +29,7 @@ struct StageFacts {
     scratch_bytes: u64,
 }
 
-/// Tasks in a row, each of which makes what only the next one reads.
+/// Consecutive tasks; the output of each is read by the next one only.
 #[derive(Default)]
 pub(super) struct Run {
     tasks: Vec<TaskId>,
@@ -48,7 +49,7 @@ impl Facts {
         Facts { stages: (0..runnable.plan().stages.len()).map(facts).collect() }
     }
 
-    /// The bytes that a task of a stage makes, and those that it needs while it runs.
+    /// Bytes that a task of a stage makes, and its scratch bytes.
     pub(super) fn made_and_scratch_bytes(&self, stage: usize) -> (u64, u64) {
         (self.stages[stage].made_bytes, self.stages[stage].scratch_bytes)
     }
@@ -93,7 +94,8 @@ impl Run {
         (self.cost, self.made_bytes) = (0.0, 0);
     }
 
-    /// Whether all that its last task makes is for a task that reads these chunks, and worth not to store.
+    /// Whether a task that reads these chunks is the only reader of all that the last task makes, and these
+    /// outputs are large enough that not storing them pays.
     pub(super) fn feeds(
         &self,
         read: &[ChunkId],
@@ -115,7 +117,7 @@ impl Run {
         self.tasks.len() < limits.tasks && is_cheap && is_small
     }
 
-    /// Takes what its own tasks make out of what they read; to be called when it is complete.
+    /// Removes the chunks that its own tasks make from its inputs; to be called when the run is complete.
     pub(super) fn forget_own(&mut self, runnable: &Runnable) {
         if self.tasks.len() < 2 {
             return;

@@ -19,21 +19,21 @@ pub struct Explanation {
     pub operators: Vec<OperatorLine>,
     /// The stages in the order of the plan.
     pub stages: Vec<StageLine>,
-    /// In what order tasks start, what holds them back and where.
+    /// Text about the order in which tasks start, the limits that delay them, and their homes.
     pub order: String,
-    /// Operators that are planned when this has run and told their sizes.
+    /// Operators whose sizes this phase finds out; they are planned after it.
     pub waiting: Vec<&'static str>,
     /// Tasks of all stages.
     pub tasks: u64,
     /// Floating-point operations, estimated.
     pub flops: f64,
-    /// Bytes of chunks and registers that are never exceeded.
+    /// Upper bound on the bytes of chunks and registers.
     pub bound_bytes: u64,
-    /// Seconds that it should take, from what tasks are thought to cost.
+    /// Estimated seconds, from the estimated costs of tasks.
     pub estimated_seconds: f64,
     /// Attempts beyond the first; after running.
     pub retries: Option<u64>,
-    /// The most bytes there were; after running.
+    /// Peak bytes of chunks and registers; after running.
     pub peak_bytes: Option<u64>,
     /// Seconds from plan to results; after running.
     pub elapsed_seconds: Option<f64>,
@@ -120,7 +120,7 @@ impl Explanation {
         })
     }
 
-    /// Adds what happened when the job ran.
+    /// Adds the metrics of the finished run.
     pub fn with_metrics(mut self, metrics: &Metrics) -> Explanation {
         for (line, stage) in self.stages.iter_mut().zip(&metrics.stages) {
             line.busy_seconds = Some(stage.busy.as_secs_f64());

@@ -1,5 +1,5 @@
-//! A plan as a picture: a bar per stage, as long as the time that threads spent on it, or else its
-//! operations.
+//! A plan as a picture: one bar per stage. Its length is the thread time of the stage, or its number of
+//! operations if the plan has not run.
 
 use super::text::bytes_text;
 use super::{Explanation, StageLine};
@@ -11,8 +11,8 @@ const BAR_X: usize = 330;
 const MARGIN: usize = 16;
 
 impl Explanation {
-    /// The stages as an SVG picture, each with its tasks and bytes, and a bar for what it costs: thread time
-    /// if the plan has run, else operations. What a task does is in the tooltip.
+    /// The stages as an SVG picture, each with its tasks and bytes, and a bar for its cost: thread time if
+    /// the plan has run, else operations. The steps of a task are in the tooltip.
     #[must_use]
     pub fn to_svg(&self) -> String {
         let height = 2 * MARGIN + ROW * (self.stages.len() + 1);
@@ -30,7 +30,7 @@ impl Explanation {
         svg
     }
 
-    /// A page with the picture and the text.
+    /// An HTML page with the picture and the text.
     #[must_use]
     pub fn to_html(&self) -> String {
         let (svg, text) = (self.to_svg(), escape(&self.to_string()));

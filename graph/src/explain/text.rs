@@ -38,7 +38,7 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
-    /// The last line: what all of it comes to.
+    /// The last line: totals of the plan and of its run.
     pub(super) fn summary(&self) -> String {
         let Explanation { tasks, flops, bound_bytes, estimated_seconds, .. } = self;
         let planned =
@@ -58,7 +58,7 @@ fn again(retries: Option<u64>) -> String {
     retries.filter(|retries| 0 < *retries).map_or(String::new(), |retries| format!(", {retries} retries"))
 }
 
-/// Bytes in the largest unit that keeps a whole digit.
+/// Bytes in the largest unit in which the number is at least 1.
 pub fn bytes_text(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;

@@ -20,7 +20,7 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
-/// Node of an expression. Arguments have the shape of the expression itself, but for `RowFold`.
+/// Kind of an expression. Arguments have the shape of the expression itself, except for `RowFold`.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum ExprKind {
@@ -36,18 +36,19 @@ pub enum ExprKind {
         axes: Vec<AxisMap>,
     },
     Cast(ExprId),
-    /// A cast that rounds the result of a reduction: what it meets is the reduction's.
+    /// A cast that rounds the result of a reduction: floating-point warnings of it are those of the
+    /// reduction.
     Narrow(ExprId),
     Unary(UnaryOp, ExprId),
     Binary(BinaryOp, ExprId, ExprId),
     Where(ExprId, ExprId, ExprId),
     /// The argument's trailing axes folded; its leading axes are the shape.
     RowFold(Fold, ExprId),
-    /// The argument, to be cut so where there is a choice; `None` for axes without a preference.
+    /// The argument, with the preferred cut of each axis; `None` for axes without a preference.
     Tiled(ExprId, Vec<Option<AxisTiling>>),
 }
 
-/// An affine view: coordinate `a` of what is viewed is `axes[a].start + axes[a].step * index[axes[a].axis]`.
+/// An affine view: coordinate `a` of the source is `axes[a].start + axes[a].step * index[axes[a].axis]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct View {
@@ -67,7 +68,7 @@ impl View {
         View { shape: to.to_vec(), axes: from.iter().enumerate().map(map).collect() }
     }
 
-    /// Axis `i` of the view is axis `order[i]` of what is viewed.
+    /// Axis `i` of the view is axis `order[i]` of the source.
     pub fn permute(from: &[usize], order: &[usize]) -> View {
         assert_eq!(order.len(), from.len(), "an order of other axes than those of {from:?}");
         let mut axes = vec![AxisMap::identity(0); from.len()];
@@ -111,7 +112,7 @@ impl View {
         self.shape == from && self.axes.iter().enumerate().all(|(axis, map)| *map == AxisMap::identity(axis))
     }
 
-    /// This view of something with `trailing` axes behind those that it knows, which stay as they are.
+    /// This view of a source that has `trailing` more axes behind its own; these stay as they are.
     fn extended(&self, trailing: &[usize]) -> View {
         let rank = self.shape.len();
         let mut wide = self.clone();
@@ -162,7 +163,7 @@ impl Lowering<'_> {
         &self.exprs[id]
     }
 
-    /// Enters an expression, or finds the equal one.
+    /// Adds an expression, or returns the equal one that exists.
     pub fn add(&mut self, shape: &[usize], dtype: DType, kind: ExprKind) -> ExprId {
         let expr = Expr { shape: shape.to_vec(), dtype, kind };
         let key = format!("{expr:?}");
@@ -171,7 +172,7 @@ impl Lowering<'_> {
         }
         self.exprs.push(expr);
         let id = self.exprs.len() - 1;
-        // Ascending order is that of evaluation.
+        // Ids ascend in the order of evaluation.
         assert!(self.args(id).iter().all(|arg| *arg < id), "an expression is entered before its arguments");
         self.known.insert(key, id);
         id
@@ -196,7 +197,7 @@ impl Lowering<'_> {
         let Expr { shape, dtype: from, kind } = self.exprs[arg].clone();
         match kind {
             _ if from == dtype => arg,
-            // Constants are numbers of any dtype: their value is rounded to each dtype on the way.
+            // A constant is rounded here, to every dtype on the way, instead of cast at run time.
             ExprKind::Const(scalar) => self.add(&shape, dtype, ExprKind::Const(round_scalar(scalar, dtype))),
             _ => self.add(&shape, dtype, ExprKind::Cast(arg)),
         }
@@ -218,8 +219,7 @@ impl Lowering<'_> {
         if view.is_identity(&self.exprs[arg].shape) {
             return arg;
         }
-        // Row folds widen the view for what is below them, so one expression may be wanted under several
-        // views.
+        // A row fold extends the view for its argument, so one expression may be needed under several views.
         let mut done: HashMap<(ExprId, View), ExprId> = HashMap::new();
         let mut stack = vec![(arg, view.clone())];
         while let Some((id, view)) = stack.pop() {
@@ -281,7 +281,7 @@ impl Lowering<'_> {
         self.add(&view.shape, dtype, kind)
     }
 
-    /// The expressions that `roots` are made of, arguments before what uses them.
+    /// All expressions that `roots` depend on, arguments before their users.
     pub fn reachable(&self, roots: &[ExprId]) -> Vec<ExprId> {
         let mut seen = std::collections::BTreeSet::new();
         let mut stack = roots.to_vec();
@@ -290,7 +290,7 @@ impl Lowering<'_> {
                 stack.extend(self.args(id));
             }
         }
-        // An expression is entered after its arguments, so ascending order is that of evaluation.
+        // An expression is added after its arguments, so ids ascend in the order of evaluation.
         seen.into_iter().collect()
     }
 
@@ -322,7 +322,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The value that an element of `dtype` has for this number.
+/// The number rounded to `dtype`.
 pub(crate) fn round_scalar(scalar: Scalar, dtype: DType) -> Scalar {
     use tharsis_kernels::Element;
     tharsis_kernels::with_element!(dtype, T => T::from_scalar(scalar).to_scalar())

@@ -25,7 +25,7 @@ use crate::tiling::TASKS_MAX;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The state of making one plan.
+/// State of lowering, for one plan.
 #[derive(Debug)]
 pub struct Lowering<'a> {
     /// Limits of the plan.
@@ -89,7 +89,7 @@ impl<'a> Lowering<'a> {
         self.load(tensor)
     }
 
-    /// Adds a function that stages call; gives its number in the plan.
+    /// Adds a function that stages call, and returns its number in the plan.
     pub fn add_foreign(&mut self, function: &Arc<dyn Foreign>) -> usize {
         self.plan.foreign.push(function.name());
         self.foreign.push(function.clone());
@@ -144,6 +144,6 @@ impl<'a> Lowering<'a> {
 
 /// A tensor that takes more than this part of the memory is not kept for later but computed again.
 const LARGE_SHARE: u64 = 4;
-/// Highest cost of an element that is computed twice rather than stored, in the unit of `Step::cost`: about
-/// what a store and a load from memory take.
+/// Up to this cost per element, an expression is computed twice rather than stored, in the unit of
+/// `Step::cost`: about the cost of a store to memory and a load.
 const RECOMPUTE_COST_MAX: f64 = 30.0;

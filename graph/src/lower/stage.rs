@@ -1,4 +1,4 @@
-//! Making stages of expressions.
+//! Fusion of expressions into stages.
 
 use super::{ExprId, ExprKind, Lowering};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tharsis_kernels::program::{Output, Program, Step, StepOp};
 use tharsis_kernels::{DType, Fold};
 
-/// A program over a domain, and what it reads.
+/// A program over a domain, and its inputs.
 pub(super) struct Fused {
     pub(super) program: Program,
     pub(super) inputs: Vec<Input>,
@@ -16,7 +16,7 @@ pub(super) struct Fused {
 }
 
 impl Lowering<'_> {
-    /// The tensor that holds the values of `expr`, adding the stage that fills it unless it is stored
+    /// The tensor that holds the values of `expr`. Adds a stage that fills it, unless the values are stored
     /// already.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Lowering<'_> {
         Ok(tensors)
     }
 
-    /// The grid over partial results: as many in a task as keep it small, at least four.
+    /// The grid over partial results: a task merges as many as keep it small, at least four.
     fn merge_grid(&self, tiling: &Tiling, axes: &[usize], components: usize) -> Tiling {
         let bytes = (tiling.largest() as usize * components * 16).max(1);
         let mut fan_in = (MERGE_BYTES / bytes).clamp(MERGE_FAN_IN_MIN, MERGE_FAN_IN_MAX);
@@ -152,7 +152,7 @@ impl Lowering<'_> {
         self.add_stage(Stage { label, kernel, grid, operands, outputs });
     }
 
-    /// A program that yields the values of `expr`, for stages that take chunks of it.
+    /// A program that yields the values of `expr`, for stages that read chunks of it.
     ///
     /// # Errors
     /// `Internal` for defects.

@@ -1,4 +1,4 @@
-//! Choosing how a stage's domain is cut.
+//! Choice of the cut of a stage's domain into chunks.
 
 use super::{ExprId, ExprKind, Lowering};
 use crate::shape::element_count;
@@ -11,9 +11,9 @@ pub struct Limits {
     pub threads: usize,
     /// Bytes of memory for chunks and registers.
     pub memory_bytes: u64,
-    /// Divides the chunk sizes that are chosen here; raised when a plan does not fit.
+    /// Divisor of the chunk sizes chosen here; raised when a plan does not fit.
     pub shrink: u64,
-    /// Bytes of a chunk that is kept, where nobody asks for another size.
+    /// Upper bound on the bytes of a stored chunk, where the user asks for no other size.
     pub chunk_bytes_max: u64,
 }
 
@@ -25,7 +25,8 @@ impl Limits {
 }
 
 impl Lowering<'_> {
-    /// The grid for a stage over the domain of `roots`; `stores` tells whether whole chunks of it are kept.
+    /// The grid for a stage over the domain of `roots`; `stores` tells whether whole chunks of them are
+    /// stored.
     pub fn tile(&self, roots: &[ExprId], stores: bool) -> Tiling {
         let shape = self.exprs[roots[0]].shape.clone();
         let mut axes = self.preferences(roots, shape.len());
@@ -42,7 +43,7 @@ impl Lowering<'_> {
         let preferred: u64 = preferences.iter().flatten().map(|axis| axis.longest().max(1) as u64).product();
         let free: Vec<usize> = (0..shape.len()).filter(|&axis| preferences[axis].is_none()).collect();
         let free_shape: Vec<usize> = free.iter().map(|&axis| shape[axis]).collect();
-        // Preferences bind: the other axes are cut only where the preferred chunks leave far too much.
+        // Preferences bind: the other axes are cut only if the chunks would be far too large otherwise.
         let keep_whole = preferences.iter().any(Option::is_some)
             && preferred * element_count(&free_shape) <= elements.max(PREFERRED_ELEMENTS);
         let rest = if keep_whole {
@@ -63,7 +64,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Preferences of users, the one nearest to the result first.
+    /// Preferences of users; the one nearest to the result wins.
     fn preferences(&self, roots: &[ExprId], rank: usize) -> Vec<Option<AxisTiling>> {
         let mut axes = vec![None; rank];
         for id in self.reachable(roots).into_iter().rev() {
@@ -76,7 +77,7 @@ impl Lowering<'_> {
         axes
     }
 
-    /// The cuts of the largest stored tensors that are read axis by axis as they are.
+    /// The cuts of the largest stored tensors, for axes that are read whole and in order.
     fn tilings_of_loads(&self, roots: &[ExprId], shape: &[usize]) -> Vec<Option<AxisTiling>> {
         let mut loads: Vec<(u64, ExprId)> = Vec::new();
         for id in self.reachable(roots) {
@@ -105,7 +106,8 @@ impl Lowering<'_> {
         axes
     }
 
-    /// Elements for a task of a sensible duration whose chunks leave room for others.
+    /// Elements per task: bounded by its duration, by the bytes of its chunks, and by its share of the
+    /// domain.
     fn elements_per_task(&self, roots: &[ExprId], stores: bool) -> u64 {
         let shape = &self.exprs[roots[0]].shape;
         let rank = shape.len();
@@ -133,9 +135,9 @@ const TASK_COST: f64 = 1e8;
 /// A chunk may take this part of a thread's share of the memory.
 const MEMORY_SHARES: u64 = 16;
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
-/// Enough tasks per thread to even out their ends.
+/// Tasks per thread: enough that the threads finish at about the same time.
 const TASKS_PER_THREAD: u64 = 8;
-/// Below this a task is hardly worth handing out.
+/// A smaller task is hardly worth starting.
 const ELEMENTS_MIN: u64 = 1 << 15;
 /// Up to this size, axes without a preference stay whole beside axes with one.
 const PREFERRED_ELEMENTS: u64 = 1 << 22;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Makes the chunk plan that computes `roots`.
 ///
 /// # Errors
-/// `TooManyTasks`, or what operators refuse. Memory is checked by [`crate::schedule`].
+/// `TooManyTasks`, or errors of operators. Memory is checked by [`crate::schedule`].
 pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
     let (nodes, inputs, roots) = distinct_nodes(roots);
     let mut lowering = Lowering::new(limits);
@@ -20,7 +20,7 @@ pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
         if is_large(wanted) && !roots.contains(&wanted) {
             continue;
         }
-        // A tensor that is too large to keep is computed again for each of its users that is not.
+        // A tensor that is too large to store is computed again for each user that is not too large itself.
         let mut again: HashMap<usize, ExprId> = HashMap::new();
         for node in large_inputs(wanted, &inputs, is_large) {
             let expr = lowering.lower_node(&nodes[node], &inputs[node], |input| {
@@ -45,7 +45,7 @@ pub fn lower(roots: &[NodeRef], limits: &Limits) -> Result<Lowered, Error> {
     lowering.finish()
 }
 
-/// The large nodes that `wanted` depends on through large nodes alone, inputs before what uses them.
+/// The large nodes that `wanted` depends on through large nodes alone, inputs before their users.
 fn large_inputs(wanted: usize, inputs: &[Vec<usize>], is_large: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut found = std::collections::BTreeSet::new();
     let mut stack = inputs[wanted].clone();
@@ -82,7 +82,7 @@ impl Lowering<'_> {
         let args = args.ok_or_else(|| Error::Internal("an input was not lowered".to_owned()))?;
         let expr = node.op().lower(self, node.meta(), &args)?;
         let (made, declared) = (&self.exprs[expr], node.meta());
-        // Extents that are unknown until tasks have run may be known by now.
+        // An extent that was unknown when the node was made may be known by now.
         let agree = made.shape.len() == declared.shape.len()
             && made.shape.iter().zip(&declared.shape).all(|(&a, &b)| agree(a, b));
         assert!(agree, "{} of {:?} is lowered to {:?}", self.label, declared.shape, made.shape);

@@ -1,4 +1,4 @@
-//! Elements in other places: behind one another, in another shape.
+//! Operators that move elements: concatenation and reshape.
 
 use crate::error::Error;
 use crate::lower::{Expr, ExprId, ExprKind, Lowering};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::program::IndexForm;
 
-/// Tensors of one dtype behind one another along an axis.
+/// Tensors of one dtype, concatenated along an axis.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Concatenate {
@@ -44,7 +44,7 @@ impl Operator for Concatenate {
         Ok(Meta { shape, dtype: inputs[0].dtype })
     }
 
-    /// Each part fills its own part of the grid, fused with whatever it is made of.
+    /// Each input fills its own part of the grid, fused with the expression that computes it.
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let parts: Vec<ExprId> =
             inputs.iter().copied().filter(|&part| lowering.expr(part).shape[self.axis] != 0).collect();

@@ -1,4 +1,4 @@
-//! Functions of chunks that the graph does not know: a user's, and the two ends of files.
+//! Functions of chunks that the graph does not know: a user's, and reading and writing of files.
 
 use crate::error::{Error, shape_text};
 use crate::foreign::Foreign;
@@ -14,10 +14,10 @@ use tharsis_kernels::{DType, Fold, Scalar};
 pub struct MapChunk {
     /// The function.
     pub function: Arc<dyn Foreign>,
-    /// The dtype of what it gives.
+    /// The dtype of its results.
     pub dtype: DType,
-    /// For each axis, how many elements it gives; `None` for as many as the chunk has. An axis with a number
-    /// is not cut.
+    /// For each axis, the number of elements of its results; `None` for as many as the chunk has. An axis
+    /// with a number is not cut.
     pub extents: Vec<Option<usize>>,
 }
 
@@ -70,7 +70,7 @@ impl Operator for MapChunk {
     }
 }
 
-/// A tensor whose chunks a function makes out of nothing but their place.
+/// A tensor whose chunks a function makes from their place alone.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Source {
@@ -97,10 +97,10 @@ impl Operator for Source {
     }
 }
 
-/// A function that takes every chunk away and gives a number for each; the result is their sum.
+/// A function that consumes every chunk and returns a number for each; the result is their sum.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    /// Gives one int64 for each chunk, of extent 1 along every axis.
+    /// Returns one int64 for each chunk, of extent 1 along every axis.
     pub function: Arc<dyn Foreign>,
 }
 
@@ -135,7 +135,7 @@ impl Operator for Sink {
 }
 
 impl Lowering<'_> {
-    /// The kernel that calls a function, which is entered into the plan.
+    /// The kernel that calls a function; adds the function to the plan.
     fn foreign(&mut self, function: &Arc<dyn Foreign>) -> Kernel {
         Kernel::Foreign { function: self.add_foreign(function), what: function.describe() }
     }

@@ -74,7 +74,7 @@ fn product(
     order.swap(rank - 2, rank - 1);
     let transposed = View::permute(&lowering.expr(right).shape.clone(), &order);
     let cut = Cut::choose(lowering, shape, depth, dtype);
-    // A task multiplies what it has read with its own transpose, so it must make the whole result.
+    // A task multiplies one operand with its own transpose, so it must make the whole result.
     let whole = cut.grid.axes[rank - 2..].iter().all(|axis| axis.count() <= 1);
     let gram = whole && lowering.view(right, &transposed) == left && shape[rank - 1] <= GRAM_COLUMNS_MAX;
     let operands = match gram {
@@ -111,8 +111,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// Square tiles, three of which fit a thread's share of the memory; the depth is split over tasks where
-    /// the result alone would not keep all threads busy.
+    /// Square tiles, three of which fit a thread's share of the memory; the depth is split over tasks if the
+    /// tiles of the result alone would not keep all threads busy.
     fn choose(lowering: &Lowering<'_>, shape: &[usize], depth: usize, dtype: DType) -> Cut {
         let rank = shape.len();
         let threads = lowering.limits.threads as u64;
@@ -122,7 +122,7 @@ impl Cut {
         let square = (tile_elements as f64).sqrt() as usize;
         let (mut rows, columns) = (m.min(square), n.min(square));
         let mut deep = depth.min(square);
-        // Thin matrices: the long axis takes what fits a cache beside the short ones.
+        // Thin matrices: the long axis is cut so that a tile fits a cache.
         let thin_elements = (tile_elements as usize).min(THIN_ELEMENTS);
         if n * depth <= THIN_ELEMENTS {
             rows = m.min((thin_elements / n.max(depth)).max(1));

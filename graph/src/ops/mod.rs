@@ -1,8 +1,8 @@
 //! The operators: one file per family, one place per operator.
 //!
-//! An operator is a struct that implements [`Operator`](crate::node::Operator): what it makes of shapes and
-//! dtypes (`infer`), and how it is done on chunks (`lower`). Most are a few lines of `lower` in terms of
-//! views, element-wise steps and folds; tiling, fusion, order and memory follow from that.
+//! An operator is a struct that implements [`Operator`](crate::node::Operator): the shape and dtype of its
+//! result (`infer`), and its stages on chunks (`lower`). Most are a few lines of `lower` in terms of views,
+//! element-wise steps and folds; tiling, fusion, order and memory follow from that.
 
 mod arrange;
 mod elementwise;

@@ -71,7 +71,7 @@ pub(super) fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> 
     kept.map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent }).collect()
 }
 
-/// Folds over `axes`; they are gone from the result's shape if rows were folded, else of extent 1.
+/// Folds over `axes`. A row fold drops them from the shape; a fold in stages leaves them with extent 1.
 fn fold_axes(lowering: &mut Lowering<'_>, fold: Fold, arg: ExprId, axes: &[usize]) -> Result<ExprId, Error> {
     let shape = lowering.expr(arg).shape.clone();
     if axes.is_empty() && fold != Fold::CountTrue {
@@ -90,7 +90,7 @@ fn fold_axes(lowering: &mut Lowering<'_>, fold: Fold, arg: ExprId, axes: &[usize
     Ok(lowering.load(tensors[0]))
 }
 
-/// Brings the result of [`fold_axes`] to the shape that is asked for.
+/// Brings the result of [`fold_axes`] to the requested shape.
 fn reshape_reduced(lowering: &mut Lowering<'_>, value: ExprId, axes: &[usize], keepdims: bool) -> ExprId {
     let shape = lowering.expr(value).shape.clone();
     // A row fold has dropped its axes already; a fold in stages has not.

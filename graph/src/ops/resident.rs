@@ -1,4 +1,4 @@
-//! Tensors that exist.
+//! Tensors whose chunks exist.
 
 use crate::error::Error;
 use crate::lower::{ExprId, Lowering};
@@ -27,13 +27,13 @@ pub enum ResidentChunk {
     Kept(Arc<dyn KeptChunk>),
 }
 
-/// A chunk in the keeping of an executor, which can tell its own by their type. It is kept until this is
-/// dropped.
+/// Handle of a chunk that an executor keeps until the handle is dropped. An executor recognizes its own
+/// handles by their type.
 pub trait KeptChunk: Any + Send + Sync {
     /// Brings the chunk to this process.
     ///
     /// # Errors
-    /// As the executor says, if it is lost or the executor has ended.
+    /// Errors of the executor, if the chunk is lost or the executor has ended.
     fn fetch(&self) -> Result<Arc<Chunk>, Error>;
 }
 

@@ -32,7 +32,7 @@ impl Operator for Cumulative {
         true
     }
 
-    /// Each chunk is scanned on its own, from what the chunks before it add up to.
+    /// Each chunk is scanned on its own, starting from the total of the chunks before it.
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let dtype = match out.dtype {
             DType::F16 | DType::BF16 | DType::F32 => DType::F64,

@@ -1,4 +1,4 @@
-//! Rows and elements chosen by what they hold. Their number is known only when part of the graph has run: see
+//! Rows and elements selected by their values. Their number is known only when part of the graph has run: see
 //! [`crate::phases`].
 
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub struct Select {
     counts: Option<Arc<Counts>>,
 }
 
-/// Cut of the rows, and the number chosen of each piece.
+/// Cut of the rows, and the number of selected ones in each piece.
 #[derive(Clone, Debug)]
 struct Counts {
     rows: Vec<usize>,
@@ -39,7 +39,7 @@ struct Counts {
 }
 
 impl Select {
-    /// A choice of which it is not known yet how much it takes.
+    /// A selection whose size is not known yet.
     pub fn new(what: Selection) -> Select {
         Select { what, counts: None }
     }
@@ -111,7 +111,7 @@ impl Operator for Select {
             return Err(Error::Internal("the size of a choice is not known".to_owned()));
         };
         if out.shape[1..].contains(&0) {
-            // Rows without elements: there is nothing to choose them from, only their number.
+            // Rows without elements: no values are selected, only the number of rows matters.
             return Ok(lowering.add(&out.shape, out.dtype, ExprKind::Const(Scalar::Int(0))));
         }
         let x = lowering.cast(inputs[0], self.what.dtype(out.dtype));
@@ -134,7 +134,7 @@ impl Operator for Select {
         let mut chosen = lowering.load(tensor);
         let better = AxisTiling::put_together(&counts.chosen);
         if better.count() < counts.chosen.len() {
-            // Whoever reads it need not have a task for each piece in which little was found.
+            // Readers need no task of their own for each piece with few selected rows.
             let mut preferences = vec![None; out.shape.len()];
             preferences[0] = Some(better);
             chosen = lowering.add(&out.shape, dtype, ExprKind::Tiled(chosen, preferences));
@@ -153,7 +153,7 @@ impl Selection {
     }
 }
 
-/// For each piece of the rows, how many there are and how many are chosen: (pieces, 2).
+/// For each piece of the rows, the number of rows and of selected ones: (pieces, 2).
 #[derive(Clone, Copy, Debug)]
 struct Measure {
     what: Selection,

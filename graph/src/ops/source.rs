@@ -1,4 +1,4 @@
-//! Tensors out of nothing.
+//! Tensors without inputs.
 
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering, round_scalar};

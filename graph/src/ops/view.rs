@@ -1,4 +1,4 @@
-//! Other ways to look at the same elements.
+//! Views of the same elements, and other chunks for them.
 
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering, View};
@@ -27,7 +27,7 @@ impl Operator for Viewed {
         Ok(Meta { shape: self.view.shape.clone(), dtype: inputs[0].dtype })
     }
 
-    /// Axes of unknown extent are seen whole, so their extents are those of the input.
+    /// Views take axes of unknown extent whole, so their extents are those of the input.
     fn resolved(&self, inputs: &[&Meta]) -> Option<Arc<dyn Operator>> {
         let mut view = self.view.clone();
         for (map, &extent) in view.axes.iter().zip(&inputs[0].shape) {
@@ -55,7 +55,7 @@ impl Operator for Rechunk {
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
-        // An axis that is not known yet is checked when it is.
+        // An axis of unknown extent is checked once its extent is known.
         if is_known(&inputs[0].shape) {
             self.0.tiling(&inputs[0].shape)?;
         }

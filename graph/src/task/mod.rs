@@ -1,4 +1,4 @@
-//! One task of a plan: what it reads, and running it. Pure functions of the plan, the task and the chunks.
+//! One task of a plan: its inputs and its run. Pure functions of the plan, the task and the chunks.
 
 mod region;
 mod reshape;
@@ -26,7 +26,8 @@ pub struct Runnable {
 pub type Chunks<'a> = &'a [(ChunkId, Arc<Chunk>)];
 
 impl Runnable {
-    /// Compiles all programs of a plan; `foreign` are the functions that it names, in its order.
+    /// Compiles all programs of a plan; `foreign` are the functions that it names, in the order of
+    /// `plan.foreign`.
     ///
     /// # Errors
     /// `Kernel` if a program is malformed, `Internal` if functions are missing.
@@ -49,7 +50,7 @@ impl Runnable {
         &self.plan
     }
 
-    /// Bytes that a task of this stage needs beside inputs and outputs, at most.
+    /// Upper bound on the bytes that a task of this stage needs beside inputs and outputs.
     pub fn scratch_bytes(&self, stage: usize) -> u64 {
         let Stage { kernel, grid, operands, .. } = &self.plan.stages[stage];
         let registers: usize = self.stages[stage].iter().map(Compiled::scratch_bytes).sum();
@@ -68,7 +69,7 @@ impl Runnable {
                 bytes += operands.iter().map(of_operand).sum::<u64>();
             }
             Kernel::Foreign { .. } => {
-                // Functions take copies and give what is copied once more.
+                // A function gets copies of its inputs, and its result is copied once more.
                 let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
                 bytes += operands.iter().map(of_operand).sum::<u64>() + self.output_bytes(stage);
             }
@@ -79,7 +80,7 @@ impl Runnable {
                 let (rows, columns) =
                     (grid.axes[rank - 2].longest() as u64, grid.axes[rank - 1].longest() as u64);
                 let batch = largest(&grid.axes[split..rank - 2]);
-                // A tile as computed, and again in the order that the product likes.
+                // A tile as computed, and a copy of it in the order in which the product reads it.
                 let tiles = (rows + columns) * product.depth.longest() as u64;
                 bytes += 2 * batch * tiles * product.dtype.size_bytes() as u64;
             }
@@ -87,13 +88,13 @@ impl Runnable {
         bytes
     }
 
-    /// Bytes of the chunks that a task of this stage makes, at most.
+    /// Upper bound on the bytes of the chunks that a task of this stage makes.
     pub fn output_bytes(&self, stage: usize) -> u64 {
         let outputs = self.plan.stages[stage].outputs.iter();
         outputs.map(|output| self.plan.tensors[output.tensor].chunk_bytes_max()).sum()
     }
 
-    /// Whether tasks of this stage write their results to places that are on offer.
+    /// Whether tasks of this stage can write their results to memory that the executor offers.
     pub fn takes_places(&self, stage: usize) -> bool {
         let Stage { kernel, operands, .. } = &self.plan.stages[stage];
         let stores = |operand: &Operand| {
@@ -106,7 +107,7 @@ impl Runnable {
         }
     }
 
-    /// Bytes of a chunk as it is made.
+    /// Exact bytes of a chunk.
     pub fn exact_chunk_bytes(&self, chunk: ChunkId) -> usize {
         let TensorSpec { dtype, tiling } = &self.plan.tensors[chunk.tensor as usize];
         let (mut origin, mut extents) = (Vec::new(), Vec::new());
@@ -114,7 +115,7 @@ impl Runnable {
         extents.iter().product::<usize>() * dtype.size_bytes()
     }
 
-    /// Bytes of a chunk, at most.
+    /// Upper bound on the bytes of a chunk.
     pub fn chunk_bytes(&self, chunk: ChunkId) -> u64 {
         self.plan.tensors[chunk.tensor as usize].chunk_bytes_max()
     }
@@ -137,7 +138,7 @@ impl Runnable {
         }
     }
 
-    /// Appends the chunks that a task reads, in the order in which [`Runnable::run`] wants them, each once.
+    /// Appends the chunks that a task reads, each once, in the order that [`Runnable::run`] expects.
     pub fn inputs(&self, task: TaskId, chunks: &mut Vec<ChunkId>) {
         let stage = &self.plan.stages[task.stage as usize];
         let region = Region::of(&stage.grid, task.index as usize);
@@ -181,7 +182,7 @@ impl Runnable {
 
     /// Runs a task on the chunks that [`Runnable::inputs`] names.
     ///
-    /// Debug builds run it twice, over memory that holds something else each time.
+    /// Debug builds run it twice, with different contents in the memory that it is to overwrite.
     ///
     /// # Errors
     /// Errors of the kernels; in debug builds `Internal` if an element was not written, or depends on one
@@ -189,7 +190,7 @@ impl Runnable {
     pub fn run(&self, task: TaskId, chunks: Chunks<'_>, scratch: &mut Scratch) -> Result<Vec<Chunk>, Error> {
         let made = self.compute(task, chunks, scratch)?;
         let stage = &self.plan.stages[task.stage as usize];
-        // A user's function may do more than compute, and has no memory but its own.
+        // A user's function may have side effects, and uses none of our memory.
         if cfg!(debug_assertions) && !matches!(stage.kernel, Kernel::Foreign { .. }) {
             let again = poison::with_other(|| self.compute(task, chunks, &mut Scratch::new()))?;
             if let Some(place) = first_difference(&made, &again)? {
@@ -249,7 +250,7 @@ impl Runnable {
         Ok(args)
     }
 
-    /// Refuses a chunk that is not what the plan was made for.
+    /// Refuses a chunk of another shape or dtype than the plan declares.
     fn check_declared(&self, task: TaskId, what: &str, made: &Chunk) -> Result<(), Error> {
         for id in self.outputs(task) {
             let spec = &self.plan.tensors[id.tensor as usize];
@@ -287,7 +288,7 @@ impl Runnable {
         Ok(compiled.run(place, &inputs, scratch)?)
     }
 
-    /// One factor of a product: a view if it is stored as it is, else computed.
+    /// One factor of a product: a view if it is stored in this form, else computed.
     fn factor(
         &self,
         stage: u32,
@@ -314,7 +315,7 @@ impl Runnable {
         chunks: Chunks<'_>,
         scratch: &mut Scratch,
     ) -> Result<Chunk, Error> {
-        // Before the factors are computed, which would take a place that is on offer for the product.
+        // Allocated before the factors are computed: these would take the memory offered for the product.
         let mut sum =
             Accumulator::with_memory(product.dtype, &region.extents, |bytes| scratch.result(bytes))?;
         for piece in pieces(product, region) {
@@ -337,7 +338,7 @@ impl Runnable {
 const RESHAPE_COST: f64 = 4.0;
 const MULTIPLY_ADD_COST: f64 = 0.2;
 const WHOLE_COST: f64 = 50.0;
-/// Nobody knows what a call of a user's function takes: enough to be a task on its own.
+/// The cost of a user's function is unknown: high enough that each call is a batch of its own.
 const FOREIGN_COST: f64 = 1e6;
 
 fn program_element_bytes(operand: &Operand) -> u64 {

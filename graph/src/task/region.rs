@@ -1,4 +1,4 @@
-//! Parts of tensors that tasks read, and reading them.
+//! The parts of tensors that tasks read, and how they are read.
 
 use super::Chunks;
 use crate::error::Error;
@@ -35,7 +35,7 @@ impl Region {
     }
 }
 
-/// Calls `enter` with each chunk that an operand reads over a region; some more than once.
+/// Calls `enter` with each chunk that an operand reads over a region; a chunk may come more than once.
 pub(super) fn touched(plan: &Plan, operand: &Operand, region: &Region, enter: &mut impl FnMut(ChunkId)) {
     for input in &operand.inputs {
         let spans = spans(input, region);
@@ -45,7 +45,7 @@ pub(super) fn touched(plan: &Plan, operand: &Operand, region: &Region, enter: &m
     }
 }
 
-/// Bytes of the copies that a task makes of inputs that lie in several chunks, at most.
+/// Upper bound on the bytes that a task copies because an input lies in several chunks.
 pub(super) fn copied_bytes_max(plan: &Plan, grid: &Tiling, operand: &Operand) -> u64 {
     operand.inputs.iter().map(|input| copied_bytes(plan, grid, input)).sum()
 }
@@ -136,7 +136,7 @@ impl Span {
             }
         };
         if self.step < 0 {
-            // Coordinates at or above a bound come first.
+            // The step is negative: coordinates at or above a bound come first.
             let (above_high, above_low) = (below(high), below(low));
             assert!(above_high <= above_low, "a piece ends before it begins");
             (above_high as usize, (above_low - above_high) as usize)
@@ -162,7 +162,7 @@ fn spans(input: &Input, region: &Region) -> Vec<Span> {
     input.axes.iter().map(span).collect()
 }
 
-/// Calls `visit` with number and grid coordinates of each chunk in which a selected element lies.
+/// Calls `visit` with the number and grid coordinates of each chunk that holds a selected element.
 fn for_each_chunk(tiling: &Tiling, spans: &[Span], mut visit: impl FnMut(usize, &[usize])) {
     if spans.iter().any(|span| span.count == 0) {
         return;

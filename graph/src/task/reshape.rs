@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tharsis_kernels::layout::{Layout, c_strides};
 use tharsis_kernels::{Buffer, Chunk, Element, with_element};
 
-/// Calls `enter` with each chunk that a region reads; some more than once.
+/// Calls `enter` with each chunk that a region reads; a chunk may come more than once.
 pub(super) fn touched(
     plan: &Plan,
     tensor: TensorId,
@@ -59,7 +59,7 @@ fn copy<T: Element>(
     assert_eq!(at, region.extents.iter().product(), "elements of a region are left out");
 }
 
-/// Elements that lie behind one another both in the region and in one chunk of the source.
+/// Elements that are contiguous both in the region and in one chunk of the source.
 struct Segment {
     chunk: usize,
     /// Position of the first element in the chunk.
@@ -72,7 +72,7 @@ fn for_each_segment(from: &Tiling, grid: &Tiling, region: &Region, mut visit: im
     let strides = c_strides(&grid.shape());
     let base = region.origin.iter().zip(&strides).map(|(&at, &stride)| at as i64 * stride).sum();
     let count: usize = region.extents.iter().product();
-    // Behind the last axis that is cut, chunks hold whole stretches.
+    // The axes behind the last one that is cut are contiguous within a chunk.
     let cut = from.axes.iter().rposition(|axis| axis.count() != 1).unwrap_or(0);
     let inner: usize = shape.iter().skip(cut + 1).product();
     Layout::new(&region.extents, &strides, base).for_each_run(0, count, |run| {
