@@ -12,16 +12,16 @@ use bytemuck::Zeroable;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes on a boundary of 64, which is that of a cache line and of the widest vector. They are this buffer's
-/// own, or lie in memory that somebody else keeps and that is only read.
+/// Bytes aligned to 64, the size of a cache line and of the widest vector. They are owned by the buffer, lent
+/// to it for writing, or shared and read-only.
 pub struct Buffer {
     storage: Storage,
 }
 
-/// Memory that somebody else keeps: an object of a store, a mapped file.
+/// Read-only memory with another owner: an object of a store, a mapped file.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Memory that somebody else lends for a result: a place in a store.
+/// Writable memory that another owner lends for a result: a place in a store.
 pub trait LentBytes: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
 
 enum Storage {
@@ -43,8 +43,8 @@ impl Buffer {
         Buffer { storage: Storage::Own(bytemuck::zeroed_vec(bytes.div_ceil(LINE_BYTES))) }
     }
 
-    /// A buffer of at least `bytes` bytes, each of which is to be written before it is read: they may hold
-    /// anything. Debug builds poison them, so that a byte that nobody writes shows.
+    /// A buffer of at least `bytes` bytes with unspecified contents: each byte must be written before it is
+    /// read. Debug builds poison them, so that tests see bytes that were never written.
     pub fn for_overwrite(bytes: usize) -> Buffer {
         let whole = bytes.next_multiple_of(LINE_BYTES);
         let mut buffer = match (PAGES_BYTES_MIN <= bytes).then(|| Pages::take(whole)).flatten() {
@@ -55,23 +55,21 @@ impl Buffer {
         buffer
     }
 
-    /// In debug builds, overwrites all bytes with a pattern: what reads it before it is written gives a wrong
-    /// value that tests see, and not what lay there before, which may be the right one.
+    /// In debug builds, overwrites all bytes with a pattern. A read before the first write then gives a wrong
+    /// value that tests see, and not the previous contents, which may happen to be right.
     pub(crate) fn poison(&mut self) {
         if cfg!(debug_assertions) {
             poison::fill(self.elements_mut::<u8>());
         }
     }
 
-    /// A buffer to write over memory that somebody else lends; `None` if it does not lie on a boundary of 64
-    /// bytes.
+    /// A writable buffer over lent memory; `None` if it is not aligned to 64 bytes.
     pub fn lent(bytes: Box<dyn LentBytes>) -> Option<Buffer> {
         let is_aligned = (*bytes).as_ref().as_ptr().addr().is_multiple_of(LINE_BYTES);
         is_aligned.then(|| Buffer { storage: Storage::Lent(bytes) })
     }
 
-    /// A buffer over memory that somebody else keeps; copies it only if it does not lie on a boundary of 64
-    /// bytes.
+    /// A buffer over shared memory; copies it only if it is not aligned to 64 bytes.
     pub fn shared(bytes: SharedBytes) -> Buffer {
         let memory = (*bytes).as_ref();
         if memory.as_ptr().addr().is_multiple_of(LINE_BYTES) {
@@ -82,7 +80,7 @@ impl Buffer {
         copy
     }
 
-    /// Number of bytes; a multiple of 64 unless the memory is somebody else's.
+    /// Number of bytes; a multiple of 64 unless the memory is lent or shared.
     pub fn len_bytes(&self) -> usize {
         self.bytes().len()
     }
@@ -98,7 +96,7 @@ impl Buffer {
         }
     }
 
-    /// Makes room for at least `bytes`; what is new is zero.
+    /// Grows the buffer to at least `bytes`; new bytes are zero.
     pub fn grow(&mut self, bytes: usize) {
         if bytes <= self.len_bytes() {
             return;
@@ -111,7 +109,8 @@ impl Buffer {
         self.storage = Storage::Own(lines);
     }
 
-    /// All bytes as elements of `T`; what is left over at the end of somebody else's memory is left out.
+    /// All bytes as elements of `T`; a rest at the end of lent or shared memory that is no whole element is
+    /// left out.
     #[inline]
     pub fn elements<T: Element>(&self) -> &[T] {
         if let Storage::Own(lines) = &self.storage {
@@ -121,7 +120,7 @@ impl Buffer {
         bytemuck::cast_slice(&bytes[..bytes.len() - bytes.len() % std::mem::size_of::<T>()])
     }
 
-    /// All bytes as elements of `T`, to write; a copy of its own if the memory is somebody else's to read.
+    /// All bytes as elements of `T`, mutable; shared memory is copied first.
     #[inline]
     pub fn elements_mut<T: Element>(&mut self) -> &mut [T] {
         if let Storage::Shared(bytes) = &self.storage {
@@ -273,7 +272,7 @@ impl Chunk {
         self.len() * self.dtype.size_bytes()
     }
 
-    /// The elements in C order if they lie so, and `T` is their type.
+    /// The elements in C order if they are contiguous and `T` is their type.
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
         if self.dtype != T::DTYPE || !self.is_contiguous() {
             return None;
@@ -284,7 +283,7 @@ impl Chunk {
         self.data.elements::<T>().get(self.offset..self.offset + self.len())
     }
 
-    /// Whether the elements lie in C order without gaps.
+    /// Whether the elements are contiguous in C order.
     pub fn is_contiguous(&self) -> bool {
         self.is_empty() || self.layout().single_run().is_some_and(|run| run.stride == 1 || run.len == 1)
     }
@@ -308,7 +307,7 @@ impl Chunk {
         Ok(out)
     }
 
-    /// This chunk, or a C-ordered copy if it lies otherwise.
+    /// This chunk, or a C-ordered copy if it is not contiguous.
     ///
     /// # Errors
     /// None for a chunk that was made by this type's constructors.
@@ -423,7 +422,7 @@ mod tests {
         assert_eq!(Chunk::contiguous(DType::F64, &[2], buffer).unwrap().len(), 2);
     }
 
-    /// So many bytes on a boundary.
+    /// Shared memory of `len` bytes, aligned to 64.
     fn bytes_of_len(len: usize) -> impl AsRef<[u8]> + Send + Sync {
         struct Cut(Buffer, usize);
         impl AsRef<[u8]> for Cut {

@@ -1,4 +1,4 @@
-//! Functions of whole chunks: scans, and what [`crate::factor`] has for whole matrices.
+//! Functions of whole chunks: scans, selections, and the factorizations of [`crate::factor`].
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
@@ -17,16 +17,16 @@ pub enum ChunkFunction {
     Scan {
         /// The running operation.
         scan: Scan,
-        /// Along which axis.
+        /// The axis that is scanned.
         axis: usize,
-        /// Whether each element gets what comes before it instead of including it.
+        /// Whether each result excludes the element at its own position.
         exclusive: bool,
     },
-    /// Number of rows and of chosen rows: see [`Select::count`].
+    /// Number of rows and of selected rows: see [`Select::count`].
     CountSelected(Select),
-    /// Rows that are chosen: see [`Select::run`].
+    /// The selected rows: see [`Select::run`].
     Select(Select),
-    /// A matrix function: (m, n) to the shape that [`Factor::shape`] says.
+    /// A factorization: (m, n) to the shape given by [`Factor::shape`].
     Factor(Factor),
 }
 
@@ -77,7 +77,7 @@ fn run_scan<T: Number>(
     let (elements, carry) = (x.to_vec::<T>()?, carry.map(|carry| carry.to_vec::<T>()).transpose()?);
     let len = x.shape()[axis];
     let inner: usize = x.shape()[axis + 1..].iter().product();
-    // Value before the first element: a sum with minus zero keeps the sign of zeros.
+    // Value before the first element. For sums it is minus zero, which keeps the sign of zeros.
     let neutral = match scan {
         Scan::Sum => T::ZERO.negated(),
         Scan::Prod => T::ONE,
@@ -86,7 +86,8 @@ fn run_scan<T: Number>(
     let to = out.elements_mut::<T>();
     for (outer, block) in elements.chunks(len.max(1) * inner.max(1)).enumerate() {
         for column in 0..inner {
-            // The first chunk begins with its first element: one times an infinite complex number is not it.
+            // The first chunk of a product starts from its first element, not from one: one times an infinite
+            // complex number is another number.
             let is_first = |carry: &T| matches!(scan, Scan::Prod) && *carry == neutral;
             let carried = carry.as_ref().map(|carry| carry[outer * inner + column]);
             let mut running = carried.filter(|carry| !is_first(carry));

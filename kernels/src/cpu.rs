@@ -1,11 +1,10 @@
-//! The CPU found at run time, and how a loop is compiled for each kind of it.
+//! Detection of the CPU at run time, and compilation of a loop for each kind of CPU.
 //!
 //! A [`Kernel`] is a plain loop whose `run` is inlined into one copy per [`Level`]; the compiler vectorises
-//! each copy for that level. On AArch64 the portable copy is the NEON one, since NEON belongs to its
-//! baseline.
+//! each copy for that level. On AArch64 the portable copy uses NEON, which belongs to the baseline.
 //!
-//! This is one of the places with `unsafe`: entering a function compiled for more features than the caller's,
-//! and the floating-point status of the CPU, which no safe function reads.
+//! This file has `unsafe` for two reasons: calling a function compiled for more CPU features than the caller,
+//! and access to the floating-point status of the CPU, for which there is no safe function.
 
 use std::sync::OnceLock;
 
@@ -90,7 +89,7 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-/// Conditions that arithmetic of this thread met since [`clear_raised`], as the CPU remembers them.
+/// Conditions that arithmetic of this thread has raised since [`clear_raised`], from the flags of the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Raised {
@@ -100,14 +99,14 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Whether there was anything.
+    /// Whether any condition was raised.
     pub fn any(self) -> bool {
         self.divide | self.invalid | self.overflow
     }
 }
 
-/// Conditions that arithmetic of this thread met; none on CPUs that are not asked. It costs a few
-/// nanoseconds.
+/// Conditions that arithmetic of this thread has raised; none on CPUs whose flags are not read. It takes a
+/// few nanoseconds.
 #[inline]
 pub fn raised() -> Raised {
     let bits = status::read();
@@ -118,8 +117,8 @@ pub fn raised() -> Raised {
     }
 }
 
-/// Forgets what arithmetic met before. Writing the status takes longer than reading it and is done only if
-/// need be.
+/// Clears the raised conditions. Writing the status takes longer than reading it, so it is written only if a
+/// flag is set.
 #[inline]
 pub fn clear_raised() {
     const ALL: u64 = status::DIVIDE | status::INVALID | status::OVERFLOW;
@@ -129,8 +128,8 @@ pub fn clear_raised() {
     }
 }
 
-/// The status register. A block of assembly that may touch memory is where the compiler has stored what loops
-/// made before, and has not begun those that come behind.
+/// The status register. A block of assembly that may touch memory is a barrier for the compiler: the results
+/// of loops before it are stored, and loops after it have not begun.
 #[cfg(target_arch = "x86_64")]
 mod status {
     use std::arch::asm;
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
     use std::hint::black_box;
 
-    /// Conditions raised by a function of numbers that the compiler does not know.
+    /// Conditions raised by a function, with its arguments hidden from the optimizer.
     fn of(compute: impl FnOnce(f64, f64) -> f64, a: f64, b: f64) -> [bool; 3] {
         clear_raised();
         black_box(compute(black_box(a), black_box(b)));

@@ -238,8 +238,8 @@ pub fn promote(a: DType, b: DType) -> DType {
     }
 }
 
-/// The dtype of several together, as NumPy's `result_type`: those of the highest family meet first, so that
-/// integers among them do not widen a float twice.
+/// The common dtype of several, as NumPy's `result_type`. Dtypes of the highest family are combined first, so
+/// that integers among them do not widen a float twice.
 pub fn promote_all(dtypes: impl IntoIterator<Item = DType>) -> DType {
     let mut sorted: Vec<DType> = dtypes.into_iter().collect();
     sorted.sort_by_key(|dtype| std::cmp::Reverse((dtype.kind(), dtype.size_bytes())));
@@ -277,8 +277,7 @@ fn wider(a: DType, b: DType) -> DType {
     if a.size_bytes() < b.size_bytes() { b } else { a }
 }
 
-/// Whether every value of `from` can be held by `to`, or (for floats) rounded to it: NumPy's casting rule
-/// `same_kind`.
+/// Whether NumPy's casting rule `same_kind` allows the cast.
 pub fn can_cast_same_kind(from: DType, to: DType) -> bool {
     from.kind() <= to.kind() && !(from.kind() == Kind::Signed && to.kind() == Kind::Unsigned)
 }

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A boolean as it lies in memory: one byte, 0 or 1.
+/// A boolean as stored in memory: one byte, 0 or 1.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, bytemuck::Pod, bytemuck::Zeroable,
 )]
@@ -30,7 +30,7 @@ impl From<bool> for Bool {
 
 /// A Rust type that is the element type of one dtype.
 pub trait Element: Pod + PartialEq + Send + Sync + std::fmt::Debug + 'static {
-    /// The dtype of which values of this type are the elements.
+    /// The dtype whose elements are values of this type.
     const DTYPE: DType;
     /// The value nearest to `scalar`, by NumPy's casting.
     fn from_scalar(scalar: Scalar) -> Self;
@@ -115,7 +115,7 @@ impl Element for Complex<f64> {
     }
 }
 
-/// A float as `i64` the way x86-64 converts: what does not fit is the smallest number.
+/// A float as `i64`, converted as x86-64 does: a value that does not fit becomes the smallest integer.
 #[inline(always)]
 fn float_to_i64(value: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {

@@ -15,13 +15,13 @@ pub enum KernelError {
     /// A value of another dtype was asked for.
     #[error("expected elements of {expected}, found {found}")]
     WrongDType { expected: DType, found: DType },
-    /// A program refers to what does not exist or does not match. Always a defect of the planner.
+    /// A program with a reference that does not exist or does not match. Always a defect of the planner.
     #[error("malformed program: {0}")]
     Malformed(String),
     /// A value outside the function's domain where NumPy raises.
     #[error("{0}")]
     Value(String),
-    /// A factorization or solution does not exist.
+    /// The factorization or solution does not exist.
     #[error("{0}")]
     Singular(String),
     /// The system refused memory.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Factor {
     /// The lower factor of a symmetric positive definite matrix: (n, n) to (n, n).
     Cholesky,
-    /// The upper factor R with R'R = G for the Gram matrix G of `rows` rows. If G is nearly singular it is
-    /// shifted by what rounding may have done to it, so that R exists, and X R^-1 is much better conditioned
+    /// The upper factor R with R'R = G for the Gram matrix G of `rows` rows. If G is nearly singular, a bound
+    /// on its rounding error is added to the diagonal. Then R exists, and X R^-1 is much better conditioned
     /// than X.
     GramUpper {
         /// Rows of the matrix whose Gram matrix this is.
@@ -72,8 +72,8 @@ impl Factor {
     }
 
     fn svd(self, a: MatRef<'_, f64>, shape: &[usize]) -> Result<Chunk, KernelError> {
-        // A power of two brings the largest element near one: products of tiny or huge elements keep their
-        // digits.
+        // Scaling by a power of two brings the largest element near one, so that products of tiny or huge
+        // elements keep their precision.
         let largest = a.norm_max();
         let scale =
             if EASY.contains(&largest) || largest == 0.0 { 1.0 } else { power_of_two_near(1.0 / largest) };
@@ -96,12 +96,12 @@ impl Factor {
     }
 }
 
-/// The power of two below `x`, of those whose inverse is normal.
+/// The largest power of two not above `x`, within the range where its inverse is normal.
 fn power_of_two_near(x: f64) -> f64 {
     2f64.powi((libm::frexp(x.clamp(MIN_SCALE, 1.0 / MIN_SCALE)).1) - 1)
 }
 
-/// Elements of this size can be multiplied with each other in any number that matters.
+/// Elements in this range need no scaling: their products neither overflow nor underflow.
 const EASY: std::ops::Range<f64> = 1e-100..1e100;
 const MIN_SCALE: f64 = f64::MIN_POSITIVE * 4.0;
 
@@ -129,7 +129,8 @@ fn gram_upper(gram: MatRef<'_, f64>, rows: u64) -> Result<Mat<f64>, KernelError>
     let trace: f64 = (0..n).map(|i| gram[(i, i)]).sum();
     let terms = rows as f64 * n as f64 + n as f64 * (n as f64 + 1.0);
     let shift = (11.0 * terms * f64::EPSILON * trace).max(f64::MIN_POSITIVE);
-    // The bound is far above what rounding does in practice; the least shift that works conditions best.
+    // The bound is far above rounding errors in practice; the smallest shift that works gives the best
+    // condition.
     for scale in [1e-6, 1e-4, 1e-2, 1.0] {
         let shifted = Mat::from_fn(n, n, |i, j| gram[(i, j)] + if i == j { scale * shift } else { 0.0 });
         if let Ok(lower) = cholesky(shifted.as_ref()) {
@@ -139,7 +140,7 @@ fn gram_upper(gram: MatRef<'_, f64>, rows: u64) -> Result<Mat<f64>, KernelError>
     Err(KernelError::Singular("the matrix has no Cholesky factor even when shifted".to_owned()))
 }
 
-/// Below this ratio of diagonal elements a Gram matrix has lost half of its digits.
+/// Below this ratio of diagonal elements, the factor of a Gram matrix has lost half of its digits.
 const CONDITION_MIN: f64 = 1e-6;
 
 fn inverse_upper(upper: MatRef<'_, f64>) -> Result<Mat<f64>, KernelError> {

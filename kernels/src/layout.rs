@@ -1,8 +1,8 @@
-//! Walking a strided array in C order, run by run.
+//! Iteration over a strided array in C order, run by run.
 
-/// Extents and strides of a strided array, merged where neighbouring axes lie behind one another.
+/// Extents and strides of a strided array; neighbouring axes are merged where they are contiguous.
 ///
-/// Strides count whatever the caller counts in: elements of a buffer, or steps of an index-valued source.
+/// The unit of strides is the caller's: elements of a buffer, or steps of an index-valued source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     extents: Vec<usize>,
@@ -45,7 +45,7 @@ impl Layout {
         merged
     }
 
-    /// The whole as one run, if it is one.
+    /// The whole layout as one run, if it is one.
     pub fn single_run(&self) -> Option<Run> {
         match (self.extents.as_slice(), self.strides.as_slice()) {
             (&[len], &[stride]) => Some(Run { offset: self.base, stride, len }),

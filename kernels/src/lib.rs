@@ -1,20 +1,21 @@
-//! Compute on one chunk of a tensor.
+//! Computation on one chunk of a tensor.
 //!
-//! This crate knows nothing of graphs, tasks or clusters: it is handed arrays and a description of what to
-//! compute.
+//! This crate knows nothing of graphs, tasks or clusters: its inputs are arrays and a description of the
+//! computation.
 //!
 //! # Design
 //! - A [`Chunk`] is shape, strides and dtype over shared bytes on 64-byte boundaries.
 //! - A [`Program`] is a fused computation as plain data: sources, element-wise steps, sums of short rows, and
 //!   outputs that are stored or folded. It says nothing of sizes, so one program serves every chunk of a
-//!   tensor, and it travels.
+//!   tensor, and it can be sent to other processes.
 //! - [`Compiled::run`] evaluates a program block by block. A block fits the first-level cache; each step is
 //!   one loop over it, compiled for several CPUs ([`cpu`]) and chosen at run time. Inputs in C order are read
 //!   in place.
 //! - Sources are functions of the global index ([`program::IndexForm`]), random numbers too ([`random`]): any
-//!   part of any view of them can be made anywhere, in any order.
+//!   part of any view of them can be computed anywhere, in any order.
 //! - A [`Fold`] reduces; partial results of chunks are folded again by [`Fold::merge`].
-//! - [`product`] multiplies matrices, [`chunkwise`] has what needs all elements of a chunk at once.
+//! - [`product`] multiplies matrices; [`chunkwise`] has the functions that need all elements of a chunk at
+//!   once.
 //!
 //! Read [`program`], then [`evaluate`], then [`ufunc`] (the table of element-wise functions).
 //!
@@ -38,7 +39,7 @@
 //! # Ok::<(), tharsis_kernels::KernelError>(())
 //! ```
 //!
-//! `unsafe` stands in [`cpu`] and [`stream`] alone.
+//! `unsafe` code is in [`cpu`] and [`stream`] only.
 
 pub mod chunk;
 pub mod chunkwise;

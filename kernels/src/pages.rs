@@ -1,28 +1,28 @@
-//! Memory of large chunks: pages of the system, huge ones where it has them, which the next chunk of that
-//! size uses again.
+//! Memory of large chunks: pages of the system, huge ones if available, which are reused by the next chunk of
+//! the same size.
 //!
-//! The first touch of a fresh page costs many times what writing it costs (measured: 4 GB in 0.6 s fresh and
-//! huge, in 0.9 s fresh and small, in 0.08 s used), and an allocator that takes pages back from a chunk
-//! clears them before it hands them out. So pages that a chunk leaves stay here, as they are, for [`KEEP`],
-//! and then go to the system. They are never more than chunks took before: whoever needs fresh ones first
-//! lets as many of another size go.
+//! The first touch of a fresh page costs many times as much as writing it (measured: 4 GB in 0.6 s fresh and
+//! huge, in 0.9 s fresh and small, in 0.08 s reused), and the system clears pages before it hands them out
+//! again. So the pages of a dropped chunk stay here, as they are, for [`KEEP`], and are then returned to the
+//! system. The pool never takes more memory than chunks took before: before fresh pages are mapped, as many
+//! unused ones of other sizes are released.
 
 use memmap2::{Advice, MmapMut};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Writable memory whose content is whatever its last user left.
+/// Writable memory with the contents that its last user left.
 pub(crate) struct Pages {
-    /// Gone only while it is dropped.
+    /// `None` only during drop.
     map: Option<MmapMut>,
     len: usize,
 }
 
-/// From here on memory comes from the system.
+/// From this size on, memory comes from this pool and not from the allocator.
 pub(crate) const PAGES_BYTES_MIN: usize = 512 << 10;
-/// Time for which unused pages stay: a loop over jobs finds them again, and a program that goes on to
-/// something else does not keep them.
+/// Time for which unused pages stay: long enough for a loop over jobs to reuse them, short enough that a
+/// program that goes on to something else does not keep them.
 const KEEP: Duration = Duration::from_secs(1);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), has_keeper: false });
@@ -30,7 +30,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), has_keeper: 
 struct Pool {
     /// Unused pages by their size, the oldest of each first.
     free: BTreeMap<usize, Vec<(Instant, MmapMut)>>,
-    /// Whether a thread looks after them.
+    /// Whether a thread runs [`keep`].
     has_keeper: bool,
 }
 
@@ -39,7 +39,7 @@ impl Pages {
     pub(crate) fn take(len: usize) -> Option<Pages> {
         let room = size_class(len);
         let (used, too_many) = lock().take(room);
-        // Unmapping takes a while, and is not done under the lock.
+        // Unmapping takes long, so it is not done under the lock.
         drop(too_many);
         let map = match used {
             Some(map) => map,
@@ -66,7 +66,7 @@ impl Drop for Pages {
 }
 
 impl Pool {
-    /// Pages of this size, or else those that must go before fresh ones are made.
+    /// Unused pages of this size, or else those that must be released before fresh ones are mapped.
     fn take(&mut self, room: usize) -> (Option<MmapMut>, Vec<MmapMut>) {
         let mut too_many = Vec::new();
         if let Some((_, map)) = self.free.get_mut(&room).and_then(Vec::pop) {
@@ -91,13 +91,13 @@ impl Pool {
         if !self.has_keeper {
             self.has_keeper = std::thread::Builder::new().name("pages".to_owned()).spawn(keep).is_ok();
         }
-        // Without anybody to look after them they would stay for ever.
+        // Without a thread that releases them, the pages would stay forever.
         if self.has_keeper {
             self.free.entry(map.len()).or_default().push((Instant::now(), map));
         }
     }
 
-    /// Takes out what nobody used for a while.
+    /// Takes out the pages that were unused for [`KEEP`].
     fn take_old(&mut self) -> Vec<(Instant, MmapMut)> {
         let mut old = Vec::new();
         for free in self.free.values_mut() {
@@ -110,7 +110,7 @@ impl Pool {
     }
 }
 
-/// Looks after unused pages until there are none.
+/// Releases old unused pages until there are none.
 fn keep() {
     loop {
         std::thread::sleep(KEEP / 4);
@@ -125,7 +125,7 @@ fn keep() {
     }
 }
 
-/// Sizes in eighths of a power of two, so that chunks of about the same size find each other's pages.
+/// Rounds up to eighths of a power of two, so that chunks of about the same size reuse each other's pages.
 fn size_class(len: usize) -> usize {
     let step = (len.next_power_of_two() / 16).max(PAGE_BYTES);
     len.max(1).next_multiple_of(step)
@@ -135,7 +135,7 @@ const PAGE_BYTES: usize = 4096;
 
 fn fresh(room: usize) -> Option<MmapMut> {
     let map = MmapMut::map_anon(room).ok()?;
-    // Advice only: without it the pages are small.
+    // Only advice: if it fails, the pages are small.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);
     Some(map)

@@ -1,7 +1,7 @@
-//! Contents of memory before anybody writes it: in debug builds a pattern, so that reading it shows.
+//! Contents of memory before the first write: in debug builds a pattern, so that reading it is noticed.
 //!
-//! No pattern is one that no result has: a byte may well be 0xC7. Who wants to be sure that all was written
-//! computes twice, the second time over another pattern ([`with_other`]), and compares.
+//! Any pattern may also be a correct result: a byte may well be 0xC7. To be sure that all bytes were written,
+//! compute twice, the second time over another pattern ([`with_other`]), and compare.
 
 use std::cell::Cell;
 
@@ -12,16 +12,16 @@ thread_local! {
     static CURRENT: Cell<u8> = const { Cell::new(PATTERN) };
 }
 
-/// In debug builds, overwrites memory that is to be written before it is read.
+/// In debug builds, fills memory that must be written before it is read with the pattern.
 pub(crate) fn fill(bytes: &mut [u8]) {
     if cfg!(debug_assertions) {
         bytes.fill(CURRENT.get());
     }
 }
 
-/// Runs `compute` on memory that holds another pattern than otherwise, as far as this thread takes it.
+/// Runs `compute` with another pattern in memory that this thread allocates.
 pub fn with_other<R>(compute: impl FnOnce() -> R) -> R {
-    /// Sets the pattern back, also when a panic passes.
+    /// Restores the pattern, also after a panic.
     struct Back(u8);
     impl Drop for Back {
         fn drop(&mut self) {

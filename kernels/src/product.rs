@@ -19,7 +19,7 @@ pub struct Accumulator {
     dtype: DType,
     shape: Vec<usize>,
     sum: Buffer,
-    /// Whether nothing was added yet; what `sum` holds then is anything.
+    /// Whether nothing was added yet; then the contents of `sum` are unspecified.
     is_fresh: bool,
 }
 
@@ -32,7 +32,7 @@ impl Accumulator {
         Accumulator::with_memory(dtype, shape, Buffer::for_overwrite)
     }
 
-    /// As [`Accumulator::new`], in memory that `memory` gives for a number of bytes.
+    /// As [`Accumulator::new`]; `memory` allocates the given number of bytes.
     ///
     /// # Errors
     /// As [`Accumulator::new`].
@@ -88,7 +88,8 @@ impl Accumulator {
         }
     }
 
-    /// Calls `multiply` with each matrix of the batch: m, k, n, both factors, and where the sum is kept.
+    /// Calls `multiply` for each matrix of the batch with m, k, n, whether to add or to overwrite, both
+    /// factors, and the memory of the sum.
     fn each_matrix<T: Element>(
         &mut self,
         left: &Chunk,
@@ -105,7 +106,7 @@ impl Accumulator {
         }
         let k = left.shape()[left_rank - 1];
         let batch: usize = left.shape()[..left_rank - 2].iter().product();
-        // A batch that leaves out some of the matrices would leave them as they are.
+        // A smaller batch would leave some of the matrices without contents.
         let is_whole = self.shape[..rank - 2].iter().product::<usize>() == batch;
         if left.shape()[left_rank - 2] != m || right.shape()[right_rank - 2..] != [k, n] {
             return Err(malformed());
@@ -151,7 +152,7 @@ impl Accumulator {
     }
 }
 
-/// One matrix of a batch, with one of its strides 1.
+/// One matrix of a batch; one of its strides is 1.
 pub(crate) struct Matrix<'a, T: Element> {
     elements: std::borrow::Cow<'a, [T]>,
     rows: usize,

@@ -1,11 +1,11 @@
-//! A fused program: what one task computes for every element of its chunk, as data.
+//! A fused program: the computation of a task for every element of its chunk, as data.
 //!
 //! Step `i` defines value `i`; steps refer to earlier values only. The program says nothing of sizes: the
 //! chunk's place and extents come with each task, so that one program serves every chunk of a tensor.
 //!
-//! A value is *narrow* (one element per element of the task's domain) or *wide* (a row of `width` elements
-//! per element of the domain, laid out behind one another). [`StepOp::RowFold`] makes narrow of wide: that is
-//! how a reduction over short trailing axes happens in registers, with element-wise steps on both sides.
+//! A value is *narrow* (one element per element of the task's domain) or *wide* (a row of `width` contiguous
+//! elements per element of the domain). [`StepOp::RowFold`] turns a wide value into a narrow one: so a
+//! reduction over short trailing axes happens in registers, with element-wise steps on both sides.
 
 use crate::dtype::DType;
 use crate::error::KernelError;
@@ -55,7 +55,7 @@ pub enum StepOp {
     Const(Scalar),
     /// The argument in another dtype, by NumPy's `astype`.
     Cast(ValueId),
-    /// As `Cast`, of the result of a reduction, which is told what it meets.
+    /// As `Cast`, for the result of a reduction: warnings of the cast are those of the reduction.
     Narrow(ValueId),
     Unary(UnaryOp, ValueId),
     Binary(BinaryOp, ValueId, ValueId),
@@ -63,8 +63,8 @@ pub enum StepOp {
     Where(ValueId, ValueId, ValueId),
     /// One element from each row of a wide value.
     RowFold(Fold, ValueId),
-    /// Several steps in one loop, over a function of the index or a block of float64; `pairs` adds rows of
-    /// two up. Made of the others when a program is compiled.
+    /// Several steps in one loop, over a function of the index or a block of float64; `pairs` adds up rows of
+    /// two. The compiler of programs makes it from other steps.
     Chain {
         source: ValueId,
         map: ChainMap,
@@ -76,7 +76,7 @@ pub enum StepOp {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum ChainMap {
-    /// Nothing.
+    /// The element itself.
     Identity,
     /// `x + addend`.
     Add { addend: f64 },
@@ -115,7 +115,7 @@ pub struct IndexForm {
     pub strides: Vec<i64>,
 }
 
-/// Numbers that a step makes of an [`IndexForm`].
+/// Function that a step applies to an [`IndexForm`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum IndexMap {
@@ -132,7 +132,7 @@ pub enum IndexMap {
 }
 
 impl IndexMap {
-    /// The dtype of what is made.
+    /// The dtype of the result.
     pub fn dtype(self) -> DType {
         match self {
             IndexMap::Position => DType::I64,
@@ -202,7 +202,7 @@ impl Output {
         }
     }
 
-    /// The values that leave.
+    /// The values that the output reads.
     pub fn args(&self) -> &[ValueId] {
         match self {
             Output::Store(value) => std::slice::from_ref(value),
@@ -226,7 +226,7 @@ impl Program {
         self.steps.iter().map(|step| step.cost() * step.width() as f64).sum()
     }
 
-    /// Checks that values are defined before use and agree in width and dtype where they meet.
+    /// Checks that values are defined before use, and that the arguments of a step agree in width and dtype.
     ///
     /// # Errors
     /// `Malformed`, naming the step.

@@ -1,10 +1,10 @@
 //! Conditions that NumPy warns of: divisions by zero, invalid values and overflows.
 //!
-//! Loops of plain arithmetic (sums, differences, products, reductions by them, conversions to a shorter
-//! float) are asked for by the CPU's sticky flags, as NumPy does it: reading them once per block costs
-//! nothing that can be measured. Functions whose code does more than their arithmetic raise flags that say
-//! nothing. Their results are looked at: one pass without branches over numbers that are in the first-level
-//! cache, and only where a result is not finite are the arguments looked at.
+//! For loops of plain arithmetic (sums, differences, products, reductions by them, conversions to a shorter
+//! float), the CPU's sticky flags tell, as in NumPy: reading them once per block costs nothing measurable.
+//! Other functions raise flags in their internal steps, which say nothing about the result. Their results are
+//! checked instead: one pass without branches over numbers in the first-level cache. The arguments are looked
+//! at only if a result is not finite.
 //!
 //! Not watched: complex functions beyond sums and products, half precision, matrix products and variances.
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Conditions that NumPy's `errstate` tells apart; underflow is ignored, as NumPy does unless asked.
+/// Conditions that NumPy's `errstate` distinguishes; underflow is ignored, which is NumPy's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Condition {
@@ -26,10 +26,10 @@ pub enum Condition {
     Overflow,
 }
 
-/// A function whose result was not finite though its arguments were.
+/// A function, and a condition that it raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Warning {
-    /// The conditions met.
+    /// The condition that was raised.
     pub condition: Condition,
     function: Function,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Function {
     Accumulate,
 }
 
-/// Each function and condition once.
+/// Warnings, once per function and condition.
 pub type Warnings = BTreeSet<Warning>;
 
 impl fmt::Display for Warning {
@@ -64,7 +64,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Runs a loop of plain arithmetic and notes what the CPU met in it.
+/// Runs a loop of plain arithmetic and notes the conditions that the CPU raises in it.
 pub(crate) fn watched<R>(function: Function, warnings: &mut Warnings, run: impl FnOnce() -> R) -> R {
     cpu::clear_raised();
     let made = run();
@@ -72,7 +72,7 @@ pub(crate) fn watched<R>(function: Function, warnings: &mut Warnings, run: impl 
     made
 }
 
-/// Notes what a function met.
+/// Notes the conditions raised by a function.
 pub(crate) fn note_raised(raised: Raised, function: Function, warnings: &mut Warnings) {
     if !raised.any() {
         return;
@@ -86,18 +86,16 @@ pub(crate) fn note_raised(raised: Raised, function: Function, warnings: &mut War
     warnings.extend(found.map(|(_, condition)| Warning { condition, function }));
 }
 
-/// Whether the loop of a function of two arguments raises flags for what NumPy warns of, and for nothing
-/// else.
+/// Whether the loop of a function of two arguments raises flags exactly where NumPy warns.
 pub(crate) fn is_plain(op: BinaryOp, dtype: DType) -> bool {
     let is_inexact = matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128);
     is_inexact && matches!(op, BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply)
 }
 
-/// Looks at the first `n` arguments of a conversion of floats to integers: those that no integer of the dtype
-/// that it goes through stands for are invalid.
+/// Checks the first `n` arguments of a conversion of floats to integers. An argument is invalid if it does
+/// not fit the integer type through which it is converted.
 pub(crate) fn look_cast(from: DType, to: DType, x: Operand<'_>, n: usize, warnings: &mut Warnings) {
-    // Small integers are made of those of 32 bits, and negative numbers of any size are those of signed ones
-    // wrapped.
+    // Small integers are converted through 32 bits, and negative numbers through signed integers, which wrap.
     let (low, high) = match to {
         DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => (-2_147_483_649.0, 2_147_483_648.0),
         DType::U32 => (-2_147_483_649.0, 4_294_967_296.0),
@@ -126,7 +124,7 @@ fn fit<T: Float>(x: Operand<'_>, n: usize, low: f64, high: f64) -> bool {
     }
 }
 
-/// Whether all numbers of a block lie between two.
+/// Whether all numbers of a block lie strictly between two bounds.
 struct AllWithin<'a, T> {
     block: &'a [T],
     low: f64,
@@ -143,12 +141,12 @@ impl<T: Float> Kernel for AllWithin<'_, T> {
     }
 }
 
-/// Whether results of this function are looked at.
+/// Whether the results of a function of this cost are checked.
 fn is_watched(cost: f64) -> bool {
     COST_MIN <= cost
 }
 
-/// Looks at the first `n` results of a function of one argument of `dtype`.
+/// Checks the first `n` results of a function of one argument of `dtype`.
 pub(crate) fn look_unary(
     op: UnaryOp,
     dtype: DType,
@@ -180,7 +178,7 @@ pub(crate) fn look_unary(
     }
 }
 
-/// Looks at the first `n` results of a function of two arguments of `dtype`.
+/// Checks the first `n` results of a function of two arguments of `dtype`.
 pub(crate) fn look_binary(
     op: BinaryOp,
     dtype: DType,
@@ -295,5 +293,5 @@ fn has_zero<T: Element + Default>(x: Operand<'_>, n: usize) -> bool {
     }
 }
 
-/// A division takes ten times as long as the look.
+/// Cheaper functions are not checked: a division, which has this cost, takes ten times as long as the check.
 const COST_MIN: f64 = 4.0;

@@ -2,16 +2,16 @@
 //!
 //! Each element hashes its own index: two rounds of multiply and xor-shift (the finalizer of SplitMix64,
 //! Stafford's variant 13), with one half of the key before the first and the other between them. So a value
-//! does not depend on chunking, order or neighbours, any slice can be made alone, and the loop has no carried
-//! state: it runs at vector speed. Two seeds differ in the middle key too, hence are not shifted copies of
-//! one sequence.
+//! does not depend on chunking, order or neighbours, any slice can be computed alone, and the loop has no
+//! carried state: it runs at vector speed. Two seeds differ in the middle key too, so their sequences are not
+//! shifted copies of each other.
 //!
 //! Philox, the usual counter-based generator, makes a fifth as many numbers per second on the same vectors;
-//! blocks of xoshiro keyed by block index are as fast but must make whole blocks for one element.
+//! blocks of xoshiro keyed by block index are as fast, but need a whole block for one element.
 
 use serde::{Deserialize, Serialize};
 
-/// The two words that a seed is expanded to.
+/// The two words to which a seed is expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key {
     first: u64,
@@ -32,8 +32,8 @@ impl Key {
         self.bits_scaled(Key::scale(index))
     }
 
-    /// An index as the hash takes it. Scaled indices may be added instead of the indices themselves, which
-    /// saves loops a product per element.
+    /// An index in the form that the hash uses. Loops may add scaled indices instead of scaling each index,
+    /// which saves a product per element.
     #[inline(always)]
     pub fn scale(index: u64) -> u64 {
         index.wrapping_mul(GAMMA)
@@ -53,7 +53,7 @@ impl Key {
         self.uniform_scaled(Key::scale(index))
     }
 
-    /// As `uniform`, of a scaled index.
+    /// As `uniform`, for a scaled index.
     #[inline(always)]
     pub fn uniform_scaled(self, scaled: u64) -> f64 {
         (self.bits_scaled(scaled) >> 11) as f64 * UNIT_53

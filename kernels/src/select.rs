@@ -1,4 +1,4 @@
-//! Rows and elements chosen by what they hold: how many there are only looking tells.
+//! Rows and elements selected by their values. Their number is known only after the values were read.
 
 use crate::chunk::Chunk;
 use crate::dtype::DType;
@@ -20,7 +20,7 @@ pub enum Select {
 }
 
 impl Select {
-    /// The rows that are chosen.
+    /// The selected rows, or the distinct elements.
     ///
     /// # Errors
     /// `NoLoop` for dtypes without an order, `WrongDType` for a mask of another dtype than bool.
@@ -31,8 +31,8 @@ impl Select {
         }
     }
 
-    /// Number of rows and of chosen rows, as (1, 2) of int64. The only argument is the mask, or
-    /// the elements.
+    /// Number of rows and of selected rows, as (1, 2) of int64. The only argument is the mask, or the
+    /// elements.
     ///
     /// # Errors
     /// As [`Select::run`].
@@ -81,7 +81,7 @@ fn distinct(x: &Chunk) -> Result<Chunk, KernelError> {
 
 /// Order in which elements are sorted.
 trait Sorted: Compare {
-    /// The order of two of which one at least is NaN: numbers first.
+    /// The order of two elements if at least one is NaN: numbers first.
     fn order_nan(self, other: Self) -> Ordering {
         self.is_nan().cmp(&other.is_nan())
     }
@@ -95,8 +95,8 @@ plainly!(Bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
 macro_rules! by_parts {
     ($($t:ty),*) => {$(
         impl Sorted for Complex<$t> {
-            /// As NumPy: those with a NaN imaginary part alone come first, then those with a NaN real part
-            /// alone.
+            /// As in NumPy: elements with only a NaN imaginary part come first, then those with only a NaN
+            /// real part.
             fn order_nan(self, other: Self) -> Ordering {
                 let place = |z: Self| 2 * u8::from(z.re.is_nan()) + u8::from(z.im.is_nan());
                 let part = |z: Self| if z.re.is_nan() { z.im } else { z.re };
@@ -110,7 +110,7 @@ by_parts!(f32, f64);
 
 fn sorted<T: Sorted>(x: &Chunk) -> Result<Chunk, KernelError> {
     let mut elements = x.to_vec::<T>()?;
-    // A stable sort, so that of a positive and a negative zero the first one stays.
+    // A stable sort, so that of a positive and a negative zero the first one is kept.
     elements.sort_by(|&a, &b| match (a.lt(b), b.lt(a)) {
         _ if a.is_nan() || b.is_nan() => a.order_nan(b),
         (true, _) => Ordering::Less,

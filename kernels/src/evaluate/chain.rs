@@ -1,10 +1,10 @@
-//! Several cheap steps in one loop: a source, a map or two, and where the values go.
+//! Several cheap steps in one loop: a source, one or two maps, and a destination.
 //!
-//! A step of its own costs a load and a store per element, which for an addition is most of its time. The
-//! chains here are a list, not a rule: float64 sources through an addition and a product, or a square,
-//! stored, added up in pairs, or summed. What is not on it is a group (`super::group`), in which a chain is a
-//! source. The list stays because a source, a map and a sum in one loop are a fifth faster than in a group.
-//! The arithmetic is that of the separate steps, operation by operation, so results are the same to the bit.
+//! A separate step costs a load and a store per element, which is most of the time of an addition. The chains
+//! here are a list, not a rule: float64 sources through an addition and a product, or a square, stored, added
+//! up in pairs, or summed. Other combinations form a group (`super::group`), in which a chain is a source.
+//! The list stays because a source, a map and a sum in one loop are a fifth faster than in a group. The
+//! arithmetic is that of the separate steps, operation by operation, so results are the same to the bit.
 
 use crate::chunk::Buffer;
 use crate::cpu::{self, Kernel, Raised};
@@ -25,7 +25,7 @@ pub(super) enum ChainInput<'a> {
     Index { source: IndexSource, layout: &'a Layout },
 }
 
-/// A function of the index that a chain can compute itself; the values of all others are read from a block.
+/// A function of the index that a chain can compute itself; values of other functions are read from a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum IndexSource {
     Position,
@@ -44,7 +44,7 @@ impl IndexSource {
     }
 }
 
-/// Writes the values of the elements `start..end` of the input; in pairs, the sums of neighbours.
+/// Writes the values of the elements `start..end` of the input, or if `pairs` the sums of neighbours.
 pub(super) fn store(
     map: ChainMap,
     input: ChainInput<'_>,
@@ -66,7 +66,7 @@ pub(super) fn store(
     });
 }
 
-/// Writes the values of the elements `start..end` of the input around the cache.
+/// Writes the values of the elements `start..end` of the input with stores that bypass the cache.
 pub(super) fn store_around(
     map: ChainMap,
     input: ChainInput<'_>,
@@ -89,8 +89,8 @@ pub(super) fn sum(map: ChainMap, input: ChainInput<'_>, start: usize, end: usize
     total
 }
 
-/// Notes what the operations of a chain met in the elements `range` of its input, if the flags say that any
-/// of them met something. Which one it was is found by doing them one after the other.
+/// If flags were raised by a chain in the elements `range` of its input, runs its operations one by one to
+/// find out which of them raised a condition, and notes warnings for these.
 pub(super) fn attribute(
     raised: Raised,
     map: ChainMap,
@@ -174,9 +174,9 @@ fn each_source<'a>(
     }
 }
 
-/// A source, read in groups: what a group has in common is computed once per group (`Cursor`), what a place
-/// in the group has in common once per block (`Lane`), so that an element of an index function costs an
-/// addition and not two products.
+/// A source, read in groups of elements. The part that the elements of a group share is computed once per
+/// group (`Cursor`), the part that depends on the place in the group once per block (`Lane`). So an element
+/// of an index function costs one addition and not two products.
 trait SourceFn {
     type Cursor: Copy;
     type Lane: Copy;
@@ -338,7 +338,7 @@ impl Sink for Store<'_> {
     }
 }
 
-/// Whole lines go around the cache.
+/// Destination that writes whole lines with stores that bypass the cache.
 struct Around<'a> {
     out: &'a mut [f64],
     stream: &'a mut Stream,
@@ -398,7 +398,7 @@ struct Sum {
 }
 impl Sink for Sum {
     type Output = f64;
-    /// Lane by lane as `block_sum` does it.
+    /// Sums in the same lanes as `block_sum`.
     #[inline(always)]
     fn take<S: SourceFn, M: MapFn>(self, source: S, map: M) -> f64 {
         let lanes: [S::Lane; LANES] = std::array::from_fn(|i| source.lane(i));
@@ -471,7 +471,7 @@ mod tests {
         ChainMap::Square,
     ];
 
-    /// Runs that begin and end anywhere, so that lines and groups are cut at every place.
+    /// Runs that begin and end anywhere, so that lines and groups are cut at every position.
     #[test]
     fn values_stored_around_the_cache_are_the_same_wherever_lines_begin() {
         let Some(mut stream) = Stream::for_bytes(usize::MAX) else { return };

@@ -1,9 +1,9 @@
 //! Groups: steps of plain arithmetic that go through tiles together (`super::tiles`).
 //!
-//! A group has one *root*, whose values leave it, and *members* that nothing but the group uses. It runs
-//! where the root stands, so what its members read lives until there (`super::registers`). Members keep their
-//! registers: where a flag of the CPU was raised, the block is computed again step by step, and the steps say
-//! what NumPy would warn of.
+//! A group has one *root*, whose values leave it, and *members* that only the group uses. It runs at the
+//! position of the root, so values that its members read live until then (`super::registers`). Members keep
+//! their registers: if a flag of the CPU was raised, the block is computed again step by step, and the steps
+//! note the warnings that NumPy would give.
 
 use super::chain::IndexSource;
 use super::tiles::{Arithmetic, Draw, Map, Number, TILES_MAX, Then, TileId, TileKind, TileOp, TileSource};
@@ -16,7 +16,7 @@ use crate::program::{ChainMap, Output, Program, Step, StepOp, ValueId};
 use crate::random::Key;
 use crate::ufunc::{BinaryOp, UnaryOp};
 
-/// Members of a group: each reads two values at most, so that all tiles together are few enough.
+/// Upper bound on the members of a group. Each reads at most two values, so the tiles are few enough.
 const MEMBERS_MAX: usize = 11;
 const _: () = assert!(2 * MEMBERS_MAX < TILES_MAX);
 
@@ -26,7 +26,7 @@ pub(super) struct Group {
     pub(super) root: ValueId,
     /// In order of evaluation; the root is the last.
     pub(super) members: Vec<ValueId>,
-    /// The fold that alone reads the root, by its number among the outputs.
+    /// The fold that is the only reader of the root, by its number among the outputs.
     pub(super) fold: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ fn users(program: &Program) -> Vec<Vec<User>> {
     users
 }
 
-/// Whether values may be folded as they are made, if all go into one slot.
+/// Whether values may be folded as they are computed, if all go into one slot.
 fn is_fold(output: &Output) -> bool {
     matches!(output, Output::Fold { fold: Fold::Sum | Fold::Max | Fold::Min, .. })
 }
@@ -93,7 +93,7 @@ fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64)
 }
 
-/// A source that a tile is filled from.
+/// Whether a step is a source that fills tiles.
 fn is_leaf(step: &Step) -> bool {
     match step.op {
         StepOp::Index { map, .. } => map.dtype() == DType::F64 && IndexSource::of(map).is_some(),
@@ -102,7 +102,7 @@ fn is_leaf(step: &Step) -> bool {
     }
 }
 
-/// A step whose flags say all that NumPy warns of, and that tiles have.
+/// Whether tiles can compute a step, and the flags of the CPU tell all that NumPy would warn of.
 fn is_arithmetic(program: &Program, step: &Step) -> bool {
     let dtype = |value: ValueId| program.steps[value].dtype;
     match step.op {
@@ -125,7 +125,7 @@ fn unary(op: UnaryOp) -> Option<Arithmetic> {
     })
 }
 
-/// Work done in the loop that makes its argument.
+/// Function that can be applied in the loop that computes its argument.
 fn then(op: UnaryOp) -> Option<Then> {
     Some(match op {
         UnaryOp::Absolute | UnaryOp::Fabs => Then::Absolute,
@@ -148,7 +148,7 @@ fn binary(op: BinaryOp) -> Option<Arithmetic> {
     })
 }
 
-/// Position of random numbers in an operation: its second argument or its first.
+/// Operation whose second argument, or else first, is random numbers.
 fn draw(op: BinaryOp, is_second: bool) -> Option<Draw> {
     Some(match op {
         BinaryOp::Add => Draw::Add,
@@ -159,20 +159,21 @@ fn draw(op: BinaryOp, is_second: bool) -> Option<Draw> {
     })
 }
 
-/// A group for one task: where its values are is known.
+/// A group bound to the values of one task.
 #[derive(Debug)]
 pub(super) struct BoundGroup {
     pub(super) root: ValueId,
     pub(super) fold: Option<usize>,
     pub(super) ops: Vec<TileOp>,
     pub(super) sources: Vec<TileSource>,
-    /// Values that are read from their blocks.
+    /// Values that are read from blocks.
     pub(super) inputs: Vec<ValueId>,
     pub(super) constants: Vec<(TileId, f64)>,
     pub(super) short_constants: Vec<(TileId, f32)>,
     /// The outcome for the root's values.
     pub(super) sink: TileKind,
-    /// Members that the tiles compute. The others, sources in several runs, fill their registers before.
+    /// Members that the tiles compute. The others are sources in several runs, which fill their registers
+    /// before.
     pub(super) inside: Vec<ValueId>,
     tiles: Vec<(ValueId, TileId)>,
     /// Random numbers that no tile holds yet, and their source.
@@ -230,7 +231,7 @@ impl BoundGroup {
         self.ops.push(TileOp { kind, a, b, to, numbers });
     }
 
-    /// The tile of a value; what is not of the group is read, or filled in once.
+    /// The tile of a value. Values from outside the group are loaded; constants are filled in once.
     fn tile(&mut self, value: ValueId, program: &Program) -> TileId {
         if let Some(&(_, tile)) = self.tiles.iter().find(|(known, _)| *known == value) {
             return tile;
@@ -260,8 +261,8 @@ impl BoundGroup {
         self.inputs.len() as u8 - 1
     }
 
-    /// A function of the index, or a block, with a map. One whose index does not go in one run is left to its
-    /// own step.
+    /// Adds a function of the index, or a block, with a map. A function whose index is not one run stays a
+    /// separate step.
     fn add_source(&mut self, member: ValueId, source: ValueId, map: ChainMap, bound: &Bound) {
         let number = match &bound.leaves[source] {
             Leaf::Index { map, layout } => IndexSource::of(*map).map(|number| (number, layout.single_run())),
@@ -304,7 +305,7 @@ impl BoundGroup {
         self.sources.len() as u8 - 1
     }
 
-    /// The result of a map of the member's tile takes its place.
+    /// Applies a map to the member's tile; the result becomes the member's tile.
     fn add_map(&mut self, member: ValueId, map: ChainMap, from: TileId) {
         let kind = match (map, tile_map(map)) {
             (ChainMap::Identity, _) => return,
@@ -324,7 +325,7 @@ impl BoundGroup {
             let same = self.tile(a, program);
             self.tiles.push((member, same));
         } else if let Some((value, _)) = undrawn {
-            // Only random numbers of float64 are there to be cast.
+            // Random numbers are float64, so this cast narrows them.
             *value = member;
         } else {
             let a = self.tile(a, program);
@@ -347,7 +348,7 @@ impl BoundGroup {
         self.inside.push(member);
     }
 
-    /// Applies a function in the loop that filled a tile, if that was the last one and can do it.
+    /// Applies a function in the loop that filled the tile, if that is the last operation and supports it.
     fn applies_then(&mut self, op: UnaryOp, tile: TileId, dtype: DType) -> bool {
         let (Some(then), Some(last)) = (then(op), self.ops.last_mut()) else { return false };
         let is_short = dtype == DType::F32;
@@ -390,7 +391,7 @@ impl BoundGroup {
     }
 }
 
-/// The outcome for the values of a root, which this output folds if there is one.
+/// Operation for the values of a root: a fold if `output` is one, else a store.
 fn sink(output: Option<&Output>, dtype: DType) -> TileKind {
     let is_short = dtype == DType::F32;
     match output {
@@ -417,7 +418,7 @@ fn uniform(map: ChainMap) -> TileKind {
     })
 }
 
-/// A map with constants, if it is one.
+/// The map of tiles for a map with constants.
 fn tile_map(map: ChainMap) -> Option<Map> {
     match map {
         ChainMap::Identity | ChainMap::Square => None,

@@ -1,4 +1,4 @@
-//! Runs the groups of a program for one task, and falls back to their steps where a flag was raised.
+//! Runs the groups of a program for one task, and falls back to their steps if a flag was raised.
 
 use super::group::BoundGroup;
 use super::tiles::{Input, TileKind, TileRun};
@@ -11,7 +11,7 @@ use crate::raised::{Function, note_raised};
 use crate::ufunc::Operand;
 use std::ops::Range;
 
-/// Tasks of fewer rows are done before their groups are bound.
+/// A task of fewer rows would take less time than binding its groups.
 const ROWS_MIN: usize = 512;
 /// Number of blocks with flags after which a task runs step by step.
 const RAISED_MAX: usize = 4;
@@ -23,7 +23,7 @@ pub(super) struct Grouped {
     groups: Vec<BoundGroup>,
     /// The group whose tiles compute each step; [`NONE`] for others.
     group_of: Vec<u32>,
-    /// Outputs that were fed with the values of this block.
+    /// For each output, whether a group has folded the values of this block into it.
     fed: Vec<bool>,
     raised: usize,
 }
@@ -47,7 +47,7 @@ impl Grouped {
         grouped
     }
 
-    /// Begins a block: all of its groups run, or all of its steps.
+    /// Begins a block. After too many blocks with flags, groups are given up and all steps run one by one.
     pub(super) fn begin_block(&mut self) {
         if RAISED_MAX < self.raised {
             self.group_of.clear();
@@ -55,12 +55,12 @@ impl Grouped {
         }
     }
 
-    /// Whether an output has the values of this block.
+    /// Whether a group has folded the values of this block into an output.
     pub(super) fn has_fed(&self, output: usize) -> bool {
         self.fed.get(output).copied().unwrap_or(false)
     }
 
-    /// Does what is to be done for a step, if that is a group's matter.
+    /// Handles a step that belongs to a group: runs the group if it is the root. False for other steps.
     ///
     /// # Errors
     /// As the steps of the group.
@@ -101,7 +101,7 @@ fn is_total(sink: &Sink) -> bool {
     matches!(sink, Sink::Fold { folder, .. } if folder.is_total())
 }
 
-/// Computes a block of the root, or folds it. False if a flag was raised: nothing was done then.
+/// Computes a block of the root, or folds it. False if a flag was raised; the block is then discarded.
 fn compute(
     group: &BoundGroup,
     compiled: &Compiled,

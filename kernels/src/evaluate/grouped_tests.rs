@@ -1,4 +1,4 @@
-//! Groups compute what their steps compute, to the bit, and warn of the same.
+//! Groups give the same results as their steps, to the bit, and the same warnings.
 
 use super::*;
 use crate::chunk::Chunk;
@@ -16,7 +16,7 @@ const UNARY: [UnaryOp; 6] = [
     UnaryOp::Reciprocal,
     UnaryOp::Sqrt,
     UnaryOp::Square,
-    // Not of a group: it stands between two.
+    // Not part of a group: it stands between two.
     UnaryOp::Exp,
 ];
 const BINARY: [BinaryOp; 7] = [
@@ -91,7 +91,7 @@ fn program(draw: &mut Draw, shape: &[usize]) -> Program {
     Program { steps, outputs }
 }
 
-/// Numbers, and in some blocks what warnings are of.
+/// Random numbers, in some blocks with values that raise warnings.
 fn input(draw: &mut Draw, dtype: DType, shape: &[usize]) -> Chunk {
     let odd = [f64::NAN, f64::INFINITY, -0.0, 0.0, -1e300, 1e300];
     let is_odd = draw.below(3) == 0;
@@ -108,7 +108,7 @@ fn input(draw: &mut Draw, dtype: DType, shape: &[usize]) -> Chunk {
     .expect("a chunk of its shape")
 }
 
-/// All NaN are one: which of two goes on is the processor's choice.
+/// The bits of all values. All NaN count as equal: of two NaN, the processor chooses one.
 fn bits(chunks: &[Chunk]) -> Vec<Vec<u64>> {
     let of = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
     let all = |chunk: &Chunk| match chunk.dtype() {

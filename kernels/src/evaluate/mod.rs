@@ -1,21 +1,20 @@
-//! Runs a fused [`Program`] over one chunk, block by block, so that what passes between steps stays in the
+//! Runs a fused [`Program`] over one chunk, block by block, so that values between steps stay in the
 //! first-level cache.
 //!
 //! [`Compiled`] is made once per program: it gives every value a register (a block of memory reused as soon
 //! as the value is dead) and picks the block length. [`Compiled::run`] then makes one pass over the domain.
 //! Inputs that lie in C order are read where they are; others are gathered into registers.
 //!
-//! A step runs in the first of these ways that takes it. What each is worth was measured on two cores with
-//! AVX-512, beside a loop by hand that makes the same numbers:
+//! A step runs in the first of these ways that supports it. The last column is its speed relative to a
+//! hand-written loop with the same results, measured on two cores with AVX-512:
 //!
 //! | way | takes | worth |
 //! |---|---|---|
 //! | `chain` | one source, one or two cheap maps with constants, stored, added up, or added up in pairs; float64 | `((x + 1) * 2).sum()` 0.8 of the loop by hand; as a group 0.7 |
-//! | `group` and `tiles` | sums, differences, products, quotients, roots, extremes, exponentials and casts of floats, in any order, with what they read and the fold behind them | `sqrt(x * 3 - y).sum()` 0.7; step by step 0.5 |
+//! | `group` and `tiles` | sums, differences, products, quotients, roots, extremes, exponentials and casts of floats, in any order, with their sources and the fold behind them | `sqrt(x * 3 - y).sum()` 0.7; step by step 0.5 |
 //! | `steps` | everything | a load and a store per element and step |
 //!
-//! `peephole` has one more rewrite, of comparisons of square roots, which is there for counting points in a
-//! circle.
+//! `peephole` has one more rewrite, for comparisons of square roots. Its use is counting points in a circle.
 
 mod chain;
 mod group;
@@ -65,19 +64,19 @@ pub struct Compiled {
     groups: Vec<Group>,
 }
 
-/// Place of the elements of a value while a block is computed.
+/// Location of the elements of a value while a block is computed.
 enum Source {
     /// In a register.
     Register(usize),
-    /// In an input that lies in C order, from this element on; per element of the domain, `width` elements.
+    /// In an input in C order, from this element on, with `width` elements per element of the domain.
     Direct { chunk: Chunk, width: usize },
     /// The same everywhere.
     Const(crate::scalar::Scalar),
-    /// Nowhere: the only user computes it.
+    /// Not stored: its only user computes it.
     Inside,
 }
 
-/// Way of the value of a leaf into its register.
+/// Method by which the value of a leaf gets into its register.
 enum Leaf {
     None,
     Gather { chunk: Chunk, layout: Layout },
@@ -96,7 +95,7 @@ enum Sink {
         data: Buffer,
         stream: Option<Stream>,
     },
-    /// A chain's values, stored around the cache as they are made.
+    /// A chain's values, written with stores that bypass the cache.
     ChainStore {
         chain: ValueId,
         data: Buffer,
@@ -106,7 +105,7 @@ enum Sink {
         args: Vec<ValueId>,
         folder: Folder,
     },
-    /// A total of a chain's values, which are not kept.
+    /// The total of a chain's values, which are not stored.
     ChainSum {
         chain: ValueId,
         folder: Folder,
@@ -145,7 +144,7 @@ impl Compiled {
         &self.program
     }
 
-    /// Bytes of registers while the program runs: what a thread needs beside inputs and outputs.
+    /// Bytes of registers while the program runs, the memory of a thread beside inputs and outputs.
     pub fn scratch_bytes(&self) -> usize {
         self.allocation.register_bytes.iter().sum()
     }
@@ -263,14 +262,15 @@ impl Compiled {
         self.program.outputs.iter().map(&mut sink).collect()
     }
 
-    /// Whether a value is a chain that one output alone needs, which then computes it.
+    /// Whether a value is a chain with one output as its only user, which then computes it.
     fn is_own_chain(&self, value: ValueId) -> bool {
         matches!(self.program.steps[value].op, StepOp::Chain { pairs: false, .. })
             && self.use_count[value] == 1
     }
 }
 
-/// If nothing is kept between steps, blocks need not fit the cache; they bound the rounding of sums.
+/// Rows of a block if no registers are used: then blocks need not fit the cache, and only bound the rounding
+/// errors of sums.
 const BLOCK_ROWS_WITHOUT_REGISTERS: usize = 8192;
 
 /// The layout of an index form over the task's part of the domain.
@@ -286,7 +286,7 @@ fn operand<'a>(bound: &'a Bound, scratch: &'a Scratch, value: ValueId, start: us
         Source::Register(register) => Operand::Block(scratch.register(*register), 0),
         Source::Direct { chunk, width } => Operand::Block(chunk.buffer(), chunk.offset() + start * width),
         Source::Const(scalar) => Operand::One(*scalar),
-        // Only its chain asks for such a value, and not here.
+        // Never read: the chain that uses this value computes it.
         Source::Inside => Operand::One(crate::scalar::Scalar::Bool(false)),
     }
 }
@@ -381,7 +381,7 @@ fn copy_block<T: crate::element::Element>(
 fn finish(sinks: Vec<Sink>, place: Place<'_>) -> Result<Vec<Chunk>, KernelError> {
     let mut chunks = Vec::with_capacity(sinks.len());
     for sink in sinks {
-        // A stream ends before anybody reads what was stored.
+        // The stream must end before the stored values are read.
         match sink {
             Sink::Store { dtype, data, stream, .. } => {
                 drop(stream);

@@ -10,7 +10,7 @@ use crate::program::{ChainMap, IndexMap, Output, Program, StepOp, ValueId};
 use crate::scalar::Scalar;
 use crate::ufunc::{BinaryOp, UnaryOp};
 
-/// The program as it is run.
+/// The rewritten program, which is the one that runs.
 pub(super) fn rewrite(mut program: Program) -> Program {
     for value in 0..program.steps.len() {
         compare_squares(&mut program, value);
@@ -28,8 +28,8 @@ fn constant(program: &Program, value: ValueId) -> Option<f64> {
     }
 }
 
-/// `sqrt(s) < c` becomes `s < t`, with t the least number whose root is not below c. This is for one job:
-/// random points in a circle.
+/// `sqrt(s) < c` becomes `s < t`, with t the least number whose root is not below c. It is there for one job:
+/// counting random points in a circle.
 fn compare_squares(program: &mut Program, value: ValueId) {
     let StepOp::Binary(op, root, limit) = program.steps[value].op else { return };
     let StepOp::Unary(UnaryOp::Sqrt, square) = program.steps[root].op else { return };
@@ -38,7 +38,7 @@ fn compare_squares(program: &mut Program, value: ValueId) {
         return;
     }
     let (op, limit) = match op {
-        // Below a limit also means below zero, where the root is NaN and the comparison false.
+        // `s < t` also holds for negative `s`, where the root is NaN and the comparison false.
         BinaryOp::Less | BinaryOp::LessEqual if !is_never_negative(program, square, PROOF_DEPTH_MAX) => {
             return;
         }
@@ -48,7 +48,7 @@ fn compare_squares(program: &mut Program, value: ValueId) {
         BinaryOp::GreaterEqual => (BinaryOp::GreaterEqual, least_with_root(c)),
         _ => return,
     };
-    // The constant takes the place of the root, which nothing else may need.
+    // The constant replaces the root, so nothing else may use the root.
     if uses(program)[root] != 1 {
         return;
     }
@@ -82,7 +82,7 @@ fn is_never_negative(program: &Program, value: ValueId, depth: usize) -> bool {
     }
 }
 
-/// Depth to which a proof of sign goes: it may visit a value twice per level.
+/// Depth limit of a proof of sign: the proof may branch in two at each level.
 const PROOF_DEPTH_MAX: usize = 8;
 
 /// Number of steps and outputs that use each value; a step that uses a value twice counts once.
@@ -124,7 +124,7 @@ fn make_chains(program: &mut Program) {
             _ => false,
         };
         let steps_saved = usize::from(pairs) + map_len(map) + usize::from(source_step);
-        // A chain of one map over a stored block is the step itself.
+        // A chain of one map over a stored block saves nothing over the step itself.
         if steps_saved < 2 || matches!(source_op, StepOp::Const(_)) {
             continue;
         }
@@ -145,7 +145,7 @@ fn map_len(map: ChainMap) -> usize {
     }
 }
 
-/// Follows maps back from `end`, through values that nothing else uses.
+/// Follows maps back from `end`, through values with no other user.
 fn collect_map(program: &Program, uses: &[usize], end: ValueId) -> (ChainMap, ValueId) {
     if let Some(source) = squared(program, end) {
         return (ChainMap::Square, source);
@@ -181,7 +181,7 @@ fn scalar_map(program: &Program, value: ValueId) -> Option<(ChainMap, ValueId)> 
         (BinaryOp::Add, None, Some(addend)) => Some((ChainMap::Add { addend }, a)),
         (BinaryOp::Add, Some(addend), None) => Some((ChainMap::Add { addend }, b)),
         (BinaryOp::Subtract, None, Some(c)) => Some((ChainMap::Add { addend: -c }, a)),
-        // c - x and -1 * x + c are the same number.
+        // c - x equals -1 * x + c to the bit.
         (BinaryOp::Subtract, Some(addend), None) => Some((ChainMap::MulAdd { factor: -1.0, addend }, b)),
         (BinaryOp::Multiply, None, Some(factor)) => Some((ChainMap::Mul { factor }, a)),
         (BinaryOp::Multiply, Some(factor), None) => Some((ChainMap::Mul { factor }, b)),

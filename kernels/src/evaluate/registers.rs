@@ -1,4 +1,4 @@
-//! Assignment of values to blocks of memory, and the length of a block.
+//! Assignment of values to registers, and the length of a block.
 
 use super::group::Group;
 use super::tiles::Tiles;
@@ -6,35 +6,36 @@ use crate::chunk::Buffer;
 use crate::program::{Program, StepOp};
 use crate::raised::{Function, Warnings, watched};
 
-/// A thread's memory for its tasks: registers, reused from task to task, places for results, and warnings.
+/// A thread's memory for its tasks: registers, reused from task to task, memory offered for results, and
+/// warnings.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     registers: Vec<Buffer>,
     places: Vec<Buffer>,
-    /// Made when a program first needs them.
+    /// Allocated when a program first needs them.
     pub(super) tiles: Option<Box<Tiles>>,
     pub(super) warnings: Warnings,
 }
 
 impl Scratch {
-    /// No registers yet; they grow to what programs need.
+    /// Scratch without registers; they grow as programs need them.
     pub fn new() -> Scratch {
         Scratch::default()
     }
 
-    /// Offers a place for a result of exactly its size. Debug builds poison it, as they do fresh memory.
+    /// Offers memory for a result of exactly its size. Debug builds poison it, as they do fresh memory.
     pub fn offer(&mut self, mut place: Buffer) {
         place.poison();
         self.places.push(place);
     }
 
-    /// Takes back the places that no result has taken.
+    /// Takes back the offered memory that no result has used.
     pub fn take_offers(&mut self) -> Vec<Buffer> {
         std::mem::take(&mut self.places)
     }
 
-    /// Memory for a result, to be overwritten: the first place of that size that is on offer, or memory of
-    /// its own.
+    /// Memory for a result, with unspecified contents: the first offered memory of that size, else a new
+    /// buffer.
     pub fn result(&mut self, bytes: usize) -> Buffer {
         match self.places.iter().position(|place| place.len_bytes() == bytes) {
             Some(found) => self.places.remove(found),
@@ -42,12 +43,12 @@ impl Scratch {
         }
     }
 
-    /// Runs a scan and notes what NumPy would warn of.
+    /// Runs a scan and notes the warnings that NumPy would give.
     pub fn watch_scan<R>(&mut self, run: impl FnOnce() -> R) -> R {
         watched(Function::Accumulate, &mut self.warnings, run)
     }
 
-    /// Takes out what the tasks since the last call would have NumPy warn of.
+    /// Takes the warnings of the tasks since the last call.
     pub fn take_warnings(&mut self) -> Warnings {
         std::mem::take(&mut self.warnings)
     }
@@ -63,7 +64,7 @@ impl Scratch {
         &self.registers[index]
     }
 
-    /// Takes a register out, to write it while others are read. What it held is dead.
+    /// Takes a register out, to write it while others are read. Its previous value is dead.
     pub(super) fn take(&mut self, index: usize) -> Buffer {
         let mut register = std::mem::take(&mut self.registers[index]);
         register.poison();
@@ -80,7 +81,7 @@ pub(super) struct Allocation {
     /// Register of each value.
     pub(super) register: Vec<usize>,
     pub(super) register_bytes: Vec<usize>,
-    /// Values that leave the task: they must be blocks even if constant.
+    /// Whether a value is an output of the task: then it must be a block even if constant.
     pub(super) is_output: Vec<bool>,
     /// Elements of the domain per block.
     pub(super) block_rows: usize,
@@ -92,8 +93,8 @@ const BLOCK_ELEMENTS_MIN: usize = 256;
 const BLOCK_ELEMENTS_MAX: usize = 2048;
 
 /// Gives each value a register that no live value has; a step's result never shares a register with its
-/// arguments. What members of a group read lives until the group runs. How long a block is does not depend on
-/// groups: sums of floats do on it.
+/// arguments. Values that members of a group read live until the group runs. The length of a block does not
+/// depend on groups, since the rounding of float sums depends on it.
 pub(super) fn allocate(program: &Program, groups: &[Group]) -> Allocation {
     let bytes_per_row = assign(program, &[]).1;
     let per_row: usize = bytes_per_row.iter().sum::<usize>().max(1);
@@ -111,7 +112,7 @@ fn is_output(program: &Program) -> Vec<bool> {
     is_output
 }
 
-/// The values that die with each step: it, or the root of its group, is the last to read them.
+/// The values that die at each step: the step, or a group with this root, is their last reader.
 fn deaths(program: &Program, groups: &[Group]) -> Vec<Vec<usize>> {
     let count = program.steps.len();
     let mut runs_at: Vec<usize> = (0..count).collect();
@@ -139,7 +140,7 @@ fn assign(program: &Program, groups: &[Group]) -> (Vec<usize>, Vec<usize>) {
         if matches!(program.steps[i].op, StepOp::Const(_)) && !is_output[i] {
             continue;
         }
-        // The register that fits best, so that wide values do not inflate many of them.
+        // The register that fits best, so that wide values do not enlarge many of them.
         let best = (0..free.len()).min_by_key(|&f| bytes_per_row[free[f]].abs_diff(row_bytes(i)));
         register[i] = match best {
             Some(position) => free.swap_remove(position),

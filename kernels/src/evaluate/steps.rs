@@ -93,7 +93,7 @@ impl Compiled {
                 chain::attribute(cpu::raised(), map, input, start..end, pairs, warnings);
             }
             StepOp::RowFold(fold, a) => {
-                // The result may be wide itself, if its rows are folded once more.
+                // The result may be wide too, if its rows are folded once more.
                 let row_width = self.program().steps[a].width() / width;
                 let mut run = || row_fold(fold, dtype_of(a), arg(a), row_width, out, n);
                 match fold {
@@ -124,7 +124,7 @@ impl<A, B: Element + CastFrom<A>> UnaryFn<A> for Cast<B> {
     }
 }
 
-/// A conversion that is watched where it makes numbers shorter.
+/// A conversion, watched for overflow if the target has fewer bits.
 fn watched_cast(function: Function, [from, to]: [DType; 2], x: Operand<'_>, made: &mut Made, n: usize) {
     let Made { out, warnings } = made;
     match to {
@@ -140,7 +140,7 @@ fn cast(from: DType, to: DType, x: Operand<'_>, out: &mut Buffer, n: usize) {
 fn cast_block<A: Element, B: Element + CastFrom<A>>(x: Arg<'_, A>, out: &mut [B]) {
     let wide = |d: DType| matches!(d, DType::F32 | DType::F64 | DType::I64 | DType::I32 | DType::Bool);
     let kernel = Map1::<A, Cast<B>> { x, out };
-    // Only the conversions that large jobs live on are worth three copies of their loop.
+    // Only the conversions that large jobs use most are worth three copies of their loop.
     if wide(A::DTYPE) && wide(B::DTYPE) { cpu::dispatch(kernel) } else { kernel.run() }
 }
 
@@ -202,7 +202,7 @@ fn row_fold(
     Ok(())
 }
 
-/// Makes one element of each row. A constant argument stands for rows of one repeated element.
+/// Reduces each row to one element. A constant argument stands for rows of one repeated element.
 fn reduce_rows<T: Element, R: Element>(
     x: Operand<'_>,
     width: usize,

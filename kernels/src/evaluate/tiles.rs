@@ -1,15 +1,16 @@
-//! Several steps on a few elements at a time, so that a processor overlaps them.
+//! Several steps on a few elements at a time, so that the processor overlaps them.
 //!
-//! A step of its own goes over a whole block before the next one begins. Here a *tile* of 128 elements goes
-//! through all steps of a group: while a root or a division of one tile is under way, the processor makes the
-//! random numbers of the next. Sums have the lanes of a block's, so they are the same to the bit.
+//! A separate step runs over a whole block before the next step begins. Here a *tile* of 128 elements goes
+//! through all steps of a group: while roots or divisions of one tile are in flight, the processor computes
+//! the random numbers of the next one. Sums use the same lanes as sums of blocks, so they are the same to the
+//! bit.
 //!
-//! Each operation is one loop over a tile, and all stand in one function, so that an operation costs a jump
-//! or two. Random numbers that one operation of two arguments uses are made in it (`Drawn`), and a function
-//! of one argument behind it is applied in the same loop: numbers and roots then share the processor.
+//! Each operation is one loop over a tile, and all are in one function, so that an operation costs a jump or
+//! two. Random numbers whose only user is an operation of two arguments are computed in its loop (`Drawn`),
+//! and a function of one argument behind it is applied there too: random numbers and roots then overlap.
 //!
-//! The operations are those whose flags of the CPU say all that NumPy warns of. What a group computes is
-//! thrown away if any flag was raised, and the steps are run one by one (`super::grouped`).
+//! The operations are those for which the flags of the CPU tell all that NumPy would warn of. If any flag was
+//! raised, the results of the group are discarded and the steps run one by one (`super::grouped`).
 
 use crate::cpu::Kernel;
 use crate::dtype::DType;
@@ -19,9 +20,9 @@ use crate::random::Key;
 use crate::ufunc::{Compare, Operand, vector_exp};
 use std::ops::Range;
 
-/// Elements of a tile: more cost less per element, of fewer a processor overlaps more.
+/// Elements of a tile. A larger tile costs less per element; a smaller one lets the processor overlap more.
 pub(super) const TILE: usize = 4 * LANES;
-/// Values of each dtype that a group may have.
+/// Upper bound on the values of each dtype in a group.
 pub(super) const TILES_MAX: usize = 24;
 
 /// The number of a tile.
@@ -32,7 +33,7 @@ pub(super) type TileId = u8;
 pub(super) enum TileKind {
     /// The elements of input `a`.
     Load,
-    /// First operation, on the numbers of source `a`.
+    /// The first operation, on the numbers of source `a`.
     Number(Number),
     /// Random numbers of source `a`, narrowed.
     UniformShort,
@@ -48,12 +49,12 @@ pub(super) enum TileKind {
     /// Tiles `a` and `b`, which is `a` for functions of one argument.
     Wide(Arithmetic),
     Short(Arithmetic),
-    /// Tile `a` goes to the block of the result.
+    /// Stores tile `a` in the block of the result.
     Store,
     StoreShort,
-    /// Tile `a` is added up.
+    /// Adds tile `a` to the lanes of the sum.
     Sum,
-    /// Tile `a` is compared.
+    /// Merges tile `a` into the lanes of the extreme.
     Max,
     Min,
     MaxShort,
@@ -63,7 +64,7 @@ pub(super) enum TileKind {
 /// First operation on a number of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
-    /// The number, which is a position.
+    /// The number itself, a position.
     Position,
     /// `first + second * position`.
     Ramp,
@@ -113,7 +114,7 @@ pub(super) enum Draw {
     Multiply,
 }
 
-/// Operation on the result in the same loop.
+/// Function applied to the result in the same loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Then {
     Nothing,
@@ -123,14 +124,14 @@ pub(super) enum Then {
     Square,
 }
 
-/// One operation on tiles. The result's number is above those of its arguments of the same dtype.
+/// One operation on tiles. The id of its result is above those of its arguments of the same dtype.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TileOp {
     pub(super) kind: TileKind,
     pub(super) a: u8,
     pub(super) b: u8,
     pub(super) to: TileId,
-    /// Numbers of maps, in the order in which they are applied, and of ramps.
+    /// Constants of maps, in the order in which they are applied, and of ramps.
     pub(super) numbers: [f64; 2],
 }
 
@@ -142,29 +143,29 @@ pub(super) enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The first `len` elements of a block, which is one of floats.
+    /// The first `len` elements of a block of floats.
     pub(super) fn of(block: Operand<'a>, dtype: DType, len: usize) -> Input<'a> {
         match (block, dtype) {
             (Operand::Block(buffer, at), DType::F32) => Input::Short(&buffer.elements()[at..at + len]),
             (Operand::Block(buffer, at), _) => Input::Wide(&buffer.elements()[at..at + len]),
-            // Constants fill tiles of their own.
+            // Constants fill tiles once (`Tiles::fill`), and are not read from blocks.
             (Operand::One(_), _) => Input::Wide(&[]),
         }
     }
 }
 
-/// A function of the index over one run: numbers `base + step * element`, scaled for random numbers.
+/// A function of the index over one run: the numbers `base + step * element`, scaled for random numbers.
 #[derive(Clone, Debug)]
 pub(super) struct TileSource {
     key: Key,
     base: u64,
     step: u64,
-    /// `step` times the place in a tile.
+    /// `step` times the position in a tile.
     lanes: Tile<u64>,
 }
 
 impl TileSource {
-    /// The indices of a run, for random numbers of this key if there is one.
+    /// The indices of a run; for random numbers if there is a key.
     pub(super) fn new(key: Option<Key>, run: Run) -> TileSource {
         let scaled = |x: i64| if key.is_some() { Key::scale(x as u64) } else { x as u64 };
         let lanes = Tile(std::array::from_fn(|i| scaled((i as i64).wrapping_mul(run.stride))));
@@ -173,7 +174,7 @@ impl TileSource {
     }
 }
 
-/// Values of tiles; they stay from one tile to the next, as constants do for all.
+/// Values of the tiles. They persist between tiles, so constants are filled in once for all.
 #[derive(Clone, Debug)]
 pub(super) struct Tiles {
     wide: [Tile<f64>; TILES_MAX],
@@ -205,12 +206,12 @@ impl Tiles {
     }
 }
 
-/// Lanes of a fold: sums, as `block_sum` has them, or extremes.
+/// Lanes of a fold: sums in the order of `block_sum`, or extremes.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes<T> {
     values: [T; LANES],
-    /// The last values, if they do not fill a tile: they are compared last, so that the first of equals wins,
-    /// as it does in a block.
+    /// The last values, if they do not fill a tile. They are compared last, so that the first of equals wins,
+    /// as in a block.
     rest: [T; TILE],
 }
 
@@ -224,7 +225,7 @@ impl<T: Copy> Lanes<T> {
         self.values
     }
 
-    /// Writes what is to be compared of a block of `len` elements, and says how many those are.
+    /// Writes the candidates of the extreme of a block of `len` elements, and returns their number.
     pub(super) fn write(&self, out: &mut [T], len: usize) -> usize {
         let rest = len % TILE;
         out[..LANES].copy_from_slice(&self.values);
@@ -235,12 +236,12 @@ impl<T: Copy> Lanes<T> {
 
 /// A group on one block.
 pub(super) struct TileRun<'a> {
-    /// The last one says what becomes of the values.
+    /// Operations in order; the last one stores or folds the values.
     pub(super) ops: &'a [TileOp],
     pub(super) sources: &'a [TileSource],
     pub(super) inputs: &'a [Input<'a>],
     pub(super) tiles: &'a mut Tiles,
-    /// The elements, counted from the beginning of the task's part.
+    /// The elements, counted from the beginning of the task's region.
     pub(super) elements: Range<usize>,
     /// Destination of stored values.
     pub(super) out: &'a mut [f64],
@@ -320,7 +321,7 @@ impl TileRun<'_> {
     }
 }
 
-/// The numbers of a source for a tile: the first, and how far the others are from it.
+/// The numbers of a source for one tile: the first, and the distances of all from it.
 #[derive(Clone, Copy)]
 struct Numbers<'a> {
     key: Key,
@@ -336,7 +337,8 @@ impl Numbers<'_> {
     }
 }
 
-/// Copies the elements of a block, whose last tile may be short: behind it the first one stands again.
+/// Copies the elements of a block into a tile. The last tile may be short; it is padded with its first
+/// element.
 #[inline(always)]
 fn load<T: Copy>(block: &[T], out: &mut [T; TILE]) {
     match <&[T; TILE]>::try_from(block) {
@@ -408,7 +410,7 @@ fn arithmetic<T: TileNumber>(op: Arithmetic, x: &[T; TILE], y: &[T; TILE], out: 
         Arithmetic::Absolute => each(out, x, y, |x, _| x.magnitude()),
         Arithmetic::Add => each(out, x, y, |x, y| x.plus(y)),
         Arithmetic::Divide => each(out, x, y, |x, y| x.over(y)),
-        // Of float32 too it is computed in float64, as the step does it.
+        // Computed in float64 for float32 too, as the step does.
         Arithmetic::Exp => each(out, x, y, |x, _| T::of(vector_exp(x.wide()))),
         Arithmetic::Maximum => each(out, x, y, |x, y| x.larger(y)),
         Arithmetic::Minimum => each(out, x, y, |x, y| x.smaller(y)),
@@ -421,7 +423,7 @@ fn arithmetic<T: TileNumber>(op: Arithmetic, x: &[T; TILE], y: &[T; TILE], out: 
     }
 }
 
-/// A tile and random numbers, and what is done to the result.
+/// Combines a tile with random numbers, and applies a function to the result.
 #[inline(always)]
 fn drawn<T: TileNumber>(how: Draw, then: Then, x: &[T; TILE], source: Numbers<'_>, out: &mut [T; TILE]) {
     match how {
@@ -453,8 +455,8 @@ fn drawn_then<T: TileNumber>(
     }
 }
 
-/// Sets each element of a tile. Its arguments tell the compiler that the tiles are different ones, and it is
-/// a loop and not an iterator's function, which would not always be compiled for the CPU of the caller.
+/// Sets each element of a tile. Its arguments tell the compiler that the tiles do not overlap. It is a loop
+/// because a closure of an iterator would not always be compiled for the CPU of the caller.
 #[inline(always)]
 fn each<A: Copy, B>(out: &mut [B; TILE], x: &[A; TILE], y: &[A; TILE], f: impl Fn(A, A) -> B) {
     for i in 0..TILE {
@@ -462,7 +464,7 @@ fn each<A: Copy, B>(out: &mut [B; TILE], x: &[A; TILE], y: &[A; TILE], f: impl F
     }
 }
 
-/// As [`each`], of two kinds of elements.
+/// As [`each`], for two element types.
 #[inline(always)]
 fn draw<A: Copy, C: Copy>(out: &mut [A; TILE], x: &[A; TILE], y: &[C; TILE], f: impl Fn(A, C) -> A) {
     for i in 0..TILE {

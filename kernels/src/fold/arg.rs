@@ -14,7 +14,7 @@ struct Arg<T, const MAX: bool> {
     position: Vec<i64>,
 }
 
-/// An accumulator for any dtype that has an order.
+/// An accumulator for any dtype with an order.
 pub(super) fn boxed<const MAX: bool>(dtype: DType, slots: usize) -> Option<Box<dyn Accumulate>> {
     fn new<T: Compare, const MAX: bool>(slots: usize) -> Box<dyn Accumulate> {
         Box::new(Arg::<T, MAX> { value: vec![T::zeroed(); slots], position: vec![-1; slots] })

@@ -1,4 +1,4 @@
-//! Smallest and largest, and so any and all.
+//! Smallest and largest element; also `any` and `all`.
 
 use super::{Accumulate, stretch};
 use crate::chunk::Chunk;
@@ -9,7 +9,7 @@ use crate::error::KernelError;
 use crate::ufunc::{Compare, Operand};
 use num_complex::Complex;
 
-/// The values that lose against every other.
+/// The neutral values of extremes.
 pub(super) trait Bounded: Compare {
     const LOWEST: Self;
     const HIGHEST: Self;
@@ -41,7 +41,7 @@ impl<T: Bounded, const MAX: bool> Extreme<T, MAX> {
     }
 }
 
-/// An accumulator for any dtype that has an order.
+/// An accumulator for any dtype with an order.
 pub(super) fn boxed<const MAX: bool>(dtype: DType, slots: usize) -> Option<Box<dyn Accumulate>> {
     Some(match dtype {
         DType::Bool => Box::new(Extreme::<Bool, MAX>::new(slots)),
@@ -61,7 +61,8 @@ pub(super) fn boxed<const MAX: bool>(dtype: DType, slots: usize) -> Option<Box<d
     })
 }
 
-/// The larger of two if `MAX`, else the smaller; the first of equals, the first NaN before all.
+/// The larger of two if `MAX`, else the smaller; of equals the first one. The first NaN wins over all
+/// numbers.
 #[inline(always)]
 pub(crate) fn better<T: Compare, const MAX: bool>(a: T, b: T) -> T {
     if MAX { a.larger(b) } else { a.smaller(b) }

@@ -1,8 +1,8 @@
-//! Reductions: many elements to one, in a way that partial results of chunks can be folded again.
+//! Reductions of many elements to one, whose partial results per chunk can be folded again.
 //!
-//! To add one: a row in [`Fold`], its dtypes in [`Fold::components`] and [`Fold::merge`], and an accumulator
-//! (`segment`: a stretch of elements into one slot; `rowwise`: each element of a stretch into a slot of its
-//! own).
+//! To add one: a variant of [`Fold`], its dtypes in [`Fold::components`], its [`Fold::merge`], and an
+//! accumulator (`segment`: a stretch of elements into one slot; `rowwise`: each element of a stretch into its
+//! own slot).
 //!
 //! Sums of floats are pairwise inside a block (32 lanes) and compensated between blocks, so the error does
 //! not grow with the number of elements. The order of additions depends on the chunk alone.
@@ -25,15 +25,15 @@ use crate::ufunc::Operand;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-/// The reductions that chunks know; others are made of them.
+/// The primitive reductions; others are composed of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Fold {
     /// Whether all are true; bool to bool.
     All,
     /// Whether any is true; bool to bool.
     Any,
-    /// Position of the largest: (value, int64 position) to the same; the first of equals, the first NaN
-    /// before all.
+    /// Position of the largest: (value, int64 position) to the same. Of equals the first one; the first NaN
+    /// wins.
     ArgMax,
     /// Position of the smallest: as `ArgMax`.
     ArgMin,
@@ -92,26 +92,26 @@ impl Fold {
     }
 }
 
-/// The slots of a reduction under way. Arguments are blocks; `at..at + len` are positions in them.
+/// The slots of a running reduction. Arguments are blocks; `at..at + len` are positions in them.
 pub(crate) trait Accumulate {
     /// Folds a stretch of elements into one slot.
     fn segment(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
-    /// Folds each element of a stretch into a slot of its own, the first into `slot`.
+    /// Folds each element of a stretch into its own slot, the first into `slot`.
     fn rowwise(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize);
-    /// Whether the arithmetic is that of NumPy, so that flags of the CPU say what NumPy would warn of.
+    /// Whether the arithmetic is that of NumPy, so that the flags of the CPU tell what NumPy would warn of.
     fn is_watched(&self) -> bool {
         false
     }
-    /// Whether `invalid` may be raised by more than the sums themselves, and is so only where one of them has
+    /// Whether the compensation of sums may raise `invalid` too. Then `invalid` counts only if a sum has
     /// become NaN.
     fn is_compensated(&self) -> bool {
         false
     }
-    /// Whether a slot holds NaN, or one of the first `len` elements of an argument is.
+    /// Whether a slot holds NaN; with an argument, whether one of its first `len` elements is NaN.
     fn any_nan(&self, _arg: Option<(Operand<'_>, usize)>) -> bool {
         false
     }
-    /// Adds the sum of a stretch of float64 that was made elsewhere. Only sums take it.
+    /// Adds the sum of a stretch of float64 that was computed elsewhere. Only sums implement it.
     fn add_float(&mut self, _slot: usize, _value: f64) {}
     /// The components, each of `shape`.
     fn finish(self: Box<Self>, shape: &[usize]) -> Result<Vec<Chunk>, KernelError>;
@@ -139,7 +139,7 @@ impl Folder {
         Ok(Folder { accumulator, slots: Layout::new(extents, &strides, 0), shape })
     }
 
-    /// Folds the elements `start..end` of the domain, which are the first ones of `args`.
+    /// Folds the elements `start..end` of the domain, which are the first elements of `args`.
     pub(crate) fn feed(&mut self, args: &[Operand<'_>], start: usize, end: usize) {
         let mut at = 0;
         self.slots.for_each_run(start, end, |Run { offset, stride, len }| {
@@ -152,10 +152,10 @@ impl Folder {
         });
     }
 
-    /// Of what the CPU met while the first `len` elements of `arg` were folded, what NumPy would have met. A
-    /// sum that is infinite leaves NaN where it keeps what rounding lost, which is no warning; that a sum
-    /// itself is NaN, of elements that are not, is. Where sums have met NaN before, an infinite element in
-    /// another one may be taken for that.
+    /// The conditions that NumPy would report, of those raised by the CPU while the first `len` elements of
+    /// `arg` were folded. An infinite sum makes its compensation NaN, which is no warning. A sum that becomes
+    /// NaN without a NaN among the elements is one. If a slot was NaN before, an infinite element in another
+    /// slot may give a false warning.
     pub(crate) fn met(&self, raised: Raised, arg: Operand<'_>, len: usize) -> Raised {
         if !raised.any() || !self.accumulator.is_watched() {
             return Raised::default();
@@ -175,7 +175,7 @@ impl Folder {
         self.accumulator.segment(0, &[arg], 0, len);
     }
 
-    /// Adds the sum of a block that was made elsewhere, if all elements go into one slot.
+    /// Adds the sum of a block that was computed elsewhere, if all elements go into one slot.
     pub(crate) fn add_total(&mut self, value: f64) {
         self.accumulator.add_float(0, value);
     }

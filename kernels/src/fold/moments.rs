@@ -26,7 +26,7 @@ impl Moments {
         let total = self.count[slot] + count;
         let delta = mean - self.mean[slot];
         self.mean[slot] += delta * (count / total);
-        // From an infinite mean no deviation is a number: NaN then, and nothing otherwise.
+        // Deviations from an infinite mean are NaN: the term is NaN then, and zero otherwise.
         let infinite = delta * 0.0;
         self.squares[slot] += squares + delta * delta * (self.count[slot] * count / total) + infinite;
         self.count[slot] = total;
@@ -73,7 +73,7 @@ impl Accumulate for Moments {
         let count = len as f64;
         let mean = block_sum(block) / count;
         let (rest, squares) = cpu::dispatch(Deviations(block, mean));
-        // The second term takes out what rounding of the mean put in.
+        // The second term corrects for the rounding of the mean.
         self.merge(slot, count, mean + rest / count, squares - rest * rest / count);
     }
 
@@ -88,7 +88,7 @@ impl Accumulate for Moments {
     }
 }
 
-/// Merges moments that were computed apart.
+/// Merges moments that were computed separately.
 pub(super) struct Merge(pub(super) Moments);
 
 impl Accumulate for Merge {

@@ -8,11 +8,11 @@ use crate::error::KernelError;
 use crate::ufunc::{Arg, Number, Operand};
 use num_complex::Complex;
 
-/// Running sum that keeps what rounding would lose.
+/// Running sum that keeps the rounding errors (compensated summation).
 pub(crate) trait Compensated: Number {
-    /// `sum + x` as rounded, and the part of it that rounding lost.
+    /// The rounded `sum + x`, and its rounding error.
     fn add_exactly(sum: Self, x: Self) -> (Self, Self);
-    /// The sum with what was lost put back.
+    /// The sum corrected by the accumulated rounding error.
     fn restore(sum: Self, lost: Self) -> Self;
     /// Whether a part is NaN.
     fn has_nan(self) -> bool;
@@ -41,7 +41,7 @@ impl Compensated for f64 {
 
     #[inline(always)]
     fn restore(sum: f64, lost: f64) -> f64 {
-        // Once the sum is infinite what was lost is NaN, and nothing was lost.
+        // If the sum is infinite, `lost` is NaN and must be ignored.
         if lost.is_nan() { sum } else { sum + lost }
     }
 
@@ -68,7 +68,7 @@ impl Compensated for Complex<f64> {
     }
 }
 
-/// Running sums that a block is added up in.
+/// Number of running sums into which a block is added.
 pub(crate) const LANES: usize = 32;
 
 struct BlockSum<'a, T>(&'a [T]);
@@ -218,7 +218,7 @@ impl<T: Number> Accumulate for Prod<T> {
     }
 }
 
-/// Running counts of what is true, one per slot.
+/// Running counts of true elements, one per slot.
 pub(super) struct Count(Vec<i64>);
 
 impl Count {
@@ -234,7 +234,7 @@ impl Kernel for CountBlock<'_> {
 
     #[inline(always)]
     fn run(self) -> i64 {
-        // Bytes add up in bytes as long as they cannot overflow: 64 at a time, up to 255 rounds.
+        // Counts in bytes as long as they cannot overflow: 64 at a time, up to 255 rounds.
         let mut total = 0i64;
         for part in self.0.chunks(64 * 255) {
             let mut lanes = [0u8; 64];

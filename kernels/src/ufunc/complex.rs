@@ -17,7 +17,7 @@ pub(super) fn exp(z: C) -> C {
         return C::new(libm::exp(z.re), z.im);
     }
     if !z.im.is_finite() {
-        // The direction is unknown: only a length of zero or infinity says anything.
+        // The direction is unknown: only a length of zero or infinity determines the result.
         return match z.re {
             f64::NEG_INFINITY => C::new(0.0, 0.0f64.copysign(z.im)),
             f64::INFINITY => C::new(f64::INFINITY, f64::NAN),
@@ -29,7 +29,7 @@ pub(super) fn exp(z: C) -> C {
 
 /// e^x times `factor`, without overflow where the product has none.
 fn scaled_exp(mut x: f64, mut factor: C) -> C {
-    // Two steps are enough for the smallest factor there is.
+    // Two steps are enough even for the smallest factor.
     for _ in 0..2 {
         if EXP_STEP < x {
             x -= EXP_STEP;
@@ -39,7 +39,7 @@ fn scaled_exp(mut x: f64, mut factor: C) -> C {
     factor * libm::exp(x)
 }
 
-/// The direction, of length one; zero of zero.
+/// The number of modulus one with the same direction; zero for zero.
 pub(super) fn sign(z: C) -> C {
     match (z.re.is_infinite(), z.im.is_infinite()) {
         (true, true) => return C::new(f64::NAN, f64::NAN),
@@ -47,7 +47,7 @@ pub(super) fn sign(z: C) -> C {
         (false, true) => return C::new(0.0, z.im.signum()),
         (false, false) => {}
     }
-    // Both parts may be finite where their length is not.
+    // The modulus of finite parts may overflow.
     let z = if HUGE < z.re.abs().max(z.im.abs()) { z * 0.5 } else { z };
     let length = libm::hypot(z.re, z.im);
     if length == 0.0 { C::new(0.0, 0.0) } else { C::new(z.re / length, z.im / length) }
@@ -64,7 +64,7 @@ fn log_modulus(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() || large == 0.0 || !large.is_finite() {
         return libm::log(libm::hypot(x, y));
     }
-    // Scaling by a power of two is exact, and leaves squares neither to overflow nor to underflow.
+    // Scaling by a power of two is exact, and keeps squares from overflow and underflow.
     if HUGE < large {
         return libm::log(libm::hypot(large * 0.5, small * 0.5)) + LN_2;
     }
@@ -82,8 +82,8 @@ fn square_modulus_minus_one(x: f64, y: f64) -> f64 {
     let product = |a: f64| (a * a, a.mul_add(a, -(a * a)));
     let ((x_high, x_low), (y_high, y_low)) = (product(x), product(y));
     let mut terms = [-1.0, x_high, y_high, x_low, y_low];
-    // Each pass adds the terms up without an error and leaves the rest in front: after three nothing cancels
-    // any more.
+    // Each pass adds the terms without error and keeps the rounding errors as the terms in front. After three
+    // passes nothing cancels any more.
     for _ in 0..3 {
         for i in 1..terms.len() {
             let (a, b) = (terms[i - 1], terms[i]);
@@ -96,7 +96,7 @@ fn square_modulus_minus_one(x: f64, y: f64) -> f64 {
     terms.iter().sum()
 }
 
-/// log(1 + z) by the formula of NumPy: the real part of a tiny argument is lost.
+/// log(1 + z) by the formula of NumPy, which loses the real part of a tiny argument.
 pub(super) fn log1p(z: C) -> C {
     C::new(libm::log(libm::hypot(z.re + 1.0, z.im)), libm::atan2(z.im, z.re + 1.0))
 }
@@ -266,7 +266,7 @@ pub(super) fn acosh(z: C) -> C {
     if w.re.is_nan() && w.im.is_nan() {
         return w;
     }
-    // A number that is turned by a right angle here had its cut on the same axis.
+    // Rotates acos(z) by a right angle, to the side with a real part that is not negative.
     if w.re.is_nan() {
         return C::new(w.im.abs(), w.re);
     }
@@ -290,7 +290,7 @@ impl Arc {
             return Arc::beside_the_axis(x, y);
         }
         if y < SAFE_MIN {
-            // At the branch point: every other x is further from 1 than such a y.
+            // At the branch point: for every other x, the distance from 1 exceeds such a y.
             return Arc { side: 1.0, root: y.sqrt(), height: y.sqrt() };
         }
         if SAFE_MAX < x || SAFE_MAX < y {
@@ -298,7 +298,7 @@ impl Arc {
         }
         let (r, s) = (libm::hypot(x + 1.0, y), libm::hypot(x - 1.0, y));
         let a = 0.5 * (r + s);
-        // Each difference is taken by whichever form does not cancel.
+        // Each difference is computed by the form that does not cancel.
         let beyond_left = y * (y / (r + (x + 1.0)));
         let a_minus_x = if x <= 1.0 {
             0.5 * (beyond_left + (s + (1.0 - x)))
@@ -318,7 +318,7 @@ impl Arc {
         Arc { side: x, root: ((a + x) * a_minus_x).sqrt(), height }
     }
 
-    /// Case in which y is nothing beside the distance from the branch point.
+    /// Case in which y is negligible beside the distance from the branch point.
     fn beside_the_axis(x: f64, y: f64) -> Arc {
         if x < 1.0 {
             let root = ((1.0 - x) * (1.0 + x)).sqrt();
@@ -331,7 +331,7 @@ impl Arc {
     }
 }
 
-/// log(2 |x + iy|) of large numbers.
+/// log(2 |x + iy|) for large numbers.
 fn log_of_double(x: f64, y: f64) -> f64 {
     libm::log(libm::hypot(x * 0.5, y * 0.5)) + 2.0 * LN_2
 }
@@ -378,7 +378,7 @@ fn reciprocal_real(x: f64, y: f64) -> f64 {
     0.5 * (x / modulus / modulus)
 }
 
-/// `a` to the power of `b`, for what is no small whole power.
+/// `a` to the power of `b`, unless `b` is a small whole number.
 pub(super) fn power(a: C, b: C) -> C {
     let (modulus, logarithm) = (libm::hypot(a.re, a.im), log(a));
     let length = libm::pow(modulus, b.re) * libm::exp(-b.im * logarithm.im);
@@ -388,13 +388,13 @@ pub(super) fn power(a: C, b: C) -> C {
     }
     let product = b * logarithm;
     if product.re.is_nan() && product.im.is_nan() && logarithm.re.is_infinite() {
-        // As C multiplies: what is infinite in one part stays so, whatever the other is.
+        // As C multiplies: an infinite factor gives an infinite product, whatever its other part is.
         return exp(C::new(b.re * logarithm.re, b.im * logarithm.re));
     }
     exp(product)
 }
 
-/// e to this power is the largest of a whole number that is finite.
+/// The largest whole number whose exponential is finite.
 const EXP_STEP: f64 = 709.0;
 /// Moduli of parts up to this do not overflow.
 const HUGE: f64 = f64::MAX / 4.0;
@@ -402,12 +402,12 @@ const HUGE: f64 = f64::MAX / 4.0;
 const TINY: f64 = 1.5e-154;
 const TWO_108: f64 = (1u128 << 108) as f64;
 const TWO_MINUS_54: f64 = 1.0 / (1u64 << 54) as f64;
-/// Beyond this tanh is one to the last place, and sinh and cosh are half of the exponential.
+/// Beyond this, tanh rounds to one, and sinh and cosh round to half of the exponential.
 const TANH_IS_ONE: f64 = 22.0;
 /// The square roots of the largest and the smallest normal number, with a margin of a few factors of two.
 const SAFE_MAX: f64 = 1.6e153;
 const SAFE_MIN: f64 = 6e-154;
-/// Beyond this, 1 is nothing beside the square of a number.
+/// Beyond this, 1 is negligible beside the square of a number.
 const FAR: f64 = 1e16;
-/// Below this, the cube of a number is nothing beside it.
+/// Below this, the cube of a number is negligible beside the number.
 const NEGLIGIBLE: f64 = 1e-9;

@@ -162,7 +162,7 @@ on_floats! { wide:
     NextafterHalf = |x, toward| real::next_half(x, toward);
     SpacingHalf = |x| real::spacing_half(x);
     Hypot = |x, y| libm::hypot(x, y);
-    // A product with a power of two further away than this is infinite or zero whatever is multiplied.
+    // Beyond these powers the result is infinite or zero for every `x`.
     Ldexp = |x, power| libm::ldexp(x, power.clamp(-5000.0, 5000.0) as i32);
     Power = |x, y| libm::pow(x, y);
     Logaddexp = |x, y| logaddexp(x, y);
@@ -220,7 +220,7 @@ on_complex! { unary:
     Tanh = |z| complex::tanh(z);
 }
 
-/// Complex to its real counterpart, and questions about complex numbers.
+/// Functions from complex numbers to real ones or `bool`, and complex division.
 macro_rules! complex_parts {
     ($($t:ty),*) => {$(
         impl UnaryFn<Complex<$t>> for Abs {
@@ -326,8 +326,8 @@ pub(super) struct ImagPart;
 
 complex_parts!(f32, f64);
 
-/// `base` to the absolute value of a power other than zero, by the multiplications of NumPy: infinities and
-/// NaN are the same.
+/// `base` to the absolute value of a power other than zero, by the same multiplications as NumPy, so that
+/// infinities and NaN are the same.
 fn whole_power<T: Number>(base: T, exponent: i32) -> T {
     match exponent {
         1 => return base,

@@ -1,7 +1,8 @@
 //! Element-wise functions: their names, their dtypes, their loops.
 //!
-//! To add one: a row in [`UnaryOp`] or [`BinaryOp`] below (name and class: the class says what dtypes go in
-//! and come out), and an arm with its loop in `unary.rs` or `binary.rs`. Everything above finds it by name.
+//! To add one: a row in [`UnaryOp`] or [`BinaryOp`] below (name and class; the class gives the dtypes of
+//! arguments and result), and an arm with its loop in `unary.rs` or `binary.rs`. Other crates find it by
+//! name.
 
 mod binary;
 mod complex;
@@ -33,7 +34,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Dtype of the loop's result, before it is rounded to `out`.
+    /// Dtype of the result of the loop, before it is rounded to `out`.
     #[must_use]
     pub fn computed(self) -> DType {
         if self.out == self.args { self.args.compute() } else { self.out }
@@ -52,11 +53,11 @@ enum UnaryClass {
     Real,
     /// Floats rounded, integers as they are.
     Rounding,
-    /// A question about a number, answered by `bool`.
+    /// A predicate of a number: `bool`.
     Question,
     /// As `Question`, complex refused.
     RealQuestion,
-    /// A question about the truth of a value.
+    /// A predicate of the truth of a value.
     Logical,
     /// Bit patterns of integers and `bool`.
     Bits,
@@ -254,7 +255,7 @@ impl UnaryOp {
 }
 
 impl UnaryOp {
-    /// The dtype in which it computes, as [`BinaryOp::computing`].
+    /// The function that computes this one on arguments of `dtype`, as [`BinaryOp::computing`].
     #[must_use]
     pub fn computing(self, dtype: DType) -> UnaryOp {
         if self == UnaryOp::Spacing && dtype == DType::F16 { UnaryOp::SpacingHalf } else { self }
@@ -298,14 +299,14 @@ impl BinaryOp {
         }
     }
 
-    /// The function that computes this one on arguments of `dtype`: half precision is widened to float32
-    /// first, where the neighbours of a number are others.
+    /// The function that computes this one on arguments of `dtype`. Half precision is widened to float32
+    /// first, but a number has other neighbours there.
     #[must_use]
     pub fn computing(self, dtype: DType) -> BinaryOp {
         if self == BinaryOp::Nextafter && dtype == DType::F16 { BinaryOp::NextafterHalf } else { self }
     }
 
-    /// Whether the two arguments may change places without changing a bit of the result.
+    /// Whether exchanging the two arguments leaves every bit of the result the same.
     pub fn commutes(self) -> bool {
         use BinaryOp::*;
         matches!(self, Add | Multiply | Equal | NotEqual | LogicalAnd | LogicalOr | LogicalXor)

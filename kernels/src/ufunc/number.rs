@@ -10,7 +10,7 @@ pub(crate) trait Number: Element {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
-    /// The negative; of zeros the other zero.
+    /// The negative; also flips the sign of a zero.
     fn negated(self) -> Self;
 }
 
@@ -50,7 +50,7 @@ pub(crate) trait Integer: Number + Compare {
     fn gcd(self, other: Self) -> Self;
     /// Wraps where the multiple does not fit.
     fn lcm(self, other: Self) -> Self;
-    /// 1 divided by it, toward zero; of zero what C's conversion makes of infinity.
+    /// 1 divided by it, rounded toward zero; for zero, C's conversion of infinity.
     fn reciprocal(self) -> Self;
     /// `None` for a negative exponent.
     fn power(self, exponent: Self) -> Option<Self>;

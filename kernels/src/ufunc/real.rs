@@ -72,7 +72,7 @@ macro_rules! real {
 }
 real!(f32, f64);
 
-/// The float16 next to `x`, itself one, in the direction of `toward`.
+/// The float16 next to the float16 `x`, in the direction of `toward`.
 pub(super) fn next_half(x: f64, toward: f64) -> f64 {
     if x.is_nan() || toward.is_nan() {
         return f64::NAN;
@@ -125,8 +125,8 @@ pub(super) fn logaddexp2(x: f64, y: f64) -> f64 {
     }
 }
 
-/// The value that a standard normal variable stays below with probability `p`: Wichura's AS 241 (PPND16),
-/// relative accuracy about 1e-16. NaN outside of (0, 1) but for the infinite ends.
+/// Quantile of the standard normal distribution at `p`, by Wichura's AS 241 (PPND16), relative accuracy about
+/// 1e-16. NaN outside of [0, 1]; infinite at the ends.
 pub(super) fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {

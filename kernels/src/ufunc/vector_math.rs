@@ -1,7 +1,7 @@
 //! Exponential and logarithm without branches, so that loops over them are vectorised.
 //!
-//! Both are within one unit in the last place of the correctly rounded result on the test's sample, as libm
-//! is, at many times its speed. Fused multiply-adds are written out: results are the same on every CPU.
+//! On the test's sample, both are within one unit in the last place of the correctly rounded result, as is
+//! libm, at many times its speed. Fused multiply-adds are written out: results are the same on every CPU.
 
 /// e to the power of `x`, for loops that are vectorised.
 #[inline(always)]
