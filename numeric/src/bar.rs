@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// A line of standard error that is drawn again and again.
+/// A progress line on standard error, redrawn in place.
 pub(crate) struct Bar {
     label: String,
     started: Instant,
@@ -22,8 +22,7 @@ impl Bar {
         Bar { label: label.to_owned(), started: Instant::now(), drawn: String::new() }
     }
 
-    /// Draws it if it has changed; wipes it once all is done. A terminal that cannot be written to is left
-    /// alone.
+    /// Draws the line if it has changed; clears it once all is done. Errors of the terminal are ignored.
     pub(crate) fn draw(&mut self, done: u64, total: u64) {
         let line = if done < total { self.line(done, total, self.started.elapsed()) } else { String::new() };
         if line != self.drawn {

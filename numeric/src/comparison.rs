@@ -1,12 +1,12 @@
-//! Comparisons of integers that no common dtype makes exactly: int64 with uint64, and numbers beyond the
-//! dtype beside them.
+//! Exact comparisons of integers without a common integer dtype: int64 with uint64, and numbers beyond the
+//! dtype of the other operand.
 
 use crate::operand::{Operand, cast, is_below, is_beyond};
 use crate::tensor::Tensor;
 use std::cmp::Ordering;
 use tharsis_kernels::{BinaryOp, DType, Kind};
 
-/// The comparison of `a` with `b` where it takes more than a loop in their common dtype.
+/// The comparison of `a` with `b`; `None` if a loop in their common dtype does it.
 #[track_caller]
 pub(crate) fn exactly(op: BinaryOp, a: &Operand, b: &Operand) -> Option<Tensor> {
     let swapped = swapped(op)?;
@@ -30,7 +30,8 @@ fn is_mixed(signed: Option<DType>, unsigned: Option<DType>) -> bool {
     signed.is_some_and(|dtype| dtype.kind() == Kind::Signed) && unsigned == Some(DType::U64)
 }
 
-/// A number that is not negative is compared as an unsigned one; a negative one is less than all of them.
+/// Compares a signed number that is not negative as an unsigned one; a negative one is less than all
+/// unsigned.
 #[track_caller]
 fn signed_with_unsigned(op: BinaryOp, signed: &Tensor, unsigned: &Tensor) -> Tensor {
     let compared = Tensor::apply(tharsis_graph::ops::Binary(op), &[&cast(signed, DType::U64), unsigned]);
@@ -41,13 +42,13 @@ fn signed_with_unsigned(op: BinaryOp, signed: &Tensor, unsigned: &Tensor) -> Ten
     }
 }
 
-/// `value` in the shape of `x`, whether that is known or not.
+/// `value` in the shape of `x`, which may be unknown.
 #[track_caller]
 fn constant(x: &Tensor, value: bool) -> Tensor {
     if value { x.equal(x) } else { x.not_equal(x) }
 }
 
-/// Whether the comparison is true of numbers in this order.
+/// Whether the comparison is true for two numbers in this order.
 fn holds(op: BinaryOp, order: Ordering) -> bool {
     match op {
         BinaryOp::Equal => order.is_eq(),
@@ -59,7 +60,7 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
     }
 }
 
-/// The comparison that says of (b, a) what `op` says of (a, b); `None` for what is none.
+/// The comparison whose result on (b, a) is that of `op` on (a, b); `None` if `op` is no comparison.
 fn swapped(op: BinaryOp) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Equal | BinaryOp::NotEqual => op,

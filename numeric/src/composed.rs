@@ -1,4 +1,4 @@
-//! Element-wise functions made of others: they fuse into the same loop as one with a kernel of its own.
+//! Element-wise functions composed of others. They fuse into one loop, like a function with its own kernel.
 
 use crate::elementwise::{binary, unary, where_};
 use crate::operand::{Operand, cast};
@@ -7,7 +7,7 @@ use tharsis_graph::Error as GraphError;
 use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp};
 
 impl Tensor {
-    /// NumPy's `angle`: the angle of complex numbers in radians, 0 or pi of real ones; gives floats.
+    /// NumPy's `angle`: the angle of complex numbers in radians, 0 or pi for real ones; gives floats.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -25,7 +25,8 @@ impl Tensor {
         x.zeros_of().arctan2(&x)
     }
 
-    /// NumPy's `divmod`: the quotient rounded down, and what is left; shapes are broadcast, the common dtype.
+    /// NumPy's `divmod`: the quotient rounded down, and the remainder; shapes are broadcast, the common
+    /// dtype.
     ///
     /// ```
     /// use tharsis_numeric::arange;
@@ -76,8 +77,8 @@ impl Tensor {
         cast(self, dtype).power(cast(&exponent, dtype))
     }
 
-    /// NumPy's `frexp`: mantissas, of 0.5 to 1 in absolute value, and the powers of two (int32) that times
-    /// them give the numbers.
+    /// NumPy's `frexp`: mantissas, from 0.5 to 1 in absolute value, and exponents (int32), so that
+    /// `x = mantissa * 2^exponent`.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -114,7 +115,7 @@ impl Tensor {
             }
             other => other,
         };
-        // Differences of floats are made in their own dtype, as NumPy's are.
+        // Differences of floats are computed in their own dtype, as in NumPy.
         let y = y.beside(carry!(self.dtype()));
         let y = if carry!(y.dtype()).kind() < Kind::Float { cast(&y, DType::F64) } else { y };
         let near = (self - &y).abs().less_equal(y.abs() * rtol + atol);
@@ -171,8 +172,8 @@ impl Tensor {
         (fraction, whole)
     }
 
-    /// NumPy's `nan_to_num`: numbers in place of NaN and infinities: `nan`, and the largest and smallest of
-    /// the dtype, which stays.
+    /// NumPy's `nan_to_num`: replaces NaN by `nan`, and infinities by the largest and smallest number of the
+    /// dtype, which stays.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -234,7 +235,7 @@ impl Tensor {
     #[track_caller]
     pub fn sinc(&self) -> Tensor {
         let angle = self.multiply(std::f64::consts::PI);
-        // As NumPy: what is so near zero has the sine of its argument.
+        // As NumPy: zero is replaced by a number so near zero that its sine rounds to the number itself.
         let near = match carry!(angle.dtype()) {
             DType::F16 => 2f64.powi(-10),
             DType::BF16 => 2f64.powi(-7),
@@ -252,7 +253,7 @@ impl Tensor {
         binary(BinaryOp::FromParts, f(&self.real()), f(&self.imag()))
     }
 
-    /// Zeros in the shape of this tensor, whether it is known or not.
+    /// Zeros in the shape of this tensor, which may be unknown.
     #[track_caller]
     fn zeros_of(&self) -> Tensor {
         let dtype = carry!(self.dtype());

@@ -1,4 +1,4 @@
-//! Computing tensors with someone watching: how far it is while it runs, and what it took afterwards.
+//! Computations that are watched: progress while they run, metrics and plan afterwards.
 
 use crate::bar::Bar;
 use crate::error::{Blame, Result};
@@ -27,18 +27,18 @@ pub struct Computation<'a> {
     watchers: Vec<Watcher<'a>>,
 }
 
-/// Called now and then with the tasks that have run, and with all there are.
+/// Callback that is told the number of finished tasks and the number of all tasks.
 type Watcher<'a> = Box<dyn FnMut(u64, u64) + Send + 'a>;
 
 /// Results of a computation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Computed {
-    /// The results, in the order asked for; their values are at hand.
+    /// The results, in the order asked for; their values are computed.
     pub tensors: Vec<Tensor>,
     /// Time and memory that it took.
     pub metrics: Metrics,
-    /// The plan, with what happened when it ran.
+    /// The plan, with the metrics of its run.
     pub explanation: Explanation,
 }
 
@@ -46,7 +46,7 @@ pub struct Computed {
 const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 impl<'a> Computation<'a> {
-    /// Several tensors, which share work.
+    /// A computation of several tensors, which share work.
     ///
     /// ```
     /// use tharsis_numeric::{Computation, arange};
@@ -61,7 +61,7 @@ impl<'a> Computation<'a> {
         Computation { tensors, executor: None, watchers: Vec::new() }
     }
 
-    /// On this executor instead of the default one.
+    /// Uses this executor instead of the default one.
     ///
     /// ```
     /// use tharsis_numeric::{Computation, LocalExecutor, arange};
@@ -77,8 +77,8 @@ impl<'a> Computation<'a> {
         self
     }
 
-    /// Calls `watch` on a thread of its own, some twenty times a second and at the end, with the tasks that
-    /// have run and with all there are.
+    /// Calls `watch` on a separate thread, about twenty times a second and at the end, with the number of
+    /// finished tasks and the number of all tasks.
     ///
     /// ```
     /// use tharsis_numeric::{Computation, arange};
@@ -156,7 +156,7 @@ impl std::fmt::Debug for Computation<'_> {
     }
 }
 
-/// Runs `f` while the watchers are told how far it is.
+/// Runs `f` while a thread reports its progress to the watchers.
 fn watch<T>(mut watchers: Vec<Watcher<'_>>, progress: Progress, total: u64, f: impl FnOnce() -> T) -> T {
     if watchers.is_empty() {
         return f();
@@ -172,14 +172,14 @@ fn watch<T>(mut watchers: Vec<Watcher<'_>>, progress: Progress, total: u64, f: i
                 }
             }
         });
-        // Dropped by a panic as well, so that the watching ends.
+        // Also dropped by a panic, so that the watching thread ends.
         let _end = end;
         f()
     })
 }
 
 impl Tensor {
-    /// This tensor with its values at hand: what is built on it does not compute it again. The same as
+    /// This tensor with its values computed: expressions built on it do not compute it again. The same as
     /// [`Tensor::execute`].
     ///
     /// ```

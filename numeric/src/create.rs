@@ -1,4 +1,4 @@
-//! Tensors out of nothing.
+//! Tensors made without other tensors.
 
 use crate::elementwise::where_;
 use crate::late::late;
@@ -117,7 +117,7 @@ pub fn arange_step(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl
     let shape = vec![count.max(0.0) as usize];
     let float = |x: Scalar| matches!(x, Scalar::Float(_));
     if float(start) || float(stop) || float(step) {
-        // As NumPy: the step is the difference of the first two elements as they are rounded.
+        // As NumPy: the step is the difference of the first two elements after rounding.
         let first = start.to_f64();
         let step = (first + step.to_f64()) - first;
         return Tensor::apply(Indexed { shape, map: IndexMap::Ramp { start: first, step } }, &[]);
@@ -126,8 +126,8 @@ pub fn arange_step(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl
     position.multiply(step).add(start)
 }
 
-/// Number of values from `start` in steps of `step`, before `stop`; not positive if none. The
-/// distance of integers is exact: as floats, those beyond 2^53 would be rounded before they are subtracted.
+/// Number of values from `start` in steps of `step`, before `stop`; not positive if there are none. Integers
+/// are subtracted exactly: as floats, those beyond 2^53 would be rounded before the subtraction.
 fn count_of_range(start: Scalar, stop: Scalar, step: Scalar) -> f64 {
     let whole = |number: Scalar| match number {
         Scalar::Int(number) => Some(i128::from(number)),
@@ -240,7 +240,7 @@ pub fn position_along(shape: &[usize], axis: usize) -> Tensor {
 /// Error of `f`.
 #[track_caller]
 pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Tensor) -> Tensor {
-    // The axes exist, and the closure has no caller to blame for a shape that is too big.
+    // A closure has no caller to blame, so the shape is checked here; the axes exist.
     carry!(check_shape(shape));
     f(&(0..shape.len()).map(|axis| position_along(shape, axis)).collect::<Vec<_>>())
 }

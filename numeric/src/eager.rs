@@ -1,4 +1,4 @@
-//! Eager mode: expressions are computed when they are built, and hold their chunks.
+//! Eager mode: expressions are computed when they are built, and keep their chunks.
 
 use crate::run::{default_executor, execute};
 use crate::tensor::{Tensor, carry};
@@ -25,7 +25,7 @@ pub struct Eager {
 }
 
 /// Makes this thread eager until the guard is dropped: each expression is computed where it is built, on the
-/// default executor, and what is wrong with its values is said there. Values are those of lazy mode.
+/// default executor, and errors of its values are reported there. Values are the same as in lazy mode.
 ///
 /// ```
 /// use tharsis_numeric::{arange, eager};
@@ -40,7 +40,7 @@ pub fn eager() -> Eager {
     Eager { thread: PhantomData }
 }
 
-/// Makes all threads eager, or lazy again but for those with a guard.
+/// Makes all threads eager, or lazy again except those with a guard.
 ///
 /// ```
 /// use tharsis_numeric::{is_eager, set_eager};
@@ -69,13 +69,13 @@ impl Drop for Eager {
     }
 }
 
-/// A tensor as this thread's mode has it: as it is, or with its values at hand.
+/// A tensor in the mode of this thread: unchanged in lazy mode, computed in eager mode.
 #[track_caller]
 pub(crate) fn as_mode_has_it(tensor: Tensor) -> Tensor {
     if !is_eager() || COMPUTES.get() || carry!(tensor.node()).op().resident().is_some() {
         return tensor;
     }
-    // Results become tensors on the way, which are not to be computed in turn.
+    // Execution makes tensors of its results, which must not be computed in turn.
     COMPUTES.set(true);
     let made = execute(&[&tensor], &*default_executor());
     COMPUTES.set(false);

@@ -1,7 +1,7 @@
 //! Element-wise functions under NumPy's names, and Rust's operators.
 //!
-//! Shapes may clash and dtypes may be refused: the tensor that comes of it carries the error, see [`Tensor`].
-//! Operators take tensors by value or by reference, and numbers on either side.
+//! If shapes clash or a dtype is refused, the resulting tensor carries the error, see [`Tensor`]. Operators
+//! take tensors by value or by reference, and numbers on either side.
 
 use crate::comparison;
 use crate::operand::{Operand, cast, is_below, is_beyond, pair, pair_in};
@@ -10,8 +10,8 @@ use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{Binary, Cast, Unary, Where};
 use tharsis_kernels::{BinaryOp, DType, Kind, Scalar, UnaryOp, can_cast_same_kind, promote_all};
 
-/// Applies one of NumPy's functions of one argument, in the shape of the tensor; the function says which
-/// dtypes.
+/// Applies one of NumPy's functions of one argument. The result has the shape of the tensor; its dtype
+/// depends on the function.
 ///
 /// ```
 /// use tharsis_kernels::UnaryOp;
@@ -28,7 +28,8 @@ pub fn unary(op: UnaryOp, x: &Tensor) -> Tensor {
     Tensor::apply(Unary(op), &[x])
 }
 
-/// Applies one of NumPy's functions of two arguments; shapes are broadcast; the function says which dtypes.
+/// Applies one of NumPy's functions of two arguments. Shapes are broadcast; the dtype depends on the
+/// function.
 ///
 /// ```
 /// use tharsis_kernels::BinaryOp;
@@ -56,7 +57,7 @@ pub fn binary(op: BinaryOp, a: impl Into<Operand>, b: impl Into<Operand>) -> Ten
     Tensor::apply(Binary(op), &[&a, &b])
 }
 
-/// The exponents for which NumPy has a faster way.
+/// The exponents for which NumPy has a faster function.
 #[track_caller]
 fn power_by_number(base: &Tensor, exponent: Scalar) -> Option<Tensor> {
     let dtype = base.dtype().ok()?;
@@ -86,8 +87,8 @@ impl Tensor {
         Tensor::apply(Cast(dtype), &[self])
     }
 
-    /// NumPy's `astype(.., casting='same_kind')`: the same values in another dtype if no kind of value is
-    /// lost, not float to integer, not signed to unsigned.
+    /// NumPy's `astype(.., casting='same_kind')`: the same values in another dtype of the same or a higher
+    /// kind: not float to integer, not signed to unsigned.
     ///
     /// ```
     /// use tharsis_numeric::{DType, ones};
@@ -97,7 +98,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `TypeError` if the kinds do not allow it.
+    /// `TypeError` if the rule does not allow the cast.
     #[track_caller]
     pub fn astype_same_kind(&self, dtype: DType) -> Tensor {
         let from = carry!(self.dtype());
@@ -124,7 +125,7 @@ impl Tensor {
         self.clip_to(Some(low.into()), Some(high.into()))
     }
 
-    /// NumPy's `clip` with `None`: as [`Tensor::clip`], without a bound where there is none. A whole number
+    /// NumPy's `clip` with `None`: as [`Tensor::clip`], where either bound may be absent. A whole number
     /// beyond the dtype of an integer tensor bounds nothing.
     ///
     /// ```
@@ -134,7 +135,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::clip`]; `OverflowError` for bounds that no element can keep to.
+    /// As [`Tensor::clip`]; `OverflowError` for bounds that no element can satisfy.
     #[track_caller]
     pub fn clip_to(&self, low: Option<Operand>, high: Option<Operand>) -> Tensor {
         let dtype = carry!(self.dtype());
@@ -219,13 +220,13 @@ operators! {
     Sub, sub, Subtract;
 }
 
-// No numbers on the left: there, Rust's own shifts are meant.
+// No numbers on the left: Rust's own shifts are inferred there.
 operators!(@tensor Shl, shl, LeftShift, Tensor);
 operators!(@tensor Shl, shl, LeftShift, &Tensor);
 operators!(@tensor Shr, shr, RightShift, Tensor);
 operators!(@tensor Shr, shr, RightShift, &Tensor);
 
-// The name is bound to the new expression; who has the old one keeps it.
+// Assignment binds the name to the new expression; clones of the old one are unchanged.
 macro_rules! assigning_operators {
     ($($Trait:ident, $method:ident, $op:ident;)*) => {$(
         impl<R: Into<Operand>> std::ops::$Trait<R> for Tensor {

@@ -1,4 +1,4 @@
-//! Errors with the place in the program that caused them; tensors carry them.
+//! Errors with the place in the program that caused them. Tensors carry them.
 
 use std::fmt;
 use std::panic::Location;
@@ -30,7 +30,7 @@ struct Facts {
     operands: Vec<Meta>,
 }
 
-/// The result of running an expression, or of looking at what is known of it.
+/// The result of running an expression, or of asking for its shape or dtype.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -70,7 +70,7 @@ impl Error {
         self.facts.cause.class()
     }
 
-    /// Place where the program asked for it.
+    /// Place in the program where the expression was built or run.
     ///
     /// ```
     /// use tharsis_numeric::ones;
@@ -119,8 +119,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// The same in the vocabulary of the task engine, so that one error type serves tasks and tensors. A failure
-/// of the engine is what it was; of others the class is the first word of the message.
+/// The error as a failure of the task engine, so that one error type serves tasks and tensors. A failure of
+/// the engine is returned unchanged; for other errors the message begins with the class.
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         if let GraphError::Engine(engine) = error.cause()
@@ -142,7 +142,7 @@ impl From<Error> for Failure {
 
 /// Why an operation cannot be built: a new reason, or the error that an operand carries.
 pub(crate) trait Refusal {
-    /// As an error of an operation at `location` on `operands`; what has a place already keeps it.
+    /// As an error of an operation at `location` on `operands`; an error that has a place keeps it.
     fn blamed(self, location: &'static Location<'static>, operands: Vec<Meta>) -> Error;
 }
 

@@ -1,8 +1,8 @@
-//! The outcome for warnings: NumPy's `errstate` for a whole computation.
+//! Handling of floating-point warnings: NumPy's `errstate` for a whole computation.
 //!
 //! Warnings of a computation are in its [`Metrics`](tharsis_graph::Metrics), wherever it ran. A guard of the
-//! thread says what becomes of them: [`errstate`]. Without one they are issued as Python does it: on standard
-//! error with the line that computed, each text once for a line.
+//! thread decides on them: [`errstate`]. Without a guard they are issued as in Python: on standard error with
+//! the line that computed, each text once per line.
 
 use crate::error::{Error, Result};
 use std::cell::RefCell;
@@ -14,10 +14,10 @@ use std::sync::{Mutex, PoisonError};
 use tharsis_graph::Error as GraphError;
 use tharsis_kernels::{Condition, Warning, Warnings};
 
-/// Consequence of a condition.
+/// Reaction to a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reaction {
-    /// Nothing.
+    /// The condition is ignored.
     Ignore,
     /// An error.
     Raise,
@@ -26,7 +26,7 @@ pub enum Reaction {
     Warn,
 }
 
-/// Consequence of each condition; all of them warnings by default, as in NumPy.
+/// Reaction to each condition; all are warnings by default, as in NumPy.
 ///
 /// ```
 /// use tharsis_numeric::errstate::{ErrState, Reaction};
@@ -41,16 +41,16 @@ pub enum Reaction {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrState {
-    /// A finite number divided by zero, and what amounts to it.
+    /// A division of a finite number by zero, or another exact infinity such as `log(0)`.
     pub divide: Reaction,
-    /// A result that is no number, of arguments that are.
+    /// A NaN result of arguments that are not NaN.
     pub invalid: Reaction,
-    /// A finite result beyond the largest number.
+    /// A result that is too large for its dtype.
     pub over: Reaction,
 }
 
 thread_local! {
-    /// The guards of this thread, innermost last, with what they were told.
+    /// The guards of this thread, innermost last, each with its collected warnings.
     static GUARDS: RefCell<Vec<(ErrState, Vec<String>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -62,9 +62,8 @@ pub struct Guard {
     thread: PhantomData<*const ()>,
 }
 
-/// NumPy's `with np.errstate(..)`: until the guard is dropped, what this thread computes raises or collects
-/// warnings as `state` says, each once per computation. Guards end in the reverse of the order in which they
-/// began.
+/// NumPy's `with np.errstate(..)`: until the guard is dropped, computations of this thread raise or collect
+/// warnings according to `state`, each warning once per computation. Guards must be dropped in reverse order.
 ///
 /// ```
 /// use tharsis_numeric::errstate::{ErrState, errstate};
@@ -105,13 +104,13 @@ impl Drop for Guard {
     }
 }
 
-/// A line of code and a text that it was warned of.
+/// File, line and text of a warning.
 type Issued = (&'static str, u32, String);
 
 /// Warnings issued so far, so that a loop does not issue them again.
 static ISSUED: Mutex<BTreeSet<Issued>> = Mutex::new(BTreeSet::new());
 
-/// Issues warnings of the line that computes.
+/// Issues warnings for the line that computes.
 #[track_caller]
 fn issue(warnings: &Warnings) {
     let line = Location::caller();
@@ -119,14 +118,14 @@ fn issue(warnings: &Warnings) {
         let text = warning.to_string();
         let mut issued = ISSUED.lock().unwrap_or_else(PoisonError::into_inner);
         if issued.insert((line.file(), line.line(), text.clone())) {
-            // Standard error that is closed is no reason to fail.
+            // A closed standard error is no reason to fail.
             let (file, line) = (line.file(), line.line());
             let _written = writeln!(std::io::stderr(), "{file}:{line}: RuntimeWarning: {text}");
         }
     }
 }
 
-/// Tells the innermost guard of this thread, or standard error if there is none, what a computation met.
+/// Passes the warnings of a computation to the innermost guard of this thread, or to standard error.
 #[track_caller]
 pub(crate) fn tell(warnings: &Warnings) -> Result<()> {
     let Some(state) = GUARDS.with_borrow(|guards| guards.last().map(|(state, _)| *state)) else {
@@ -154,7 +153,7 @@ impl ErrState {
         ErrState { divide: reaction, invalid: reaction, over: reaction }
     }
 
-    /// The texts of what is warned of.
+    /// The texts of the warnings that are to be collected.
     ///
     /// ```
     /// use tharsis_numeric::{ErrState, Reaction};
@@ -166,7 +165,7 @@ impl ErrState {
     /// ```
     ///
     /// # Errors
-    /// `FloatingPointError` for the first that is to be raised.
+    /// `FloatingPointError` for the first warning that is to be raised.
     #[track_caller]
     pub fn apply(&self, warnings: &Warnings) -> Result<Vec<String>> {
         if let Some(raised) = warnings.iter().find(|warning| self.of(warning) == Reaction::Raise) {

@@ -1,8 +1,9 @@
 //! QR, singular values and Cholesky factors of matrices.
 //!
-//! A tall matrix (many more rows than columns) is never held as a whole: its Gram matrix is summed up over
-//! blocks of rows, and its orthonormal factor is three times corrected (shifted CholeskyQR3), which is as
-//! exact as Householder's way up to condition numbers of about 1e14. Other matrices are factored in one task.
+//! A tall matrix (many more rows than columns) is never held as a whole: its Gram matrix is summed over
+//! blocks of rows, and its orthonormal factor is corrected three times (shifted CholeskyQR3), which is as
+//! accurate as Householder's method up to condition numbers of about 1e14. Other matrices are factored in one
+//! task.
 
 use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
@@ -53,7 +54,7 @@ impl Tensor {
     }
 
     /// NumPy's `linalg.cholesky`: the lower Cholesky factor of a symmetric positive definite matrix, (n, n)
-    /// to (n, n); float32 of float32, else float64.
+    /// to (n, n); float32 for float32, else float64.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -86,7 +87,7 @@ impl Tensor {
     /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
     ///
     /// # Memory
-    /// A tall matrix is read three times by blocks of rows; it is not held.
+    /// A tall matrix is read three times by blocks of rows; it is never in memory as a whole.
     #[track_caller]
     pub fn qr(&self) -> (Tensor, Tensor) {
         let way = match self.way() {
@@ -130,7 +131,7 @@ impl Tensor {
         let (u, s, vt) = if way.is_tall {
             let x = cast(self, DType::F64);
             let TallQr { mut inverses, upper } = x.tall_qr();
-            // The last correction is nearly the identity, so the small rotation may be joined to it.
+            // The last correction is nearly the identity, so the small rotation can be merged into it.
             if let Some(last) = inverses.pop() {
                 inverses.push(last.matmul(&upper.factor(Factor::SvdU)));
             }

@@ -13,25 +13,25 @@ use tharsis_graph::shape::{UNKNOWN, normalize_axis, require_known};
 /// One part of an index expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// One coordinate; the axis goes away. Negative ones count from the end.
+    /// One coordinate; the axis is dropped. Negative ones count from the end.
     At(i64),
-    /// As many whole axes as are left.
+    /// Whole axes for all that the other parts leave.
     Ellipsis,
     /// A new axis of extent 1.
     NewAxis,
     /// Python's `start:stop:step`.
     Slice {
-        /// First coordinate; the end of the axis if not given and the step is negative, else its beginning.
+        /// First coordinate. Default: the beginning of the axis, or its end if the step is negative.
         start: Option<i64>,
         /// The coordinate before which to stop.
         stop: Option<i64>,
-        /// From each coordinate to the next.
+        /// Distance from each coordinate to the next.
         step: i64,
     },
 }
 
 impl Index {
-    /// Every `step`-th of a slice: Python's `start:stop:step`.
+    /// Every `step`-th coordinate of a slice: Python's `start:stop:step`.
     ///
     /// ```
     /// use tharsis_numeric::{Index, arange};
@@ -141,7 +141,7 @@ impl Tensor {
     /// The parts of this tensor at these positions along an axis, in this order; negative ones count from the
     /// end. NumPy's `take`, and `x[[2, 0]]` for the first axis.
     ///
-    /// Positions in a row are one part of the plan, others one each: this is for lists, not for millions of
+    /// Each run of consecutive positions is one part of the plan: this is for lists, not for millions of
     /// positions.
     ///
     /// ```
@@ -188,7 +188,7 @@ impl Tensor {
     }
 }
 
-/// Known shape of a part while extents that the index needs are not known.
+/// The shape of an indexed tensor as far as it is known, if the index needs extents that are unknown.
 fn shape_before_sizes(from: &[usize], indices: &[Index]) -> Vec<usize> {
     let used = indices.iter().filter(|index| matches!(index, Index::At(_) | Index::Slice { .. })).count();
     let (rest, mut axis, mut shape) = (from.len() - used, 0, Vec::new());

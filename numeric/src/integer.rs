@@ -1,4 +1,4 @@
-//! Whole numbers beyond 64 bits, as Python has them.
+//! Whole numbers beyond 64 bits, like Python's.
 
 use std::fmt;
 
@@ -11,8 +11,7 @@ pub struct LargeInteger {
 }
 
 impl LargeInteger {
-    /// The number that a decimal text stands for; `None` if it is no whole number or has more than 10 000
-    /// digits.
+    /// Parses a decimal text; `None` if it is no whole number or has more than 10 000 digits.
     ///
     /// ```
     /// use tharsis_numeric::LargeInteger;

@@ -1,9 +1,9 @@
-//! Operations that can be built only when the sizes of what they are applied to are known.
+//! Operations that can be built only when the sizes of their inputs are known.
 //!
-//! A selection by a mask has a size that only running tells (see [`tharsis_graph::phases`]). Most operations
-//! take such a tensor as it is. Some must know the sizes to say what they do: the last element, a reversed
-//! axis, another shape. For these [`late`] stands in the graph until a phase has found the sizes, and is then
-//! replaced by what the operation builds on tensors of known shape, as if these had been known all along.
+//! The size of a selection by a mask is known only after a run (see [`tharsis_graph::phases`]). Most
+//! operations accept such a tensor. Some need the sizes to be built: the last element, a reversed axis,
+//! another shape. For these, a [`late`] node is a placeholder in the graph until a phase has found the sizes.
+//! It is then replaced by the graph that the operation builds on tensors of known shape.
 
 use crate::tensor::Tensor;
 use std::fmt;
@@ -18,7 +18,7 @@ type Build = dyn Fn(&[Tensor]) -> Tensor + Send + Sync;
 /// An operation that awaits sizes.
 struct Late {
     name: &'static str,
-    /// All that tells it from others of its name, for equality.
+    /// All other arguments as text, for equality with operations of the same name.
     arguments: String,
     meta: Meta,
     build: Arc<Build>,
@@ -30,9 +30,9 @@ impl fmt::Debug for Late {
     }
 }
 
-/// `build` applied to `inputs` as soon as all their sizes are known. `meta` says what is known of the result
-/// now, and `arguments` are all other arguments of the operation: two calls of equal names, arguments and
-/// inputs are computed once.
+/// `build` applied to `inputs` as soon as all their sizes are known. `meta` is the shape of the result as far
+/// as it is known now, and its dtype. `arguments` are all other arguments of the operation: two calls with
+/// equal names, arguments and inputs are computed once.
 #[track_caller]
 pub(crate) fn late(
     name: &'static str,

@@ -1,14 +1,15 @@
 //! NumPy-style tensors: lazy, chunked, fused.
 //!
-//! This crate knows nothing of how chunks move between processes: it builds graphs and hands them to an
+//! This crate does not know how chunks move between processes: it builds graphs and hands them to an
 //! [`Executor`](tharsis_graph::Executor).
 //!
 //! # Design
-//! A [`Tensor`] is a handle on a node of the logical graph. Methods carry NumPy's names and semantics and
-//! give a tensor. What is wrong with shapes or dtypes is found where the expression is built and carried,
-//! with that line of the program, to whoever looks at the tensor or computes it: see [`Tensor::check`].
-//! `# Errors` of a method says which errors its tensor may carry. Most functions are compositions of the few
-//! operators of `tharsis_graph::ops`; the element-wise ones are a table in `tharsis_kernels::ufunc`.
+//! A [`Tensor`] is a handle of a node of the logical graph. Methods have NumPy's names and semantics and
+//! return tensors. Errors of shapes and dtypes are found where the expression is built. The tensor carries
+//! the error, with that line of the program, and returns it when it is computed or asked for its shape: see
+//! [`Tensor::check`]. `# Errors` of a method says which errors its tensor may carry. Most functions are
+//! compositions of the few operators of `tharsis_graph::ops`; the element-wise ones are a table in
+//! `tharsis_kernels::ufunc`.
 //!
 //! ```
 //! use tharsis_numeric::random::default_rng;

@@ -41,8 +41,8 @@ impl Tensor {
         }
     }
 
-    /// NumPy's `dot`: the product of vectors and matrices; of more axes the sum over the last of the one and
-    /// the last but one of the other; the common dtype.
+    /// NumPy's `dot`: the product of vectors and matrices; with more axes, the sum over the last axis of the
+    /// one and the last but one of the other; the common dtype.
     ///
     /// ```
     /// use tharsis_numeric::arange;
@@ -64,7 +64,7 @@ impl Tensor {
     }
 
     /// NumPy's `tensordot`: the sum of products over pairs of axes, `axes[i]` of this tensor with
-    /// `other_axes[i]` of the other; the common dtype. What is left of this tensor's axes comes first in the
+    /// `other_axes[i]` of the other; the common dtype. The remaining axes of this tensor come first in the
     /// result.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Other shapes for the same elements, and tensors put together.
+//! Views, reshapes, and concatenation of tensors.
 
 use crate::error::Result;
 use crate::late::late;
@@ -83,7 +83,7 @@ impl Tensor {
         self.viewed("swapaxes", View::permute(shape, &order))
     }
 
-    /// NumPy's `moveaxis` of one axis: moved to another place, without a copy; any dtype.
+    /// NumPy's `moveaxis` of one axis: moved to another position, without a copy; any dtype.
     ///
     /// ```
     /// use tharsis_numeric::ones;
@@ -147,7 +147,7 @@ impl Tensor {
             return Tensor::refused(GraphError::Shape { function: "broadcast_to", shapes, reason }, &[self]);
         }
         if !is_known(from) {
-            // An extent that only running tells may turn out to be neither 1 nor that of the shape.
+            // An unknown extent may turn out to be neither 1 nor that of the shape.
             let (meta, to) = (carry!(self.meta_with(shape.to_vec())), shape.to_vec());
             return late("broadcast_to", shape, meta, &[self], move |x| x[0].broadcast_to(&to));
         }
@@ -287,7 +287,7 @@ impl Tensor {
         self.reshape(&[-1])
     }
 
-    /// The same tensor, cut so where there is a choice; NumPy has no chunks.
+    /// The same tensor with the requested chunks, where stages have a choice; NumPy has no chunks.
     ///
     /// ```
     /// use tharsis_numeric::{Chunks, ones};
@@ -378,7 +378,7 @@ fn complete_shape(size: u64, shape: &[i64]) -> std::result::Result<Vec<usize>, G
     Ok(shape.iter().map(|&extent| if extent == -1 { missing as usize } else { extent as usize }).collect())
 }
 
-/// NumPy's `concatenate`: tensors behind one another along an existing axis; dtypes are promoted.
+/// NumPy's `concatenate`: tensors joined along an existing axis; dtypes are promoted.
 ///
 /// ```
 /// use tharsis_numeric::{arange, concatenate};

@@ -16,10 +16,10 @@ pub trait Mapped {
     /// The type of its elements.
     type Element: Element;
 
-    /// The array, or what the function says went wrong.
+    /// The array, or the error text of the function.
     ///
     /// # Errors
-    /// That text.
+    /// The error text of the function.
     fn into_array(self) -> std::result::Result<ArrayD<Self::Element>, String>;
 }
 
@@ -40,11 +40,11 @@ impl<T: Element, E: fmt::Display> Mapped for std::result::Result<ArrayD<T>, E> {
 }
 
 impl Tensor {
-    /// Applies a function of the program to each chunk. It gives an array of the chunk's shape; its dtype is
-    /// that of the result.
+    /// Applies a function of the program to each chunk. The function returns an array of the chunk's shape;
+    /// the result has the dtype of its elements.
     ///
-    /// The function must give the same for the same chunk: it may be called more than once. It runs on
-    /// threads of this process; on a runtime's workers, only remote functions can run.
+    /// The function must return the same array for the same chunk: it may be called more than once. It runs
+    /// on threads of this process; on a runtime's workers, only remote functions can run.
     ///
     /// ```
     /// use ndarray::ArrayD;
@@ -57,8 +57,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `TypeError` if the function takes another dtype. When it runs: `ValueError` if it gives another shape,
-    /// `RuntimeError` if it fails or panics.
+    /// `TypeError` if the function takes another dtype. When it runs: `ValueError` if it returns another
+    /// shape, `RuntimeError` if it fails or panics.
     #[track_caller]
     pub fn map_chunk<T: Element, R: Mapped + 'static>(
         &self,
@@ -68,8 +68,8 @@ impl Tensor {
     }
 
     /// As [`Tensor::map_chunk`], for a function that changes extents: `extents` has for each axis the extent
-    /// of what it gives, `None` for as many as the chunk has. An axis with a number is not cut, so that each
-    /// chunk has all of it.
+    /// of the returned array, `None` for that of the chunk. An axis with a number is not cut, so each chunk
+    /// has all of it.
     ///
     /// ```
     /// use ndarray::{ArrayD, Axis};
@@ -99,7 +99,8 @@ impl Tensor {
         self.map_foreign(extents, function, R::Element::DTYPE)
     }
 
-    /// As [`Tensor::map_chunk_to`], for a function that is told by name; it gives elements of `dtype`.
+    /// As [`Tensor::map_chunk_to`], for a [`Foreign`] function, which may have a name that other processes
+    /// know; it returns elements of `dtype`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -144,7 +145,7 @@ struct Closure<F, T, R> {
 }
 
 impl<F, T, R> fmt::Debug for Closure<F, T, R> {
-    /// Two are the same only if they are one: it lives as long as the nodes that it is compared in.
+    /// The address is the identity of a closure: it lives as long as the nodes that compare it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Closure({:p})", std::ptr::from_ref(self))
     }
@@ -218,7 +219,7 @@ mod tests {
             let found = doubled.fetch_on::<f64>(&on(threads)).unwrap();
             assert_eq!(found, (&x * 2.0).fetch::<f64>().unwrap());
         }
-        // Operations before and behind it are fused with its chunks.
+        // Operations before and after it run on the same chunks.
         let sum = (&cut + 1.0).map_chunk(|chunk: ArrayD<f64>| chunk.mapv(f64::sqrt));
         let expected = (&x + 1.0).sqrt().sum(..).item().unwrap().to_f64();
         assert!((sum.sum(..).item().unwrap().to_f64() - expected).abs() < 1e-9);

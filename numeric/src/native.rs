@@ -3,7 +3,7 @@
 use tharsis_kernels::element::Bool;
 use tharsis_kernels::{Complex, Element, bf16, f16};
 
-/// A type of Rust that stands for elements of one dtype.
+/// A Rust type whose values are elements of one dtype.
 ///
 /// ```
 /// use tharsis_numeric::array;
@@ -14,10 +14,10 @@ pub trait Native: Copy {
     /// Its type as an element of a tensor.
     type Element: Element;
 
-    /// The element that stands for this value.
+    /// This value as an element.
     fn into_element(self) -> Self::Element;
 
-    /// The value that an element stands for.
+    /// An element as a value of this type.
     fn from_element(element: Self::Element) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Operands beside a tensor: another tensor, or a number of the program.
+//! Operands of element-wise functions: a tensor, or a number of the program.
 
 use crate::integer::LargeInteger;
 use crate::tensor::{Tensor, carry};
@@ -16,7 +16,7 @@ pub enum Operand {
     Tensor(Tensor),
     /// A number.
     Number(Scalar),
-    /// A whole number beyond 64 bits, which only floats can stand beside.
+    /// A whole number beyond 64 bits, which can only be combined with floats.
     Large(LargeInteger),
 }
 
@@ -56,7 +56,7 @@ impl From<&Tensor> for Operand {
 }
 
 impl Operand {
-    /// This operand as a tensor beside one of `dtype`.
+    /// This operand as a tensor to be combined with one of `dtype`.
     ///
     /// # Errors
     /// `Overflow` if an integer does not fit an integer `dtype`.
@@ -87,8 +87,8 @@ impl Operand {
         }
     }
 
-    /// This operand beside one of `dtype` as `op` takes it: functions that compute integers as floats or
-    /// truth values take a number that the integer dtype does not hold.
+    /// As [`Operand::beside`], for the function `op`: if it computes integers as floats or truth values, the
+    /// number need not fit the integer dtype.
     #[track_caller]
     fn beside_in(self, op: BinaryOp, dtype: DType) -> Tensor {
         let computed = op.signature(dtype, dtype).map_or(dtype, |signature| signature.args);
@@ -102,7 +102,7 @@ impl Operand {
         }
     }
 
-    /// The dtype that this operand has together with what is of `dtype`.
+    /// The common dtype of this operand and one of `dtype`.
     pub(crate) fn joined(&self, dtype: DType) -> DType {
         match self {
             Operand::Tensor(tensor) => tensor.dtype().map_or(dtype, |own| promote(own, dtype)),
@@ -111,7 +111,7 @@ impl Operand {
         }
     }
 
-    /// The dtype of a tensor operand that has one.
+    /// The dtype of a tensor operand without an error.
     pub(crate) fn dtype(&self) -> Option<DType> {
         match self {
             Operand::Tensor(tensor) => tensor.dtype().ok(),
@@ -120,7 +120,7 @@ impl Operand {
     }
 }
 
-/// Both operands as tensors, each number beside the other operand.
+/// Both operands as tensors; a number takes its dtype from the other operand.
 #[track_caller]
 pub(crate) fn pair(a: Operand, b: Operand) -> (Tensor, Tensor) {
     match (a.dtype(), b.dtype()) {
@@ -130,11 +130,11 @@ pub(crate) fn pair(a: Operand, b: Operand) -> (Tensor, Tensor) {
     }
 }
 
-/// Both operands as tensors, as `op` takes them.
+/// As [`pair`], for the function `op`.
 #[track_caller]
 pub(crate) fn pair_in(op: BinaryOp, a: Operand, b: Operand) -> (Tensor, Tensor) {
     match (a.dtype(), b.dtype()) {
-        // The exponent is an integer whatever the float.
+        // The exponent is an integer for every float dtype.
         _ if op == BinaryOp::Ldexp => (a.alone(), b.alone()),
         (Some(dtype), None) => (a.alone(), b.beside_in(op, dtype)),
         (None, Some(dtype)) => (a.beside_in(op, dtype), b.alone()),
@@ -142,7 +142,7 @@ pub(crate) fn pair_in(op: BinaryOp, a: Operand, b: Operand) -> (Tensor, Tensor) 
     }
 }
 
-/// Whether a whole number lies beyond what the integer `dtype` holds.
+/// Whether a whole number is beyond the range of the integer `dtype`.
 pub(crate) fn is_beyond(number: &Operand, dtype: Option<DType>) -> bool {
     let Some(dtype) = dtype else { return false };
     match number {

@@ -1,7 +1,7 @@
-//! Seeded random tensors: every element is a function of seed, stream and its own index.
+//! Seeded random tensors: every element is a function of the seed, the stream and its index.
 //!
 //! Values do not depend on chunks, threads or order, and any slice can be computed alone. A [`Generator`]
-//! gives each tensor it makes a stream of its own.
+//! gives each tensor its own stream.
 
 use crate::elementwise::unary;
 use crate::tensor::{Tensor, carry};
@@ -30,8 +30,8 @@ pub fn default_rng(seed: u64) -> Generator {
     Generator { seed, streams: AtomicU64::new(0) }
 }
 
-/// NumPy's `random.default_rng` of a seed beyond 64 bits, as digits in base 2^64, the lowest first. All
-/// digits count; one digit alone is [`default_rng`].
+/// NumPy's `random.default_rng` with a seed beyond 64 bits, as digits in base 2^64, the lowest first. All
+/// digits count; a single digit gives [`default_rng`].
 ///
 /// ```
 /// use tharsis_numeric::random::default_rng;
@@ -42,7 +42,7 @@ pub fn default_rng(seed: u64) -> Generator {
 /// ```
 pub fn default_rng_words(seed: &[u64]) -> Generator {
     let Some((&first, rest)) = seed.split_first() else { return default_rng(0) };
-    // Each digit is mixed with what came of those before it (the finalizer of SplitMix64).
+    // Each digit is mixed with the result of the digits before it (the finalizer of SplitMix64).
     let seed = rest.iter().fold(first, |mixed, &word| {
         let x = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(word ^ 0xD1B5_4A32_D192_ED03);
         let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

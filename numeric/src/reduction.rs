@@ -40,12 +40,12 @@ impl Axes {
         Axes { keepdims: true, ..self }
     }
 
-    /// The axes of a tensor that are meant, counted from the front.
+    /// The selected axes of a tensor, counted from the front.
     fn of(&self, meta: &Meta) -> Result<Vec<usize>, GraphError> {
         normalize_axes(self.axes.as_deref(), meta.shape.len())
     }
 
-    /// The axes of a fold: none where a single axis of a tensor without axes is meant.
+    /// The axes of a fold; none if a single axis is selected of a tensor without axes.
     fn folded(&self, meta: &Meta) -> Result<Vec<usize>, GraphError> {
         match self.axes.as_deref() {
             Some(&[0 | -1]) if self.alone && meta.shape.is_empty() => Ok(Vec::new()),
@@ -79,8 +79,8 @@ impl From<Vec<i64>> for Axes {
 }
 
 impl Tensor {
-    /// NumPy's `sum`. Small integers are summed in 64 bits, floats to within a rounding or two whatever their
-    /// number.
+    /// NumPy's `sum`. Small integers are summed in 64 bits; the error of float sums is a rounding or two for
+    /// any number of elements.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -177,7 +177,7 @@ impl Tensor {
         self.reduce(Fold::Any, axes.into())
     }
 
-    /// NumPy's `count_nonzero`: how many are other than zero; any dtype, gives int64.
+    /// NumPy's `count_nonzero`: the number of nonzero elements; any dtype, gives int64.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -193,7 +193,7 @@ impl Tensor {
         self.reduce(Fold::CountTrue, axes.into())
     }
 
-    /// NumPy's `mean`: in float64 of integers, else the dtype stays; NaN of nothing.
+    /// NumPy's `mean`: float64 for integers, else the dtype stays; NaN if there are no elements.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -287,8 +287,8 @@ impl Tensor {
         self.moment(axes.into(), ddof, true)
     }
 
-    /// NumPy's `argmin`: where the smallest is, the first of equals; over one axis, or all as if flattened;
-    /// int64.
+    /// NumPy's `argmin`: the position of the smallest, the first of equals; over one axis, or all as if
+    /// flattened; int64.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -304,7 +304,7 @@ impl Tensor {
         self.arg_extreme(Fold::ArgMin, axes.into())
     }
 
-    /// NumPy's `argmax`: where the largest is; as [`Tensor::argmin`].
+    /// NumPy's `argmax`: the position of the largest; as [`Tensor::argmin`].
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -337,7 +337,7 @@ impl Tensor {
         self.max(axes.clone()).subtract(self.min(axes))
     }
 
-    /// NumPy's `nansum`: the sum of what is not NaN; as [`Tensor::sum`].
+    /// NumPy's `nansum`: the sum of elements that are not NaN; as [`Tensor::sum`].
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -353,7 +353,7 @@ impl Tensor {
         self.without_nan(Scalar::Int(0)).sum(axes)
     }
 
-    /// NumPy's `nanprod`: the product of what is not NaN; as [`Tensor::prod`].
+    /// NumPy's `nanprod`: the product of elements that are not NaN; as [`Tensor::prod`].
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -369,7 +369,7 @@ impl Tensor {
         self.without_nan(Scalar::Int(1)).prod(axes)
     }
 
-    /// NumPy's `nanmean`: the mean of what is not NaN; as [`Tensor::mean`].
+    /// NumPy's `nanmean`: the mean of elements that are not NaN; as [`Tensor::mean`].
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -392,7 +392,7 @@ impl Tensor {
         cast(&mean, dtype)
     }
 
-    /// NumPy's `nanmin`: the smallest of what is not NaN, NaN if all are; the dtype stays.
+    /// NumPy's `nanmin`: the smallest element that is not NaN, NaN if all are; the dtype stays.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -408,7 +408,7 @@ impl Tensor {
         self.nan_extreme(axes.into(), f64::INFINITY, Fold::Min)
     }
 
-    /// NumPy's `nanmax`: the largest of what is not NaN, NaN if all are; the dtype stays.
+    /// NumPy's `nanmax`: the largest element that is not NaN, NaN if all are; the dtype stays.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -432,7 +432,7 @@ impl Tensor {
         }
         if dtype.is_complex() {
             let best = self.without_nan(Scalar::Complex(worst, worst)).reduce(fold, axes.clone());
-            // Of numbers that are NaN in one part the first is kept, with its other part.
+            // If all numbers are NaN, the first one is kept, with its part that is not NaN.
             return where_(&self.isnan().all(axes.clone()), self.reduce(fold, axes), &best);
         }
         let best = self.without_nan(Scalar::Float(worst)).reduce(fold, axes.clone());

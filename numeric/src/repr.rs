@@ -1,4 +1,4 @@
-//! Tensors in words: shape, chunks, dtype, bytes and state, as text and as HTML.
+//! Printed form of tensors: shape, chunks, dtype, bytes and state, as text and as HTML.
 
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -76,7 +76,7 @@ impl Tensor {
     }
 }
 
-/// Text as HTML: messages name functions and types of the program.
+/// Escapes text for HTML: messages contain names of functions and types of the program.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

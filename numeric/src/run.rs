@@ -1,4 +1,4 @@
-//! Running expressions and getting at their values.
+//! Execution of expressions, and access to their values.
 
 use crate::error::{Blame, Error, Result};
 use crate::errstate;
@@ -15,8 +15,8 @@ use tharsis_graph::{
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
 
-/// The executor of programs that name none: what the task engine offers if it runs, else all cores of this
-/// machine and half of its memory.
+/// The executor of programs that name none: that of the task engine if it runs, else one with all cores of
+/// this machine and half of its memory.
 ///
 /// ```
 /// assert!(0 < tharsis_numeric::default_executor().limits().memory_bytes);
@@ -38,7 +38,8 @@ pub type Offer = fn() -> Option<Arc<dyn Executor>>;
 
 static OFFER: OnceLock<Offer> = OnceLock::new();
 
-/// Says where [`default_executor`] looks first. The task engine does so once; later offers are not heard.
+/// Sets the source that [`default_executor`] asks first. The task engine does so once; later calls are
+/// ignored.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -61,7 +62,7 @@ pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     crate::npy::find(name)
 }
 
-/// Bytes of memory of this machine; 4 GiB where it does not say.
+/// Bytes of memory of this machine; 4 GiB if that is unknown.
 fn memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = text
@@ -70,7 +71,7 @@ fn memory_bytes() -> u64 {
     kib.map_or(4 << 30, |kib| kib << 10)
 }
 
-/// Computes several tensors at once, sharing work. The results are tensors whose values are at hand.
+/// Computes several tensors at once, sharing work. The values of the returned tensors are computed.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, execute};
@@ -83,7 +84,7 @@ fn memory_bytes() -> u64 {
 /// ```
 ///
 /// # Errors
-/// `MemoryError` before running if no plan fits; what tasks refuse.
+/// `MemoryError` before running if no plan fits; errors of tasks.
 #[track_caller]
 pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tensor>, Metrics)> {
     let nodes = nodes_of(tensors)?;
@@ -92,7 +93,7 @@ pub fn execute(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tens
     Ok((at_hand(outcome.results), outcome.metrics))
 }
 
-/// The nodes of several tensors, or the error that the first of those carries that have one.
+/// The nodes of several tensors, or the first error that one of them carries.
 pub(crate) fn nodes_of(tensors: &[&Tensor]) -> Result<Vec<NodeRef>> {
     tensors.iter().map(|tensor| tensor.node().cloned()).collect()
 }
@@ -103,8 +104,8 @@ pub(crate) fn at_hand(results: Vec<Resident>) -> Vec<Tensor> {
     results.into_iter().map(|resident| Tensor::lazily(resident, &[])).collect()
 }
 
-/// The same tensors with all sizes known: runs what they depend on. Says what that took, if anything had to
-/// run.
+/// The same tensors with all sizes known: runs the parts that the sizes depend on. Also returns the metrics,
+/// if anything had to run.
 ///
 /// ```
 /// use tharsis_numeric::run::settle;
@@ -127,8 +128,8 @@ pub fn settle(tensors: &[&Tensor], executor: &dyn Executor) -> Result<(Vec<Tenso
     Ok((nodes.into_iter().map(Tensor::from_node).collect(), spent))
 }
 
-/// Plan for computing tensors on an executor: operators, stages, tasks, bytes and the memory bound.
-/// Nothing runs; where only running tells a size, it is the first phase that is explained.
+/// Plan for computing tensors on an executor: operators, stages, tasks, bytes and the memory bound. Nothing
+/// runs; if sizes are known only after a run, the first phase is explained.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, explain};
@@ -151,8 +152,7 @@ pub fn explain(tensors: &[&Tensor], executor: &dyn Executor) -> Result<Explanati
 }
 
 impl Tensor {
-    /// NumPy's `array`: a tensor over a copy of an array's elements, in its shape and the dtype of their
-    /// type.
+    /// NumPy's `array`: a tensor over a copy of an array's elements, in the same shape and dtype.
     ///
     /// ```
     /// use tharsis_numeric::Tensor;

@@ -1,7 +1,7 @@
 //! Selections by values: masks, positions of non-zero elements, distinct elements.
 //!
-//! Only running tells the size of the selection, so the results have an axis of [`UNKNOWN`] extent. They can
-//! be used all the same: whatever needs to know the size says so, see [`Tensor::compute_chunk_sizes`].
+//! The size of a selection is known only after a run, so the results have an axis of [`UNKNOWN`] extent. Most
+//! operations accept them; the error of one that does not names [`Tensor::compute_chunk_sizes`].
 
 use crate::create::arange;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::DType;
 
 impl Tensor {
-    /// Whether the shape is known: some extents only running tells.
+    /// Whether the shape is known: some extents are known only after a run.
     ///
     /// ```
     /// use tharsis_numeric::arange;
@@ -36,8 +36,8 @@ impl Tensor {
         self.shape().map(is_known)
     }
 
-    /// The same tensor with its shape known. Runs, on the default executor, what its sizes depend on and no
-    /// more; NumPy's shapes are always known.
+    /// The same tensor with its shape known. Runs only the parts that its sizes depend on, on the default
+    /// executor; NumPy's shapes are always known.
     ///
     /// ```
     /// use tharsis_numeric::arange;
@@ -95,7 +95,7 @@ impl Tensor {
     }
 
     /// NumPy's `compress`: the slices along an axis where a condition of one axis is true; of the flattened
-    /// array without an axis; any dtype. What the condition does not reach is left out.
+    /// array without an axis; any dtype. Slices beyond the end of the condition are left out.
     ///
     /// ```
     /// use tharsis_numeric::{arange, array};
@@ -125,7 +125,7 @@ impl Tensor {
         rows.choose(&mask).moveaxis(0, axis)
     }
 
-    /// NumPy's `flatnonzero`: the positions, in the flattened array, of what is not zero; (found,), int64.
+    /// NumPy's `flatnonzero`: the positions of nonzero elements in the flattened array; (found,), int64.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -143,7 +143,7 @@ impl Tensor {
         arange(element_count(shape) as usize).choose(&mask)
     }
 
-    /// NumPy's `nonzero`: the coordinates of what is not zero, a tensor for each axis; (found,) each, int64.
+    /// NumPy's `nonzero`: the coordinates of nonzero elements, a tensor for each axis; (found,) each, int64.
     ///
     /// ```
     /// use tharsis_numeric::arange;
@@ -174,7 +174,7 @@ impl Tensor {
         let mut coordinates = Vec::with_capacity(shape.len());
         for &extent in shape.iter().rev() {
             let along = if inner == 1 { flat.clone() } else { flat.floor_divide(inner) };
-            // There is nothing along an axis without elements, and no remainder either.
+            // An axis without elements has no coordinates; 1 avoids a remainder by zero.
             coordinates.push(along.remainder(extent.max(1) as i64));
             inner = inner.saturating_mul(extent.max(1) as i64);
         }
@@ -182,12 +182,12 @@ impl Tensor {
         Ok(coordinates)
     }
 
-    /// The coordinates of what is not zero along one axis.
+    /// The coordinates of nonzero elements along one axis.
     fn coordinate(&self, axis: usize) -> Tensor {
         carry!(self.nonzero()).swap_remove(axis)
     }
 
-    /// NumPy's `argwhere`: the coordinates of what is not zero; (found, axes), int64.
+    /// NumPy's `argwhere`: the coordinates of nonzero elements; (found, axes), int64.
     ///
     /// ```
     /// use tharsis_numeric::arange;
@@ -207,8 +207,8 @@ impl Tensor {
         crate::manipulate::stack(&coordinates.iter().collect::<Vec<_>>(), 1)
     }
 
-    /// NumPy's `unique`: the distinct elements in ascending order; NaN is last and there once; (found,), the
-    /// dtype stays.
+    /// NumPy's `unique`: the distinct elements in ascending order, with one NaN last if there are any;
+    /// (found,), the dtype stays.
     ///
     /// ```
     /// use tharsis_numeric::array;

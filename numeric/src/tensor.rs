@@ -5,13 +5,13 @@ use std::panic::Location;
 use tharsis_graph::{Meta, Node, NodeRef, Operator};
 use tharsis_kernels::DType;
 
-/// NumPy's `ndarray`, computed when it is asked for.
+/// NumPy's `ndarray`, computed on demand.
 ///
-/// Shape and dtype are known at once. What cannot be built is a tensor too: it carries the error, with the
-/// line of the program and the operands, through whatever is built on it. [`check`](Tensor::check) and all
-/// that looks at or computes a tensor give that error; of several the first one counts, operands before the
-/// operation that is applied to them, and the left one before the right one. Such a tensor has no shape and
-/// no dtype. Cloning is cheap and shares the expression.
+/// Shape and dtype are known at once. An expression that cannot be built is a tensor too: it carries the
+/// error, with the line of the program and the operands, and so does every expression built on it.
+/// [`check`](Tensor::check) and all methods that inspect or compute a tensor return that error. Of several
+/// errors the first one counts: operands before the operation on them, the left one before the right one.
+/// Such a tensor has no shape and no dtype. Cloning is cheap and shares the expression.
 ///
 /// ```
 /// use tharsis_numeric::{arange, ones};
@@ -40,8 +40,8 @@ impl From<Error> for Tensor {
 }
 
 impl Tensor {
-    /// The result of an operator of the graph on tensors; in eager mode it is computed at once. Carries what
-    /// the operator's inference refuses; in eager mode also what its tasks refuse.
+    /// The result of an operator of the graph on tensors; in eager mode it is computed at once. Carries the
+    /// error if the operator's inference fails; in eager mode also if its tasks fail.
     ///
     /// ```
     /// use tharsis_numeric::{DType, Tensor};
@@ -54,7 +54,7 @@ impl Tensor {
         crate::eager::as_mode_has_it(Tensor::lazily(op, inputs))
     }
 
-    /// As [`Tensor::apply`], in whatever mode.
+    /// As [`Tensor::apply`], but lazy in every mode.
     #[track_caller]
     pub(crate) fn lazily(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {
         let location = Location::caller();
@@ -65,18 +65,18 @@ impl Tensor {
         Tensor { node }
     }
 
-    /// A tensor that carries why an operation on `operands` cannot be built.
+    /// A tensor that carries the reason for which an operation on `operands` cannot be built.
     #[track_caller]
     pub(crate) fn refused(refusal: impl Refusal, operands: &[&Tensor]) -> Tensor {
         Tensor::from(refusal.blamed(Location::caller(), known(operands)))
     }
 
-    /// An expression that is a graph's already.
+    /// A tensor for an existing node of the graph.
     pub(crate) fn from_node(node: NodeRef) -> Tensor {
         Tensor { node: Ok(node) }
     }
 
-    /// This tensor, if it is no erroneous expression. Nothing is computed.
+    /// This tensor, unless it carries an error. Nothing is computed.
     ///
     /// ```
     /// use tharsis_numeric::ones;
@@ -95,8 +95,8 @@ impl Tensor {
         self.node().map(|node| node.meta())
     }
 
-    /// NumPy's `shape`: the extent of each axis; [`UNKNOWN`](crate::select::UNKNOWN) where only running
-    /// tells.
+    /// NumPy's `shape`: the extent of each axis; [`UNKNOWN`](crate::select::UNKNOWN) if it is known only
+    /// after a run.
     ///
     /// ```
     /// assert_eq!(tharsis_numeric::ones(&[2, 3]).t().shape()?, [3, 2]);
@@ -123,7 +123,7 @@ impl Tensor {
         self.meta().map(|meta| meta.dtype)
     }
 
-    /// NumPy's `ndim`: how many axes there are.
+    /// NumPy's `ndim`: the number of axes.
     ///
     /// ```
     /// assert_eq!(tharsis_numeric::ones(&[2, 3]).ndim()?, 2);
@@ -136,7 +136,7 @@ impl Tensor {
         self.shape().map(<[usize]>::len)
     }
 
-    /// NumPy's `size`: how many elements there are; the largest number if that is not known.
+    /// NumPy's `size`: the number of elements; the largest number if that is not known.
     ///
     /// ```
     /// assert_eq!(tharsis_numeric::ones(&[2, 3]).size()?, 6);
@@ -162,7 +162,7 @@ impl Tensor {
         Ok(self.size()?.saturating_mul(self.dtype()?.size_bytes() as u64))
     }
 
-    /// The node of the logical graph that this tensor stands for.
+    /// The node of the logical graph behind this tensor.
     ///
     /// ```
     /// use tharsis_numeric::ones;
@@ -182,8 +182,8 @@ fn known(operands: &[&Tensor]) -> Vec<Meta> {
     operands.iter().filter_map(|operand| operand.meta().ok().cloned()).collect()
 }
 
-/// The value of a result; or leaves the function with a tensor that carries the error, blamed on the
-/// function's caller if it has no place yet. The operands, if given, are named in the error.
+/// The value of a result. On an error it returns from the function with a tensor that carries the error,
+/// blamed on the function's caller if it has no place yet. The operands, if given, are named in the error.
 macro_rules! carry {
     ($result:expr $(, $operand:expr)*) => {
         match $result {

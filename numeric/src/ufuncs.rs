@@ -1,12 +1,12 @@
-//! NumPy's element-wise functions as methods: a table. A row has the name, the function of the kernels, which
-//! dtypes it takes, and an example that is a test.
+//! NumPy's element-wise functions as methods: a table. A row has the name, the function of the kernels, the
+//! class of its dtypes, and an example that is a test.
 
 use crate::elementwise::{binary, unary};
 use crate::operand::Operand;
 use crate::tensor::Tensor;
 use tharsis_kernels::{BinaryOp, UnaryOp};
 
-/// Dtypes that go in and come out, in words; the classes of `tharsis_kernels::ufunc`.
+/// Text on the dtypes of arguments and result; the classes are those of `tharsis_kernels::ufunc`.
 macro_rules! dtypes {
     (Number) => {
         "The dtype stays; `TypeError` for bool."
@@ -96,7 +96,7 @@ macro_rules! unary_methods {
 }
 
 unary_methods! {
-    /// Absolute value; of complex numbers the modulus.
+    /// Absolute value; for complex numbers the modulus.
     abs: Absolute "absolute" Magnitude [-2.0, 3.0] => f64 [2.0, 3.0];
     /// Inverse cosine.
     arccos: Arccos "arccos" Inexact [1.0] => f64 [0.0];
@@ -114,7 +114,7 @@ unary_methods! {
     bitwise_count: BitwiseCount "bitwise_count" BitCount [7i64, -8] => u8 [3, 1];
     /// Cube root.
     cbrt: Cbrt "cbrt" Real [27.0, -8.0] => f64 [3.0, -2.0];
-    /// Smallest whole number not below.
+    /// Smallest whole number that is not below.
     ceil: Ceil "ceil" Rounding [1.2, -1.2] => f64 [2.0, -1.0];
     /// Complex conjugate.
     conj: Conjugate "conjugate" NumberOrBool [1.5, -2.0] => f64 [1.5, -2.0];
@@ -132,7 +132,7 @@ unary_methods! {
     expm1: Expm1 "expm1" Inexact [0.0, 1e-20] => f64 [0.0, 1e-20];
     /// Absolute value as a float.
     fabs: Fabs "fabs" Real [-2i64] => f64 [2.0];
-    /// Largest whole number not above.
+    /// Largest whole number that is not above.
     floor: Floor "floor" Rounding [1.8, -1.2] => f64 [1.0, -2.0];
     /// Imaginary part.
     imag: Imag "imag" Magnitude [1.5] => f64 [0.0];
@@ -166,7 +166,7 @@ unary_methods! {
     reciprocal: Reciprocal "reciprocal" NumberOrBool [2.0, -4.0] => f64 [0.5, -0.25];
     /// Nearest whole number, halves to even.
     rint: Rint "rint" Inexact [0.5, 1.5, -1.7] => f64 [0.0, 2.0, -2.0];
-    /// -1, 0 or 1; of complex numbers the direction.
+    /// -1, 0 or 1; for complex numbers the direction.
     sign: Sign "sign" Number [-2.0, 0.0, 5.0] => f64 [-1.0, 0.0, 1.0];
     /// Whether the sign bit is set.
     signbit: Signbit "signbit" RealQuestion [-0.0, 0.0] => bool [true, false];
@@ -228,7 +228,7 @@ binary_methods! {
     bitwise_or: BitwiseOr Bits [12i64], [10i64] => i64 [14];
     /// Bits set in one of them.
     bitwise_xor: BitwiseXor Bits [12i64], [10i64] => i64 [6];
-    /// Magnitude of the one with the sign of the other.
+    /// Magnitude of `self` with the sign of `other`.
     copysign: Copysign CommonReal [1.0, -2.0], [-0.0, 3.0] => f64 [-1.0, 2.0];
     /// True quotient.
     divide: Divide Divide [1i64, 3], [2i64] => f64 [0.5, 1.5];

@@ -1,4 +1,4 @@
-//! Batches: every task once, none before what it reads, and none that wait for each other in a row.
+//! Batches: every task runs once, after its inputs, and batches do not wait for each other in a row.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -77,7 +77,7 @@ fn what_only_the_next_task_reads_stays_in_the_batch() {
     let (u, s, vt) = x.svd();
     let back = (u * s).matmul(&vt);
     let error = (back - x).abs().max(..);
-    // So little memory that what several passes need is computed in each.
+    // So little memory that tensors used by several passes are computed in each.
     let job = plan(&[error.node().unwrap().clone()], Limits::new(2, 64 << 20)).unwrap();
     let limits = BatchLimits { cost: 1.0, tasks: 256, bytes: 1 << 20 };
     let large = |batches: &Batches| {
@@ -99,7 +99,7 @@ fn what_only_the_next_task_reads_stays_in_the_batch() {
 
 #[test]
 fn sources_that_meet_have_one_home_and_there_are_enough_homes() {
-    // Scans store what they read, so that each sum reads a batch of either side.
+    // Scans store their inputs, so that each sum reads a batch of either side.
     let stored = |seed| {
         let x = default_rng(seed).random(&[256, 64]).rechunk(Chunks::PerAxis(vec![1, 64]));
         x.cumsum(1)

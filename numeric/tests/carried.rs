@@ -1,4 +1,4 @@
-//! Expressions that cannot be built: what they carry, and to whom.
+//! Expressions that cannot be built: the errors that they carry.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

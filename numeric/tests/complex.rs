@@ -39,8 +39,8 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether `found` is as good as `wanted`: within some units in the last place of itself. Zeros and
-/// infinities have their sign, unless the other part is NaN: then C99 leaves it open.
+/// Whether `found` is within some units in the last place of `wanted`. Zeros and infinities have their sign,
+/// unless the other part is NaN: then C99 leaves it open.
 fn agree(found: f64, wanted: f64, single: bool, sign_open: bool, absolute: f64) -> bool {
     if found.is_nan() || wanted.is_nan() {
         return found.is_nan() && wanted.is_nan();
@@ -78,7 +78,7 @@ fn complex_functions_agree_with_numpy_in_every_part() {
         let found = &reply["out"]["r"]["arr"];
         assert_eq!(found["dtype"], row["expect"]["dtype"], "{op}: {reply}");
         let single = row["dtype"] == "complex64";
-        // NumPy has log1p of a textbook formula, whose error is that of numbers near one.
+        // NumPy computes log1p by a textbook formula, with an absolute error as for numbers near one.
         let absolute = if op == "log1p" { 2f64.powi(-52) } else { 0.0 };
         // NumPy's power is the exponential of a logarithm, whose error grows with its size.
         let relative = match op {

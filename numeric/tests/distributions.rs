@@ -18,7 +18,7 @@ struct Distribution {
     variance: f64,
 }
 
-/// Means and variances as textbooks have them.
+/// Distributions with their textbook means and variances.
 fn distributions() -> Vec<Distribution> {
     let of = |name, draw, mean, variance| Distribution { name, draw, mean, variance };
     vec![
@@ -55,7 +55,8 @@ fn every_distribution_has_its_mean_and_its_variance() {
         let n = COUNT as f64;
         let found = drawn.iter().sum::<f64>() / n;
         let spread = drawn.iter().map(|x| (x - found).powi(2)).sum::<f64>() / n;
-        // Five standard errors of the mean; the variance within 3 %, which the heaviest tail here keeps.
+        // The mean within five standard errors; the variance within 3 %, which even the heaviest tail here
+        // satisfies.
         assert!((found - mean).abs() < 5.0 * (variance / n).sqrt(), "{name}: mean {found}, not {mean}");
         assert!((spread / variance - 1.0).abs() < 0.03, "{name}: variance {spread}, not {variance}");
     }

@@ -1,4 +1,4 @@
-//! Factorizations multiply back to what they came from.
+//! The product of the factors is the original matrix.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

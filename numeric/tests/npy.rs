@@ -1,5 +1,5 @@
-//! Files of arrays: what is saved is loaded, in little memory; what is damaged is refused before memory is
-//! taken.
+//! Files of arrays: saved arrays are loaded in little memory; damaged files are refused before memory is
+//! allocated.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Archives of arrays: those of NumPy are read, what is damaged or made to harm is refused.
+//! Archives of arrays: those of NumPy are read; damaged or malicious ones are refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tharsis_numeric::npy::{RATIO_BYTES_MIN, load_npz, open_npz};
 use tharsis_numeric::{Chunks, LocalExecutor};
 
-/// A `.npy` file of bytes with `len` elements, of which it has `data`.
+/// A `.npy` file whose header declares `len` bytes of elements, followed by `data`.
 fn npy(len: usize, data: &[u8]) -> Vec<u8> {
     let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({len},), }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -151,7 +151,7 @@ fn no_damage_of_an_archive_gives_other_numbers_from_compressed_members() {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x10;
         std::fs::write(&path, &damaged).unwrap();
-        // The name may be another; the numbers may not.
+        // The name may differ; the numbers may not.
         let read = load_npz(&path).and_then(|tensors| {
             tensors.values().map(|x| x.fetch_on::<u8>(&small)).collect::<Result<Vec<_>, _>>()
         });

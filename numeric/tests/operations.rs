@@ -1,10 +1,9 @@
 //! Every operation that programs may name, in random programs over all kinds of numbers, NaN and infinities
 //! among them: in any chunks, lazily or step by step, a program gives the same.
 //!
-//! Results of single operations are compared with NumPy elsewhere (`golden.rs`). Here each step computed
-//! alone, on arrays of one chunk, is the measure of what tiling, fusion and merging make of all of them. A
-//! name without a generator fails. `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test operations`
-//! tries more programs.
+//! Results of single operations are compared with NumPy elsewhere (`golden.rs`). Here the reference for
+//! tiling, fusion and merging is each step computed alone, on arrays of one chunk. A name without a generator
+//! fails. `THARSIS_PROGRAMS=100000 cargo test -p tharsis-numeric --test operations` tries more programs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -46,19 +45,19 @@ fn run(request: &Value, mode: &str, chunks: Value) -> Value {
     answer(&request, Path::new("."))
 }
 
-/// Whether it is a complex number of which a part is NaN.
+/// Whether it is a complex number with a NaN part.
 fn is_nan(number: &serde_json::Map<String, Value>) -> bool {
     let parts = number.get("c").and_then(Value::as_array);
     parts.is_some_and(|parts| parts.iter().any(|part| part["f"] == "nan"))
 }
 
-/// Whether two replies say the same but for the order in which numbers were added up.
+/// Whether two replies are the same, apart from the order in which numbers were added up.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
         }
-        // The largest of several NaN may depend on the chunks where one part of it is a number.
+        // Of several NaN, which one is the largest may depend on the chunks if one part is a number.
         (Value::Object(a), Value::Object(b)) if is_nan(a) && is_nan(b) => true,
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))

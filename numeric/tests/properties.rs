@@ -62,7 +62,7 @@ proptest! {
     ) {
         let whole = default_rng(7).random(&[rows, columns]);
         let cut = whole.rechunk(Chunks::PerAxis(vec![a, b]));
-        // Stored in these chunks, so that what follows meets them.
+        // Stored in these chunks, so that later operations read them.
         let stored = execute(&[&cut], &on(2)).unwrap().0.remove(0);
         let expected = bits(&program(&whole, number), 1);
         for x in [cut, stored] {
@@ -190,7 +190,8 @@ fn the_variance_of_what_is_infinite_is_nan() {
     assert!(across[[0]].is_nan() && across[[1]] == 1.0 && across[[2]].is_nan(), "{across}");
 }
 
-/// NumPy multiplies nothing into the first element. One times an infinite complex number is (nan, inf).
+/// NumPy starts with the first element, without a multiplication. One times an infinite complex number is
+/// (nan, inf).
 #[test]
 fn running_products_of_complex_numbers_begin_with_the_first_one_in_any_chunks() {
     let elements = [Complex::new(f64::INFINITY, 0.5), Complex::new(2.0, 0.0), Complex::new(0.5, 3.0)];

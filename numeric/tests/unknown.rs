@@ -1,4 +1,4 @@
-//! Sizes that only running tells: what can be done before they are known, in how many phases, within what
+//! Sizes that are known only after a run: operations before they are known, the number of phases, and the
 //! memory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -141,8 +141,8 @@ fn a_phase_for_each_size_that_awaits_another_and_none_for_the_rest() {
     let of = |label: &str| -> Vec<usize> {
         jobs.iter().map(|stages| stages.iter().filter(|stage| *stage == label).count()).collect()
     };
-    // A heavy tensor is made once, one that awaits nothing at once, and each size is counted in the phase
-    // before it is needed.
+    // A heavy tensor is computed once, one that awaits nothing in the first phase, and each size is counted
+    // in the phase before it is needed.
     assert_eq!(of("matmul").iter().sum::<usize>(), of("matmul")[0], "{jobs:?}");
     assert!(0 < of("std")[0] && of("std")[1..] == [0, 0], "{jobs:?}");
     assert_eq!(of("count of compress"), [1, 1, 0], "{jobs:?}");

@@ -79,7 +79,7 @@ fn results_beyond_the_largest_number_and_integers_by_zero_are_told() {
     assert_eq!(quotient["out"]["r"]["arr"]["lit"], json!([0, 4]));
 }
 
-/// Arguments, and what NumPy 2.4.6 says of the function.
+/// A function, its arguments, and the warnings of NumPy 2.4.6.
 type Row = (&'static str, &'static [&'static [f64]], &'static [&'static str]);
 
 const INF: f64 = f64::INFINITY;
@@ -143,7 +143,7 @@ fn plain_arithmetic_and_reductions_warn_as_numpy_does() {
     }
 }
 
-/// Sums of float32 are made in float64: that one is too large shows when it is narrowed.
+/// Sums of float32 are computed in float64: their overflow is noticed only when they are narrowed.
 #[test]
 fn an_overflow_of_a_narrow_reduction_is_the_reductions() {
     for (operation, chunks) in [("np.sum", 1), ("np.sum", 3), ("np.prod", 1), ("np.prod", 3)] {
@@ -216,7 +216,7 @@ fn scans_warn_whole_or_in_chunks() {
 fn values_that_are_fetched_tell_their_warnings_to_the_guard_of_the_thread() {
     use tharsis_numeric::{ones, zeros};
     let quotient = || ones(&[3]) / zeros(&[3]);
-    // Without a guard nobody asks.
+    // Without a guard the computation succeeds.
     assert!(quotient().fetch::<f64>().unwrap()[[0]].is_infinite());
     let outer = errstate(ErrState::default());
     quotient().fetch::<f64>().unwrap();
@@ -253,7 +253,7 @@ fn conditions_can_be_ignored_or_raised() {
     assert_eq!(of(json!({"under": "warn"}))["err"]["class"], "ValueError");
 }
 
-/// Computes what is warned of, twice on one line and once on another; run by the test below.
+/// Divides by zero, twice on one line and once on another; run by the test below.
 #[test]
 #[ignore = "the process of the test below"]
 fn divisions_without_a_guard() {
@@ -286,7 +286,7 @@ fn without_a_guard_each_line_warns_once_on_standard_error() {
     assert!(lines[0] < lines[1], "{text}");
 }
 
-/// NumPy 2.4.6's answers to special arguments (`golden/make_warnings.py`).
+/// Warnings of NumPy 2.4.6 for special arguments (`golden/make_warnings.py`).
 #[test]
 fn special_arguments_are_told_as_numpy_tells_them() {
     let mut wrong = Vec::new();

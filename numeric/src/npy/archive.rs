@@ -1,8 +1,9 @@
 //! NumPy's `.npz` files: zip archives with a `.npy` file for each array.
 //!
-//! A member that is only stored is a stretch of the archive and is read by blocks, like a file; its checksum,
-//! which is of the whole, is not compared. A compressed one can only be read from its beginning: each task
-//! inflates what lies before its block and drops it, so that memory stays that of the block.
+//! A stored (uncompressed) member is a range of the archive and is read by blocks, like a file; its checksum
+//! is not compared, since it covers the whole member. A compressed member can only be read from its
+//! beginning: each task inflates and drops the bytes before its block, so that it needs memory for its block
+//! only.
 
 use super::blocks::{Elements, Entry, file_error};
 use super::header::Header;
@@ -21,15 +22,14 @@ use tharsis_kernels::Place;
 
 /// Bytes to which all compressed members together may inflate.
 pub const INFLATED_BYTES_MAX: u64 = 64 << 30;
-/// So many times its compressed form a member may have, if it has more than [`RATIO_BYTES_MIN`]. Zeros come
-/// to 1000.
+/// Upper bound on the compression ratio of a member larger than [`RATIO_BYTES_MIN`]. Zeros reach 1000.
 pub const RATIO_MAX: u64 = 200;
-/// Members of no more than this may have any ratio.
+/// Members up to this size may have any ratio.
 pub const RATIO_BYTES_MIN: u64 = 64 << 20;
-/// Arrays in an archive.
+/// Upper bound on the members of an archive.
 pub const MEMBERS_MAX: u64 = 1 << 16;
 
-/// A member as the directory has it.
+/// An entry of the archive's directory.
 struct Member {
     name: String,
     is_stored: bool,
@@ -48,8 +48,8 @@ struct Member {
 /// ```
 ///
 /// # Errors
-/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be or would inflate
-/// beyond [`INFLATED_BYTES_MAX`] or [`RATIO_MAX`], `PathTraversal` for a member whose name leads out of the
+/// `OSError` if the file cannot be read, `DataCorrupt` if it is malformed or would inflate beyond
+/// [`INFLATED_BYTES_MAX`] or [`RATIO_MAX`], `PathTraversal` for a member whose name points outside the
 /// archive, `NotImplemented` for other compressions and encrypted members, `ObjectArray` for pickled objects,
 /// which are never unpickled.
 #[track_caller]
@@ -93,7 +93,7 @@ fn open_archive(path: &Path) -> std::result::Result<BTreeMap<String, NpyFile>, G
     Ok(files)
 }
 
-/// Members that the archive says it has.
+/// The members in the archive's directory.
 fn directory(path: &Path) -> std::result::Result<Vec<Member>, GraphError> {
     let failed = |error| zip_error(path, error);
     let file = File::open(path).map_err(|error| file_error(path, &error))?;
@@ -126,7 +126,7 @@ fn directory(path: &Path) -> std::result::Result<Vec<Member>, GraphError> {
     Ok(members)
 }
 
-/// The name of an array. It never becomes a path here, but others unpack such files.
+/// The name of an array. It never becomes a path here, but other programs unpack such files.
 fn array_name(path: &Path, member: &[u8]) -> std::result::Result<String, GraphError> {
     let name =
         std::str::from_utf8(member).map_err(|bad| corrupt(path, format!("the name of a member: {bad}")))?;
@@ -137,7 +137,7 @@ fn array_name(path: &Path, member: &[u8]) -> std::result::Result<String, GraphEr
     Ok(name.strip_suffix(".npy").unwrap_or(name).to_owned())
 }
 
-/// Nothing small may stand for much: neither by its ratio, nor by many members that share their bytes.
+/// Refuses archives that inflate to far more than their size, by their ratio or by members that share bytes.
 fn check_sizes(members: &[Member]) -> std::result::Result<(), String> {
     let mut inflated_bytes = 0u64;
     for Member { name, at, .. } in members.iter().filter(|member| !member.is_stored) {
@@ -175,7 +175,7 @@ fn open_member(path: &Path, member: &Member) -> std::result::Result<NpyFile, Gra
 }
 
 impl Entry {
-    /// The bytes of the member from its first.
+    /// A reader of the inflated bytes of the member, from the first.
     fn inflated(&self, path: &Path, is_stored: bool) -> std::result::Result<Box<dyn Read>, GraphError> {
         let failed = |error: IoError| file_error(path, &error);
         let mut file = File::open(path).map_err(failed)?;
@@ -199,7 +199,8 @@ impl Entry {
             at = from + range.len() as u64;
             bytes.read_exact(&mut to[range])
         });
-        // Whoever reads the last element goes on to the end, having seen it all then.
+        // The task that reads the last element reads on to the end, since the checksum covers the whole
+        // member.
         let is_last = elements.end() <= at;
         let left = if is_last { self.inflated_len.saturating_sub(at) } else { 0 };
         let read = read.and_then(|()| std::io::copy(&mut bytes.by_ref().take(left), &mut sink()));

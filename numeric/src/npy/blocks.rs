@@ -1,4 +1,4 @@
-//! Parts of files as chunks: what the tasks do that read and write them.
+//! Parts of files as chunks: the functions by which tasks read and write them.
 
 use serde_json::{Value as Json, json};
 use std::fs::{File, OpenOptions};
@@ -13,15 +13,15 @@ use tharsis_kernels::{Buffer, Chunk, DType, Place};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Elements {
     pub(super) path: PathBuf,
-    /// Their begin, in bytes.
+    /// Offset of the first element, in bytes.
     pub(super) start: u64,
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
-    /// Whether the bytes of each number lie in reverse.
+    /// Whether the bytes of each number are in reverse order.
     pub(super) swapped: bool,
 }
 
-/// Place of a member in its archive, and the file it becomes when inflated: the same, if it is only stored.
+/// Location of a member in its archive, with the length and checksum of its inflated bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) start: u64,
@@ -34,14 +34,14 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Reading(pub(super) Elements);
 
-/// Reads them out of a compressed member of an archive.
+/// Reads the elements out of a compressed member of an archive.
 #[derive(Debug)]
 pub(super) struct Inflating {
     pub(super) elements: Elements,
     pub(super) entry: Entry,
 }
 
-/// Writes a chunk to its place, and gives the number of its bytes.
+/// Writes a chunk to its place, and returns the number of its bytes.
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Elements);
 
@@ -64,7 +64,7 @@ impl Foreign for Reading {
         self.0.chunk(place, |to| {
             self.0.for_each_stretch(place, |at, range| file.read_exact_at(&mut to[range], at)).map_err(
                 |error| match error.kind() {
-                    // It was long enough when it was opened.
+                    // The file was long enough when it was opened.
                     ErrorKind::UnexpectedEof => GraphError::Corrupt {
                         what: path.display().to_string(),
                         reason: "the file has become shorter".to_owned(),
@@ -136,7 +136,7 @@ impl Elements {
 
     fn to_json(&self) -> Option<Json> {
         let Elements { path, start, dtype, shape, swapped } = self;
-        // A path that is no text cannot be told to other processes.
+        // A path that is not UTF-8 cannot be sent to other processes.
         let path = path.to_str()?;
         Some(json!({"path": path, "start": start, "dtype": dtype.name(), "shape": shape, "swapped": swapped}))
     }
@@ -152,13 +152,13 @@ impl Elements {
         })
     }
 
-    /// Their end, in bytes.
+    /// Offset of the end of the elements, in bytes.
     pub(super) fn end(&self) -> u64 {
         self.start
             + self.shape.iter().map(|&extent| extent as u64).product::<u64>() * self.dtype.size_bytes() as u64
     }
 
-    /// The chunk at a place, of the bytes that `read` finds for it.
+    /// The chunk at a place; `read` fills in its bytes.
     fn chunk(
         &self,
         place: Place<'_>,
@@ -172,8 +172,8 @@ impl Elements {
         Ok(Chunk::contiguous(self.dtype, place.extents, data)?)
     }
 
-    /// Visits the stretches of the file that a place consists of, from first to last: where each begins, and
-    /// which bytes of the chunk it is.
+    /// Visits the ranges of the file that a place consists of, from first to last: the offset of each in the
+    /// file, and its range in the bytes of the chunk.
     pub(super) fn for_each_stretch(
         &self,
         place: Place<'_>,
@@ -183,7 +183,7 @@ impl Elements {
         if place.extents.contains(&0) {
             return Ok(());
         }
-        // Axes behind the last one that is cut lie behind one another in both.
+        // Behind the last axis that is cut, elements are contiguous in both.
         let cut =
             (0..self.shape.len()).rev().find(|&axis| place.extents[axis] != self.shape[axis]).unwrap_or(0);
         let inner: usize = self.shape.iter().skip(cut + 1).product();
@@ -205,15 +205,15 @@ impl Elements {
         Ok(())
     }
 
-    /// Brings the bytes of a file into the form of chunks.
+    /// Converts the bytes of a file into those of a chunk.
     fn normalize(&self, bytes: &mut [u8]) {
         if self.swapped {
-            // Complex numbers are two.
+            // A complex number is two numbers.
             let width = self.dtype.real_part().size_bytes();
             bytes.chunks_exact_mut(width).for_each(|number| number.reverse());
         }
         if self.dtype == DType::Bool {
-            // Kernels count on the two values; NumPy takes any byte for true.
+            // Kernels rely on 0 and 1; for NumPy, any other byte is true too.
             bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
     }

@@ -1,4 +1,4 @@
-//! The header of a `.npy` file, read by a grammar of its own: nothing in it is evaluated.
+//! The header of a `.npy` file, read by its own small parser: nothing in it is evaluated.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) struct Header {
     pub(super) shape: Vec<usize>,
 }
 
-/// Why a header is not one.
+/// Reason for which a header is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Corrupt(String),
@@ -38,7 +38,7 @@ impl Refusal {
 }
 
 impl Header {
-    /// The header at the beginning of a file, and where the elements begin.
+    /// The header at the beginning of a file, and the offset of the elements.
     pub(super) fn read(file: &mut impl Read) -> Result<(Header, u64), Refusal> {
         let corrupt = |text: &str| Refusal::Corrupt(text.to_owned());
         let mut start = [0u8; 8];
@@ -114,7 +114,7 @@ impl Header {
     }
 }
 
-/// Whether this is how NumPy writes a dtype that tensors do not have: text, bytes, times, and the longest
+/// Whether this is NumPy's code of a dtype that tensors do not have: text, bytes, times, and the longest
 /// floats.
 fn is_other_dtype(code: &str) -> bool {
     let bare = code.strip_prefix(['<', '|', '=']).unwrap_or(code);
@@ -135,7 +135,7 @@ fn is_other_dtype(code: &str) -> bool {
 /// Fields of structured dtypes are shown up to this length.
 const DESCR_CHARS_SHOWN: usize = 80;
 
-/// The header of an array in C order, version 1, so long that the elements begin on a boundary of 64 bytes.
+/// The header of an array in C order, version 1, padded so that the elements begin on a boundary of 64 bytes.
 pub(super) fn header_bytes(dtype: DType, shape: &[usize]) -> Vec<u8> {
     let extents: Vec<String> = shape.iter().map(|extent| extent.to_string()).collect();
     let comma = if extents.len() == 1 { "," } else { "" };

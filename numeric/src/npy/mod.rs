@@ -1,5 +1,5 @@
-//! NumPy's `.npy` files, read and written by blocks: a file may be many times larger than the memory; and
-//! `.npz` archives of them, which are read.
+//! NumPy's `.npy` files, read and written by blocks, so that a file may be many times larger than the memory;
+//! and `.npz` archives of them, which are only read.
 
 mod archive;
 mod blocks;
@@ -44,7 +44,7 @@ pub struct NpyFile {
     header: Header,
     start: u64,
     extra_bytes: u64,
-    /// Its location in the archive that `path` is, if it is compressed there.
+    /// Its location in the archive at `path`, if it is compressed there.
     deflated: Option<Entry>,
 }
 
@@ -77,7 +77,7 @@ impl NpyFile {
         self.header.dtype
     }
 
-    /// Bytes behind the elements, which are not looked at.
+    /// Number of bytes behind the elements, which are not read.
     ///
     /// ```
     /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -91,8 +91,8 @@ impl NpyFile {
         self.extra_bytes
     }
 
-    /// A tensor over the elements. They are read in blocks when it is computed, by whoever runs the task: on
-    /// several nodes, each must find the file under this path.
+    /// A tensor over the elements. They are read in blocks when it is computed, by the process that runs the
+    /// task: on several nodes, each must find the file under this path.
     ///
     /// ```
     /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -123,7 +123,7 @@ impl NpyFile {
     }
 }
 
-/// The header of NumPy's `load`: reads and checks that of a `.npy` file.
+/// The header of NumPy's `load`: reads and checks the header of a `.npy` file.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -136,8 +136,8 @@ impl NpyFile {
 /// ```
 ///
 /// # Errors
-/// `OSError` if the file cannot be read, `DataCorrupt` if it is not what it claims to be, `ObjectArray` for
-/// pickled objects, which are never unpickled.
+/// `OSError` if the file cannot be read, `DataCorrupt` if it is malformed, `ObjectArray` for pickled objects,
+/// which are never unpickled.
 #[track_caller]
 pub fn open(path: &Path) -> Result<NpyFile> {
     open_file(path).blame()
@@ -163,8 +163,8 @@ pub fn load(path: &Path) -> Tensor {
 }
 
 /// NumPy's `save`: computes a tensor and writes it as a `.npy` file, version 1, C order, little endian; any
-/// dtype but bfloat16. Each task writes its block, so that the whole is never in memory; the file appears
-/// under its name when it is complete.
+/// dtype but bfloat16. Each task writes its block, so that the tensor is never in memory as a whole; the file
+/// gets its name when it is complete.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -196,13 +196,14 @@ pub fn save(path: &Path, tensor: &Tensor, executor: &dyn Executor) -> Result<()>
         std::fs::rename(&partial, path).map_err(failed)
     });
     if written.is_err() {
-        // A file left by a failure is nobody's; if it cannot be removed, that is not the error to tell.
+        // A failure leaves a partial file; if it cannot be removed, the first error is still the one to
+        // report.
         let _gone = std::fs::remove_file(&partial);
     }
     written
 }
 
-/// Path at which a file is written before it is complete: beside it, and found from any folder.
+/// Path at which a file is written before it is complete: absolute, in the same folder.
 fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -227,7 +228,7 @@ fn open_file(path: &Path) -> std::result::Result<NpyFile, GraphError> {
     Ok(NpyFile { path, header, start, extra_bytes, deflated: None })
 }
 
-/// Number of bytes left behind the elements where `found` follow the header.
+/// Number of bytes behind the elements, if `found` bytes follow the header.
 fn fit(path: &Path, header: &Header, found: u64) -> std::result::Result<u64, GraphError> {
     let expected = header.data_bytes();
     if let Some(extra) = expected.and_then(|expected| found.checked_sub(expected)) {
@@ -239,7 +240,7 @@ fn fit(path: &Path, header: &Header, found: u64) -> std::result::Result<u64, Gra
     Err(GraphError::Corrupt { what: path.display().to_string(), reason })
 }
 
-/// Writes a chunk as a file of its own.
+/// Writes a chunk as a complete file.
 pub(crate) fn write(path: &Path, chunk: &Chunk) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(File::create(path)?);
     file.write_all(&header_bytes(chunk.dtype(), chunk.shape()))?;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tharsis_kernels::DType;
 
-/// The arguments of one call. What is not taken is refused as not implemented.
+/// The arguments of one call. Arguments that the operation does not take are refused as not implemented.
 pub struct Args {
     positional: Vec<Option<Value>>,
     keywords: HashMap<String, Value>,
@@ -26,7 +26,8 @@ impl Args {
         Args { positional: positional.into_iter().map(Some).collect(), keywords, generator }
     }
 
-    /// The generator to draw from. If it is the first argument, the others count from behind it.
+    /// The generator to draw from. If it is the first argument, the positions of the others count from the
+    /// next one.
     pub(super) fn generator(&mut self) -> Arc<Generator> {
         match self.positional.first() {
             Some(Some(Value::Generator(generator))) => {
@@ -43,7 +44,7 @@ impl Args {
         self.integers(position, "size")?.map_or(Ok(Vec::new()), |extents| extents_of(&extents))
     }
 
-    /// The argument at a position or of a name.
+    /// Takes the argument at a position, or else by name.
     pub(super) fn take(&mut self, position: usize, name: &str) -> Option<Value> {
         let positional = self.positional.get_mut(position).and_then(Option::take);
         positional.or_else(|| self.keywords.remove(name))
@@ -115,7 +116,7 @@ impl Args {
         Ok(if self.flag(usize::MAX, "keepdims", false)? { axes.keepdims() } else { axes })
     }
 
-    /// Refuses what no operation has asked for.
+    /// Refuses arguments that the operation has not taken.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));
         let named =

@@ -1,5 +1,5 @@
-//! Ranges of numbers that dtypes can hold: NumPy converts elements of arrays as it likes, but refuses
-//! Python's numbers that do not fit.
+//! Ranges of numbers of dtypes: NumPy converts elements of arrays without a check, but refuses Python numbers
+//! that do not fit.
 
 use super::Failure;
 use tharsis_kernels::{DType, Kind, Scalar};
@@ -7,7 +7,7 @@ use tharsis_kernels::{DType, Kind, Scalar};
 /// Refuses a number that a dtype cannot hold.
 ///
 /// # Errors
-/// `OverflowError` for what is out of bounds or infinite, `ValueError` for NaN, `TypeError` for complex
+/// `OverflowError` for numbers out of range or infinite, `ValueError` for NaN, `TypeError` for complex
 /// numbers.
 pub(super) fn check_number(number: Scalar, dtype: DType) -> Result<(), Failure> {
     let overflow = |text: String| Err(Failure::new("OverflowError", text));

@@ -1,4 +1,4 @@
-//! Element-wise functions of programs that are made of others.
+//! Element-wise operations of programs that are composed of others.
 
 use super::Failure;
 use super::args::Args;
@@ -6,7 +6,7 @@ use super::row::{Row, tensor, tuple};
 use super::value::Value;
 use crate::tensor::Tensor;
 
-/// Those of one argument, of two, and with options.
+/// Operations of one argument, of two, and with options.
 pub(super) const COMPOSED: &[Row] = &[
     ("np.angle", "(z, deg=False)", "the angle of complex numbers", |_, args| {
         let angle = args.tensor(0, "z")?.angle();

@@ -1,4 +1,4 @@
-//! Parts of a request that say how it runs.
+//! The context of a request: the parts that say how it runs.
 
 use super::value::Value;
 use super::{Failure, PlaceRequest, Places};
@@ -17,19 +17,19 @@ use tharsis_kernels::Warnings;
 pub(super) struct Context {
     pub executor: Box<dyn Executor>,
     pub chunks: Chunks,
-    /// Whether each step is computed before the next is looked at.
+    /// Whether each step is computed before the next one is built.
     pub eager: bool,
     /// The generator of random steps that name none.
     pub generator: Arc<Generator>,
-    /// Whether values come back as base64 of their bytes.
+    /// Whether values are returned as base64 of their bytes.
     pub raw: bool,
     pub wants: Wants,
     pub errstate: ErrState,
-    /// NumPy's warnings of steps that were computed at once.
+    /// NumPy's warnings of eager steps.
     pub raised: RefCell<Warnings>,
-    /// Oddities of the inputs that do no harm.
+    /// Harmless irregularities of the inputs.
     pub warnings: Vec<String>,
-    /// Folder of large results; without it they are answered in place.
+    /// Folder for large results; without it they are part of the reply.
     pub results: Option<PathBuf>,
 }
 
@@ -81,7 +81,7 @@ impl Context {
         let rechunked = tensor.rechunk(self.chunks.clone());
         rechunked.check()?;
         match tensor.node()?.op().resident() {
-            // Chunks that exist are cut for good, so that what follows meets chunks of this size.
+            // Computed tensors are rechunked at once, so that later steps read chunks of this size.
             Some(_) => self.tensor_at_hand(&rechunked),
             None => Ok(rechunked),
         }
@@ -179,7 +179,7 @@ fn executor(ctx: &Json, places: &dyn Places, started: Instant) -> Result<Box<dyn
     places.executor(&PlaceRequest { nodes, workers, memory_bytes, deadline })
 }
 
-/// When the time allowed is over; a time too far away to be written is no limit.
+/// The deadline of the request; a timeout too large to represent is no limit.
 fn deadline(ctx: &Json, started: Instant) -> Result<Option<Instant>, Failure> {
     let Some(limit) = ctx.get("timeout_s").filter(|limit| !limit.is_null()) else { return Ok(None) };
     let seconds = limit.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

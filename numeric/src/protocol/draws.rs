@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 use tharsis_kernels::Scalar;
 
-/// Everything random.
+/// All operations with random numbers.
 pub(super) const DRAWS: &[Row] = &[
     ("np.random.default_rng", "(seed)", "a generator; the numbers are not NumPy's", |_, args| {
         let negative = || Failure::value("expected non-negative integer");

@@ -6,7 +6,7 @@ use super::row::{Row, tensor};
 use super::value::Value;
 use crate::tensor::Tensor;
 
-/// Everything that takes a matrix apart.
+/// All factorizations of matrices.
 pub(super) const MATRICES: &[Row] = &[
     ("np.linalg.cholesky", "(a)", "the lower Cholesky factor", |_, args| {
         tensor(matrix(args, "a")?.cholesky())
@@ -57,7 +57,7 @@ fn fields<const N: usize>(names: &'static [&'static str; N], parts: [Tensor; N])
     Ok(Value::Fields(names, parts.into_iter().map(tensor).collect::<Result<_, _>>()?))
 }
 
-/// Only of square matrices are the full factors the reduced ones.
+/// Refuses full factors of a matrix that is not square: only for square ones they are the reduced factors.
 fn reduced_or_square(x: &Tensor, args: &mut Args) -> Result<(), Failure> {
     let full = args.flag(1, "full_matrices", true)?;
     match x.shape()? {

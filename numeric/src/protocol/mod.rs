@@ -1,8 +1,8 @@
-//! Programs as data: one JSON object a line in, one a line out, in the same order.
+//! Programs as data: one JSON object per line as request, one per line as reply, in the same order.
 //!
 //! A request names inputs, steps (each an operation under its NumPy name with arguments) and the values
-//! wanted. Operations are found in the [`registry`]; what is not there is answered `NotImplemented`. A
-//! failing program never ends the evaluator.
+//! wanted. Operations are found in the [`registry`]; the reply for others is `NotImplemented`. A failing
+//! program never ends the evaluator.
 
 mod args;
 mod bounds;
@@ -46,7 +46,7 @@ impl Failure {
         Failure { class: class.to_owned(), message: message.into() }
     }
 
-    /// A value that NumPy answers with `ValueError`.
+    /// A value for which NumPy raises `ValueError`.
     ///
     /// ```
     /// use tharsis_numeric::protocol::Failure;
@@ -56,7 +56,7 @@ impl Failure {
         Failure::new("ValueError", message)
     }
 
-    /// A type that NumPy answers with `TypeError`.
+    /// A type for which NumPy raises `TypeError`.
     ///
     /// ```
     /// use tharsis_numeric::protocol::Failure;
@@ -89,8 +89,8 @@ impl From<GraphError> for Failure {
     }
 }
 
-/// Answers requests until the stream ends. File names in requests are taken relative to `folder`; `places`
-/// has the workers of those that ask for some.
+/// Answers requests until the stream ends. File names in requests are relative to `folder`; `places` has the
+/// executors for requests that ask for workers.
 ///
 /// ```
 /// use tharsis_numeric::protocol::{Here, eval};
@@ -130,8 +130,7 @@ pub fn eval(
     }
 }
 
-/// Answers the requests of a text, which need not keep to lines. What follows a request that is no JSON is
-/// not read.
+/// Answers the requests of a text, which may span lines. Nothing is read after a request that is not JSON.
 ///
 /// ```
 /// use tharsis_numeric::protocol::{Here, eval_text};
@@ -159,7 +158,7 @@ pub fn eval_text(
     Ok(())
 }
 
-/// The reply to what is no request.
+/// The reply to malformed input.
 fn refused(why: impl ToString) -> Json {
     json!({"id": null, "ok": false, "err": {"class": "ValueError", "msg": why.to_string()}})
 }
@@ -170,7 +169,7 @@ fn write_line(replies: &mut impl Write, reply: &Json) -> std::io::Result<()> {
     replies.flush()
 }
 
-/// Writes one line per operation: name, signature, what it does.
+/// Writes one line per operation: name, signature and description.
 ///
 /// ```
 /// let mut lines = Vec::new();
@@ -205,7 +204,7 @@ pub fn answer(request: &Json, folder: &Path) -> Json {
 
 fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
     let id = request.get("id").cloned().unwrap_or(Json::Null);
-    // They go into the reply.
+    // Warnings go into the reply instead.
     let _warnings = errstate(ErrState::all(Reaction::Ignore));
     // A defect in one program must not take the evaluator down with it.
     let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places)));

@@ -1,4 +1,4 @@
-//! Executors of programs that ask for more than threads of this process.
+//! Executors for programs that ask for worker processes or nodes.
 
 use super::Failure;
 use std::time::Instant;
@@ -8,25 +8,25 @@ use tharsis_graph::Executor;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct PlaceRequest {
-    /// One node with worker processes, or a number of nodes.
+    /// Number of nodes; one is a node with worker processes.
     pub nodes: usize,
     /// Workers of each node.
     pub workers: usize,
     pub memory_bytes: u64,
-    /// After this no task is to start.
+    /// Time after which no task may start.
     pub deadline: Option<Instant>,
 }
 
-/// Whoever has worker processes and nodes.
+/// Source of executors with worker processes and nodes.
 pub trait Places: Sync {
     /// An executor on worker processes.
     ///
     /// # Errors
-    /// `NotImplemented` where there are none.
+    /// `NotImplemented` if there are none.
     fn executor(&self, request: &PlaceRequest) -> Result<Box<dyn Executor>, Failure>;
 }
 
-/// This process alone: all that this crate knows of.
+/// This process alone, without worker processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Here;
 

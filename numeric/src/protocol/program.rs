@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 use tharsis_graph::{Metrics, Resident};
 
-/// The step that failed, and its operation; none where it was the request itself.
+/// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
 
 type Names = HashMap<String, Value>;
@@ -130,7 +130,7 @@ fn finish(
         let bound = context.executor.bound_bytes(&job)?.max(bound);
         reply.insert("plan".to_owned(), json!({"tasks": tasks, "peak_bytes_bound": bound}));
     }
-    // A plan alone is answered without running it.
+    // A request for the plan alone is answered without running it.
     if context.wants.values || context.wants.metrics {
         let mut outcome = context.executor.execute(job)?;
         context.raised.borrow_mut().append(&mut outcome.metrics.warnings);

@@ -1,7 +1,7 @@
 //! The operations of programs, by NumPy name.
 //!
-//! Element-wise functions are those of `tharsis_kernels::ufunc`: one added there is found here without
-//! another line. The rest are tables of rows: a name, a signature, a line of documentation and a function of
+//! Element-wise functions are those of `tharsis_kernels::ufunc`: a function added there is found here without
+//! further code. The rest are tables of rows: a name, a signature, a line of documentation and a function of
 //! arguments.
 
 use super::Failure;
@@ -32,7 +32,7 @@ pub struct Operation {
     pub(super) run: Run,
 }
 
-/// Operations that other functions are made of, and that NumPy has no name for.
+/// Building blocks of other functions, without a name in NumPy.
 const PARTS: [UnaryOp; 4] =
     [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile, UnaryOp::SpacingHalf];
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
@@ -443,7 +443,7 @@ fn scan(args: &mut Args, with: fn(&Tensor, i64) -> Tensor) -> Result<Value, Fail
     }
 }
 
-/// As [`scan`], but more than one axis is not flattened without being asked.
+/// As [`scan`], but an array of several axes is flattened only on request.
 fn scan_one_axis(args: &mut Args, with: fn(&Tensor, i64) -> Tensor) -> Result<Value, Failure> {
     let x = args.tensor(0, "x")?;
     match args.take(1, "axis") {
@@ -472,7 +472,7 @@ fn part_of(mut parts: Vec<Value>, index: i64) -> Result<Value, Failure> {
     }
 }
 
-/// The positions that a list of whole numbers chooses.
+/// The positions in a list of whole numbers.
 fn positions(list: &Value) -> Result<Vec<i64>, Failure> {
     list.integers().map_err(|_| Failure::missing(format!("indexing with {list:?} is not implemented")))
 }

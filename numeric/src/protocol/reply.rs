@@ -10,7 +10,7 @@ use std::path::Path;
 use tharsis_graph::{Error as GraphError, Resident};
 use tharsis_kernels::{Chunk, DType, Element, Scalar, with_element};
 
-/// Results with more bytes go to files, where the request names a folder.
+/// Results with more bytes go to files, if the request names a folder.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// Turns values into JSON; their tensors are taken from the results in order.

@@ -5,7 +5,7 @@ use super::args::Args;
 use super::value::Value;
 use crate::tensor::Tensor;
 
-/// Description of an operation: its name, since several may share a function, and its arguments.
+/// Function of an operation: gets the name, since several operations may share it, and the arguments.
 pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
 
 /// A name, a signature, a line of documentation and a function of arguments.
@@ -17,7 +17,7 @@ pub(super) fn tensor(made: Tensor) -> Result<Value, Failure> {
     Ok(Value::Tensor(made))
 }
 
-/// Several tensors as a tuple, or the error that the first of those carries that have one.
+/// Several tensors as a tuple, or the first error that one of them carries.
 pub(super) fn tuple(made: impl IntoIterator<Item = Tensor>) -> Result<Value, Failure> {
     Ok(Value::Tuple(made.into_iter().map(tensor).collect::<Result<_, _>>()?))
 }

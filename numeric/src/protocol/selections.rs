@@ -5,7 +5,7 @@ use super::row::{Row, tensor, tuple};
 use super::value::Value;
 use crate::tensor::Tensor;
 
-/// Everything whose size only running tells.
+/// All operations whose result size is known only after a run.
 pub(super) const SELECTIONS: &[Row] = &[
     ("np.argwhere", "(a)", "the coordinates of what is not zero", |_, args| {
         tensor(args.tensor(0, "a")?.argwhere())
@@ -33,7 +33,7 @@ pub(super) const SELECTIONS: &[Row] = &[
     }),
 ];
 
-/// The coordinates of what is not zero.
+/// The coordinates of nonzero elements.
 pub(super) fn nonzero(x: &Tensor) -> Result<Value, Failure> {
     tuple(x.nonzero()?)
 }

@@ -1,4 +1,4 @@
-//! Requests in, replies out.
+//! Tests of requests and their replies.
 
 use super::*;
 

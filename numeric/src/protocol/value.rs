@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 use tharsis_kernels::{Buffer, Chunk, DType, Element, Scalar, with_element};
 
-/// Values that names of a program stand for and operations take.
+/// Values of names in a program, and arguments of operations.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// Nothing.
+    /// Python's `None`.
     None,
     /// A number.
     Number(Scalar),
@@ -32,7 +32,7 @@ pub enum Value {
     Tensor(Tensor),
     /// A tuple.
     Tuple(Vec<Value>),
-    /// A list: an array where an array is wanted, and other than a tuple as an index.
+    /// A list: an array where an array is expected; as an index it is not the same as a tuple.
     List(Vec<Value>),
     /// A tuple whose parts have names.
     Fields(&'static [&'static str], Vec<Value>),
@@ -151,7 +151,7 @@ fn stack_values(parts: Vec<Value>) -> Result<Tensor, Failure> {
     Ok(crate::manipulate::stack(&tensors.iter().collect::<Vec<_>>(), 0))
 }
 
-/// The value that an argument stands for.
+/// Decodes the value of an argument.
 pub(super) fn decode(json: &Json, names: &HashMap<String, Value>) -> Result<Value, Failure> {
     match json {
         Json::Null => Ok(Value::None),
@@ -266,12 +266,12 @@ fn parse_float(json: &Json) -> Option<f64> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
     let exponent = exponent.parse::<i32>().ok()? - 4 * fraction.len() as i32;
-    // Two steps, so that the result of subnormal numbers is rounded once.
+    // Scaled in two steps, so that subnormal results are rounded once.
     let half = exponent / 2;
     Some(sign * (digits as f64 * 2f64.powi(half)) * 2f64.powi(exponent - half))
 }
 
-/// A tensor given with the request; what is odd about it and does no harm is added to `warnings`.
+/// A tensor given with the request; harmless irregularities are added to `warnings`.
 pub(super) fn input(json: &Json, folder: &Path, warnings: &mut Vec<String>) -> Result<Tensor, Failure> {
     let dtype = json.get("dtype").and_then(Json::as_str).map(parse_dtype).transpose()?;
     if let Some(literal) = json.get("lit") {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Names, or beginnings of names, that programs do not have, and why not.
+/// Names, or beginnings of names, that are not generated, and the reason.
 pub const NOT_GENERATED: &[(&str, &str)] = &[
     ("np.linalg.cholesky", "refuses nearly all matrices; `factor.rs` has those that it takes"),
     ("np.linalg.qr", "signs of columns depend on the chunks; `factor.rs`"),
@@ -184,7 +184,7 @@ const EXACT: &[&str] = &[
     "np.where",
 ];
 
-/// Small numbers, halves among floats, and what is no number.
+/// Small numbers, halves among floats, and NaN and infinities.
 fn number(dice: &mut Dice, dtype: &str) -> Value {
     let small = dice.below(9) as i64 - 4;
     let real = |dice: &mut Dice| match dice.below(12) {
@@ -196,7 +196,7 @@ fn number(dice: &mut Dice, dtype: &str) -> Value {
     match dtype {
         "bool" => json!(small < 0),
         "uint8" => json!(small.abs() * 60),
-        // The parts of a product of infinite ones that are NaN depend on the order of the factors.
+        // No infinities: the NaN parts of a product of infinite numbers depend on the order of the factors.
         "complex128" => match dice.below(12) {
             0 => json!({"c": [{"f": "nan"}, {"f": "nan"}]}),
             at => json!({"c": [(at as f64 - 7.0) / 2.0, small as f64 / 2.0]}),

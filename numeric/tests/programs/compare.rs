@@ -1,4 +1,4 @@
-//! Results of tensors beside those of the plain evaluator.
+//! Comparison of results of tensors with those of the plain evaluator.
 
 use crate::plain::{Kind, Plain};
 use tharsis_kernels::element::Bool;
@@ -15,7 +15,7 @@ pub fn plain_of(chunk: &Chunk) -> Plain {
     Plain { kind, shape: chunk.shape().to_vec(), data }
 }
 
-/// Whether a result is that of the plain evaluator, but for rounding.
+/// Whether a result equals that of the plain evaluator, up to rounding.
 pub fn is_equal(found: &Plain, expected: &Plain) -> bool {
     let close = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= 1e-9 * b.abs().max(1.0);
     let same = found.kind == expected.kind && found.shape == expected.shape;

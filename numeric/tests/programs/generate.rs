@@ -1,11 +1,11 @@
-//! Random programs: a number decides everything.
+//! Random programs, determined by a seed.
 
 use crate::plain::{Kind, Plain, broadcast, size};
 use crate::program::{Binary, REDUCTIONS, Step, Unary};
 
 /// Larger arrays are not tried: the plain evaluator is slow.
 const ELEMENTS_MAX: usize = 600;
-/// Larger numbers are not tried: whole numbers of all kinds are to be exact as float64.
+/// Larger numbers are not tried: whole numbers of all kinds must be exact as float64.
 const NUMBER_MAX: f64 = 1e12;
 
 /// A sequence of numbers from a seed (SplitMix64).
@@ -43,11 +43,11 @@ impl Dice {
 }
 
 /// A program with the values that the plain evaluator gives for it. `masks` also selects by masks, whose
-/// sizes only running tells.
+/// sizes are known only after a run.
 pub fn program(seed: u64, masks: bool) -> (Vec<Step>, Vec<Plain>) {
     let mut dice = Dice::new(seed);
     let (mut steps, mut values) = (Vec::<Step>::new(), Vec::new());
-    // Whether a value is what it is in any order of operations.
+    // Whether a value does not depend on the order of operations.
     let mut exact = Vec::new();
     for _ in 0..1 + dice.below(2) {
         let input = input(&mut dice);

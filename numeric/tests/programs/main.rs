@@ -17,7 +17,7 @@ use program::{REDUCTIONS, Step};
 use tharsis_numeric::select::UNKNOWN;
 use tharsis_numeric::{Chunks, LocalExecutor, Tensor, execute};
 
-/// Results of a program on a number of threads, or why it cannot be run.
+/// Results of a program, or the reason for which it cannot run.
 fn run(steps: &[Step], roots: &[usize], eager: bool) -> Result<Vec<Plain>, String> {
     let _eager = eager.then(tharsis_numeric::eager);
     let mut tensors: Vec<Tensor> = Vec::new();
@@ -33,7 +33,7 @@ fn run(steps: &[Step], roots: &[usize], eager: bool) -> Result<Vec<Plain>, Strin
     Ok(results.iter().map(|result| plain_of(&result.to_chunk(&executor).unwrap())).collect())
 }
 
-/// The steps that a value is made of, renumbered.
+/// The steps that a value depends on, renumbered.
 fn cone(steps: &[Step], root: usize) -> Vec<(usize, &Step)> {
     let mut needed = vec![false; steps.len()];
     needed[root] = true;

@@ -1,4 +1,4 @@
-//! Programs of several operations, made from a seed, and what each operation does to tensors and to plain
+//! Programs of several operations, made from a seed, and the effect of each operation on tensors and on plain
 //! arrays.
 
 use crate::plain::{Kind, Plain, broadcast, size};
@@ -145,7 +145,7 @@ impl Reduction {
     }
 }
 
-/// Axes as an argument: none where all are meant, so that this spelling is tried too.
+/// Axes as an argument; the default if all are selected, so that this form is tested too.
 fn axes_of(axes: &[usize], rank: usize, keepdims: bool) -> Axes {
     let axes = match axes.len() == rank {
         true => Axes::default(),
@@ -155,7 +155,7 @@ fn axes_of(axes: &[usize], rank: usize, keepdims: bool) -> Axes {
 }
 
 impl Step {
-    /// The values that it takes.
+    /// The values that it reads.
     pub fn args(&self) -> Vec<usize> {
         match self {
             Step::Input { .. } => vec![],
@@ -181,7 +181,7 @@ impl Step {
         matches!(self, Step::Reduce { with: Reduction::Mean | Reduction::Var, .. })
     }
 
-    /// Whether a difference in the last digit of what it takes makes another result.
+    /// Whether a difference in the last digit of an argument changes the result much.
     pub fn needs_exact(&self) -> bool {
         use Reduction::*;
         match self {
@@ -357,7 +357,7 @@ impl Binary {
         let truth = |b: bool| f64::from(u8::from(b));
         let kind = a.kind.max(b.kind);
         match self {
-            // Of truth values the sum is "or" and the product "and".
+            // For bool, the sum is "or" and the product "and".
             Add if kind == Kind::Bool => a.zip(b, kind, f64::max),
             Add => a.zip(b, kind, |x, y| x + y),
             Subtract => a.zip(b, kind, |x, y| x - y),
