@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p tharsis-object-store --example ring_floor`
 
-// Its output is the point of it.
+// The example exists to print its results.
 #![allow(clippy::print_stdout)]
 
 use std::env;

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p tharsis-object-store --example spill_floor -- [DIRECTORY] [GB]`
 
-// Its output is the point of it.
+// The example exists to print its results.
 #![allow(clippy::print_stdout)]
 
 use rustix::fs::{Mode, OFlags, open, unlink};
@@ -29,8 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = args.next().map_or_else(env::temp_dir, PathBuf::from);
     let gigabytes: u64 = args.next().map_or(Ok(2), |arg| arg.parse())?;
     let objects = (gigabytes * 1_000_000_000 / OBJECT as u64).max(1);
-    // One page more, so that runs can start on a page, as direct access by hand needs, and 64 bytes behind
-    // one.
+    // One page more than needed: runs start on a page, for direct access by hand, or 64 bytes behind one.
     let mut memory = vec![0; OBJECT + 2 * PAGE];
     fill_with_noise(&mut memory);
     let start = memory.as_ptr().align_offset(PAGE);
@@ -39,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut sums = [[0.0; 2]; 3];
     for _ in 0..ROUNDS {
         let ways = [Way::by_hand(&directory)?, Way::spill(&directory, 0)?, Way::spill(&directory, 64)?];
-        // Object by object in turn: the speed of a shared disk changes from second to second.
+        // Both ways take turns after each object, since the speed of a shared disk changes from second to
+        // second.
         for step in 0..2 {
             for number in 0..objects {
                 for (way, sum) in ways.iter().zip(&mut sums) {

@@ -1,12 +1,12 @@
 //! The annex: a file on disk behind values that are larger than the memory of the arena.
 //!
-//! The file lies in a spill directory and has no name from the start (or loses its name as soon as it is
-//! open). It is sparse: it is as long as everything that could ever be put there, and has blocks only for the
-//! bytes in use. It is freed when the last process that has it open ends, for any reason.
+//! The file is in a spill directory and has no name from the start (or loses its name as soon as it is open).
+//! It is sparse: its length is its capacity, and it has blocks only for the bytes in use. It is freed when
+//! the last process that has it open ends, for any reason.
 //!
-//! A file on disk cannot be sealed, and a store to a page that the disk has no block for ends the process
-//! with SIGBUS. So blocks are allocated before a range is granted, and freed when the range is free again.
-//! [`AnnexFile::create`] finds out whether the file system can do that. The blocks count against the quota of
+//! A file on disk cannot be sealed, and a store to a page without a disk block ends the process with SIGBUS.
+//! So blocks are allocated before a range is granted, and freed when the range is free again.
+//! [`AnnexFile::create`] checks whether the file system can do that. The blocks count against the quota of
 //! the directory, together with its other files.
 
 use crate::error::{NoSpace, StoreError};
@@ -21,14 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Longest annex: it is mapped twice.
 pub const ANNEX_BYTES_MAX: u64 = 1 << 40;
-/// Annexes have a multiple of this.
+/// The length of an annex is a multiple of this.
 pub const ANNEX_UNIT_BYTES: u64 = 2 << 20;
-/// Blocks made per system call: short enough that signals do not make it start over for ever.
+/// Bytes allocated per system call: few enough that signals do not restart it forever.
 const STEP_BYTES: u64 = 64 << 20;
-/// Number of bytes with which the abilities of the file system are tried.
+/// Number of bytes with which the features of the file system are probed.
 const PROBE_BYTES: u64 = 4096;
 const PLACE: &str = "the file for values larger than the store";
-/// Name of the file for a moment, where files without a name cannot be made.
+/// Temporary name of the file, on file systems that cannot make files without a name.
 const NAME: &str = "annex";
 
 /// The quota that the blocks of an annex count against.
@@ -36,10 +36,10 @@ pub(crate) trait Quota: Send + Sync {
     /// Adds the given number of bytes to the count.
     fn take(&self, bytes: u64) -> Result<(), NoSpace>;
 
-    /// The disk has these bytes back.
+    /// Subtracts bytes that were returned to the disk.
     fn give(&self, bytes: u64);
 
-    /// Gives back to the disk what nobody needs of all else there; whether that was anything.
+    /// Frees space of the directory that is no longer needed, and returns whether there was any.
     fn make_room(&self) -> bool;
 }
 
@@ -49,21 +49,21 @@ pub struct AnnexFile {
     pub(crate) len: u64,
 }
 
-/// The file, and which ranges of it have blocks.
+/// The file, and its ranges that have blocks.
 pub(crate) struct Blocks {
     fd: OwnedFd,
     quota: Box<dyn Quota>,
-    /// Ranges that the quota counts: all that have blocks, or are about to.
+    /// Ranges that count against the quota: all that have blocks, or are about to.
     counted: Mutex<RangeSet>,
 }
 
 impl AnnexFile {
-    /// Makes an annex in a directory, for at most `quota_bytes` and no more than its file system has. `quota`
-    /// counts the blocks that it takes.
+    /// Makes an annex in a directory, of at most `quota_bytes` and at most the free space of the file system.
+    /// `quota` counts its blocks.
     ///
     /// # Errors
-    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make
-    /// blocks ahead of a write and take them back.
+    /// `BadSize` if there is no room for an annex, `System` if the file system has no sparse files, or cannot
+    /// allocate blocks before a write and free them.
     pub(crate) fn create(
         dir: BorrowedFd<'_>,
         quota_bytes: u64,
@@ -82,7 +82,7 @@ impl AnnexFile {
         let fd = open_nameless(dir).map_err(|cause| StoreError::system("make the annex", cause))?;
         ftruncate(&fd, len).map_err(|cause| StoreError::system("size the annex", cause))?;
         match allocate(fd.as_fd(), 0, PROBE_BYTES) {
-            // A full disk will have room again.
+            // A full disk may have room later.
             Ok(()) | Err(StoreError::NoSpace(_)) => {}
             Err(error) => return Err(error),
         }
@@ -101,8 +101,8 @@ impl AnnexFile {
     }
 }
 
-/// A range of an annex, read from the file instead of through a mapping: an error of the disk is an error,
-/// and no SIGBUS.
+/// A range of an annex, read from the file instead of through a mapping. So a disk error is returned as an
+/// error instead of a SIGBUS.
 pub struct AnnexReader {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) offset: u64,
@@ -140,12 +140,11 @@ impl Blocks {
         self.fd.as_fd()
     }
 
-    /// Makes the blocks of a range that have none. After an error the range has some, and counts, until it is
-    /// [given back](Blocks::punch).
+    /// Allocates the missing blocks of a range. After an error the range may have some blocks, and counts
+    /// against the quota until it is [given back](Blocks::punch).
     ///
     /// # Errors
-    /// `NoSpace` if the quota is reached, or the disk is full, or what this user may have of it; `System` for
-    /// other reasons.
+    /// `NoSpace` if the quota, the disk or the user's quota of the disk is full; `System` for other reasons.
     pub(crate) fn allocate(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.count(offset, offset + len)?;
         match allocate(self.fd(), offset, len) {
@@ -154,7 +153,7 @@ impl Blocks {
         }
     }
 
-    /// Gives whole blocks of a range back; their contents become zeros.
+    /// Frees the whole blocks of a range; their contents become zeros.
     pub(crate) fn punch(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         punch(self.fd(), offset, len)?;
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,8 +164,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Counts what of a range is not counted yet. The lock is held meanwhile, or two would count the same
-    /// bytes.
+    /// Counts the bytes of a range that are not counted yet. The lock is held meanwhile, so that no two
+    /// threads count the same bytes.
     fn count(&self, start: u64, end: u64) -> Result<(), NoSpace> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(start <= end, "range {start}..{end} is reversed");
@@ -208,7 +207,7 @@ fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Gives whole pages or blocks of a file back; their contents become zeros.
+/// Frees whole pages or blocks of a file; their contents become zeros.
 pub(crate) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> rustix::io::Result<()> {
     loop {
         match fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {

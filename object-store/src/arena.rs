@@ -5,14 +5,14 @@
 //! descriptor over the local socket and map it with [`ArenaMap::from_fd`].
 //!
 //! A page exists once it was touched; the writer makes it ([`ArenaMap::make_pages`]). Pages of freed ranges
-//! are warm, so it is better to use them again; [`Arena::punch`] gives them back to the system when the node
-//! needs memory more than speed.
+//! exist already, so reusing them is faster; [`Arena::punch`] returns them to the system when the node needs
+//! memory more than speed.
 //!
 //! Values that are larger than this memory lie in the *annex*, a file on disk ([`crate::annex`]) that is
 //! mapped behind it: an offset from [`Arena::len`] on means the annex.
 //!
-//! Huge pages are used if the machine grants them to shared memory on advice. Otherwise only the speed
-//! differs.
+//! Huge pages are used if the machine grants them to shared memory on advice. Without them the arena is only
+//! slower.
 
 use crate::annex::{self, AnnexFile, AnnexReader, Blocks};
 use crate::error::StoreError;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Largest arena: a process maps it twice, and has 2^47 bytes of addresses.
 pub const ARENA_BYTES_MAX: u64 = 1 << 45;
 
-/// The memory that object bytes live in.
+/// The memory for object bytes.
 pub struct Arena {
     fd: OwnedFd,
     annex: Option<Arc<Blocks>>,
@@ -37,12 +37,12 @@ impl Arena {
     /// yet.
     ///
     /// # Errors
-    /// `BadSize` if it is empty or too large, `System` if the system has no such files or no address space.
+    /// `BadSize` if it is empty or too large, `System` if the system has no memfds or no address space.
     pub fn create(bytes: u64) -> Result<Arena, StoreError> {
         Arena::with_annex(bytes, None)
     }
 
-    /// The same, with an annex behind it.
+    /// As [`Arena::create`], with an annex behind the memory.
     ///
     /// # Errors
     /// As [`Arena::create`].
@@ -63,7 +63,7 @@ impl Arena {
         Ok(Arena { fd, annex: annex.map(|file| file.blocks), map })
     }
 
-    /// Gives the whole pages of a range back to the system; their contents become zeros.
+    /// Returns the whole pages of a range to the system; their contents become zeros.
     ///
     /// Only for ranges that nobody reads or writes.
     ///
@@ -86,8 +86,8 @@ impl Arena {
         punched.map_err(|cause| StoreError::system("give pages of the arena back", cause))
     }
 
-    /// Makes the blocks of a range of the annex, without which nobody may be granted it; in memory it does
-    /// nothing.
+    /// Allocates the blocks of a range of the annex; the range must not be granted before. Does nothing for a
+    /// range in memory.
     ///
     /// # Errors
     /// `NoSpace` if the disk is full or its quota reached, `System` if it refuses for another reason,
@@ -97,20 +97,20 @@ impl Arena {
         self.in_annex(offset).map_or(Ok(()), |(blocks, at)| blocks.allocate(at, len))
     }
 
-    /// The file in which an offset lies, and where.
+    /// The file that contains an arena offset, and the offset in that file.
     pub fn file_at(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
         self.in_annex(offset).map_or((self.fd(), offset), |(blocks, at)| (blocks.fd(), at))
     }
 
-    /// Reads a range from the disk, if it lies there: what a disk fails to read must not end the node, as it
-    /// would through its map.
+    /// A reader of a range that is in the annex; `None` for memory. Through the map, a disk error would end
+    /// the node.
     pub fn disk_reader(&self, offset: u64, len: u64) -> Option<AnnexReader> {
         self.map.check(offset, len).ok()?;
         let (blocks, offset) = self.in_annex(offset)?;
         Some(AnnexReader { blocks: Arc::clone(blocks), offset, len })
     }
 
-    /// The annex and where in it an offset lies, if it does.
+    /// The annex, and the offset in it, if an arena offset is in the annex.
     fn in_annex(&self, offset: u64) -> Option<(&Arc<Blocks>, u64)> {
         let at = offset.checked_sub(self.len())?;
         self.annex.as_ref().map(|blocks| (blocks, at))
@@ -131,7 +131,7 @@ impl Arena {
         &self.map
     }
 
-    /// Bytes of its memory.
+    /// Bytes of the memory, without the annex.
     pub fn len(&self) -> u64 {
         self.map.memory_len()
     }

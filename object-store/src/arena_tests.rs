@@ -114,7 +114,7 @@ fn pages_that_another_wrote_are_mapped_and_those_between_are_made() {
     first.make_pages(3 * PAGE, PAGE).unwrap();
     first.retire(0, arena.len()).unwrap();
     second.grant(0, 12 * PAGE).unwrap();
-    // Up to one that was written it is mapped as a reader maps it; what lies between comes that way too.
+    // Up to a page that was written, the range is mapped for reading, which makes the pages between too.
     second.make_pages(0, 10 * PAGE).unwrap();
     assert_eq!(fstat(arena.fd()).unwrap().st_blocks as u64 * 512, 10 * PAGE);
     second.make_pages(0, 12 * PAGE).unwrap();
@@ -162,7 +162,7 @@ impl Quota for Left {
     }
 }
 
-/// An arena with an annex in a folder, which the annex does not need any more.
+/// An arena with an annex. Its folder is removed, since the annex does not need it any more.
 fn with_annex() -> Arena {
     with_annex_of(&Arc::new(AtomicU64::new(u64::MAX)))
 }

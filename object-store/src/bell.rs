@@ -1,4 +1,4 @@
-//! Bells: how one process sleeps until another has news for it.
+//! Bells: a process sleeps until another has news for it.
 //!
 //! Two words in shared memory. `sleepers` counts the threads that are asleep or about to be; `rings` changes
 //! with each ring that found a sleeper, and is what the kernel compares before it lets a thread sleep.
@@ -23,15 +23,15 @@
 //! All waiters of one bell belong to one process, so a `sleepers` left too high belongs to a bell that nobody
 //! listens to any more.
 //!
-//! When nobody sleeps a ring costs a fence and a load. The waiter spins before it sleeps, in bursts with
-//! `sched_yield` in between, so that spinning parties in greater number than cores take turns instead of
-//! burning each other's time slices.
+//! If no thread sleeps, a ring costs a fence and a load. The waiter spins before it sleeps, in bursts with
+//! `sched_yield` in between, so that more spinning threads than cores take turns instead of using up each
+//! other's time slices.
 //!
 //! A [`BellBoard`] adds a bit per client, so that one thread that serves thousands of rings visits only those
-//! with news. Its order matters too: a client publishes, then sets its bit, then the summary bit, then rings;
-//! the server takes summary, then word, then looks into the rings. A bit that is found set is left alone:
-//! after the fence, the server that takes the bit looks into the ring only after the record published before
-//! the fence is visible.
+//! with news. The order matters here too: a client publishes, then sets its bit, then the summary bit, then
+//! rings; the server takes the summary, then the word, then reads the rings. A client that finds its bit set
+//! does not set it again: the fence makes its record visible before the server that takes the bit reads the
+//! ring.
 
 #![allow(unsafe_code)]
 
@@ -52,10 +52,10 @@ const PLACE_ALIGN: usize = 64;
 const WORD_COUNT: usize = CLIENTS_MAX / 64;
 const _: () = assert!(CLIENTS_MAX == 64 * 64, "one summary word covers all clients");
 
-/// Looks at the condition between two yields. A pause instruction takes some 50 ns, so this is about a
+/// Checks of the condition between two yields. A pause instruction takes some 50 ns, so this is about a
 /// microsecond.
 const BURST_COUNT: u32 = 16;
-/// A deadline further away than this is as good as this one.
+/// Deadlines further away are shortened to this.
 const DEADLINE_MAX: Duration = Duration::from_secs(1 << 30);
 
 /// Time for which a waiter spins before it sleeps.
@@ -153,7 +153,7 @@ fn spin_until(
     false
 }
 
-/// A place to sleep until another party rings.
+/// Two words on which threads sleep until another party rings.
 #[derive(Clone)]
 pub struct Bell {
     words: NonNull<BellWords>,
@@ -176,14 +176,14 @@ impl Bell {
         Ok(Bell { words, _segment: Arc::clone(segment) })
     }
 
-    /// Tells the waiters to look again. Make their condition true first.
+    /// Makes the waiters check their condition again. Make it true first.
     #[inline]
     pub fn ring(&self) {
         self.words().ring();
     }
 
-    /// Waits until `ready` says true, or until `deadline` has passed since the call; the answer is what
-    /// `ready` said.
+    /// Waits until `ready` returns true, or until `deadline` has passed since the call; returns the last
+    /// result of `ready`.
     ///
     /// Several threads of one process may wait; each ring wakes all of them.
     pub fn wait(&self, spin: SpinPolicy, deadline: Option<Duration>, ready: impl FnMut() -> bool) -> bool {
@@ -233,7 +233,7 @@ impl BellBoard {
         Ok(BellBoard { words, _segment: Arc::clone(segment) })
     }
 
-    /// Says that client `index` has news, and wakes the server if it sleeps. Publish the news first.
+    /// Marks that client `index` has news, and wakes the server if it sleeps. Publish the news first.
     ///
     /// An index of [`CLIENTS_MAX`] or more only rings.
     #[inline]
@@ -250,9 +250,9 @@ impl BellBoard {
         self.words().bell.ring();
     }
 
-    /// Takes all marks and calls `visit` with the index of each; returns how many there were.
+    /// Takes all marks and calls `visit` with the index of each; returns their number.
     ///
-    /// Look into the client's ring inside or after `visit`, not before.
+    /// Read the client's ring inside or after `visit`, not before.
     pub fn take_marked(&self, mut visit: impl FnMut(usize)) -> usize {
         let words = self.words();
         let mut count = 0;
@@ -265,8 +265,8 @@ impl BellBoard {
         count
     }
 
-    /// Waits until a client has left a mark or `ready` says true; false once `deadline` has passed since the
-    /// call.
+    /// Waits until a client has left a mark or `ready` returns true; false once `deadline` has passed since
+    /// the call.
     pub fn wait(
         &self,
         spin: SpinPolicy,
@@ -277,7 +277,7 @@ impl BellBoard {
         words.bell.wait(spin, deadline, || words.summary.load(Ordering::Acquire) != 0 || ready())
     }
 
-    /// Forgets the mark of a client, before its index is given to another.
+    /// Clears the mark of a client, before its index is given to another.
     pub fn clear(&self, index: usize) {
         if let Some(word) = self.words().marks.get(index / 64) {
             word.fetch_and(!(1 << (index % 64)), Ordering::AcqRel);
@@ -472,8 +472,8 @@ mod loom_tests {
         bell.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// A ring with room for one record and a bell for each side, as a client and its node use them: a side
-    /// that sleeps for ever is a deadlock, which loom reports.
+    /// A ring with room for one record and a bell for each side, as a client and its node use them. A side
+    /// that sleeps forever is a deadlock, which loom reports.
     #[test]
     fn loom_a_full_ring_and_an_empty_one_wake_their_sides() {
         let mut model = loom::model::Builder::new();
@@ -508,8 +508,7 @@ mod loom_tests {
         });
     }
 
-    /// The server takes a mark, then looks; the client publishes, then marks: no news stays behind without a
-    /// mark.
+    /// The server takes a mark, then reads; the client publishes, then marks: no news is left without a mark.
     #[test]
     fn loom_a_mark_found_set_still_covers_the_news() {
         let mut model = loom::model::Builder::new();

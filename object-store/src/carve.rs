@@ -1,11 +1,11 @@
 //! Sharing of a writable range between the threads of a client.
 //!
 //! A thread takes a part while it holds the lock of the owner of the [`Carver`]. It writes to the part and
-//! reports it to the node without that lock, so the thread with the lower part need not finish first. A
-//! reader of the reports must therefore not take their order for the order of the parts. `loom_tests` checks
-//! the store's accounts under this rule.
+//! reports it to the node without that lock, so reports may come in another order than the parts have in the
+//! range, and the node must not rely on their order. `loom_tests` checks the store's accounts under this
+//! rule.
 
-/// A range from whose front parts are taken.
+/// A range; parts are taken from its front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carver {
     len: u64,
@@ -13,13 +13,12 @@ pub struct Carver {
 }
 
 impl Carver {
-    /// A range of which nothing is taken.
+    /// A range without any part taken.
     pub fn new(len: u64) -> Self {
         Self { len, used: 0 }
     }
 
-    /// Takes a part that begins at a multiple of `align`, or of any part before it; `None` if it does not
-    /// fit.
+    /// Takes a part that begins at a multiple of `align`; `None` if it does not fit.
     pub fn take(&mut self, len: u64, align: u64) -> Option<u64> {
         let begin = self.used.checked_next_multiple_of(align)?;
         let before = self.used;
@@ -82,8 +81,8 @@ mod loom_tests {
         lock(&shared.reports).push((value, Extent { offset, len: PART_BYTES }));
     }
 
-    /// Two threads of a client store values while the node takes in their reports and hands out the ranges
-    /// that are then free. The receiver of a range writes to it. Loom reports a part that two write to at
+    /// Two threads of a client store values while the node processes their reports and grants the ranges that
+    /// are free then. The receiver of a range writes to it. Loom reports a part that two threads write at
     /// once.
     #[test]
     fn loom_threads_of_a_client_store_at_once() {
@@ -109,7 +108,7 @@ mod loom_tests {
                 for (value, extent) in reports {
                     sealed.push((value, store.seal(writer, object(value), extent).unwrap()));
                     if let Ok(free) = store.receive(object(9), PART_BYTES, &mut Vec::new()) {
-                        // SAFETY: nobody else writes to what is free; loom checks exactly this claim.
+                        // SAFETY: nobody else writes to a free range; loom checks exactly this claim.
                         shared.parts[(free.offset / PART_BYTES) as usize]
                             .with_mut(|part| unsafe { *part = 9 });
                     }

@@ -1,6 +1,6 @@
 //! The connection of one client with its node: a ring each way and a bell for the client, in one segment.
 //!
-//! The node makes the segment and attaches first; the client attaches to what it finds. The node's bell is
+//! The node makes the segment and attaches first; the client attaches to existing rings. The node's bell is
 //! not here: all clients of a node share its board.
 
 use crate::bell::{BELL_BYTES, Bell};

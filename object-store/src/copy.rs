@@ -1,15 +1,15 @@
 //! Copies of large values at the speed of memory.
 //!
-//! A plain store reads the line that it overwrites before it writes it. A value of many mebibytes leaves the
-//! caches anyway, so from [`STREAM_BYTES_MIN`] on it is written with streaming stores, which do not
-//! (measured: 16.6 against 6.7 GB/s of stores), and from [`SHARE_BYTES_MIN`] on by two threads, since one
-//! core cannot keep enough lines in flight to saturate memory. With AVX-512 several pages are copied side by
-//! side, which keeps several memory banks busy; with AVX2 one by one, because loads that share their lowest
-//! twelve bits with stores on their way wait for these (measured where both were aligned to pages: 11 against
-//! 19 GB/s).
+//! A plain store reads a cache line before it overwrites it. Streaming stores do not (measured: 16.6 against
+//! 6.7 GB/s of stores). A value of many mebibytes does not stay in the caches anyway, so from
+//! [`STREAM_BYTES_MIN`] on it is written with streaming stores. From [`SHARE_BYTES_MIN`] on, two threads
+//! copy, since one core cannot keep enough lines in flight to saturate memory. With AVX-512 several pages are
+//! copied side by side, which keeps several memory banks busy. With AVX2 they are copied one by one: a load
+//! whose lowest twelve address bits equal those of a pending store waits for it (measured where both were
+//! aligned to pages: 11 against 19 GB/s).
 //!
-//! `unsafe` is here for those instructions alone. What the CPU has is found at run time; without AVX-512 or
-//! AVX2 it is the plain copy of the C library.
+//! `unsafe` is here for those instructions alone. They are detected at run time; without AVX-512 or AVX2 the
+//! plain copy of the C library is used.
 
 #![allow(unsafe_code)]
 
@@ -21,20 +21,20 @@ mod helper;
 
 use helper::Side;
 
-/// From here on a part is written with streaming stores: it would not fit the second-level cache.
+/// From this size on, a part is written with streaming stores: it would not fit the second-level cache.
 pub const STREAM_BYTES_MIN: usize = 2 << 20;
-/// From here on two threads share the copy; below, handing over costs what it saves.
+/// From this size on, two threads share the copy; below, waking the second thread costs as much as it saves.
 pub const SHARE_BYTES_MIN: usize = 256 << 10;
 
-/// Pages are made, then filled, in about this number of steps: while one thread waits for the system to clear
+/// A copy makes and fills pages in about this number of steps. While one thread waits for the system to clear
 /// pages, the other copies, and neither waits long for the last step of the other.
 const STEPS: usize = 16;
-/// Bytes of a step, at least
+/// Lower bound on the bytes of a step.
 const STEP_BYTES_MIN: usize = 32 << 10;
-/// and at most.
+/// Upper bound on the bytes of a step.
 const STEP_BYTES_MAX: usize = 4 << 20;
 
-/// Copies `parts` one behind the other into a slot, which they must fill exactly, making pages as it goes.
+/// Copies the concatenation of `parts` into a slot, which it must fill exactly, and makes pages on the way.
 ///
 /// # Errors
 /// `BadSize` if the parts are longer or shorter than the target; then nothing is copied. `NoSpace` if the
@@ -44,7 +44,7 @@ pub fn copy_large(slot: &mut WriteSlot, parts: &[&[u8]]) -> Result<(), StoreErro
     copy_in_steps(slot, parts, &|start, len| map.make_pages(offset + start as u64, len as u64))
 }
 
-/// As [`copy_large`]; `prepare` is told of each range (first byte, bytes) before it is written.
+/// As [`copy_large`]; `prepare` is called for each range (first byte, bytes) before it is written.
 fn copy_in_steps(
     target: &mut [u8],
     parts: &[&[u8]],
@@ -61,7 +61,7 @@ fn copy_in_steps(
     let is_shared = SHARE_BYTES_MIN <= target.len();
     let steps = Mutex::new(target.chunks_mut(step_bytes).enumerate());
     let failure = Mutex::new(None);
-    // From both ends, so that of equal copies each thread finds its part in its cache.
+    // The threads start from opposite ends, so that each finds its part in its cache if the copy is repeated.
     let next = |side| match side {
         Side::Here => lock(&steps).next(),
         Side::There => lock(&steps).next_back(),
@@ -87,7 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pieces of `parts` that lie in `start..end` of their concatenation.
+/// The pieces of `parts` within `start..end` of their concatenation.
 fn window<'a>(parts: &'a [&'a [u8]], start: usize, end: usize) -> impl Iterator<Item = &'a [u8]> {
     let mut at = 0;
     parts.iter().filter_map(move |part| {
@@ -112,7 +112,7 @@ fn copy_parts<'a>(target: &mut [u8], parts: impl Iterator<Item = &'a [u8]>, is_l
     debug_assert!(rest.is_empty(), "the parts fill the target");
 }
 
-/// Copies to memory that this core does not read soon, whatever the length.
+/// Copies to memory that this core will not read soon, for any length.
 pub(crate) fn copy_away(target: &mut [u8], source: &[u8]) {
     if target.len() != source.len() || !stream(target, source) {
         target.copy_from_slice(source);
@@ -151,11 +151,10 @@ mod x86 {
 
     const LINE: usize = 64;
     const PAGE: usize = 4096;
-    /// Pages side by side. With two threads 9.9 GB/s, against 8.7 one page at a time and 9.6 of the C
+    /// Pages copied side by side. Two threads reach 9.9 GB/s, 8.7 with one page at a time, 9.6 with the C
     /// library.
     const LANES_AVX512: usize = 8;
-    /// The same of a processor without AVX-512: 19.8 GB/s, against 13 with eight pages and 19 of the C
-    /// library.
+    /// The same for a processor without AVX-512: 19.8 GB/s, 13 with eight pages, 19 with the C library.
     const LANES_AVX2: usize = 1;
     const RUN: usize = 4 * LINE;
     /// Prefetch distance: a line is requested one run ahead of its load.
@@ -181,8 +180,8 @@ mod x86 {
                 }
                 let done = head + (target.len() - head) / block * block;
                 target[done..].copy_from_slice(&source[done..]);
-                // Streaming stores are not ordered with what follows: without this, a reader that sees the
-                // object sealed could miss its bytes.
+                // Streaming stores are not ordered with later stores. Without this fence, a reader that sees
+                // the object sealed could miss its bytes.
                 _mm_sfence();
             }
         };

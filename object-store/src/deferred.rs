@@ -9,7 +9,7 @@
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use std::collections::VecDeque;
 
-/// A queue of records; looking whether there are any takes no lock.
+/// A queue of records. The check whether it is empty takes no lock.
 pub struct Deferred<R> {
     records: Mutex<VecDeque<R>>,
     /// 1 if there are any. Set under the lock, and read without it.
@@ -30,8 +30,8 @@ impl<R> Deferred<R> {
         self.has_any.store(1, Ordering::SeqCst);
     }
 
-    /// Takes records from the front for as long as `send` says that nothing is left of them, up to `max`; how
-    /// many that were.
+    /// Passes up to `max` records from the front to `send`, removes each that `send` reports as sent, and
+    /// stops at the first that it does not. Returns the number of removed records.
     pub fn take_while(&self, max: usize, mut send: impl FnMut(&mut R) -> bool) -> usize {
         let mut records = lock(&self.records);
         let mut count = 0;
@@ -47,8 +47,8 @@ impl<R> Deferred<R> {
         count
     }
 
-    /// Whether there is none. A thread that saw the effect of what another did after it deferred a record
-    /// sees that record.
+    /// Whether there is none. If a thread defers a record and then does something, a thread that sees the
+    /// effect also sees the record.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.has_any.load(Ordering::Relaxed) == 0
@@ -101,8 +101,8 @@ mod loom_tests {
         }
     }
 
-    /// One thread lets go of a value inside a dispatch while another wants it: the node never hears of the
-    /// wish first.
+    /// One thread releases a value inside a dispatch while another requests it: the node never gets the
+    /// request first.
     #[test]
     fn loom_no_record_overtakes_a_deferred_one() {
         loom::model(|| {

@@ -10,7 +10,7 @@ use std::io;
 pub struct NoSpace {
     /// Bytes that were asked for.
     pub needed_bytes: u64,
-    /// Bytes that the place says it still has.
+    /// Bytes that the place reports as available.
     pub available_bytes: u64,
     /// The memory or file that lacks the space.
     pub place: &'static str,
@@ -35,19 +35,19 @@ pub enum StoreError {
         /// The name as given.
         name: String,
     },
-    /// A size that cannot be served.
+    /// A size outside the accepted range.
     #[error("{what} of {bytes} bytes is outside {min_bytes}..={max_bytes} or not of the right form")]
     BadSize {
         /// The thing for which this size was asked.
         what: &'static str,
         /// The size asked for.
         bytes: u64,
-        /// Smallest size served.
+        /// Smallest accepted size.
         min_bytes: u64,
-        /// Largest size served.
+        /// Largest accepted size.
         max_bytes: u64,
     },
-    /// The content of shared memory differs from what this side was told to expect.
+    /// The content of shared memory differs from the expected one.
     #[error("{what} in shared memory does not match: found {found:#x}, expected {expected:#x}")]
     Mismatch {
         /// The field that differs.
@@ -77,7 +77,7 @@ pub enum StoreError {
         offset: u64,
         /// Bytes of the range.
         len: u64,
-        /// Size of what it refers to.
+        /// Size of that memory.
         limit_bytes: u64,
     },
     /// The operating system refused.

@@ -1,7 +1,7 @@
 //! Every reader of bytes from another process or a disk, as a function of bytes. Tests feed these functions
 //! with noise. The product is built without this module.
 //!
-//! An entry panics where the reader believed what it should not have. Seeds are what a sound peer writes.
+//! A function panics if the reader accepted invalid bytes. Seeds are bytes that a correct peer writes.
 
 use crate::ring::{Consumer, PendingLarge, Producer, RingPlace};
 use crate::segment::Segment;
@@ -16,7 +16,7 @@ pub use spill::{spill_block, spill_block_seeds, spill_header, spill_header_seeds
 
 const CAPACITY_BYTES: usize = 256;
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// Offset in a ring of the words that change.
+/// Offset of the position words in a ring.
 const WORDS_OFFSET: usize = 128;
 
 /// Reads a ring whose words and data are `bytes`.
@@ -24,7 +24,7 @@ pub fn ring_consumer(bytes: &[u8]) {
     let Some(place) = ring() else { return };
     place.overwrite(WORDS_OFFSET, bytes);
     let Ok(mut consumer) = Consumer::attach(place, MESSAGE_BYTES_MAX) else { return };
-    // Every message takes a byte of the ring at least, and nothing is added to it.
+    // Every message takes at least one byte of the ring, and nothing is added to it.
     for _ in 0..=CAPACITY_BYTES {
         match consumer.peek() {
             Ok(Some(message)) => assert!(message.len() <= MESSAGE_BYTES_MAX, "{} bytes", message.len()),
@@ -61,7 +61,7 @@ pub fn ring_seeds() -> Vec<Vec<u8>> {
     let (Ok(mut producer), Ok(mut consumer)) = attached else { return seeds };
     for len in [0, 5, 64, 100, 40, 56, 200, 1, 90] {
         let mut message = PendingLarge::new(vec![len as u8; len]);
-        // The seed stands before the message is read: in it there is something to read.
+        // The seed is taken before the message is read, so that it contains a message.
         while producer.try_push_large(&mut message).is_ok_and(|all| !all) {
             take_all(&mut consumer);
         }
@@ -71,7 +71,7 @@ pub fn ring_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Reads the fixed-size headers of the transfer protocol off the front of `bytes`.
+/// Reads each of the fixed-size headers of the transfer protocol from the front of `bytes`.
 pub fn transfer_headers(bytes: &[u8]) {
     if let Some(hello) = bytes.first_chunk::<HELLO_BYTES>() {
         let _ = decode_hello(hello);

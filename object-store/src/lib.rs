@@ -1,35 +1,34 @@
 //! Memory shared between processes, and bytes moved between machines.
 //!
-//! This crate exists to keep every hazard of shared memory in one place. It knows ranges of bytes and nothing
-//! of what they mean: no tasks, no owners, no dtypes, no wire messages, no async runtime. Decisions (which
-//! object lives where, what is evicted, who may write) belong to the layers above; this one makes them safe
-//! to carry out.
+//! This crate exists to keep every hazard of shared memory in one place. It knows ranges of bytes and not
+//! their meaning: no tasks, no owners, no dtypes, no wire messages, no async runtime. Decisions (placement of
+//! objects, eviction, write access) belong to the layers above; this crate makes them safe to carry out.
 //!
-//! | question | module |
+//! | concern | module |
 //! |---|---|
-//! | where does shared memory come from, and who removes it | [`segment`] |
-//! | how do two processes exchange messages without a system call | [`ring`] |
-//! | how does the one sleep and the other wake it | [`bell`] |
-//! | what of a client must not be overtaken | [`deferred`] |
-//! | how do its threads share a range to write to | [`carve`] |
-//! | what a client and its node share of these | [`channel`] |
-//! | where do object bytes live | [`arena`] |
-//! | and those that are larger than memory | [`annex`] |
-//! | who may read and write them | [`map`] |
-//! | how are large values copied at memory speed | [`copy`] |
-//! | how does a client meet its node | [`local_socket`] |
-//! | how do object bytes reach another node | [`transfer`] |
-//! | where do they go when memory is short | [`spill`] |
+//! | creation and removal of shared memory | [`segment`] |
+//! | messages between two processes without a system call | [`ring`] |
+//! | sleeping and waking across processes | [`bell`] |
+//! | records of a client that must not be overtaken | [`deferred`] |
+//! | sharing of a writable range between the threads of a client | [`carve`] |
+//! | the connection of a client and its node: two rings and a bell | [`channel`] |
+//! | memory for object bytes | [`arena`] |
+//! | file for values larger than this memory | [`annex`] |
+//! | read and write access to object bytes | [`map`] |
+//! | copies of large values at memory speed | [`copy`] |
+//! | handshake of a client and its node | [`local_socket`] |
+//! | transfer of object bytes to another node | [`transfer`] |
+//! | files for objects when memory is short | [`spill`] |
 //!
 //! `unsafe` is allowed in `segment`, `ring_place`, `ring`, `bell`, `map` and `copy` only (see
 //! the `allow` at each); every block states why it is sound.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
-// `loom` is a build flag of the model tests, not a feature that cargo could declare.
+// `loom` is a build flag of the model tests, not a cargo feature.
 #![allow(unexpected_cfgs)]
 
-// In reading order, which the empty lines protect from the formatter.
+// In reading order; the empty lines keep the formatter from sorting them.
 pub mod error;
 
 pub mod segment;

@@ -1,14 +1,13 @@
-//! The socket at which a client meets its node, before rings take over.
+//! The socket through which a client connects to its node, before they use rings.
 //!
-//! It carries a handful of frames per client: who is there, the names of the rings, the descriptor of the
-//! arena. Later it only tells, by closing, that a side has died. So it is blocking and simple.
+//! It carries a few frames per client: its identity, the names of the rings, the descriptor of the arena.
+//! Later it only shows, by closing, that a side has died. So it is blocking and simple.
 //!
-//! *Who may connect.* The socket lies in a directory of mode 0700 and has mode 0600; besides, the peer's user
-//! is asked of the kernel and must be ours. *What may arrive.* A frame is a length of four bytes
-//! (little-endian) and as many bytes; a length above the caller's limit is an error before anything is
-//! allocated, and memory grows only with what really arrives. One descriptor may travel with a frame,
-//! attached to its first byte. *How long.* Set the timeouts of the stream; running into one is
-//! [`SocketError::Timeout`].
+//! *Access.* The socket has mode 0600 and is in a directory of mode 0700; the kernel also tells the peer's
+//! user, which must be ours. *Frames.* A frame is a length of four bytes (little-endian) and as many bytes. A
+//! length above the caller's limit is an error before anything is allocated, and memory grows only with
+//! received bytes. One descriptor may come with a frame, attached to its first byte. *Time limits* are the
+//! timeouts of the stream; an expired one is [`SocketError::Timeout`].
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -27,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes in front of each frame.
 pub const FRAME_HEADER_BYTES: usize = 4;
-/// Time that another process may take to bind a socket in the same directory.
+/// Longest wait for another process that binds a socket in the same directory.
 const LOCK_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause before the lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -54,10 +53,10 @@ pub enum SocketError {
         /// The limit.
         limit_bytes: usize,
     },
-    /// Somebody listens at the address.
+    /// Another process listens at the address.
     #[error("another process listens there")]
     InUse,
-    /// The directory of the socket is open to others.
+    /// Other users can enter the directory of the socket.
     #[error("{} must be a directory of user {own_uid} with mode 0700; it has owner {owner_uid} and mode {mode:o}", path.display())]
     OpenDirectory {
         /// The directory.
@@ -84,10 +83,10 @@ pub enum SocketError {
         /// The action that failed.
         action: &'static str,
     },
-    /// More descriptors than the one that a frame may carry.
+    /// A frame with more than one descriptor.
     #[error("a frame carried {count} descriptors, at most one may come")]
     TooManyDescriptors {
-        /// Number of descriptors that came.
+        /// Number of received descriptors.
         count: usize,
     },
 }
@@ -105,8 +104,9 @@ pub struct Peer {
 /// replaced.
 ///
 /// # Errors
-/// `OpenDirectory` if others may enter the directory, `InUse` if somebody listens there already, `System` if
-/// the socket cannot be made, `Timeout` if a process that is about to bind one beside it does not get on.
+/// `OpenDirectory` if other users may enter the directory, `InUse` if a process listens there already,
+/// `System` if the socket cannot be made, `Timeout` if another process holds the lock of the directory for
+/// too long.
 pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -115,16 +115,16 @@ pub fn bind(path: &Path) -> Result<UnixListener, SocketError> {
     let _only_us = lock_directory(directory)?;
     remove_dead(path)?;
     let listener = UnixListener::bind(path).map_err(|cause| failed("bind the socket", cause))?;
-    // Until here the directory alone keeps others out.
+    // Until now only the mode of the directory keeps other users out.
     fs::set_permissions(path, Permissions::from_mode(0o600))
         .map_err(|cause| failed("close the socket to others", cause))?;
     Ok(listener)
 }
 
-/// Asks the kernel who connected, and refuses other users.
+/// Asks the kernel for the peer's process and user, and refuses other users.
 ///
 /// # Errors
-/// `ForeignUser`, or `System` if the kernel does not say.
+/// `ForeignUser`, or `System` if the kernel does not tell.
 pub fn check_peer(stream: &UnixStream) -> Result<Peer, SocketError> {
     let credentials = sockopt::socket_peercred(stream)
         .map_err(|cause| failed("ask for the peer's credentials", cause.into()))?;
@@ -136,7 +136,8 @@ pub fn check_peer(stream: &UnixStream) -> Result<Peer, SocketError> {
     Ok(Peer { process_id: credentials.pid.as_raw_nonzero().get().unsigned_abs(), user_id: peer_uid })
 }
 
-/// Whether the peer has closed the connection, or is dead; one that has only ended its half has not.
+/// Whether the peer has closed the connection, or is dead. A peer that only shut down its sending half has
+/// not.
 #[must_use]
 pub fn is_hung_up(stream: &UnixStream) -> bool {
     hangs_up_within(stream, Some(&Timespec::default()))
@@ -147,9 +148,9 @@ pub fn await_hang_up(stream: &UnixStream) {
     while !hangs_up_within(stream, None) {}
 }
 
-/// Errors count as the end: there is nothing to wait for then.
+/// Whether the peer hangs up within the limit. An error counts as the end: there is nothing to wait for then.
 fn hangs_up_within(stream: &UnixStream, limit: Option<&Timespec>) -> bool {
-    // No events: the end of the connection is told of unasked.
+    // No events are requested: a hang-up is always reported.
     let mut stream = [PollFd::new(stream, PollFlags::empty())];
     loop {
         match poll(&mut stream, limit) {
@@ -210,7 +211,7 @@ pub fn recv_frame(
         return Err(SocketError::FrameTooLarge { len: len as u64, limit_bytes });
     }
     let mut frame = Vec::new();
-    // Grows with what arrives, so a length alone reserves nothing.
+    // The buffer grows with received bytes, so a length alone reserves nothing.
     let read = stream.take(len as u64).read_to_end(&mut frame);
     read.map_err(|cause| failed("receive a frame", cause))?;
     if frame.len() < len {
@@ -224,7 +225,8 @@ fn recv_header(stream: &UnixStream) -> Result<([u8; FRAME_HEADER_BYTES], Option<
     let mut received_bytes = 0;
     let mut descriptors = Vec::new();
     while received_bytes < header.len() {
-        // Room for one more than may come, so that a surplus is noticed. What does not fit the kernel closes.
+        // Room for one descriptor more than allowed, so that a surplus is noticed. The kernel closes those
+        // that do not fit.
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut header[received_bytes..])];
@@ -247,8 +249,8 @@ fn recv_header(stream: &UnixStream) -> Result<([u8; FRAME_HEADER_BYTES], Option<
 }
 
 /// Keeps other processes from binding sockets in a directory, until the result is dropped. Between `bind` and
-/// `listen` a socket looks dead; without the lock, one of two that start at the same time would remove the
-/// other's.
+/// `listen` a socket looks dead; without the lock, one of two processes that start at the same time could
+/// remove the other's socket.
 ///
 /// The directory itself is locked, so that no file stays behind.
 fn lock_directory(directory: &Path) -> Result<fs::File, SocketError> {
@@ -265,7 +267,7 @@ fn lock_directory(directory: &Path) -> Result<fs::File, SocketError> {
     }
 }
 
-/// Removes a socket that nobody listens at.
+/// Removes a socket without a listener.
 fn remove_dead(path: &Path) -> Result<(), SocketError> {
     if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
         return Ok(());
@@ -275,7 +277,7 @@ fn remove_dead(path: &Path) -> Result<(), SocketError> {
         Err(cause) if cause.kind() == ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(|cause| failed("remove a dead socket", cause))
         }
-        // The node that had it has just ended.
+        // Its node has just ended and removed it.
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(()),
         Err(cause) => Err(failed("look who listens at the socket", cause)),
     }

@@ -1,4 +1,4 @@
-//! A process's view of the arena: readable everywhere, writable where granted.
+//! A process's mapping of the arena: readable everywhere, writable in granted ranges.
 //!
 //! The arena is mapped twice. All reads go through a read-only mapping, so a holder of an old address can
 //! damage nothing. The writable mapping is reached only through a [`WriteSlot`]. A slot is given out only
@@ -7,11 +7,11 @@
 //! copy itself: a change of protection of a gigabyte takes 20 to 30 ms each way, and then its page tables
 //! must be filled again, 100 ms.
 //!
-//! *Who may touch what.* Bytes are written by the holder of a [`WriteSlot`] before they are sealed, and read
-//! by anyone after; the layers above give a range to a new writer only when nobody reads it any more. This
-//! module checks what one process can check: bounds, grants, that two slots never overlap and that nothing is
-//! read through this map while a slot covers it. What it cannot see is another process that breaks the rule;
-//! a reader then gets wrong bytes, which checksums find, and never an address outside the arena.
+//! *Access.* Bytes are written by the holder of a [`WriteSlot`] before they are sealed, and read by anyone
+//! after; the layers above give a range to a new writer only when it has no readers left. This module checks
+//! all that one process can check: bounds, grants, that two slots never overlap, and that nothing is read
+//! through this map while a slot covers it. It cannot check other processes. If one breaks the rule, a reader
+//! gets wrong bytes, which checksums find, and never an address outside the arena.
 //!
 //! *Pages.* The file is sealed against shrinking (checked on opening), so an address in bounds always has a
 //! file page behind it, or gets one. A thread that is about to write many bytes makes the pages first
@@ -20,8 +20,8 @@
 //! gave them back to the system meanwhile, writing only takes faults again.
 //!
 //! *The annex*, where there is one, is mapped right behind the memory, so that an offset is an address in
-//! both. No range is in both. It is a file on disk and cannot be sealed: it is never shrunk, and only
-//! processes of this node have it open. Blocks of a range are there before it is granted.
+//! both. No range is in both. It is a file on disk and cannot be sealed; instead, it is never shrunk, and
+//! only processes of this node have it open. The blocks of a range are allocated before it is granted.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +38,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Pages made per system call: short enough that signals do not make it start over for ever.
+/// Bytes of pages made per system call: few enough that signals do not restart it forever.
 const STEP_BYTES: u64 = 64 << 20;
 const PLACE: &str = "the object arena";
 
@@ -50,7 +50,7 @@ pub struct ArenaMap {
     blocks: Option<Arc<Blocks>>,
     to_read: NonNull<u8>,
     to_write: NonNull<u8>,
-    /// Bytes in memory; what lies behind them is the annex.
+    /// Bytes of memory; the annex is mapped behind them.
     memory_len: u64,
     len: u64,
     page_bytes: u64,
@@ -64,8 +64,7 @@ pub struct ArenaMap {
     slot_count: AtomicUsize,
 }
 
-// SAFETY: plain memory, valid from any thread while the value lives; who may touch which bytes is argued in
-// the header.
+// SAFETY: plain memory, valid from any thread while the value lives; the header argues the rules of access.
 unsafe impl Send for ArenaMap {}
 // SAFETY: as above.
 unsafe impl Sync for ArenaMap {}
@@ -80,7 +79,7 @@ impl ArenaMap {
         ArenaMap::from_fds(fd, len, None)
     }
 
-    /// The same, with an annex of the given number of bytes behind it.
+    /// As [`ArenaMap::from_fd`], with an annex of the given number of bytes behind the memory.
     ///
     /// # Errors
     /// As [`ArenaMap::from_fd`].
@@ -141,7 +140,7 @@ impl ArenaMap {
             slot_count: AtomicUsize::new(0),
         };
         if huge_pages_available() {
-            // Advice only: without it the pages are small.
+            // Only advice: if it fails, the pages are small.
             let _ = map.advise(map.to_read, 0, memory_len, Advice::LinuxHugepage);
             let _ = map.advise(map.to_write, 0, memory_len, Advice::LinuxHugepage);
         }
@@ -175,7 +174,7 @@ impl ArenaMap {
         Ok(())
     }
 
-    /// Makes the pages of a range that is about to be written, unless this map did before.
+    /// Makes the pages of a range that is about to be written, unless this map has made them before.
     ///
     /// # Errors
     /// [`NoSpace`] if the system has no more memory, or the disk no more blocks for the annex; `OutOfBounds`.
@@ -211,7 +210,7 @@ impl ArenaMap {
         Ok(())
     }
 
-    /// Notes that the pages of a range were given back.
+    /// Notes that the pages of a range were returned to the system.
     pub(crate) fn forget_pages(&self, start: u64, end: u64) {
         lock(&self.made).remove(start, end);
     }
@@ -229,7 +228,7 @@ impl ArenaMap {
         Ok(unsafe { std::slice::from_raw_parts(self.to_read.as_ptr().add(offset as usize), len as usize) })
     }
 
-    /// The bytes of a sealed range, together with the mapping they lie in.
+    /// The bytes of a sealed range; the slice keeps the mapping.
     ///
     /// # Errors
     /// As [`ArenaMap::read`].
@@ -249,7 +248,8 @@ impl ArenaMap {
         if grants.as_ref().is_some_and(|g| !g.contains(offset, end)) {
             return Err(StoreError::NotGranted { offset, len });
         }
-        // Still under the lock of the grants, so that `retire` sees the slot or the slot sees it retired.
+        // The lock of the grants is held, so that `retire` sees the slot, or `write` sees that the grant has
+        // ended.
         let mut slots = lock(&self.slots);
         if slots.overlaps(offset, end) {
             return Err(StoreError::WriteUnderway { offset, len });
@@ -274,18 +274,18 @@ impl ArenaMap {
         self.len == 0
     }
 
-    /// Bytes of a page: ranges are granted in multiples of it.
+    /// Bytes of a page. Granted ranges are multiples of it.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
-    /// Whether a range lies in one part of the arena.
+    /// Checks that a range is inside the memory, or inside the annex.
     pub(crate) fn check(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         let limit_bytes = if offset < self.memory_len { self.memory_len } else { self.len };
         check_range(PLACE, limit_bytes, offset, len)
     }
 
-    /// The file in which an offset lies, and where.
+    /// The file that contains an arena offset, and the offset in that file.
     fn file_at(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
         match &self.annex {
             Some(annex) if self.memory_len <= offset => (annex.as_fd(), offset - self.memory_len),
@@ -301,19 +301,19 @@ impl ArenaMap {
         Ok(())
     }
 
-    /// Whether others have written a range of the memory, as far as its first and its last page show.
+    /// Whether a range of the memory has pages already, judged by its first and its last page.
     fn is_written(&self, start: u64, end: u64) -> bool {
         let is_written = |page| rustix::fs::seek(&self.fd, SeekFrom::Data(page)) == Ok(page);
         assert!(start + self.page_bytes <= end, "{start}..{end} is less than a page");
         is_written(start) && is_written(end - self.page_bytes)
     }
 
-    /// First the file's pages (`fallocate` clears them fastest; huge ones come only through a mapping), then
-    /// ours. Blocks of the annex are there.
+    /// Makes the pages of the file first (`fallocate` clears them fastest; huge ones come only through a
+    /// mapping), then fills the page tables. Blocks of the annex exist already.
     ///
-    /// A range that others have written already has pages. Mapping them for reading takes a third of the
-    /// time: the kernel also maps the neighbouring pages, and in a shared mapping of memory this gives write
-    /// access too. A page that does not exist yet is also made this way, only later than it could be.
+    /// A range that another process has written has pages already. Mapping them for reading takes a third of
+    /// the time: the kernel also maps the neighbouring pages, and in a shared mapping of memory this gives
+    /// write access too. A page that is missing all the same is made on this way too, only more slowly.
     fn make_step(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         let (fd, at) = self.file_at(offset);
         let is_memory = offset < self.memory_len;
@@ -323,7 +323,7 @@ impl ArenaMap {
         }
         let advice = if is_written { Advice::LinuxPopulateRead } else { Advice::LinuxPopulateWrite };
         match self.advise(self.to_write, offset, len, advice) {
-            // A kernel without it leaves the page tables to be filled fault by fault.
+            // On a kernel without this advice, the page tables are filled fault by fault.
             Err(Errno::INVAL | Errno::NOSYS) => fallocate(fd, FallocateFlags::empty(), at, len),
             outcome => outcome,
         }
@@ -336,12 +336,12 @@ impl ArenaMap {
         );
         assert!(base == self.to_read || base == self.to_write, "advice is for one of our mappings");
         assert!(offset + len <= self.len, "advice for {len} bytes at {offset} of {}", self.len);
-        // SAFETY: within our own mapping; none of these changes what the memory holds.
+        // SAFETY: within our own mapping; none of these advices changes the contents.
         unsafe { madvise(base.as_ptr().add(offset as usize).cast(), len as usize, advice) }
     }
 }
 
-/// Maps files one behind the other, at an address of the kernel's choice that suits huge pages.
+/// Maps files at consecutive addresses, chosen by the kernel and suitable for huge pages.
 fn map_parts(parts: &[(BorrowedFd<'_>, u64)], flags: ProtFlags) -> Result<NonNull<u8>, StoreError> {
     let failed = |cause: Errno| StoreError::system("map the arena", cause);
     if let [(fd, len)] = parts {
@@ -377,8 +377,8 @@ fn reserve(len: u64) -> rustix::io::Result<*mut u8> {
     let start = unsafe { mmap_anonymous(ptr::null_mut(), all, ProtFlags::empty(), flags) }?.cast::<u8>();
     let head = start.addr().next_multiple_of(unit) - start.addr();
     let base = start.wrapping_add(head);
-    // SAFETY: both ends of what was just reserved, which nothing points into. A length of zero fails, which
-    // is as well.
+    // SAFETY: both ends of the range that was just reserved, which nothing points into. A length of zero
+    // fails without harm.
     unsafe {
         let _ = munmap(start.cast(), head);
         let _ = munmap(base.wrapping_add(len).cast(), unit - head);
@@ -399,18 +399,18 @@ fn check_size(fd: BorrowedFd<'_>, expected: u64, what: &'static str) -> Result<(
 /// # Safety
 /// `base` is a mapping of `len` bytes that nothing points into any more.
 unsafe fn unmap(base: NonNull<u8>, len: u64) {
-    // SAFETY: as the caller promises. It fails only for what is no mapping.
+    // SAFETY: as the caller promises. It fails only if there is no mapping.
     let _ = unsafe { munmap(base.as_ptr().cast(), len as usize) };
 }
 
-/// Asks for huge pages behind memory of this process, which they change in no other way. Where there are none
-/// the pages stay small.
+/// Asks for huge pages behind memory of this process; contents stay the same. If there are none, the pages
+/// stay small.
 pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
     let page_bytes = rustix::param::page_size();
     let start = memory.as_ptr().align_offset(page_bytes).min(memory.len());
     let len = (memory.len() - start) / page_bytes * page_bytes;
     let Some(pages) = memory.get_mut(start..start + len).filter(|pages| !pages.is_empty()) else { return };
-    // SAFETY: whole pages within memory that is borrowed here; the advice does not change what they hold.
+    // SAFETY: whole pages within memory that is borrowed here; the advice does not change their contents.
     let _ = unsafe { madvise(pages.as_mut_ptr().cast(), pages.len(), Advice::LinuxHugepage) };
 }
 
@@ -487,7 +487,7 @@ impl Deref for WriteSlot {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: bounds were checked when the slot was made; `slots` keeps other slots and reads away.
+        // SAFETY: bounds were checked when the slot was made; `slots` excludes other slots and reads.
         unsafe {
             std::slice::from_raw_parts(
                 self.map.to_write.as_ptr().add(self.offset as usize),
@@ -517,7 +517,7 @@ impl Drop for WriteSlot {
     }
 }
 
-/// The sets stay sound whatever their holder did, so a poisoned lock is taken as it is.
+/// The sets are consistent even after a panic of the holder, so poison is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

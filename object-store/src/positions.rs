@@ -1,7 +1,7 @@
 //! Positions of both sides of a ring: the only words that both sides touch.
 //!
-//! Two words, each on cache lines of its own, count bytes since the ring was made. They never wrap: a word
-//! that is as far as no ring gets ([`POSITION_MAX`]) is not believed.
+//! Two words, each on cache lines of its own, count bytes since the ring was made. They never wrap: a word of
+//! [`POSITION_MAX`] or more, which no ring reaches, is refused.
 //!
 //! * `published`: written by the producer alone. Bytes below it are complete; the release store that moves it
 //!   and the consumer's acquire load make the bytes visible with it.
@@ -13,8 +13,8 @@
 //! lines move between cores once per batch, not once per message. A word that breaks the relation (a hostile
 //! or confused peer) is an error and nothing is read or written through it.
 //!
-//! A side may die between any two instructions: its word then simply stops moving. Bytes staged and not
-//! published are never seen.
+//! A side may die between any two instructions: its word then simply stops moving. Bytes that are staged but
+//! not published are never seen.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -32,14 +32,14 @@ pub(crate) struct PositionWords {
     pub(crate) consumed: Line,
 }
 
-/// The peer's word says something that cannot be.
+/// The peer's word has an impossible value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadPosition {
     pub(crate) published: u64,
     pub(crate) consumed: u64,
 }
 
-/// The positions as the producer knows them.
+/// The positions as known to the producer.
 pub(crate) struct ProducerPositions {
     capacity: u64,
     staged: u64,
@@ -48,7 +48,7 @@ pub(crate) struct ProducerPositions {
 }
 
 impl ProducerPositions {
-    /// Takes up the production where the words stand.
+    /// Continues from the stored positions, as producer.
     pub(crate) fn attach(words: &PositionWords, capacity: u64) -> Result<ProducerPositions, BadPosition> {
         let published = words.published.0.load(Ordering::Acquire);
         let consumed_seen = words.consumed.0.load(Ordering::Acquire);
@@ -72,7 +72,7 @@ impl ProducerPositions {
         Ok(need <= self.capacity - (self.staged - consumed))
     }
 
-    /// Adds complete bytes that are not to be seen yet.
+    /// Adds complete bytes that stay invisible for now.
     #[inline]
     pub(crate) fn stage(&mut self, bytes: u64) {
         self.staged += bytes;
@@ -101,7 +101,7 @@ impl ProducerPositions {
     }
 }
 
-/// The positions as the consumer knows them.
+/// The positions as known to the consumer.
 pub(crate) struct ConsumerPositions {
     capacity: u64,
     consumed: u64,
@@ -110,7 +110,7 @@ pub(crate) struct ConsumerPositions {
 }
 
 impl ConsumerPositions {
-    /// Takes up the consumption where the words stand.
+    /// Continues from the stored positions, as consumer.
     pub(crate) fn attach(words: &PositionWords, capacity: u64) -> Result<ConsumerPositions, BadPosition> {
         let consumed = words.consumed.0.load(Ordering::Acquire);
         let published_seen = words.published.0.load(Ordering::Acquire);
@@ -118,7 +118,7 @@ impl ConsumerPositions {
         Ok(ConsumerPositions { capacity, consumed, released: consumed, published_seen })
     }
 
-    /// Bytes that may be read; looks at the shared word only when the known ones are used up.
+    /// Bytes that may be read; loads the shared word only when the known bytes are used up.
     #[inline]
     pub(crate) fn readable(&mut self, words: &PositionWords) -> Result<u64, BadPosition> {
         if self.consumed < self.published_seen {
@@ -131,14 +131,14 @@ impl ConsumerPositions {
         Ok(published - self.consumed)
     }
 
-    /// Leaves `bytes` behind, without telling the producer yet.
+    /// Advances past `bytes`, without telling the producer yet.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64) {
         self.consumed += bytes;
         debug_assert!(self.consumed <= self.published_seen, "consumed what was not published");
     }
 
-    /// Gives everything consumed back to the producer; false if there was nothing.
+    /// Releases all consumed bytes to the producer; false if there were none.
     #[inline]
     pub(crate) fn release(&mut self, words: &PositionWords) -> bool {
         if self.released == self.consumed {
@@ -150,7 +150,7 @@ impl ConsumerPositions {
         true
     }
 
-    /// Bytes consumed that the producer does not know of.
+    /// Consumed bytes that are not released to the producer yet.
     #[inline]
     pub(crate) fn unreleased(&self) -> u64 {
         self.consumed - self.released

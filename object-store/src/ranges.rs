@@ -1,4 +1,4 @@
-//! A set of byte ranges, kept as few ranges as possible.
+//! A set of bytes, stored as the fewest possible ranges.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Adds a range; what is in already stays in.
+    /// Adds a range, which may overlap the set.
     pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
         assert!(start <= end, "range {start}..{end} is reversed");
         if start == end {
@@ -27,7 +27,7 @@ impl RangeSet {
         assert!(before.is_none(), "two ranges begin at {start}");
     }
 
-    /// Removes a range; what is not in stays out.
+    /// Removes a range, which may have bytes outside the set.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
         if end <= start {
             return;

@@ -6,9 +6,9 @@
 //! | len    | tag    | len bytes            | to 8    |
 //! +--------+--------+----------------------+---------+
 //! ```
-//! `tag` is a constant with the kind in its low byte, so that a stray write is told from a record. Records
-//! start at multiples of 8 and never wrap: what does not fit before the end of the ring is preceded by a pad.
-//! The first fragment of a large message begins with its total length (8 bytes).
+//! `tag` is a constant with the kind in its low byte, so that a stray write is not taken for a record.
+//! Records start at multiples of 8 and never wrap: a record that does not fit before the end of the ring is
+//! preceded by a pad. The first fragment of a large message begins with its total length (8 bytes).
 
 /// Alignment of records and of positions.
 pub(crate) const RECORD_ALIGN: u64 = 8;
@@ -25,7 +25,7 @@ const TAG: u32 = 0x5448_5200;
 pub(crate) enum Kind {
     /// A whole message.
     Message = 1,
-    /// Nothing, up to the end of the ring.
+    /// Padding up to the end of the ring.
     Pad = 2,
     /// The first part of a large message.
     First = 3,
@@ -55,7 +55,7 @@ pub(crate) fn encode(kind: Kind, len: u32) -> u64 {
     u64::from(len) | u64::from(TAG | kind as u32) << 32
 }
 
-/// Kind and length in a header word, if it is one.
+/// Kind and length in a header word, if it is valid.
 #[inline]
 pub(crate) fn decode(word: u64) -> Option<(Kind, u32)> {
     Kind::from_tag((word >> 32) as u32).map(|kind| (kind, word as u32))

@@ -7,22 +7,22 @@
 //! *Protocol.* One [`Producer`] and one [`Consumer`] exist per ring, in any two threads of any two processes.
 //! The producer reserves room, fills it, commits it (staged, invisible) and publishes a batch with one
 //! release store. The consumer shows a copy of a record, advances, and gives the room back with one release
-//! store now and then. Which side owns which byte follows from two words alone; see `positions`. Records are
-//! laid out by `record`.
+//! store now and then. Two words determine which side owns which byte; see `positions`. Records are laid out
+//! by `record`.
 //!
-//! *Large messages.* A message of more than a quarter of the ring travels as fragments and is put together by
-//! the consumer, so a ring of one mebibyte carries messages of many, with the consumer emptying the ring
-//! while the producer refills it. Messages come out whole and in order: while a large one is half sent the
-//! producer refuses others.
+//! *Large messages.* A message of more than a quarter of the ring is sent as fragments and assembled by the
+//! consumer. So a ring of one mebibyte carries messages of many: the consumer empties the ring while the
+//! producer refills it. Messages come out whole and in order: while a large one is half sent, the producer
+//! refuses others.
 //!
-//! *Trust.* The consumer believes nothing: positions, tags, lengths, bounds and the order of fragments are
-//! checked before a byte is used, and a violation is a [`RingCorrupt`] that stays. The producer checks the
-//! one word it reads. A peer may die between any two instructions; everything published stays readable, a
-//! record half-written is never seen. A peer of ill will can change a record *while it is being read*: so
-//! each byte is read once, into memory of the consumer, and what has been checked there stays what it was.
+//! *Trust.* The consumer trusts nothing: positions, tags, lengths, bounds and the order of fragments are
+//! checked before a byte is used, and a violation is a permanent [`RingCorrupt`]. The producer checks the one
+//! word it reads. A peer may die between any two instructions; everything published stays readable, a record
+//! half-written is never seen. A hostile peer can change a record *while it is being read*. So each byte is
+//! read once, into memory of the consumer, and checked there, where it cannot change any more.
 //!
-//! *Waiting* is not part of a ring. A producer that met [`PushError::Full`] sleeps on a [`crate::Bell`] that
-//! the consumer rings whenever [`Consumer::take_released`] says so.
+//! *Waiting* is not part of a ring. A producer that got [`PushError::Full`] sleeps on a [`crate::Bell`] that
+//! the consumer rings whenever [`Consumer::take_released`] returns true.
 
 #![allow(unsafe_code)]
 
@@ -58,7 +58,7 @@ impl Producer {
 
     /// Room for a message of `len` bytes, to be filled and then committed.
     ///
-    /// A reservation that is not committed is simply forgotten.
+    /// A reservation that is not committed has no effect.
     ///
     /// # Errors
     /// [`PushError::Full`] if there is no room now, `TooLarge` above [`Producer::record_bytes_max`].
@@ -74,7 +74,7 @@ impl Producer {
     /// [`Producer::publish`].
     ///
     /// # Panics
-    /// If nothing is reserved or `len` is more than what is.
+    /// If nothing is reserved, or `len` is more than the reservation.
     #[inline]
     pub fn commit(&mut self, len: usize) {
         self.stage(Kind::Message, len);
@@ -105,7 +105,7 @@ impl Producer {
 
     /// Publishes as much of a message of any size as fits; true once all of it is in the ring.
     ///
-    /// Call it again with the same message until it says true; it never waits.
+    /// Call it again with the same message until it returns true; it never waits.
     ///
     /// # Errors
     /// `TooLarge` above the bound given at construction, `LargeUnderway` if another message is half sent.
@@ -136,13 +136,13 @@ impl Producer {
         }
     }
 
-    /// Largest message that travels as one record; larger ones go through [`Producer::try_push_large`].
+    /// Largest message that is sent as one record; larger ones go through [`Producer::try_push_large`].
     pub fn record_bytes_max(&self) -> usize {
         self.ring.record_bytes_max()
     }
 
     fn push_fragments(&mut self, message: &mut PendingLarge) -> Result<(), PushError> {
-        // An eighth of the ring: several are in flight, and each is large beside its header.
+        // An eighth of the ring: small enough that several are in flight, large compared with a header.
         let fragment_bytes = self.ring.capacity / 8;
         let total = message.bytes.len();
         while message.sent_bytes < total {
@@ -190,8 +190,8 @@ impl Producer {
         }
         debug_assert!(at as u64 + record <= capacity, "a record passes the end of the ring");
         self.reserved = Some(len);
-        // SAFETY: `has_room` says that these bytes are the producer's alone until published, and `&mut self`
-        // that nobody else in this process has them.
+        // SAFETY: `has_room` tells that these bytes are the producer's alone until published; with `&mut
+        // self`, no other code of this process has them.
         Ok(unsafe { self.ring.content(at, len).as_mut() })
     }
 
@@ -213,7 +213,7 @@ enum Current {
     InRing {
         record: u64,
     },
-    /// It came in fragments, which have left the ring.
+    /// Assembled from fragments, which have left the ring.
     Assembled,
 }
 
@@ -222,7 +222,7 @@ pub struct Consumer {
     ring: Mapped,
     positions: ConsumerPositions,
     current: Current,
-    /// The current message, or as much of a large one as has come.
+    /// The current message, or the received part of a large one.
     copied: Vec<u8>,
     /// Length promised by the first fragment, while a large message is underway.
     total_bytes: Option<usize>,
@@ -234,7 +234,7 @@ pub struct Consumer {
 impl Consumer {
     /// Takes the reading end; there must be no other.
     ///
-    /// After a death of the former consumer, messages that it had consumed and not released come again.
+    /// If the former consumer died, messages that it had consumed but not released are delivered again.
     ///
     /// # Errors
     /// `Mismatch` if no ring of this capacity was made there or its words are impossible.
@@ -253,10 +253,10 @@ impl Consumer {
         })
     }
 
-    /// The next message; the same one until [`Consumer::advance`], whatever the producer does.
+    /// The next message. It stays the same until [`Consumer::advance`], whatever the producer does.
     ///
     /// # Errors
-    /// [`RingCorrupt`] if the producer wrote nonsense; from then on always.
+    /// [`RingCorrupt`] if the producer broke the protocol; from then on, always.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<&[u8]>, RingCorrupt> {
         if let Current::None = self.current {
@@ -271,7 +271,7 @@ impl Consumer {
         Ok((!matches!(self.current, Current::None)).then_some(&self.copied[..]))
     }
 
-    /// Leaves the message that [`Consumer::peek`] showed; does nothing if it showed none.
+    /// Advances past the message of the last [`Consumer::peek`]; does nothing if there was none.
     #[inline]
     pub fn advance(&mut self) {
         match std::mem::replace(&mut self.current, Current::None) {
@@ -285,7 +285,7 @@ impl Consumer {
         }
     }
 
-    /// Hands up to `count_max` messages to `take`, leaves them, and returns how many there were.
+    /// Passes up to `count_max` messages to `take`, advances past them, and returns their number.
     ///
     /// # Errors
     /// As [`Consumer::peek`]; messages before the corrupt place have been handed over.
@@ -300,7 +300,7 @@ impl Consumer {
         Ok(count_max)
     }
 
-    /// Gives all room consumed back to the producer now.
+    /// Releases all consumed room to the producer now.
     ///
     /// It also happens by itself after each eighth of the ring and whenever the ring is found empty.
     #[inline]
@@ -308,13 +308,13 @@ impl Consumer {
         self.released |= self.positions.release(self.ring.words());
     }
 
-    /// Whether room was given back since this was last asked: then a producer that sleeps must be woken.
+    /// Whether room was released since the last call: then a sleeping producer must be woken.
     #[inline]
     pub fn take_released(&mut self) -> bool {
         std::mem::take(&mut self.released)
     }
 
-    /// Whether something is waiting to be read, as far as one look tells; for use as a bell's condition.
+    /// Whether there is a message or an error to read, by one check; for use as a bell's condition.
     #[inline]
     pub fn has_news(&mut self) -> bool {
         !matches!(self.current, Current::None)
@@ -333,9 +333,9 @@ impl Consumer {
             let (kind, len, record) = self.check_header(at, readable)?;
             match kind {
                 Kind::Message if self.total_bytes.is_none() => {
-                    // SAFETY: `check_header` checked the bounds; published bytes are not written by a sound
-                    // producer until they are released, and what an unsound one writes meanwhile is copied or
-                    // not, and seen once.
+                    // SAFETY: `check_header` checked the bounds; a correct producer does not write published
+                    // bytes until they are released. If a hostile one does, its write is copied or not, and
+                    // each byte is read once.
                     self.copied.extend_from_slice(unsafe { self.ring.content(at, len).as_ref() });
                     self.current = Current::InRing { record };
                     return Ok(());

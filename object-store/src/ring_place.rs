@@ -1,7 +1,7 @@
-//! Place of a ring in a segment, and the ways in which it can be invalid.
+//! Place of a ring in a segment, and the errors of a ring.
 //!
-//! The layout and the protocol are told in [`ring`](crate::ring); here is the arithmetic of addresses,
-//! checked once when a side attaches, so that the two ends only ever deal in offsets within the data.
+//! The layout and the protocol are described in [`ring`](crate::ring). Here is the arithmetic of addresses.
+//! It is checked once when a side attaches, so that the two ends only use offsets within the data.
 
 #![allow(unsafe_code)]
 
@@ -64,8 +64,8 @@ impl RingPlace {
     /// None in practice: the place was checked when it was made.
     pub fn format(&self) -> Result<(), StoreError> {
         let base = self.base()?;
-        // SAFETY: the place lies within the segment, is aligned to 128 and, by contract, in use by nobody
-        // yet; the words are plain integers for which zero bytes are a value.
+        // SAFETY: the place is within the segment, aligned to 128 and, by contract, not in use yet; the words
+        // are plain integers for which zero bytes are a value.
         unsafe {
             base.as_ptr().write_bytes(0, RING_HEADER_BYTES);
             base.cast::<u64>().write(MAGIC);
@@ -97,7 +97,7 @@ impl RingPlace {
     }
 }
 
-/// The fault that the consumer found instead of a message. The ring cannot be used any more.
+/// The violation that the consumer found instead of a message. The ring cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingCorrupt {
     /// Fragments out of order or of the wrong total length.
@@ -107,10 +107,10 @@ pub enum RingCorrupt {
         position: u64,
         /// Bytes of the message so far, with this fragment.
         seen_bytes: u64,
-        /// Bytes that the first fragment promised.
+        /// Total bytes in the first fragment.
         total_bytes: u64,
     },
-    /// A header that no producer writes.
+    /// A header word that no correct producer writes.
     #[error("no record header at {position}: {word:#018x}")]
     Header {
         /// Bytes since the ring was made.
@@ -125,21 +125,21 @@ pub enum RingCorrupt {
         position: u64,
         /// Length in its header.
         len: u64,
-        /// Most that could be there.
+        /// Largest possible length at this position.
         limit_bytes: u64,
     },
     /// The peer's position is impossible.
     #[error("positions are impossible: {published} published, {consumed} consumed")]
     Positions {
-        /// Bytes that the producer says it published.
+        /// Position that the producer reports as published.
         published: u64,
-        /// Bytes that the consumer says it consumed.
+        /// Position that the consumer reports as consumed.
         consumed: u64,
     },
     /// A large message above the bound.
     #[error("message of {total_bytes} bytes announced, limit {limit_bytes}")]
     TooLarge {
-        /// Bytes that the first fragment promised.
+        /// Total bytes in the first fragment.
         total_bytes: u64,
         /// The bound given at construction.
         limit_bytes: u64,
@@ -161,15 +161,15 @@ pub enum PushError {
     /// A large message is half sent; it has to be finished first.
     #[error("a large message is half sent; finish it before the next")]
     LargeUnderway,
-    /// The consumer wrote nonsense into its position.
+    /// The consumer wrote an impossible position.
     #[error("the consumer of the ring is corrupt: {0}")]
     PeerCorrupt(RingCorrupt),
-    /// More bytes than this call takes.
+    /// More bytes than this call accepts.
     #[error("message of {len} bytes, limit {limit_bytes}")]
     TooLarge {
         /// Bytes of the message.
         len: usize,
-        /// Most that this call takes.
+        /// Largest accepted number of bytes.
         limit_bytes: usize,
     },
 }
@@ -182,7 +182,7 @@ pub struct PendingLarge {
 }
 
 impl PendingLarge {
-    /// A message of which nothing is sent yet.
+    /// A message with nothing sent yet.
     pub fn new(bytes: Vec<u8>) -> PendingLarge {
         PendingLarge { bytes, sent_bytes: 0 }
     }
@@ -241,14 +241,14 @@ impl Mapped {
     }
 }
 
-/// The words of a ring make no sense to the side that attaches.
+/// The error of a side that attaches to a ring with impossible positions.
 pub(crate) fn map_attach(bad: BadPosition) -> StoreError {
     StoreError::Mismatch { what: "the positions of a ring", found: bad.published, expected: bad.consumed }
 }
 
 #[cfg(feature = "inputs")]
 impl RingPlace {
-    /// Writes over the ring from `offset` on, as a peer of ill will can; what does not fit is left out.
+    /// Overwrites the ring from `offset` on, as a hostile peer can; bytes beyond its end are left out.
     pub(crate) fn overwrite(&self, offset: usize, bytes: &[u8]) {
         let room_bytes = RingPlace::bytes(self.capacity).saturating_sub(offset);
         let Ok(base) = self.base() else { return };
@@ -268,7 +268,7 @@ impl RingPlace {
 #[cfg(test)]
 #[cfg(not(loom))]
 impl RingPlace {
-    /// The ring without a look at its header, for tests that play a hostile peer.
+    /// The ring without a check of its header, for tests that play a hostile peer.
     pub(crate) fn mapped_for_tests(self) -> Mapped {
         let base = self.base().unwrap();
         // SAFETY: as in `mapped`.

@@ -53,7 +53,7 @@ fn what_was_shown_does_not_change_in_the_ring() {
     producer.publish();
     assert_eq!(consumer.peek(), Ok(Some(&b"checked"[..])));
     let content = place.mapped_for_tests().content(0, 7);
-    // SAFETY: the bytes of the message above, which nobody looks at meanwhile.
+    // SAFETY: the bytes of the message above, which no other code reads meanwhile.
     unsafe { content.cast::<u8>().write(b'X') };
     assert_eq!(pop(&mut consumer).unwrap(), b"checked");
     assert_eq!(pop(&mut consumer), None);

@@ -1,20 +1,18 @@
-//! Shared-memory segments: where rings and bells live.
+//! Shared-memory segments, which contain rings and bells.
 //!
 //! A named segment is a file in `/dev/shm`, made through the `shared_memory` crate with mode 0600, called
 //! `tharsis-PID-PREFIX-NUMBER`. Three hazards shape this module:
 //!
 //! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before
-//!   the segment is handed out, and exhaustion is a [`NoSpace`] at creation.
-//! * **A SIGKILL leaks the name.** So the creator calls [`Segment::unlink`] as soon as the peer has mapped
-//!   it: from then on the kernel frees the memory with the last process. What was killed before that moment
-//!   is removed by [`sweep`] at the next start of a node, recognised by the process id in the name and by our
-//!   uid.
-//! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping
-//!   stays for as long as anything points into it.
+//! the segment is handed out, and exhaustion is a [`NoSpace`] at creation. * **A SIGKILL leaks the name.** So
+//! the creator calls [`Segment::unlink`] as soon as the peer has mapped it: from then on the kernel frees the
+//! memory with the last process. If the creator is killed before that moment, [`sweep`] removes the segment
+//! at the next start of a node: it recognises it by the process id in the name and by our uid. * **A mapping
+//! outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping stays for as
+//! long as anything points into it.
 //!
-//! A peer of the same user could shrink a named segment behind our back; nothing but a memfd with seals
-//! prevents that, which is why object bytes live in an [arena](crate::arena) and only rings and bells live
-//! here.
+//! A peer of the same user could shrink a named segment behind our back; only a sealed memfd prevents that.
+//! So object bytes are in an [arena](crate::arena), and only rings and bells are here.
 //!
 //! [`Segment::anonymous`] has no name and no peer process: it serves a node inside the program's own process.
 
@@ -79,7 +77,7 @@ impl Segment {
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{NAME_HEAD}{}-{prefix}-{number}", std::process::id());
         let shmem = ShmemConf::new().os_id(&name).size(bytes).create().map_err(map_shmem_error)?;
-        // From here on dropping `shmem` removes the name again, so an early return leaks nothing.
+        // From now on dropping `shmem` removes the name, so an early return leaks nothing.
         allocate_pages(&shm_path(&name), bytes as u64)?;
         Segment::from_shmem(shmem, name, true)
     }
@@ -130,7 +128,7 @@ impl Segment {
     /// Removes the name; mappings stay. Call it once the peer has mapped the segment.
     ///
     /// # Errors
-    /// `System` if the name is there and cannot be removed; a name that is gone already is no error.
+    /// `System` if the name exists and cannot be removed; a name that is gone already is no error.
     pub fn unlink(&self) -> Result<(), StoreError> {
         if self.unlinked.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -196,7 +194,7 @@ impl Drop for Segment {
 
 /// Removes the named segments of this user whose creator is dead, and returns how many it removed.
 ///
-/// `is_alive` answers for a process id; [`process_is_alive`] is the usual answer.
+/// `is_alive` tells whether a process id is alive; usually it is [`process_is_alive`].
 ///
 /// # Errors
 /// `System` if the directory of segments cannot be read. A segment that cannot be removed is passed over.
@@ -220,8 +218,8 @@ pub fn sweep(is_alive: impl Fn(u32) -> bool) -> Result<usize, StoreError> {
     Ok(removed_count)
 }
 
-/// Whether a process with this id lives; true if it belongs to another user. One that has ended and was not
-/// waited for (nobody may ever do that in a container) is dead.
+/// Whether a process with this id lives; true if it belongs to another user. A zombie counts as dead: in a
+/// container it may never be waited for.
 pub fn process_is_alive(process_id: u32) -> bool {
     let Some(pid) = i32::try_from(process_id).ok().and_then(rustix::process::Pid::from_raw) else {
         return false;
@@ -230,7 +228,7 @@ pub fn process_is_alive(process_id: u32) -> bool {
         return false;
     }
     let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
-    // The name before the state stands in parentheses and may hold anything.
+    // The name before the state is in parentheses and may contain any characters.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     !matches!(state, Some('Z' | 'X'))
 }

@@ -19,7 +19,7 @@ mod real {
     use std::sync::PoisonError;
     use std::time::Duration;
 
-    /// Locks, also what a thread held that panicked.
+    /// Locks, and ignores poison of a thread that panicked.
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,12 +33,12 @@ mod real {
             &self.0
         }
 
-        /// Sleeps while the word holds `expected`, at most for `timeout`; may return early for no reason.
+        /// Sleeps while the word holds `expected`, at most for `timeout`; may wake up spuriously.
         pub(crate) fn wait(&self, expected: u32, timeout: Option<Duration>) {
-            // `Timespec` holds any duration of less than 2^63 seconds; more is as good as no deadline.
+            // `Timespec` holds any duration of less than 2^63 seconds; a longer one counts as no deadline.
             let timeout = timeout.and_then(|t| futex::Timespec::try_from(t).ok());
-            // Not private: the peer is another process. Every outcome (woken, changed, timed out,
-            // interrupted) sends the caller back to look for itself.
+            // Not private: the peer is another process. After every outcome (woken, changed, timed out,
+            // interrupted) the caller checks its condition again.
             let _ = futex::wait(&self.0, futex::Flags::empty(), expected, timeout.as_ref());
         }
 

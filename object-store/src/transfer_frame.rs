@@ -19,7 +19,7 @@ pub(crate) const CHUNK_HEADER_BYTES: usize = 48;
 const REQUEST_TAG: [u8; 4] = *b"TREQ";
 const CHUNK_TAG: [u8; 4] = *b"TCHK";
 
-/// Name of an object on the wire; what it means is the caller's business.
+/// Name of an object on the wire; only the caller knows its meaning.
 pub type ObjectKey = [u8; 20];
 
 /// The kind of request that the receiver sends.
@@ -27,7 +27,7 @@ pub type ObjectKey = [u8; 20];
 pub(crate) enum RequestKind {
     /// Send the range.
     Fetch = 1,
-    /// Everything of this request has arrived; the object may be let go.
+    /// Everything of this request has arrived; the sender may release the object.
     Done = 2,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn encode_hello(is_busy: bool) -> [u8; HELLO_BYTES] {
     writer.finish()
 }
 
-/// The peer's version and whether it has no time now, if this is a hello.
+/// The peer's version and whether it is busy, if this is a hello.
 pub(crate) fn decode_hello(bytes: &[u8; HELLO_BYTES]) -> Option<(u32, bool)> {
     let mut reader = Reader { rest: bytes };
     (reader.take::<8>()? == MAGIC).then_some(())?;

@@ -91,7 +91,7 @@ fn ranges_arrive_and_pins_go() {
     assert!(matches!(error.cause, TransferError::Closed), "{error}");
 }
 
-/// Passes bytes on between receiver and sender, turning over one bit at each of the given positions.
+/// Relays bytes between receiver and sender, and flips one bit at each of the given positions.
 fn relay(flips: Vec<usize>, cut_at: usize) -> TcpStream {
     let (client, near) = sockets();
     let (far, server) = sockets();
@@ -218,7 +218,7 @@ proptest! {
         client.shutdown(Shutdown::Write).unwrap();
         let drain = thread::spawn(move || io::copy(&mut client, &mut io::sink()));
         let _ = serve(server, &**STORE, &AtomicBool::new(false));
-        // A reset is as good an end as a close.
+        // A reset counts as an end, like a close.
         let _ = drain.join().unwrap();
     }
 }

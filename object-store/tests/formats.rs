@@ -1,10 +1,10 @@
 //! The examples in `docs/formats`, byte by byte, against what the code writes.
 //!
 //! An example is a block fenced as `golden NAME`. Its lines are an offset, a colon, bytes in hexadecimal, and
-//! after two blanks what they are. `..` stands for a byte that differs from run to run; what is not shown is
+//! after two blanks a description. `..` is a byte that differs from run to run; bytes that are not shown are
 //! zero.
 
-// A test may stop where it fails, also in what its functions share.
+// Tests and their helper functions may panic on failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn example(document: &str, name: &str, len: usize) -> Vec<Option<u8>> {
     bytes
 }
 
-/// Asserts that what the code wrote is what an example shows.
+/// Asserts that the written bytes are those of an example.
 fn assert_is(document: &str, name: &str, written: &[u8]) {
     let shown = example(document, name, written.len());
     let differs = |at: &usize| shown[*at].is_some_and(|byte| byte != written[*at]);

@@ -1,6 +1,6 @@
-//! A producer killed at full speed: everything it published is read whole and in order, and nothing else.
+//! A producer killed at full speed: all that it published is read whole and in order, and nothing else.
 
-// A test may stop where it fails, also in what its functions share.
+// Tests and their helper functions may panic on failure.
 #![allow(clippy::unwrap_used)]
 
 use std::env;
@@ -68,7 +68,7 @@ fn what_was_published_survives_the_producer() {
         child.wait().unwrap();
         take(&mut consumer);
         assert_eq!(consumer.peek(), Ok(None));
-        // A new producer goes on where the dead one stopped.
+        // A new producer continues where the dead one stopped.
         let mut producer = Producer::attach(place(&segment), CAPACITY).unwrap();
         producer.try_push(&[b"again"]).unwrap();
         producer.publish();

@@ -1,7 +1,7 @@
-//! A process killed while it spills: its files stay its own while it lives and are gone at the next start
-//! after.
+//! A process killed while it spills: its files stay while it lives, and the next start after its death
+//! removes them.
 
-// A test may stop where it fails, also in what its functions share.
+// Tests and their helper functions may panic on failure.
 #![allow(clippy::unwrap_used)]
 
 use std::env;
@@ -58,11 +58,11 @@ fn left_overs_of_the_killed_are_swept_and_files_of_the_living_are_not() {
         assert!(Instant::now() < deadline, "the child spills nothing");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Others come and go without harm to the living.
+    // Other processes open and drop the directory without harm to the living one.
     (0..20).for_each(|_| drop(open(root.path())));
     assert!(child.try_wait().unwrap().is_none() && 0 < bytes_in(root.path()));
     child.kill().unwrap();
-    // Not waited for yet: a zombie holds nothing.
+    // The child was not waited for yet: a zombie holds no lock.
     while bytes_in(root.path()) != 0 {
         assert!(Instant::now() < deadline, "{} bytes are left over", bytes_in(root.path()));
         drop(open(root.path()));

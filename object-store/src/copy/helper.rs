@@ -1,4 +1,4 @@
-//! A second thread for copies, kept: starting one takes as long as copying a mebibyte.
+//! A second thread for copies. It is kept, since starting a thread takes as long as copying a mebibyte.
 //!
 //! A process has one helper, for one copy at a time. The copying thread offers it a share of the work and
 //! begins with its own share. A share that the helper has not begun when the rest is done is taken back, so
@@ -12,24 +12,24 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for which the helper looks for the next copy before it sleeps: a copy is rarely alone.
+/// Time for which the helper spins for the next copy before it sleeps: copies often come in groups.
 const SPIN: Duration = Duration::from_micros(100);
-/// Looks between two turns of other threads.
+/// Number of checks between two yields to other threads.
 const LOOKS_PER_YIELD: u32 = 32;
 
 /// The side that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// By the thread that wants it done.
+    /// The thread that asked for the copy.
     Here,
-    /// By the helper.
+    /// The helper thread.
     There,
 }
 
-/// Calls `work` here and, if the helper is free, there as well, and returns when both are done.
+/// Calls `work` on this thread and, if the helper is free, on the helper too; returns when both are done.
 ///
 /// # Errors
-/// If `work` panicked there.
+/// If `work` panicked on the helper.
 pub(super) fn share(work: &(dyn Fn(Side) + Sync)) -> Result<(), StoreError> {
     let offer = HELPER.get_or_init(Helper::start).and_then(|helper| helper.offer(work));
     work(Side::Here);
@@ -46,9 +46,9 @@ static HELPER: OnceLock<Option<&'static Helper>> = OnceLock::new();
 struct Helper {
     state: Mutex<State>,
     wake: Condvar,
-    /// Whether there is a job: looked at without the lock.
+    /// Whether there is a job; read without the lock.
     is_offered: AtomicBool,
-    /// Number of the last job that is done.
+    /// Number of the last finished job.
     done: AtomicU64,
     has_panicked: AtomicBool,
 }
@@ -56,7 +56,7 @@ struct Helper {
 #[derive(Default)]
 struct State {
     job: Option<Job>,
-    /// Number of the last job that was offered.
+    /// Number of the last offered job.
     offered: u64,
     is_asleep: bool,
 }
@@ -64,7 +64,7 @@ struct State {
 /// Work that lives until its offer is dropped.
 struct Job(&'static (dyn Fn(Side) + Sync));
 
-/// A job that the helper has, or may take.
+/// A job that the helper runs, or may take.
 struct Offer<'w> {
     helper: &'static Helper,
     number: u64,
@@ -72,7 +72,7 @@ struct Offer<'w> {
 }
 
 impl Helper {
-    /// None where a second thread would have no processor, or cannot be had.
+    /// `None` if there is only one processor, or the thread cannot be started.
     fn start() -> Option<&'static Helper> {
         if thread::available_parallelism().is_ok_and(|n| n.get() == 1) {
             return None;
@@ -87,7 +87,7 @@ impl Helper {
         thread::Builder::new().name("copy".into()).spawn(|| helper.run()).ok().map(|_| helper)
     }
 
-    /// Offers a job, unless there is one already.
+    /// Offers a job; `None` if there is one already.
     fn offer<'w>(&'static self, work: &'w (dyn Fn(Side) + Sync)) -> Option<Offer<'w>> {
         let mut state = self.lock();
         if state.job.is_some() || self.done.load(Ordering::Acquire) < state.offered {

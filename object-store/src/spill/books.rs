@@ -1,4 +1,4 @@
-//! The books of one directory: where its objects are, and whether it takes more. No I/O.
+//! The books of one directory: the places of its objects, and whether it takes more. No I/O.
 
 use super::codec::CodecChoice;
 use super::error::SpillError;
@@ -27,20 +27,20 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Space was given back to the file system: if it was full it may not be any more.
+    /// Notes that space was freed: a file system that was full may not be full any more.
     pub(super) fn file_system_has_more(&mut self) {
         if matches!(self.failure, Some(Failure::Full { .. })) {
             self.failure = None;
         }
     }
 
-    /// A write has ended, in one way or the other.
+    /// Notes that a write has succeeded or failed.
     pub(super) fn write_ended(&mut self) {
         assert!(0 < self.writers_count, "a write ends that was not counted");
         self.writers_count -= 1;
     }
 
-    /// Whether the object is still the one that was seen: not removed, nor removed and written again.
+    /// Whether the object is still the one in `seen`: not removed, nor removed and written again.
     pub(super) fn is_current(&self, key: &ObjectKey, seen: &Stored) -> bool {
         match self.objects.get(key) {
             Some(Slot::Stored(now)) => now.header.sequence == seen.header.sequence,
@@ -62,10 +62,10 @@ pub(super) struct Stored {
     pub(super) header: Arc<Header>,
 }
 
-/// Why a directory takes no objects.
+/// Reason for which a directory takes no objects.
 #[derive(Clone, Copy)]
 pub(super) enum Failure {
-    /// Until the file system says that it has this much.
+    /// The file system is full, until it reports this many free bytes.
     Full {
         resume_free_bytes: u64,
     },
@@ -79,11 +79,11 @@ impl Failure {
         match error {
             SpillError::NoSpace { cause, .. } => Some(Failure::full(cause)),
             SpillError::Removed { .. } => Some(Failure::Removed),
-            // Descriptors and memory that are short now say nothing about the disk, and something that
-            // somebody put where a file should go is not in the way of the next one.
+            // A shortage of descriptors or memory says nothing about the disk, and a foreign file in the
+            // place of ours does not prevent the next one.
             SpillError::Io { cause, .. } if is_passing(cause) => None,
-            // One is enough, of a sync above all: the kernel has dropped the pages that it could not write,
-            // and a second sync would succeed without them.
+            // One error is enough, above all of a sync: the kernel has dropped the pages that it could not
+            // write, and a second sync would succeed without them.
             SpillError::Io { cause, .. } | SpillError::ReadOnly { cause, .. } => {
                 Some(Failure::Io(cause.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)))
             }

@@ -1,12 +1,12 @@
-//! Buffers that direct reads and writes can use, kept for the next call.
+//! Buffers for direct reads and writes, kept for the next call.
 //!
-//! A fresh buffer of 4 MiB costs a thousand page faults, as long as writing it to a fast disk takes. So a few
-//! are kept.
+//! A fresh buffer of 4 MiB costs a thousand page faults, which take as long as writing it to a fast disk. So
+//! a few buffers are kept.
 //!
-//! They lie in huge pages where the machine has them. A request is cut where the memory behind it is
-//! scattered: a disk that takes 254 pieces at a time makes five requests of 4 MiB in pages of 4 KiB, and one
-//! of two pages of 2 MiB. That weighs more than a copy: 2.5 GB/s read and 2.4 written against 1.3 and 1.7,
-//! with one thread as with three.
+//! They lie in huge pages where the machine has them. A request is split where the memory behind it is not
+//! contiguous: a disk that takes 254 pieces at a time makes five requests of 4 MiB in pages of 4 KiB, and one
+//! of two pages of 2 MiB. This gains more than a copy into the buffer costs: 2.5 GB/s read and 2.4 written
+//! against 1.3 and 1.7, with one thread as with three.
 
 use super::codec::compressed_bytes_max;
 use super::header::{ALIGN, BLOCK_BYTES};
@@ -14,14 +14,14 @@ use crate::map::prefer_huge_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Buffers kept: two calls at work at once need no more. With those in use this bounds the memory of a
-/// directory.
+/// Upper bound on kept buffers: two calls at a time need no more. Together with the buffers in use, it bounds
+/// the memory of a directory.
 const KEPT_COUNT_MAX: usize = 6;
 
-/// A huge page, and what buffers begin at multiples of.
+/// Bytes of a huge page. Buffers begin at multiples of it.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Memory as direct reads and writes like it best: aligned, and in huge pages where the machine has them.
+/// Memory suited to direct reads and writes: aligned, and in huge pages where the machine has them.
 pub struct DirectBuffer {
     memory: Vec<u8>,
     start: usize,
@@ -62,7 +62,7 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    /// A buffer for a block and its compressed form, with whatever was in it before.
+    /// A buffer for a block and its compressed form, with unspecified contents.
     pub(crate) fn take(&self) -> PooledBuffer<'_> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let buffer = kept.unwrap_or_else(|| DirectBuffer::new(buffer_bytes()));

@@ -1,9 +1,9 @@
-//! Whether compressing an object pays, decided from measurements, and the compression of a block.
+//! Decision from measurements whether compressing an object pays, and the compression of a block.
 //!
 //! Compression overlaps with writing, so a compressed object takes the longer of the two: it pays where the
 //! disk is slower than the compressor *and* the data gets smaller. Both are measured: the disk by every
-//! write, the data by a small sample of each object, and samples are taken only as long as they cost next to
-//! nothing beside the writes.
+//! write, the data by a small sample of each object. Samples may take only a small part of the time of the
+//! writes.
 
 use super::header::{BLOCK_BYTES, Codec};
 
@@ -12,9 +12,9 @@ use super::header::{BLOCK_BYTES, Codec};
 const TIME_RATIO_MAX: f64 = 0.75;
 /// Part of the time of writes that samples may take.
 const SAMPLE_TIME_SHARE: f64 = 0.02;
-/// Bytes after which older writes count half: disks change their speed.
+/// Bytes after which older writes count half, since the speed of a disk changes.
 const MEMORY_BYTES: f64 = (256 << 20) as f64;
-/// Smallest object worth a sample: below it the padding eats what compression saves.
+/// Smallest object worth a sample: below it, padding uses up the savings of compression.
 const SAMPLED_BYTES_MIN: u64 = 64 << 10;
 /// Length of one of the two pieces that make a sample.
 pub(crate) const SAMPLE_PIECE_BYTES: usize = 16 << 10;
@@ -22,7 +22,7 @@ pub(crate) const SAMPLE_PIECE_BYTES: usize = 16 << 10;
 /// Advice on how to store the next object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodecAdvice {
-    /// Store it as it is.
+    /// Store it uncompressed.
     Raw,
     /// Compress a sample and ask [`CodecChoice::judge`].
     Sample,
@@ -49,7 +49,7 @@ pub struct CodecChoice {
 }
 
 impl CodecChoice {
-    /// A choice that knows nothing yet: the first object is stored as it is and measures the disk.
+    /// A choice without measurements: the first object is stored uncompressed and measures the disk.
     pub fn new() -> CodecChoice {
         CodecChoice::default()
     }
@@ -63,7 +63,7 @@ impl CodecChoice {
         }
     }
 
-    /// The codec for the object that this sample is of.
+    /// The codec for the object of this sample.
     pub fn judge(&mut self, sample: &CompressedSample) -> Codec {
         self.sample_budget_ns -= sample.elapsed_ns as f64;
         if sample.raw_bytes == 0 || self.written_bytes == 0.0 {
@@ -79,7 +79,7 @@ impl CodecChoice {
         }
     }
 
-    /// The disk took this long for this many bytes; compression not counted.
+    /// Notes the time that the disk took for a number of bytes, without compression.
     pub fn wrote(&mut self, bytes: u64, elapsed_ns: u64) {
         if MEMORY_BYTES < self.written_bytes {
             self.written_bytes /= 2.0;

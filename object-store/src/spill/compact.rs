@@ -12,16 +12,16 @@ use std::sync::Arc;
 /// The result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// Bytes that came back.
+    /// Bytes that were freed.
     pub freed_bytes: u64,
-    /// Bytes written anew.
+    /// Bytes that were written again.
     pub moved_bytes: u64,
     /// Objects found corrupt on the way; they are still listed, and lost unless another copy exists.
     pub corrupt: Vec<ObjectKey>,
 }
 
 impl SpillDir {
-    /// Gives space of removed objects back, moving at most `move_bytes_max` of living ones.
+    /// Frees space of removed objects, and moves at most `move_bytes_max` bytes of living ones.
     ///
     /// Readers and writers go on meanwhile.
     ///
@@ -48,7 +48,7 @@ impl SpillDir {
         Ok(done)
     }
 
-    /// Punches whatever is dead, for a write that has no room, and returns whether anything came back.
+    /// Punches all dead runs, for a write that has no room, and returns whether anything was freed.
     pub(super) fn punch_all(&self) -> bool {
         let fills = self.books().placement.fills();
         let dead = fills.iter().filter(|fill| fill.dead_bytes != 0 && !fill.busy);
@@ -69,7 +69,7 @@ impl SpillDir {
         let mut result = Ok(());
         for (offset, bytes) in runs {
             assert!(0 < bytes, "a dead run of segment {segment} is empty");
-            // Objects here are never written over, so nothing can come to life in a dead run.
+            // Objects are never overwritten, so no object can begin in a dead run meanwhile.
             match file.punch(offset, bytes) {
                 Ok(()) => {
                     self.books().placement.punched(segment, offset, bytes);
@@ -132,7 +132,8 @@ impl SpillDir {
     fn relocate(&self, key: &ObjectKey, stored: &Stored, file: &SegmentFile) -> Result<u64, SpillError> {
         let bytes = stored.header.stored_bytes() + stored.header.blocks_bytes();
         let claimed = self.books().placement.claim(bytes);
-        // Room was there when this was planned. Others took it: another time.
+        // There was room when this was planned, but other writers took it. A later compaction will move the
+        // object.
         let Ok(claim) = claimed else { return Ok(0) };
         let copied = self.file_of(&claim).and_then(|target| {
             let copied = self.copy(stored, file, &target, &claim);
@@ -153,7 +154,7 @@ impl SpillDir {
         let moved =
             Stored { segment: claim.segment, offset: claim.offset, header: Arc::clone(&stored.header) };
         books.objects.insert(*key, Slot::Stored(moved));
-        // The old place is held, so this deletes nothing yet.
+        // The old segment is held, so this deletes nothing yet.
         let fate = books.placement.remove(stored.segment, stored.offset);
         self.carry_out(books, stored.segment, fate);
         Ok(bytes)

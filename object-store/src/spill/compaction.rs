@@ -1,11 +1,10 @@
 //! Choice of the segments to punch and the segments to rewrite. No I/O.
 //!
-//! A hole costs one system call and gives the space of a long dead run back at once, but leaves a file in
-//! many pieces when runs are short; writing the living part elsewhere costs a read and a write of it. So long
-//! runs are punched where the file system can, and a segment is rewritten when that moves no more than it
-//! frees.
+//! A hole costs one system call and frees the space of a long dead run at once, but fragments the file if
+//! runs are short. Rewriting the living part elsewhere costs a read and a write of it. So long runs are
+//! punched where the file system supports it, and a segment is rewritten if that moves no more than it frees.
 
-/// Average dead run from which on a hole is worth its system call.
+/// Average length of dead runs from which on holes are worth their system calls.
 pub(crate) const PUNCH_RUN_BYTES: u64 = 1 << 20;
 
 /// Fill of a segment.
@@ -13,13 +12,13 @@ pub(crate) const PUNCH_RUN_BYTES: u64 = 1 << 20;
 pub struct SegmentFill {
     /// Number of the segment.
     pub segment: u64,
-    /// Bytes of objects that are wanted.
+    /// Bytes of objects that were not removed.
     pub live_bytes: u64,
     /// Bytes of removed objects that still take space.
     pub dead_bytes: u64,
-    /// Runs in which the dead bytes lie.
+    /// Number of runs of dead bytes.
     pub dead_runs: u64,
-    /// Whether somebody writes to it now.
+    /// Whether it is being written now.
     pub busy: bool,
 }
 
@@ -28,7 +27,7 @@ pub struct SegmentFill {
 pub struct CompactionLimits {
     /// Whether the file system can punch holes.
     pub can_punch: bool,
-    /// Bytes that may be moved at most.
+    /// Upper bound on the bytes that may be moved.
     pub move_bytes_max: u64,
     /// Bytes that the directory has left for copies.
     pub room_bytes: u64,
@@ -37,7 +36,7 @@ pub struct CompactionLimits {
 /// One step of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionStep {
-    /// Give the dead runs of this segment back.
+    /// Free the dead runs of this segment.
     Punch {
         /// Number of the segment.
         segment: u64,
@@ -62,7 +61,8 @@ pub fn plan_compaction(fills: &[SegmentFill], limits: &CompactionLimits) -> Vec<
         let left = u128::from(b.dead_bytes) * u128::from(a.live_bytes);
         left.cmp(&(u128::from(a.dead_bytes) * u128::from(b.live_bytes))).then(a.segment.cmp(&b.segment))
     });
-    // The first segments free room for the next, but only once they are deleted: count on what is there.
+    // A rewritten segment frees room for the next one only once it is deleted, so only the present room
+    // counts.
     let mut left_bytes = limits.move_bytes_max.min(limits.room_bytes);
     for fill in sparse {
         if fill.live_bytes <= left_bytes {

@@ -1,7 +1,7 @@
 //! One spill directory: its quota, its segments and the objects in them.
 //!
 //! A lock guards the books ([`Placement`], the index of objects); no lock is held while the disk works, so
-//! any number of threads read and write at once, each writer in a segment of its own.
+//! any number of threads read and write at once, each writer in its own segment.
 
 use super::books::{Books, FULL_MARGIN_BYTES, Failure, Slot, Stored};
 use super::buffer::BufferPool;
@@ -24,7 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A directory for spilled objects, this process's part of it. Dropping it removes that part.
+/// This process's part of a directory for spilled objects. Dropping it removes that part.
 pub struct SpillDir {
     pub(super) books: Mutex<Books>,
     pub(super) pool: BufferPool,
@@ -37,11 +37,10 @@ pub struct SpillDir {
 }
 
 impl SpillDir {
-    /// Opens a directory, makes it if it is not there, and removes what dead processes left in it.
+    /// Opens a directory, makes it if it is missing, and removes files that dead processes left in it.
     ///
     /// # Errors
-    /// `InsecureDirectory` if others could put their files in the place of ours, `ReadOnly` or `Io` if the
-    /// system refuses.
+    /// `InsecureDirectory` if other users could replace our files, `ReadOnly` or `Io` if the system refuses.
     pub fn open(path: &Path, quota_bytes: u64, options: &SpillOptions) -> Result<SpillDir, SpillError> {
         let session = Session::open(path)?;
         let device = Device::probe(session.dir(), options.bytes_per_s_max, options.faults.clone()).map_err(
@@ -73,12 +72,12 @@ impl SpillDir {
         })
     }
 
-    /// A file for values that are larger than memory, as long as the quota, which what lies in it counts
-    /// against as well.
+    /// A file for values that are larger than memory, as long as the quota. Its blocks count against the
+    /// quota too.
     ///
     /// # Errors
-    /// `BadSize` if there is room for none, `System` if the file system has no sparse files, or cannot make
-    /// blocks ahead of a write and take them back.
+    /// `BadSize` if there is no room for an annex, `System` if the file system has no sparse files, or cannot
+    /// allocate blocks before a write and free them.
     pub fn annex(self: &Arc<Self>) -> Result<AnnexFile, StoreError> {
         let quota = AnnexQuota { dir: Arc::downgrade(self) };
         AnnexFile::create(self.session.dir(), self.quota_bytes, Box::new(quota))
@@ -93,8 +92,8 @@ impl SpillDir {
         let mut has_punched = false;
         loop {
             match self.write_once(key, parts) {
-                // Somebody removed a file, to which nothing more goes; in the next one, or in a new one, it
-                // goes on.
+                // Another process removed the file of an open segment; the write is tried again in another
+                // segment.
                 Err(WriteError { error: SpillError::Removed { .. }, was_in_use: true }) => {}
                 // Removed objects may still take space.
                 Err(WriteError { error: SpillError::NoSpace { .. } | SpillError::Quota { .. }, .. })
@@ -143,8 +142,8 @@ impl SpillDir {
         }
     }
 
-    /// Reads `target.len()` bytes of an object from `offset` on, verified. On an error `target` holds
-    /// anything.
+    /// Reads `target.len()` bytes of an object from `offset` on, verified. On an error the contents of
+    /// `target` are unspecified.
     ///
     /// Whole blocks of [`READ_BYTES`](super::READ_BYTES) are read and verified: ranges along their multiples
     /// cost the least.
@@ -156,7 +155,7 @@ impl SpillDir {
         let result = self.extent(&stored, &file).read(offset, target);
         if matches!(result, Err(SpillError::Corrupt { .. } | SpillError::ShortRead { .. })) {
             if !self.books().is_current(key, &stored) {
-                // It was removed while it was read, and its space given back: nothing is wrong with the disk.
+                // The object was removed while it was read, and its space freed: the disk is not at fault.
                 return Err(SpillError::NotFound { key: *key });
             }
             // A segment with a corrupt object takes no other object.
@@ -170,8 +169,7 @@ impl SpillDir {
         self.find(key).map(|(stored, _)| stored.header.len)
     }
 
-    /// Lets go of an object, and returns whether it was here. An object that is being written is not here
-    /// yet.
+    /// Removes an object, and returns whether it was here. An object that is being written is not here yet.
     ///
     /// A segment without living objects is deleted at once; other space comes back by compaction.
     pub fn remove(&self, key: &ObjectKey) -> bool {
@@ -217,7 +215,7 @@ impl SpillDir {
     }
 
     pub(super) fn books(&self) -> MutexGuard<'_, Books> {
-        // Every change of the books is complete before anything can fail.
+        // Every change of the books is complete before anything can panic, so poison is ignored.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,12 +233,12 @@ impl SpillDir {
         Extent { file, pool: &self.pool, header: &stored.header, offset: stored.offset }
     }
 
-    /// The file of a claim, made if the claim begins a segment.
+    /// The file of a claim; makes the file if the claim begins a segment.
     pub(super) fn file_of(&self, claim: &Claim) -> Result<Arc<SegmentFile>, SpillError> {
         if !claim.fresh {
             let file = self.books().files.get(&claim.segment).map(Arc::clone);
             let file = file.ok_or_else(|| SpillError::Removed { path: self.path.clone() })?;
-            // The file would take the write and nobody would ever see the space again.
+            // A removed file would accept the write, but its space could never be freed.
             return if file.is_removed() { Err(SpillError::Removed { path: file.path() }) } else { Ok(file) };
         }
         let name = format!("segment-{}", claim.segment);
@@ -272,7 +270,7 @@ impl SpillDir {
         }
     }
 
-    /// Drops a segment's file where the books say so.
+    /// Deletes a segment's file if its fate is `Delete`.
     pub(super) fn carry_out(&self, mut books: MutexGuard<'_, Books>, segment: u64, fate: Fate) {
         if fate == Fate::Keep {
             return;
@@ -281,7 +279,7 @@ impl SpillDir {
         books.file_system_has_more();
         drop(books);
         if let Some(file) = file {
-            // Its space comes back with its last reader. A name that is gone already is what was wanted.
+            // Its space is freed with its last reader. A name that is gone already is no error.
             let _ = rustix::fs::unlinkat(self.session.dir(), file.name(), AtFlags::empty());
         }
     }
@@ -339,8 +337,8 @@ impl SpillDir {
                 Ok(stored_bytes)
             }
             Err(cause) => {
-                // Gives the space of the torn write back; where that fails too, the quota has counted it out
-                // already.
+                // Frees the space of the torn write. If that fails too, the quota is already right without
+                // it.
                 let _ = file.truncate(claim.offset);
                 Err(failed(cause))
             }
@@ -362,22 +360,21 @@ impl SpillDir {
         books.write_ended();
         let was = books.objects.remove(key);
         assert!(matches!(was, Some(Slot::Writing)), "a write ends that was not under way");
-        // A file that is gone says nothing of the directory: if that is gone too, no new file can be made in
-        // it.
+        // A removed file does not mean that the directory is gone: if it is, making the next file will fail.
         let is_of_file = matches!(error, SpillError::Removed { .. }) && !claim.fresh;
         books.failure = Failure::after(error).filter(|_| !is_of_file).or(books.failure);
         let failure = books.failure;
         let fate = books.placement.abort(claim);
         self.carry_out(books, claim.segment, fate);
-        // The space that the torn write gave back is not space for the next try.
+        // The space freed by the torn write does not count as room for the next try.
         self.books().failure = failure;
     }
 }
 
-/// Why a write failed.
+/// Error of a write.
 struct WriteError {
     error: SpillError,
-    /// Whether it was to go to a file that had been in use before.
+    /// Whether the file of the write was in use before.
     was_in_use: bool,
 }
 
@@ -387,8 +384,8 @@ impl From<SpillError> for WriteError {
     }
 }
 
-/// The quota of a directory, for its annex. That lives as long as anybody maps it, the directory as long as
-/// its node does: after that nobody counts.
+/// The quota of a directory, for its annex. The annex lives as long as a process maps it, the directory as
+/// long as its node. After the node has ended, nothing is counted.
 struct AnnexQuota {
     dir: Weak<SpillDir>,
 }

@@ -1,4 +1,4 @@
-//! Disks that break under a directory, lose power, or hold what we did not put there.
+//! Disks that break under a directory, lose power, or contain foreign files.
 
 use super::dir::SpillDir;
 use super::error::SpillError;
@@ -26,7 +26,7 @@ fn session_folder(dir: &Path) -> PathBuf {
     folders.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("tharsis-spill-")).unwrap()
 }
 
-/// Writes objects until one is refused; answers which were stored, and why not the last.
+/// Writes objects until one is refused; returns those that were stored, and the error of the last.
 fn fill(dir: &SpillDir, object: &[u8]) -> (Vec<u64>, SpillError) {
     let mut stored = Vec::new();
     loop {
@@ -38,8 +38,8 @@ fn fill(dir: &SpillDir, object: &[u8]) -> (Vec<u64>, SpillError) {
     }
 }
 
-/// `spill-file`: "EIO on write" and "on read", of a real disk: the directory is failed, and no byte that is
-/// wrong comes back.
+/// `spill-file`: "EIO on write" and "on read", of a real disk: the directory is failed, and no wrong byte is
+/// returned.
 #[test]
 fn a_disk_that_breaks_fails_the_directory_and_gives_nothing_wrong() {
     let Some(disk) = Mounted::ext4(256 << 20) else { return };
@@ -89,7 +89,7 @@ fn an_annex_that_cannot_be_read_is_an_error() {
     let arena = Arena::with_annex(MEMORY, Some(dir.annex().unwrap())).unwrap();
     let value = noise(8 << 20, 1);
     arena.allocate(MEMORY, value.len() as u64).unwrap();
-    // As a client would write it, except that no page is mapped: such pages stay in memory.
+    // As a client would write it, except that no page is mapped: mapped pages would stay in memory.
     let file = File::from(arena.annex_fd().unwrap().try_clone_to_owned().unwrap());
     file.write_all_at(&value, 0).unwrap();
     let reader = arena.disk_reader(MEMORY, value.len() as u64).unwrap();
@@ -133,7 +133,7 @@ fn after_a_power_cut_a_directory_begins_empty() {
     let Some(disk) = Mounted::ext4(96 << 20) else { return };
     let dir = SpillDir::open(disk.path(), u64::MAX, &SpillOptions::default()).unwrap();
     (0..4).for_each(|number| assert!(dir.write(&key(number), &[&noise(2 * BLOCK, number)]).is_ok()));
-    // The folder itself has reached the disk, its files in whatever state.
+    // The folder itself has reached the disk; the state of its files is unspecified.
     rustix::fs::syncfs(fs::File::open(session_folder(disk.path())).unwrap()).unwrap();
     (4..6).for_each(|number| assert!(dir.write(&key(number), &[&noise(BLOCK, number)]).is_ok()));
     let Some(found) = disk.after_a_power_cut() else { return };
@@ -147,8 +147,8 @@ fn after_a_power_cut_a_directory_begins_empty() {
     assert_eq!(&back, b"anew");
 }
 
-/// `spill-file`: "file deleted while referenced": its bytes are there until it is closed, nothing more goes
-/// in, and the directory is as good as before.
+/// `spill-file`: "file deleted while referenced": its bytes can be read until it is closed, nothing more is
+/// written to it, and the directory stays usable.
 #[test]
 fn a_deleted_file_is_read_to_its_end_and_takes_nothing_more() {
     let root = tempfile::tempdir().unwrap();
@@ -193,13 +193,13 @@ fn what_stands_where_a_file_should_go_is_not_touched() {
         assert_eq!(dir.usage().objects_count, 0);
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         assert_eq!(fs::symlink_metadata(&place).unwrap().file_type(), before);
-        // The next file is called something else.
+        // The next file has another name.
         dir.write(&key(1), &[b"x"]).unwrap();
         assert_eq!((dir.usage().condition, dir.usage().objects_count), (DirCondition::Usable, 1));
     }
 }
 
-/// Refuses the first writes for the user's quota, and counts all.
+/// Fails the first writes with EDQUOT, and counts all writes.
 struct OverQuota(AtomicU32);
 
 impl Faults for OverQuota {
@@ -209,8 +209,8 @@ impl Faults for OverQuota {
     }
 }
 
-/// `spill-file`: "quota reached (EDQUOT)": same as a full disk. The system's quotas do not bind the
-/// superuser, so the number comes from below.
+/// `spill-file`: "quota reached (EDQUOT)": same as a full disk. Quotas of the system do not bind the
+/// superuser, so the error is injected.
 #[test]
 fn a_quota_of_the_system_is_a_full_disk() {
     let root = tempfile::tempdir().unwrap();

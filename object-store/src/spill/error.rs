@@ -5,7 +5,7 @@ use crate::transfer::ObjectKey;
 use std::io;
 use std::path::PathBuf;
 
-/// Why an object was not spilled, or did not come back.
+/// Error of writing or reading a spilled object.
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
     /// The bytes on disk differ from those that were written. The object is lost unless another copy exists.
@@ -26,7 +26,7 @@ pub enum SpillError {
         /// The object.
         key: ObjectKey,
     },
-    /// Others could put their files in the place of ours.
+    /// Other users could replace our files.
     #[error("spill directory {path:?} is insecure: {reason}; give one that belongs to you, with mode 0700")]
     InsecureDirectory {
         /// The directory.
@@ -56,7 +56,7 @@ pub enum SpillError {
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// The two numbers.
+        /// Needed and available bytes.
         #[source]
         cause: NoSpace,
     },
@@ -75,7 +75,7 @@ pub enum SpillError {
     Quota {
         /// The directory.
         path: PathBuf,
-        /// The two numbers.
+        /// Needed and available bytes.
         #[source]
         cause: NoSpace,
     },

@@ -109,7 +109,7 @@ fn a_disk_that_turns_read_only_takes_nothing_more_and_can_be_read() {
     // Files that are open for writing keep a file system writable; the next segment does not.
     let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()).output().unwrap();
     if !remounted.status.success() {
-        // As on a disk after an error of its journal, which no test brings about: the same number from below.
+        // The file system could not be remounted, so the error is injected.
         let options = broken(Operation::Write, Errno::ROFS, 0, i64::MAX);
         read_only(&SpillDir::open(disk.path(), u64::MAX, &options).unwrap());
     } else {
@@ -138,8 +138,8 @@ fn a_removed_directory_is_noticed_and_the_next_one_takes_over() {
     let root = tempfile::tempdir().unwrap();
     let place = |name: &str, quota_bytes| SpillPlace { path: root.path().join(name), quota_bytes };
     let set = SpillSet::open(&[place("a", 1 << 40), place("b", 1 << 30)], &SpillOptions::default()).unwrap();
-    // The same file system: the directory with the larger quota is as free as the other, and the first of
-    // equals.
+    // Both are on the same file system, so both have the same room in spite of the quotas, and the first is
+    // chosen.
     set.write(&key(1), &[b"one"]).unwrap();
     let first = set.usage().iter().position(|usage| usage.objects_count == 1).unwrap();
     let (gone, left) = if first == 0 { ("a", 1) } else { ("b", 0) };
@@ -148,7 +148,7 @@ fn a_removed_directory_is_noticed_and_the_next_one_takes_over() {
     let usage = set.usage();
     assert_eq!(usage[first].condition, DirCondition::Failed);
     assert_eq!((usage[left].condition, usage[left].objects_count), (DirCondition::Usable, 4));
-    // The file has lost its name and not its bytes.
+    // The file has lost its name, but not its bytes.
     let mut back = [0; 3];
     set.read_into(&key(1), 0, &mut back).unwrap();
     assert_eq!(&back, b"one");
@@ -171,7 +171,7 @@ fn a_directory_removed_before_its_first_file_is_noticed() {
 #[test]
 fn a_write_that_fails_anywhere_leaves_nothing_and_fails_the_directory() {
     let object = noise(3 * BLOCK + 9, 2);
-    // Three blocks and a rest, then the header.
+    // The writes are three blocks, the rest, then the header.
     for good_count in 0..5 {
         let root = tempfile::tempdir().unwrap();
         let options = broken(Operation::Write, Errno::IO, good_count, i64::MAX);
@@ -188,7 +188,7 @@ fn a_write_that_fails_anywhere_leaves_nothing_and_fails_the_directory() {
 
 #[test]
 fn a_sync_that_fails_is_not_tried_again() {
-    // Only buffered writes are synced; where shared memory takes direct ones there is nothing to see.
+    // Only buffered writes are synced; if shared memory takes direct writes, there is nothing to test.
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
     let options = broken(Operation::Sync, Errno::IO, 0, 1);
     let dir = SpillDir::open(root.path(), u64::MAX, &options).unwrap();
@@ -199,7 +199,7 @@ fn a_sync_that_fails_is_not_tried_again() {
     }
 }
 
-/// `spill-file`: "EIO on read": three tries, then the caller turns to another copy.
+/// `spill-file`: "EIO on read": three tries, then the caller reads another copy.
 #[test]
 fn a_read_is_tried_three_times() {
     for (bad_count, comes_back) in [(2, true), (3, false)] {
@@ -228,7 +228,7 @@ fn the_bytes_of_another_object_or_session_are_refused() {
     };
     let (ours, theirs) = (contents("a"), contents("b"));
     let files = segment_files(&root.path().join("a"));
-    // Swapped with each other, then the same object of another session.
+    // First the bytes of another object, then those of the same object of another session.
     for bytes in [&ours[1], &theirs[0]] {
         File::options().write(true).open(&files[0]).unwrap().write_all_at(bytes, 0).unwrap();
         match dir.read_into(&key(1), 0, &mut [0; 4000]) {
@@ -278,12 +278,12 @@ fn the_annex_counts_against_the_quota() {
     assert!(dir.remove(&key(1)) && 0 < dir.usage().dead_bytes);
     arena.allocate(MEMORY + (4 << 20), 4 << 20).unwrap();
     assert_eq!((dir.usage().annex_bytes, dir.usage().dead_bytes), (8 << 20, 0));
-    // And what the annex gives back is room for what is spilled.
+    // Space freed by the annex is room for spilled objects.
     assert!(dir.write(&key(3), &[&object]).is_err());
     arena.punch(MEMORY, 8 << 20).unwrap();
     dir.write(&key(3), &[&object]).unwrap();
     assert_eq!(dir.usage().annex_bytes, 0);
-    // Somebody may map it for longer than the node is there.
+    // A process may map the annex after the node has ended.
     drop(dir);
     arena.allocate(MEMORY, 12 << 20).unwrap();
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "the annex keeps no folder");

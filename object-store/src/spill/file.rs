@@ -1,8 +1,7 @@
-//! A segment file and its device: the only place of this module that reads and writes.
+//! A segment file and its device: the only file of this module that reads and writes.
 //!
-//! Direct where the file system can (it doubles the speed of a disk and leaves the page cache to others),
-//! buffered else. Which of the two, and how memory must be aligned for it, is found out once per directory by
-//! trying.
+//! I/O is direct if the file system supports it (it doubles the speed of a disk and leaves the page cache to
+//! others), else buffered. A probe per directory finds out which, and the alignment of memory that it needs.
 
 use super::header::ALIGN;
 use crate::huge_pages::{huge_pages_available, private_huge_pages_available};
@@ -17,33 +16,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of tries of a read that fails.
+/// Number of tries of a failing read.
 const READ_TRIES: u32 = 3;
 
-/// Abilities of a directory's device, and the rate at which it may be used.
+/// Features of a directory's device, and its rate limit.
 pub(crate) struct Device {
     direct: bool,
-    /// Whether requests are larger out of buffers than out of where objects lie.
+    /// Whether requests from buffers can be larger than from the arena, because only private memory has huge
+    /// pages.
     buffers_pay: bool,
     memory_align: usize,
     pacer: Option<Mutex<Pacer>>,
     faults: Option<Arc<dyn Faults>>,
 }
 
-/// The least that direct I/O takes. A buffer of the pool would do as well, but stay in the allocator: 6 MB of
-/// an idle node.
+/// The smallest unit of direct I/O. A buffer of the pool would do as well, but would stay in the allocator: 6
+/// MB of an idle node.
 #[repr(align(4096))]
 struct AlignedPage([u8; ALIGN]);
 
 const _: () = assert!(align_of::<AlignedPage>() == ALIGN, "a page is aligned to less than direct I/O needs");
 
-/// Errors put in the way of reads and writes, for tests of what no test machine can break on demand.
+/// Injected errors of reads and writes, for faults that no test machine can produce on demand.
 pub(crate) trait Faults: Send + Sync {
     /// The error that this operation is to fail with.
     fn before(&self, operation: Operation, offset: u64) -> Option<io::Error>;
 }
 
-/// An operation on a segment file, before it is done.
+/// An operation on a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Read,
@@ -51,7 +51,7 @@ pub(crate) enum Operation {
     Write,
 }
 
-/// One segment file, open for as long as anybody reads from it, even when its name is gone.
+/// One segment file. It stays open as long as it has readers, even when its name is gone.
 pub(crate) struct SegmentFile {
     file: File,
     name: String,
@@ -60,7 +60,7 @@ pub(crate) struct SegmentFile {
 }
 
 impl Device {
-    /// Finds out what files of `dir` can do, with a file that is gone afterwards.
+    /// Finds out the features of files of `dir`, with a temporary file.
     pub(crate) fn probe(
         dir: BorrowedFd<'_>,
         bytes_per_s_max: Option<u64>,
@@ -72,14 +72,14 @@ impl Device {
             Ok(file) => {
                 rustix::fs::unlinkat(dir, "probe", AtFlags::empty())?;
                 let page = Box::new(AlignedPage([0; ALIGN]));
-                // A full disk says nothing about direct writes: such a directory is probed as if it had none.
+                // A full disk tells nothing about direct writes; the directory is then used without them.
                 if file.write_at(&page.0, 0).is_ok_and(|len| len == ALIGN) {
                     device.direct = true;
                     device.buffers_pay = private_huge_pages_available() && !huge_pages_available();
                     device.memory_align = memory_align(&file);
                 }
             }
-            // A file system that refuses direct access may have made the file all the same.
+            // A file system that refuses direct access may still have made the file.
             Err(Errno::INVAL) => {
                 let _ = rustix::fs::unlinkat(dir, "probe", AtFlags::empty());
             }
@@ -88,12 +88,12 @@ impl Device {
         Ok(device)
     }
 
-    /// Whether the page cache is left out.
+    /// Whether I/O bypasses the page cache.
     pub(crate) fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// Whether whole blocks can, and should, go to and from this memory without a buffer between.
+    /// Whether whole blocks can and should be read and written directly in this memory, without a buffer.
     pub(crate) fn takes(&self, memory: &[u8]) -> bool {
         !self.buffers_pay
             && memory.as_ptr().addr().is_multiple_of(self.memory_align)
@@ -135,12 +135,12 @@ impl SegmentFile {
         self.path.clone()
     }
 
-    /// Whether somebody removed the file's name, or the directory around it.
+    /// Whether the file's name, or the directory around it, was removed.
     pub(crate) fn is_removed(&self) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Writes all of `parts`, one behind the other.
+    /// Writes the concatenation of `parts`.
     pub(crate) fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
         let wanted_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
@@ -156,11 +156,12 @@ impl SegmentFile {
             };
             self.device.pace(written);
             if self.device.direct {
-                // The next write must be aligned again: what is beyond the last whole page is written twice.
+                // The next write must be aligned again, so bytes behind the last whole page are written
+                // twice.
                 written -= written % ALIGN;
             }
             if written == 0 {
-                // The disk took a part of a page: it is full, and the next write would say so if it were
+                // The disk took a part of a page: it is full. The next write would report that, if it were
                 // aligned.
                 return Err(Errno::NOSPC.into());
             }
@@ -171,7 +172,7 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Fills `parts` one behind the other and returns how many bytes the file had for them.
+    /// Fills `parts` in order and returns the number of bytes read.
     pub(crate) fn read_at(&self, parts: &mut [&mut [u8]], offset: u64) -> io::Result<u64> {
         let wanted_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let mut slices: Vec<IoSliceMut<'_>> = parts.iter_mut().map(|part| IoSliceMut::new(part)).collect();
@@ -209,8 +210,8 @@ impl SegmentFile {
         Ok(at - offset)
     }
 
-    /// Makes a buffered write fail now if it is going to, while the object is still in memory, and frees the
-    /// page cache.
+    /// Forces a buffered write to disk, so that an error shows while the object is still in memory, and frees
+    /// the page cache.
     pub(crate) fn settle(&self, offset: u64, bytes: u64) -> io::Result<()> {
         if self.device.direct {
             return Ok(());
@@ -226,19 +227,19 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Cuts off a write that failed.
+    /// Removes a failed write from the end of the file.
     pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
         Ok(rustix::fs::ftruncate(&self.file, len)?)
     }
 
-    /// Gives the space of a range back.
+    /// Frees the space of a range.
     pub(crate) fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         Ok(rustix::fs::fallocate(&self.file, flags, offset, bytes)?)
     }
 }
 
-/// Keeps a device below a rate: every transfer waits until those before it would be through.
+/// Keeps a device below a rate: every transfer waits until the earlier ones would be done at this rate.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     bytes_per_s: u64,
@@ -261,7 +262,7 @@ impl Pacer {
 }
 
 fn open_new(dir: BorrowedFd<'_>, name: &str, direct: bool) -> Result<File, Errno> {
-    // EXCL and NOFOLLOW: never a file, device or link that somebody put there.
+    // EXCL and NOFOLLOW: never open a file, device or link that another process put there.
     let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     flags.set(OFlags::DIRECT, direct);
     rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)

@@ -18,9 +18,9 @@
 //! zeros up to a multiple of 4096
 //! blocks, each followed by zeros up to a multiple of 4096
 //! ```
-//! All numbers are little-endian. Every byte of an object on disk is under one of the checksums, padding too:
-//! whatever flips is found. A block that did not get smaller is stored as it was, which shows in its stored
-//! length.
+//! All numbers are little-endian. A checksum covers every byte of an object on disk, padding too, so every
+//! flipped bit is found. A block that compression does not make smaller is stored uncompressed, which its
+//! stored length shows.
 
 use super::error::HeaderError;
 use crate::transfer::ObjectKey;
@@ -30,7 +30,7 @@ use twox_hash::XxHash3_64;
 /// Alignment of a direct read or write, in memory and on disk.
 pub(crate) const ALIGN: usize = 4096;
 /// Length of a block before compression: large enough for the full speed of a disk, small enough to have
-/// several around.
+/// several in memory.
 pub(crate) const BLOCK_BYTES: u32 = 4 << 20;
 /// Largest object: its block table stays below a mebibyte.
 pub(crate) const OBJECT_BYTES_MAX: u64 = (1 << 16) * BLOCK_BYTES as u64;
@@ -44,9 +44,9 @@ const RECORD_BYTES: usize = 16;
 /// The encoding of an object's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// As they were.
+    /// Not compressed.
     Raw = 0,
-    /// Compressed with lz4, each on its own.
+    /// Each block compressed with lz4.
     Lz4 = 1,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct BlockRecord {
     pub(crate) stored_len: u32,
 }
 
-/// Everything about an object but its bytes and its place.
+/// Facts about an object, except its bytes and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) key: ObjectKey,
@@ -123,8 +123,7 @@ impl Header {
         Some(stored_bytes)
     }
 
-    /// Makes the checksum right of whatever stands in `bytes`, if it is long enough for a header of its block
-    /// count.
+    /// Writes the right checksum into the header in `bytes`, if `bytes` is long enough for its block count.
     #[cfg(feature = "inputs")]
     pub(crate) fn seal(bytes: &mut [u8]) {
         let count =
@@ -137,7 +136,7 @@ impl Header {
         }
     }
 
-    /// Reads a header off the front of `bytes`. Allocates no more than the block table that `bytes` holds.
+    /// Reads a header from the front of `bytes`. Allocates no more than the block table in `bytes`.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
         let short = |needed_bytes| HeaderError::Short { needed_bytes, found_bytes: bytes.len() as u64 };
         let Some(fixed) = bytes.first_chunk::<FIXED_BYTES>() else { return Err(short(ALIGN as u64)) };
@@ -155,7 +154,7 @@ impl Header {
         let (session, sequence) = (reader.u64(), reader.u64());
         let (len, blocks_bytes) = (reader.u64(), reader.u64());
         let block_bytes = reader.u32();
-        // The count is checked against the bytes at hand before anything is sized by it.
+        // The count is checked against the given bytes before anything is allocated for it.
         let stored_bytes = header_bytes(count.into());
         let whole = usize::try_from(stored_bytes).ok().and_then(|end| bytes.get(..end));
         let Some(whole) = whole else { return Err(short(stored_bytes)) };
@@ -201,7 +200,7 @@ pub(crate) fn align_up(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGN as u64)
 }
 
-/// Bytes that an object of `len` bytes takes on disk at most.
+/// Upper bound on the bytes that an object of `len` bytes takes on disk.
 pub(crate) fn extent_bytes_max(len: u64) -> u64 {
     header_bytes(len.div_ceil(BLOCK_BYTES.into())) + align_up(len)
 }
@@ -215,7 +214,7 @@ fn check_sum(whole: &[u8], fixed: &[u8; FIXED_BYTES]) -> Result<(), HeaderError>
     if hasher.finish() == stored.u64() { Ok(()) } else { Err(HeaderError::Checksum) }
 }
 
-/// Takes numbers off the front of a slice that is known to be long enough; zeros beyond its end.
+/// Takes numbers from the front of a slice that is known to be long enough; zeros beyond its end.
 struct Reader<'a> {
     rest: &'a [u8],
 }

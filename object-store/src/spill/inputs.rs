@@ -3,8 +3,8 @@
 use super::codec::{compress, decompress};
 use super::header::{BLOCK_BYTES, BlockRecord, Codec, Header};
 
-/// Reads the header of an object. Where the first byte is odd, its checksum is made right first, or noise
-/// would never get beyond it.
+/// Reads the header of an object. If the first byte is odd, its checksum is corrected first; noise would
+/// never pass it.
 pub fn spill_header(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let mut bytes = bytes.to_vec();
@@ -28,14 +28,14 @@ pub fn spill_header_seeds() -> Vec<Vec<u8>> {
     lens.into_iter().filter_map(|len| header_of(len, Codec::Raw)).chain(header_of(9000, Codec::Lz4)).collect()
 }
 
-/// Decompresses a block. The first byte says how much it should give.
+/// Decompresses a block. The first byte gives its length.
 pub fn spill_block(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let mut target = vec![0xEE; 16 * usize::from(*first)];
     let _ = decompress(bytes, &mut target);
 }
 
-/// Compressed blocks, each behind the byte that says how much it gives.
+/// Compressed blocks, each behind the byte that gives its length.
 #[must_use]
 pub fn spill_block_seeds() -> Vec<Vec<u8>> {
     let texts = [vec![7; 1600], (0..=255).collect::<Vec<u8>>(), b"ab".repeat(800)];

@@ -1,26 +1,23 @@
 //! Files that objects are spilled to, and read back from.
 //!
 //! A [`SpillSet`] keeps objects by key in a few [directories](SpillDir), each with a quota. Its calls block
-//! for as long as the disk takes and are meant for threads of their own; any number of threads may call at
-//! once. It knows bytes and keys and nothing of who wants them.
+//! for as long as the disk takes and are meant for dedicated threads; any number of threads may call at once.
+//! It knows bytes and keys, not their users.
 //!
-//! * **Segments.** Objects go one behind another into files of 64 to 256 MiB, written front to back and,
-//!   where the file system can, directly, without the page cache: that doubles the speed of a disk and takes
-//!   no memory from others. Several writers get several segments.
-//! * **Nothing is believed.** Every byte on disk is under a checksum (`header.rs` has the layout); the header
-//!   is compared with the one in memory, so that files that were swapped or stem from another session are
-//!   found too. A range is handed out after its blocks were verified, or not at all.
-//! * **Nothing survives its process.** A file is made, never opened again; the index is in memory. What a
-//!   killed process left is swept by the next one that uses the directory. So nothing is synced where errors
-//!   show without it.
-//! * **Compression only where it pays**: [`CodecChoice`] measures the disk and a little of every object.
-//! * **Space comes back.** A segment goes with its last object; [`SpillDir::compact`] punches holes or moves
-//!   what still lives.
+//! * **Segments.** Objects are appended to files of 64 to 256 MiB. If the file system supports it, they are
+//! written directly, without the page cache: that doubles the speed of a disk and takes no memory from
+//! others. Several writers get several segments. * **Nothing is trusted.** A checksum covers every byte on
+//! disk (`header.rs` has the layout); the header is compared with the one in memory, so that files that were
+//! swapped or stem from another session are found too. A range is returned only after its blocks were
+//! verified. * **Nothing survives its process.** Files of an earlier process are never opened; the index is
+//! in memory. The next process that uses the directory removes files of a killed one. So writes are synced
+//! only where errors would not show otherwise. * **Compression only where it pays**: [`CodecChoice`] measures
+//! the disk and a little of every object. * **Space comes back.** A segment goes with its last object;
+//! [`SpillDir::compact`] punches holes or moves living objects.
 //!
-//! Decisions stand apart from I/O, each in its file with its tests: where an object goes, what is compacted,
-//! what is compressed.
+//! Decisions are separate from I/O, each in its file with its tests: placement, compaction, compression.
 
-// In reading order, which the empty lines protect from the formatter.
+// In reading order; the empty lines keep the formatter from sorting them.
 mod error;
 
 mod header;

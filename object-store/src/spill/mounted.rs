@@ -1,6 +1,5 @@
-//! Real file systems for tests: small ones, on memory or on a file. Where this user may not mount, a test
-//! that wants one says on the terminal that it was skipped, also where the output of tests that pass is kept
-//! back.
+//! Real file systems for tests: small ones, in memory or in a file. If this user may not mount, such a test
+//! reports on the terminal that it was skipped, even if the output of passing tests is captured.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,7 +9,7 @@ use std::process::{Command, Output};
 /// A mounted file system, unmounted when dropped.
 pub(crate) struct Mounted {
     dir: tempfile::TempDir,
-    /// The file system below that holds the image.
+    /// The file system that contains the image.
     _below: Option<Box<Mounted>>,
     image: Option<Image>,
 }
@@ -35,7 +34,7 @@ impl Mounted {
         Mounted::image(Image { path, _folder: Some(folder) }, None)
     }
 
-    /// The same on a disk that has less than it promises, as a volume of thin provisioning.
+    /// The same on a disk with less space than it reports, like a thin-provisioned volume.
     pub(super) fn thin_ext4(bytes: u64, real_bytes: u64) -> Option<Mounted> {
         let below = Mounted::tmpfs(&format!("size={real_bytes}"))?;
         let path = below.path().join("image");
@@ -52,7 +51,7 @@ impl Mounted {
         Mounted::image(Image { path, _folder: Some(folder) }, None)
     }
 
-    /// Breaks the disk: from `bytes` on, every read and write is an input/output error. `None` if that cannot
+    /// Breaks the disk: beyond `bytes`, every read and write is an input/output error. `None` if that cannot
     /// be done.
     pub(super) fn break_disk(&self, bytes: u64) -> Option<()> {
         let path = &self.image.as_ref().unwrap().path;
@@ -91,7 +90,7 @@ fn make_ext4(path: &Path, bytes: u64) -> Option<Output> {
     run(Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1,nodiscard"]).arg(path))
 }
 
-/// Runs a command; `None`, and a line on the terminal, where it is not there or not permitted.
+/// Runs a command; `None`, and a line on the terminal, if it is missing or not permitted.
 fn run(command: &mut Command) -> Option<Output> {
     let problem = match command.output() {
         Ok(output) if output.status.success() => return Some(output),
@@ -102,8 +101,8 @@ fn run(command: &mut Command) -> Option<Output> {
     None
 }
 
-/// Says on the terminal that a test, or the rest of it, is skipped.
+/// Reports on the terminal that a test, or the rest of it, is skipped.
 pub(super) fn skip(reason: &str) {
-    // Not `eprintln`, which the test runner keeps back.
+    // Not `eprintln`, which the test runner captures.
     let _ = writeln!(io::stderr(), "skipped a test with a real file system: {reason}");
 }

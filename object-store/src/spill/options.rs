@@ -5,21 +5,20 @@ use super::header::Codec;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Smallest segment: below it, files and their deletion cost more than they sort out.
+/// Smallest segment: below it, making and deleting files costs more than it gains.
 pub const SEGMENT_BYTES_MIN: u64 = 64 << 20;
-/// Largest segment: above it, one living object keeps too much.
+/// Largest segment: above it, one living object would keep too many dead bytes.
 pub const SEGMENT_BYTES_MAX: u64 = 256 << 20;
 
 /// Options of a spill directory.
 #[derive(Clone)]
 pub struct SpillOptions {
-    /// Bytes of a segment, brought into [`SEGMENT_BYTES_MIN`]`..=`[`SEGMENT_BYTES_MAX`]. A larger object gets
-    /// a segment of its own.
+    /// Bytes of a segment, clamped to [`SEGMENT_BYTES_MIN`]`..=`[`SEGMENT_BYTES_MAX`]. A larger object gets
+    /// its own segment.
     pub segment_bytes: u64,
     /// Whether the directory may compress where that pays.
     pub may_compress: bool,
-    /// Bytes per second that the directory may move at most, both ways together; none means as fast as the
-    /// device.
+    /// Upper bound on the bytes read and written per second; `None` for the speed of the device.
     pub bytes_per_s_max: Option<u64>,
     pub(crate) faults: Option<Arc<dyn Faults>>,
     pub(crate) small_segments: bool,
@@ -40,11 +39,11 @@ impl Default for SpillOptions {
 /// Whether a directory takes objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirCondition {
-    /// It does.
+    /// It takes objects.
     Usable,
     /// Its file system was full; tried again once there is space.
     Full,
-    /// A write failed otherwise; what is in it can still be read.
+    /// A write failed for another reason; stored objects can still be read.
     Failed,
 }
 

@@ -1,8 +1,8 @@
 //! The segment and offset for each object, the live bytes of each segment, and the quota. No I/O.
 //!
 //! A segment has at most one writer at a time, so that its file is written front to back; several writers get
-//! several segments. A claim is for the most that an object can take and shrinks when it is committed:
-//! nothing lies behind it yet.
+//! several segments. A claim has the largest size that the object can have on disk, and shrinks when it is
+//! committed: nothing is behind it yet.
 
 use super::compaction::SegmentFill;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(crate) struct Claim {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
-    /// Whether the file is still to be made.
+    /// Whether the file has yet to be made.
     pub(crate) fresh: bool,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct OverQuota {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Fate {
-    /// Nothing.
+    /// Keep the file.
     Keep,
-    /// Nothing alive is in it: delete it. It is forgotten here already.
+    /// Delete the file: it has no living object, and the segment is removed from the books already.
     Delete,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Placement {
     quota_bytes: u64,
     segment_bytes: u64,
     used_bytes: u64,
-    /// The part of these bytes that lies in no segment.
+    /// The part of these bytes that is in no segment.
     aside_bytes: u64,
     next_segment: u64,
     segments: BTreeMap<u64, SegmentUse>,
@@ -67,7 +67,7 @@ impl Placement {
         Placement { quota_bytes, segment_bytes, used_bytes: 0, aside_bytes: 0, next_segment: 0, segments }
     }
 
-    /// Counts `bytes` that lie elsewhere in the directory.
+    /// Counts `bytes` of the directory that are in no segment.
     pub(crate) fn set_aside(&mut self, bytes: u64) -> Result<(), OverQuota> {
         let available_bytes = self.free_bytes();
         if available_bytes < bytes {
@@ -79,7 +79,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Such bytes are gone.
+    /// Subtracts bytes that were [set aside](Placement::set_aside).
     pub(crate) fn give_back(&mut self, bytes: u64) {
         assert!(bytes <= self.aside_bytes, "{bytes} bytes come back of {} set aside", self.aside_bytes);
         self.used_bytes -= bytes;
@@ -87,7 +87,7 @@ impl Placement {
         self.check_quota();
     }
 
-    /// Finds a place for `bytes`, in a segment of its own if no segment is that large.
+    /// Finds a place for `bytes`; an object larger than a segment gets its own.
     pub(crate) fn claim(&mut self, bytes: u64) -> Result<Claim, OverQuota> {
         let available_bytes = self.free_bytes();
         if available_bytes < bytes {
@@ -114,7 +114,7 @@ impl Placement {
         Ok(Claim { segment: id, offset: 0, bytes, fresh: true })
     }
 
-    /// The object of a claim is on disk and took `bytes` of it.
+    /// Commits a claim: the object is on disk and took `bytes` of the claim.
     pub(crate) fn commit(&mut self, claim: Claim, bytes: u64) {
         assert!(bytes <= claim.bytes, "{bytes} bytes are committed of {claim:?}");
         self.used_bytes -= claim.bytes - bytes;
@@ -127,7 +127,7 @@ impl Placement {
         segment.check();
     }
 
-    /// The write of a claim failed; nothing more goes to its segment.
+    /// Ends a claim whose write failed; nothing more is appended to its segment.
     pub(crate) fn abort(&mut self, claim: Claim) -> Fate {
         let segment = self.claimed(&claim);
         segment.tail = claim.offset;
@@ -138,7 +138,7 @@ impl Placement {
         self.settle(claim.segment)
     }
 
-    /// The object at `offset` is not wanted any more.
+    /// Removes the object at `offset`.
     pub(crate) fn remove(&mut self, id: u64, offset: u64) -> Fate {
         let Some(segment) = self.segments.get_mut(&id) else { return Fate::Keep };
         let Some(bytes) = segment.live.remove(&offset) else { return Fate::Keep };
@@ -159,7 +159,7 @@ impl Placement {
         self.settle(id)
     }
 
-    /// Lets nobody else append to a segment whose objects are about to be moved, punched, or are in doubt.
+    /// Prevents appends to a segment whose objects are about to be moved or punched, or are in doubt.
     pub(crate) fn hold(&mut self, id: u64) -> bool {
         match self.segments.get_mut(&id) {
             Some(segment) if !segment.busy => {
@@ -179,17 +179,17 @@ impl Placement {
         self.settle(id)
     }
 
-    /// Lets nothing more be appended to a segment.
+    /// Prevents all further appends to a segment.
     pub(crate) fn seal(&mut self, id: u64) {
         if let Some(segment) = self.segments.get_mut(&id) {
             segment.sealed = true;
         }
     }
 
-    /// A hole was punched where this dead run was.
+    /// Notes that a hole was punched in place of a dead run.
     pub(crate) fn punched(&mut self, id: u64, offset: u64, bytes: u64) {
         let Some(segment) = self.segments.get_mut(&id) else { return };
-        // The run may have grown at its end in the meantime; what grew stays.
+        // The run may have grown at its end in the meantime; the new part stays.
         let Some(len) = segment.dead.remove(&offset) else { return };
         assert!(bytes <= len, "{bytes} bytes were punched of a dead run of {len}");
         if bytes < len {
@@ -218,7 +218,7 @@ impl Placement {
         self.segments.iter().map(fill).collect()
     }
 
-    /// Bytes on disk: living, dead and not given back, claimed, and set aside.
+    /// Bytes on disk: living, dead but not freed, claimed, and set aside.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes
     }
@@ -233,8 +233,7 @@ impl Placement {
         self.quota_bytes.saturating_sub(self.used_bytes)
     }
 
-    /// The segment of a claim, which is the last thing in it. One that is not there fails the first
-    /// assertion.
+    /// The segment of a claim; the claim is at its end. A missing segment fails the first assertion.
     fn claimed(&mut self, claim: &Claim) -> &mut SegmentUse {
         let segment = self.segments.entry(claim.segment).or_default();
         assert!(segment.busy, "{claim:?} ends and nobody writes to its segment");
@@ -247,7 +246,7 @@ impl Placement {
         assert!(self.aside_bytes <= self.used_bytes, "more bytes are set aside than are used");
     }
 
-    /// Deletes a segment without a living object, unless somebody is at it.
+    /// Deletes a segment without a living object, unless it is busy.
     fn settle(&mut self, id: u64) -> Fate {
         match self.segments.get(&id) {
             Some(segment) if segment.live.is_empty() && !segment.busy => {
@@ -272,7 +271,7 @@ impl Placement {
 }
 
 impl SegmentUse {
-    /// Living, dead and punched bytes lie before the tail.
+    /// Checks that living, dead and punched bytes are before the tail.
     fn check(&self) {
         let bytes = self.live_bytes + self.dead_bytes;
         assert!(bytes <= self.tail, "{bytes} bytes lie in the {} bytes of a segment", self.tail);
@@ -350,7 +349,7 @@ mod tests {
                         }
                     }
                 }
-                // A segment in which nothing lives stays only for its writer.
+                // A segment without living objects stays only while it has a writer.
                 check(&placement, &claims);
                 prop_assert_eq!(placement.aside_bytes(), aside_bytes);
             }

@@ -1,4 +1,4 @@
-//! A range of an object back from disk, every block verified before anybody may look at it.
+//! Reads a range of an object from disk; every block is verified before the range is returned.
 //!
 //! For a larger range, a second thread verifies (and copies, decompresses) blocks while this one reads the
 //! next ones.
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use twox_hash::XxHash3_64;
 
-/// Blocks in buffers ahead of their verification.
+/// Number of blocks in buffers that wait for their verification.
 const AHEAD_COUNT: usize = 1;
 
 /// An object on disk.
@@ -30,7 +30,7 @@ pub(crate) struct Extent<'a> {
 /// A block that was read.
 struct Landed<'t, 'p> {
     index: usize,
-    /// The part of the caller's memory that wants it.
+    /// The part of the caller's memory for it.
     target: &'t mut [u8],
     /// Offset of that part in the block.
     skip: usize,
@@ -39,8 +39,8 @@ struct Landed<'t, 'p> {
 }
 
 impl Extent<'_> {
-    /// Reads `target.len()` bytes from `start` on. On an error `target` holds anything; whole blocks are
-    /// read, so ranges along multiples of a block cost the least.
+    /// Reads `target.len()` bytes from `start` on. On an error the contents of `target` are unspecified.
+    /// Whole blocks are read, so ranges along multiples of a block cost the least.
     pub(crate) fn read(&self, start: u64, target: &mut [u8]) -> Result<(), SpillError> {
         let header = self.header;
         let len = target.len() as u64;
@@ -81,7 +81,7 @@ impl Extent<'_> {
                 let (piece, behind) = rest.split_at_mut(take);
                 assert_eq!(at - start + (take + behind.len()) as u64, len, "a piece is left out");
                 match self.land(index as usize, skip as usize, piece) {
-                    // Nobody receives once a block was bad: that error is the one to report.
+                    // The receiver is gone after a bad block: that error is the one to report.
                     Ok(landed) => {
                         if sender.send(landed).is_err() {
                             break;
@@ -103,8 +103,8 @@ impl Extent<'_> {
         })
     }
 
-    /// Reads block `index` as it is stored, verified, into the front of `buffer`, and returns its length with
-    /// padding.
+    /// Reads the stored form of block `index` into the front of `buffer`, verifies it, and returns its length
+    /// with padding.
     pub(crate) fn read_stored(&self, index: usize, buffer: &mut [u8]) -> Result<usize, SpillError> {
         let stored_bytes = self.stored_bytes(index);
         let target = buffer.get_mut(..stored_bytes).ok_or_else(|| self.corrupt_block(index))?;
@@ -115,7 +115,7 @@ impl Extent<'_> {
         Ok(stored_bytes)
     }
 
-    /// Reads the header and compares it with what it was written as.
+    /// Reads the header and compares it with the one that was written.
     pub(crate) fn check_header(&self) -> Result<(), SpillError> {
         let mut head = self.pool.take();
         let head_len = self.header.stored_bytes() as usize;
@@ -123,7 +123,7 @@ impl Extent<'_> {
         self.compare_header(&head[..head_len])
     }
 
-    /// Reads what `target` wants of block `index`; the first block brings the header along.
+    /// Reads the part of block `index` that `target` needs; the first block is read together with the header.
     fn land<'t>(
         &self,
         index: usize,

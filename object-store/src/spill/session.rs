@@ -1,10 +1,10 @@
-//! The folder of one process inside a spill directory, and the sweep of folders whose process is gone.
+//! The folder of one process inside a spill directory, and the removal of folders of dead processes.
 //!
-//! Every process makes a folder `tharsis-spill-PID-RANDOM` with mode 0700, so that several nodes share a
-//! directory and no file of an earlier process is ever opened. The folder is locked for as long as its
-//! process lives: the kernel drops the lock with the process, however it went, also when it is still a
-//! zombie, and no process id that was given out again or that belongs to another container confuses it. Where
-//! a file system has no locks, the process id in the name decides.
+//! Every process makes a folder `tharsis-spill-PID-RANDOM` with mode 0700, so that several nodes can share a
+//! directory and no file of an earlier process is ever opened. The folder is locked as long as its process
+//! lives. The kernel releases the lock when the process ends in any way, even if it is still a zombie. A
+//! reused process id, or one of another container, does not matter. On a file system without locks, the
+//! process id in the name decides.
 
 use super::error::SpillError;
 use crate::segment::process_is_alive;
@@ -18,7 +18,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const NAME_HEAD: &str = "tharsis-spill-";
-/// Folders lost to a sweep of others between making and locking; more than one in a row is not chance.
+/// Tries to make a folder: another process may remove it before it is locked. More than one loss in a row is
+/// no accident.
 const CREATE_TRIES: u32 = 5;
 
 /// A locked folder of this process.
@@ -31,7 +32,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens `path`, makes it if it is not there, sweeps it and makes a folder in it.
+    /// Opens `path`, makes it if it is missing, removes folders of dead processes and makes a folder in it.
     pub(crate) fn open(path: &Path) -> Result<Session, SpillError> {
         let failed = |action| move |cause| io_error(action, path, cause);
         let mut builder = fs::DirBuilder::new();
@@ -61,7 +62,7 @@ impl Session {
         &self.path
     }
 
-    /// Random number of this session, which the header of every object carries.
+    /// Random number of this session; it is in the header of every object.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -99,7 +100,7 @@ fn sweep(parent: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(removed_count)
 }
 
-/// Whether nobody holds the folder; if so, this descriptor does from now on.
+/// Whether no process has locked the folder; if so, this descriptor locks it.
 fn is_left_over(dir: &OwnedFd, process_id: u32) -> bool {
     match rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => true,
@@ -108,14 +109,15 @@ fn is_left_over(dir: &OwnedFd, process_id: u32) -> bool {
     }
 }
 
-/// Makes a folder and locks it; `None` if a sweep took it for a left-over in between.
+/// Makes a folder and locks it; `None` if another process removed it in between.
 fn make_locked(parent: BorrowedFd<'_>, name: &str) -> Result<Option<OwnedFd>, Errno> {
     rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
     let dir = match rustix::fs::openat(parent, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
         dir => dir?,
     };
-    // A file system without locks refuses; there the process id decides. A sweep at work is waited for.
+    // Waits for another process that is checking the folder. A file system without locks refuses; there the
+    // process id decides.
     let _ = rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, FlockOperation::LockExclusive));
     Ok(is_linked(parent, &dir, name).then_some(dir))
 }
@@ -130,7 +132,7 @@ fn remove_folder(parent: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &str) -> io:
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            // A file that stays makes the removal of the folder fail, which is then reported.
+            // If a file cannot be removed, the removal of the folder fails and is reported.
             let _ = rustix::fs::unlinkat(dir, entry.file_name(), AtFlags::empty());
         }
     }
@@ -144,7 +146,7 @@ fn check_secure(dir: &OwnedFd, path: &Path, own_uid: u32) -> Result<(), SpillErr
     if stat.st_uid != own_uid {
         return insecure("it belongs to another user");
     }
-    // With the sticky bit others can add files but not replace our folder.
+    // With the sticky bit, other users can add files, but cannot replace our folder.
     if stat.st_mode & 0o1002 == 0o0002 {
         return insecure("everybody may write to it and it has no sticky bit");
     }

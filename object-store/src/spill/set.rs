@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A directory and what it may use.
+/// A directory and its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpillPlace {
     /// The directory.
@@ -20,7 +20,7 @@ pub struct SpillPlace {
     pub quota_bytes: u64,
 }
 
-/// Spill directories, each usually on a device of its own.
+/// Spill directories, each usually on its own device.
 pub struct SpillSet {
     dirs: Vec<Arc<SpillDir>>,
 }
@@ -43,11 +43,11 @@ impl SpillSet {
         self.dirs.first().map(SpillDir::annex).transpose()
     }
 
-    /// Writes an object to the directory with the fewest writers, of those the one with the most room, and to
-    /// the next where one fails.
+    /// Writes an object to the directory with the fewest writers; of equals, to the one with the most room.
+    /// If a directory fails, the next one is tried.
     ///
     /// # Errors
-    /// As [`SpillDir::write`]: the last directory's, when all of them refused.
+    /// As [`SpillDir::write`]: the error of the last directory, if all of them refused.
     pub fn write(&self, key: &ObjectKey, parts: &[&[u8]]) -> Result<Written, SpillError> {
         if self.find(key).is_some() {
             return Err(SpillError::Exists { key: *key });
@@ -79,7 +79,7 @@ impl SpillSet {
         self.dirs.iter().find_map(|dir| dir.len_of(key))
     }
 
-    /// Lets go of an object, and returns whether it was here.
+    /// Removes an object, and returns whether it was here.
     pub fn remove(&self, key: &ObjectKey) -> bool {
         self.dirs.iter().any(|dir| dir.remove(key))
     }
@@ -87,7 +87,7 @@ impl SpillSet {
     /// Compacts every directory, moving at most `move_bytes_max` in each.
     ///
     /// # Errors
-    /// The first that [`SpillDir::compact`] fails with, after all directories had their turn.
+    /// The first error of [`SpillDir::compact`], after all directories were compacted.
     pub fn compact(&self, move_bytes_max: u64) -> Result<Compacted, SpillError> {
         let mut sum = Compacted::default();
         let mut result = Ok(());

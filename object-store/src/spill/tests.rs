@@ -1,4 +1,4 @@
-//! Objects through real files: what was written comes back, or an error does.
+//! Objects in real files: a read returns the written bytes, or an error.
 
 use super::dir::SpillDir;
 use super::error::SpillError;
@@ -110,7 +110,7 @@ fn on_a_slow_disk_what_shrinks_is_compressed_and_comes_back() {
     let slow = SpillOptions { bytes_per_s_max: Some(40_000_000), ..SpillOptions::default() };
     let dir = SpillDir::open(root.path(), u64::MAX, &slow).unwrap();
     let bytes = text(2 * BLOCK + 12_345);
-    // The first measures the disk.
+    // The first object measures the disk.
     assert_eq!(dir.write(&key(0), &[&bytes[..BLOCK]]).unwrap().codec, Codec::Raw);
     let packed = dir.write(&key(1), &[&bytes]).unwrap();
     assert_eq!(packed.codec, Codec::Lz4);
@@ -185,7 +185,7 @@ fn long_dead_runs_are_given_back_where_they_are() {
     (0..4).for_each(|number| assert!(dir.write(&key(number), &[&object]).is_ok()));
     assert!(matches!(dir.write(&key(9), &[&object]), Err(SpillError::Quota { .. })));
     (1..4).for_each(|number| assert!(dir.remove(&key(number))));
-    // A write without room gives back by itself what is dead.
+    // A write without room frees dead space by itself.
     dir.write(&key(9), &[&object]).unwrap();
     assert!(dir.usage().dead_bytes == 0 && dir.usage().used_bytes < 17 << 20, "{:?}", dir.usage());
     let blocks: u64 = segment_files(root.path())
@@ -222,7 +222,7 @@ fn every_damage_is_found(dir: &SpillDir, root: &Path, object: &[u8], stored_byte
     assert_eq!(file.metadata().unwrap().len(), stored_bytes);
     let mut good = vec![0; stored_bytes as usize];
     file.read_exact_at(&mut good, 0).unwrap();
-    // The slow disk is slow to read as well: fewer offsets there, the ends of every part among them.
+    // The slow disk is also slow to read: fewer offsets are tried there, with the ends of every part.
     let step = if is_slow { 499 } else { 1 };
     for at in (0..stored_bytes).step_by(step) {
         let flipped = good[at as usize] ^ (1 << (at % 8));
@@ -260,7 +260,7 @@ proptest! {
         let bad: Vec<u8> = old.iter().zip(&damage).map(|(old, damage)| old ^ damage).collect();
         file.write_all_at(&bad, at).unwrap();
         let mut target = vec![0; len];
-        // Another block may be sound; a wrong byte is never handed out.
+        // Another block may be intact; a wrong byte is never returned.
         if dir.read_into(&key(1), start, &mut target).is_ok() {
             prop_assert!(target == object[start as usize..start as usize + len]);
         }

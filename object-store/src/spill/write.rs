@@ -1,4 +1,4 @@
-//! One object to disk: its blocks, then its header.
+//! Writes one object to disk: its blocks, then its header.
 //!
 //! For a larger object, a second thread prepares blocks (copies unaligned bytes, compresses, hashes) while
 //! this one writes the earlier ones. So the disk never waits for the processor.
