@@ -1,13 +1,14 @@
 //! The interface that the tables need from a store: transactions, watches from a revision, leases.
 //!
-//! The words are etcd's, because etcd is the store that several machines can share; the embedded store
-//! follows. A *revision* counts the transactions that changed something. A key's *version* counts the writes
-//! to it since it was made, from 1. A *lease* is a promise to be heard of again; when it runs out, the keys
-//! written under it are deleted.
+//! The terms are etcd's, because etcd is the store that several machines can share; the embedded store has
+//! the same semantics. A *revision* counts the transactions that changed something. A key's *version* counts
+//! the writes to it since it was made, from 1. A *lease* must be renewed before it expires; when it expires,
+//! the keys written under it are deleted.
 //!
 //! Functions return boxed futures, so that one service and one conformance suite are compiled once, for
-//! `Arc<dyn Backend>`. The box is nothing beside a commit. Refused: a type parameter through every layer,
-//! which would compile the service once per back end, and an enum of back ends, which would close the set.
+//! `Arc<dyn Backend>`. The cost of the box is negligible beside a commit. Refused: a type parameter through
+//! every layer, which would compile the service once per back end, and an enum of back ends, which would
+//! close the set.
 
 use crate::error::StoreError;
 use futures::future::BoxFuture;
@@ -19,25 +20,25 @@ use std::time::Duration;
 use tharsis_protos::control::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use tharsis_types::limits::NAME_BYTES_MAX;
 
-/// Bytes of a key: one of the key-value table, with its namespace and table in front.
+/// Largest key in bytes: a key of the key-value table, with its namespace and table in front.
 pub const STORE_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + NAME_BYTES_MAX + 64;
-/// Bytes of a value.
+/// Largest value in bytes.
 pub const STORE_VALUE_BYTES_MAX: usize = VALUE_BYTES_MAX;
-/// Comparisons, and operations in each branch, of one transaction: etcd's own limit.
+/// Most comparisons, and most operations per branch, of one transaction: etcd's own limit.
 pub const TXN_PARTS_MAX: usize = 128;
-/// Entries of one range.
+/// Most entries of one range.
 pub const RANGE_ENTRIES_MAX: usize = 2048;
 /// The shortest lease; a shorter one would run out between two keep-alives of a busy machine.
 pub const LEASE_TTL_MIN: Duration = Duration::from_millis(100);
 /// The longest lease.
 pub const LEASE_TTL_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// An answer that takes a while. Dropping it gives up waiting, not what was begun.
+/// A pending answer. Dropping it ends the wait, but does not cancel the operation.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Changes under a prefix, one item per revision. Pulled, so a slow watcher holds nothing up: it is told that
-/// it must list again when the history has moved past it. Ends after an error, after
-/// [`WatchItem::Compacted`], and when the back end is closed.
+/// Changes under a prefix, one item per revision. Items are pulled, so a slow watcher delays nothing: if the
+/// history has moved past it, it is told to list again. Ends after an error, after [`WatchItem::Compacted`],
+/// and when the back end is closed.
 pub type Watch = BoxStream<'static, Result<WatchItem, StoreError>>;
 
 /// A lease of a back end.
@@ -46,19 +47,19 @@ pub struct StoreLease(pub u64);
 
 /// A store of keys and values with revisions, watches and leases.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
-    /// Compares, then does one or the other branch, all of it or nothing.
+    /// Evaluates the comparisons, then carries out one branch atomically.
     ///
     /// # Errors
-    /// [`StoreError`]; nothing was changed, except where it says that this is not known.
+    /// [`StoreError`]; nothing was changed, unless the error says that this is unknown.
     fn txn(&self, txn: Txn) -> Answer<'_, TxnResult>;
 
     /// Changes of keys that begin with `prefix`, from `from_revision` (at least 1) on.
     ///
     /// # Errors
-    /// [`StoreError`] if the watch cannot be set up. What happens to it later comes as an item.
+    /// [`StoreError`] if the watch cannot be set up. Later errors come as items.
     fn watch(&self, prefix: Vec<u8>, from_revision: u64) -> Answer<'_, Watch>;
 
-    /// A new lease, and how long it really lasts (never shorter).
+    /// A new lease, and its actual length (never shorter than requested).
     ///
     /// # Errors
     /// [`StoreError::LeaseTtl`] and others.
@@ -76,11 +77,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError::LeaseNotFound`] and others.
     fn lease_revoke(&self, lease: StoreLease) -> Answer<'_, ()>;
 
-    /// Ends watches, joins what runs in the background, and lets go of files. Afterwards all else answers
+    /// Ends watches, joins background tasks, and closes files. Afterwards every call returns
     /// [`StoreError::Closed`].
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Place of the keys, for messages to users.
+    /// Storage location of the keys, for messages to users.
     fn place(&self) -> String;
 }
 
@@ -89,13 +90,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 pub struct Txn {
     /// The first branch is taken if all of these hold.
     pub compare: Vec<Compare>,
-    /// Done if they hold.
+    /// Operations if all hold.
     pub success: Vec<Op>,
-    /// Done if one does not.
+    /// Operations if one does not hold.
     pub failure: Vec<Op>,
 }
 
-/// Something that holds of a key, or not.
+/// A condition on a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compare {
     /// The key does not exist.
@@ -106,14 +107,14 @@ pub enum Compare {
     Version(Vec<u8>, u64),
 }
 
-/// One operation of a transaction. Operations see what those before them did.
+/// One operation of a transaction. Operations see the effects of earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Removes a key, if it exists.
     Delete(Vec<u8>),
     /// Reads a key.
     Get(Vec<u8>),
-    /// Writes a key; under a lease, or free of any that it was under.
+    /// Writes a key, under the given lease; without one, the key leaves its earlier lease.
     Put {
         /// The key.
         key: Vec<u8>,
@@ -133,7 +134,7 @@ pub struct Range {
     pub prefix: Vec<u8>,
     /// Only those after this key.
     pub after: Option<Vec<u8>>,
-    /// At most this many, at most [`RANGE_ENTRIES_MAX`].
+    /// Most entries to return, up to [`RANGE_ENTRIES_MAX`].
     pub limit: usize,
     /// Whether to leave the values out.
     pub keys_only: bool,
@@ -144,7 +145,7 @@ pub struct Range {
 pub struct TxnResult {
     /// Whether all comparisons held.
     pub succeeded: bool,
-    /// The store's revision after it.
+    /// The store's revision after the transaction.
     pub revision: u64,
     /// One response per operation of the branch that was taken.
     pub responses: Vec<Response>,
@@ -171,7 +172,7 @@ pub enum Response {
     },
 }
 
-/// A key and what is stored under it.
+/// A key with its value and metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyValue {
     /// The key.
@@ -182,7 +183,7 @@ pub struct KeyValue {
     pub version: u64,
     /// The revision of the last write.
     pub revision: u64,
-    /// The lease that it is under.
+    /// The lease of the key.
     pub lease: Option<StoreLease>,
 }
 
@@ -196,7 +197,7 @@ pub enum WatchItem {
         /// The changes.
         events: Vec<WatchEvent>,
     },
-    /// The changes from the wanted revision on are no longer known. List again and watch from there.
+    /// The changes from the wanted revision on are gone. List again and watch from the new revision.
     Compacted {
         /// Changes up to and with this revision are gone.
         at: u64,
@@ -213,7 +214,7 @@ pub enum WatchEvent {
 }
 
 impl Txn {
-    /// A transaction that does `ops` in any case.
+    /// A transaction that carries out `ops` unconditionally.
     #[must_use]
     pub fn always(ops: Vec<Op>) -> Self {
         Self { success: ops, ..Self::default() }
@@ -233,7 +234,7 @@ impl Txn {
         self
     }
 
-    /// Whether it changes nothing, whatever its comparisons say.
+    /// Whether neither branch changes anything.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.success.iter().chain(&self.failure).all(|op| matches!(op, Op::Get(_) | Op::Range(_)))
@@ -257,7 +258,7 @@ impl Txn {
 }
 
 impl Compare {
-    /// The key that it is about.
+    /// The key of the condition.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {

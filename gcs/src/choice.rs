@@ -1,4 +1,4 @@
-//! The back end in which a control store keeps its tables, as it is set by the user.
+//! The back end of a control store, as the user sets it.
 
 use crate::backend::Backend;
 use crate::embedded::Embedded;
@@ -15,20 +15,20 @@ pub enum BackendChoice {
     Etcd {
         /// URLs of its servers.
         endpoints: Vec<String>,
-        /// Name of the cluster, under which its keys are.
+        /// Name of the cluster; it is a prefix of its keys.
         cluster: String,
     },
-    /// In a file on this machine, which is made if it is not there. Needs the feature `file`.
+    /// In a file on this machine, which is made if it is missing. Needs the feature `file`.
     File(PathBuf),
     /// In memory: the cluster ends with the process.
     Memory,
 }
 
 impl BackendChoice {
-    /// Opens it. Must be called within a tokio runtime.
+    /// Opens the back end. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// As the back end says; [`StoreError::Connect`] for etcd if this program was built without it.
+    /// Errors of the back end; [`StoreError::Connect`] for etcd if this program was built without it.
     pub async fn open(&self) -> Result<Arc<dyn Backend>, StoreError> {
         match self {
             Self::Etcd { endpoints, cluster } => etcd(endpoints, cluster).await,

@@ -1,13 +1,13 @@
-//! The store inside the process: in memory, or in memory with every change in one file first.
+//! The store inside the process: in memory, or in memory with every change written to a file first.
 //!
 //! Writers take turns under the `writer` lock: plan against the key space, commit to the file, apply, wake
-//! the watchers. The key space has a lock of its own that is held only to look or to apply, so that watchers
-//! and keep-alives never wait for a disk. Order: `writer` before `space`, never the other way round.
+//! the watchers. The key space has its own lock, which is held only to read or to apply, so that watchers and
+//! keep-alives never wait for a disk. Lock order: `writer` before `space`.
 //!
-//! Watchers pull from the history at their own revision and wait for news of a higher one. There is no queue
-//! per watcher, so there is none to overflow.
+//! Watchers pull from the history at their own revision and wait for a higher one. There is no queue per
+//! watcher, so there is none to overflow.
 //!
-//! One task ends leases that have run out; [`Backend::close`] joins it, and dropping the store ends it.
+//! One task ends expired leases; [`Backend::close`] joins it, and dropping the store ends it.
 
 use crate::backend::{Answer, Backend, StoreLease, Txn, TxnResult, Watch, WatchItem};
 use crate::error::StoreError;
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// After a failure to end leases (a full disk), this long until it is tried again.
+/// Pause after a failure to end leases (a full disk), before the next try.
 const EXPIRY_RETRY: Duration = Duration::from_secs(1);
 
 /// A store inside the process.
@@ -63,7 +63,8 @@ impl Embedded {
         Self::start(Writer::Memory, KeySpace::empty(limits, Instant::now()), None)
     }
 
-    /// A store in the file at `path`, which is made if it is not there. Leases in it begin anew.
+    /// A store in the file at `path`, which is made if it is missing. Its leases restart with their full
+    /// length.
     ///
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::Format`], [`StoreError::Corrupt`] or [`StoreError::Io`].
@@ -78,7 +79,7 @@ impl Embedded {
         Ok(Self::start(Writer::File(journal), space, Some(path)))
     }
 
-    /// Forgets the changes up to and with a revision, as the limits on the history do by themselves.
+    /// Drops the changes up to and including a revision from the history, as its limits also do.
     pub fn compact(&self, at: u64) {
         self.inner.space.lock().compact(at);
     }
@@ -157,7 +158,8 @@ impl Backend for Embedded {
                 tracing::error!(%error, "the task that ends leases failed");
             }
             let inner = self.inner.clone();
-            // Waits for the commit in progress and closes the file: not for a thread of the runtime.
+            // Waits for the commit in progress and closes the file. That blocks, so it is not done on a
+            // thread of the runtime.
             let closed = tokio::task::spawn_blocking(move || *inner.writer.lock() = Writer::Closed).await;
             if let Err(error) = closed {
                 tracing::error!(%error, "closing the store failed");
@@ -179,7 +181,7 @@ impl Inner {
         if self.news.borrow().closed { Err(StoreError::Closed) } else { Ok(()) }
     }
 
-    /// One change, from plan to news. Blocks for the disk if there is a file.
+    /// Makes one change: plan, commit, apply, wake watchers. Blocks for the disk if there is a file.
     fn write_now<T>(
         &self,
         plan: impl FnOnce(&KeySpace) -> Result<(Commit, T), StoreError>,
@@ -217,7 +219,7 @@ async fn write<T: Send + 'static>(
     written.map_err(|cause| StoreError::Io { path, cause: cause.to_string() })?
 }
 
-/// Ends leases when they run out, until the store is closed.
+/// Ends leases when they expire, until the store is closed.
 async fn reap(inner: Arc<Inner>, mut news: watch::Receiver<News>) {
     loop {
         let state = *news.borrow_and_update();
@@ -234,7 +236,7 @@ async fn reap(inner: Arc<Inner>, mut news: watch::Receiver<News>) {
             end_leases(&inner, now).await;
             continue;
         }
-        // Renewed leases are found when the old time comes; new ones and the end are news.
+        // A renewed lease is noticed at its old expiry; new leases and the close wake this task.
         let next_look = now + LOOK_EVERY;
         let wait = tokio::time::sleep_until(due.map_or(next_look, |due| due.min(next_look)));
         let other_news =
@@ -246,7 +248,7 @@ async fn reap(inner: Arc<Inner>, mut news: watch::Receiver<News>) {
     }
 }
 
-/// Ends the leases that have run out; after a failure to write that, waits before it is tried again.
+/// Ends expired leases; if writing that fails, pauses before the next try.
 async fn end_leases(inner: &Arc<Inner>, now: Instant) {
     let ended = write(inner.clone(), move |space| Ok((space.plan_expiry(now), ()))).await;
     match ended {

@@ -1,9 +1,9 @@
-//! Errors of the store itself.
+//! Errors of the store.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a back end did not do what it was asked.
+/// Error of an operation of a back end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The back end was closed.
@@ -26,10 +26,10 @@ pub enum StoreError {
     Connect {
         /// The servers that were tried.
         endpoints: Vec<String>,
-        /// Why each of them failed.
+        /// The error of each of them.
         cause: String,
     },
-    /// Others changed the same keys again and again.
+    /// Other writers changed the same keys in every attempt.
     #[error("{what}: given up after {attempts} attempts, others changed the same keys each time")]
     Contention {
         /// The action that failed.
@@ -50,7 +50,7 @@ pub enum StoreError {
     Deadline {
         /// The action that failed.
         what: &'static str,
-        /// Time that the answer was waited for.
+        /// Longest wait for the answer.
         deadline: Duration,
     },
     /// A transaction writes one key twice.
@@ -59,7 +59,7 @@ pub enum StoreError {
         /// The key, as text.
         key: String,
     },
-    /// The file is of another version of this store.
+    /// The file has the format of another version of this store.
     #[error("{} has format {found}, this release reads format {wanted}", path.display())]
     Format {
         /// The file.
@@ -75,7 +75,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file cannot be read or written. It holds what was committed before.
+    /// The file cannot be read or written. Earlier commits are still in it.
     #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
@@ -88,10 +88,10 @@ pub enum StoreError {
     KeyLength {
         /// Its length.
         len_bytes: usize,
-        /// The longest there may be.
+        /// The largest allowed length.
         limit_bytes: usize,
     },
-    /// There is no such lease, or there is none any more.
+    /// There is no such lease, or it has ended.
     #[error("lease {lease:x} does not exist or has run out")]
     LeaseNotFound {
         /// The lease.
@@ -110,12 +110,12 @@ pub enum StoreError {
     /// The store is full.
     #[error("the store is full: {needed_bytes} bytes are needed, the limit is {limit_bytes}")]
     NoSpace {
-        /// Bytes it would hold.
+        /// Bytes with the change.
         needed_bytes: usize,
-        /// Bytes it may hold.
+        /// Most bytes allowed.
         limit_bytes: usize,
     },
-    /// etcd takes no more writes until somebody makes room.
+    /// etcd refuses writes until an operator makes room.
     #[error(
         "{what}: etcd is out of space: {cause}; compact its history, defragment every member, then disarm the alarm \
          (etcdctl compact, defrag, alarm disarm), or raise --quota-backend-bytes"
@@ -126,10 +126,10 @@ pub enum StoreError {
         /// The message of etcd.
         cause: String,
     },
-    /// More of something than there may be.
+    /// More items than the limit.
     #[error("{count} {what}, the limit is {limit}")]
     TooMany {
-        /// Name of the items that are too many.
+        /// Kind of the items.
         what: &'static str,
         /// Number of items found.
         count: usize,
@@ -149,7 +149,7 @@ pub enum StoreError {
     ValueLength {
         /// Its length.
         len_bytes: usize,
-        /// The longest there may be.
+        /// The largest allowed length.
         limit_bytes: usize,
     },
 }

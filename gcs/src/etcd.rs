@@ -1,7 +1,8 @@
-//! The store in an etcd cluster, which several control stores can share and which outlives any machine.
+//! The store in an etcd cluster, which several control stores can share and which survives the loss of a
+//! machine.
 //!
-//! All keys are under `/tharsis/<cluster>/`. Revisions are etcd's own, so they also count what others do
-//! there. Leases are in whole seconds, rounded up; etcd has a lower bound of its own.
+//! All keys are under `/tharsis/<cluster>/`. Revisions are etcd's own, so they also count changes of other
+//! users of the cluster. Leases are in whole seconds, rounded up; etcd has a lower bound of its own.
 //!
 //! A request that certainly had no effect is retried within its deadline (`etcd/attempts.rs`).
 //!
@@ -36,7 +37,7 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(8);
 const PROBE_DEADLINE: Duration = Duration::from_secs(3);
 /// The longest that one operation may take.
 const OPERATION_DEADLINE: Duration = Duration::from_secs(5);
-/// A silent connection is probed this often, and cut off when a probe is not answered for as long.
+/// A silent connection is probed at this interval, and closed if a probe is not answered within it.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The etcd cluster, and the part of its keys that belongs to us.
@@ -46,13 +47,13 @@ pub struct EtcdOptions {
     pub endpoints: Vec<String>,
     /// Name of the cluster: letters, digits, dashes, dots and underscores.
     pub cluster: String,
-    /// Name and password, if it asks for them.
+    /// Name and password, if the cluster requires them.
     pub user: Option<EtcdUser>,
     /// Certificates, if it speaks TLS.
     pub tls: Option<EtcdTls>,
 }
 
-/// Name and password for an etcd that asks for them.
+/// Name and password for an etcd that requires them.
 #[derive(Clone)]
 pub struct EtcdUser {
     /// The name.
@@ -345,7 +346,7 @@ impl Watcher {
         }
     }
 
-    /// Queues what a message of etcd brings: changes of whole revisions, or the end.
+    /// Queues the items of a message of etcd: changes of whole revisions, or the end.
     fn take(&mut self, message: &etcd::WatchResponse) -> Result<(), StoreError> {
         if 0 < message.compact_revision() {
             self.done = true;
@@ -388,8 +389,8 @@ impl Watcher {
     }
 }
 
-/// Finds a server that accepts connections, then reads through the client as a whole. The client alone would
-/// wait for dead servers without a word, so that nobody would learn why.
+/// Finds a server that accepts connections, then opens the client. The client alone would wait for dead
+/// servers without an error that tells the cause.
 async fn open(options: &EtcdOptions) -> Result<etcd::Client, String> {
     let probes = options.endpoints.iter().map(|endpoint| probe(endpoint, options.tls.as_ref()));
     let outcomes = futures::future::join_all(probes).await;
@@ -416,7 +417,7 @@ async fn open(options: &EtcdOptions) -> Result<etcd::Client, String> {
     attempt("first read", OPERATION_DEADLINE, Repeat::Always, ask).await.map_err(|error| error.to_string())
 }
 
-/// Connects to one server and lets go again; the error names it and says why.
+/// Connects to one server and disconnects; the error has its name and the cause.
 async fn probe(url: &str, tls: Option<&EtcdTls>) -> Result<(), String> {
     let failed = |error: tonic::transport::Error| format!("{url}: {}", chain(&error));
     let mut endpoint = Endpoint::from_shared(url.to_owned()).map_err(failed)?.connect_timeout(PROBE_DEADLINE);
@@ -463,7 +464,7 @@ fn after_prefix(prefix: &[u8]) -> Vec<u8> {
             return end;
         }
     }
-    // Only bytes 0xff: etcd's word for "to the end".
+    // All bytes are 0xff: etcd's notation for "to the end".
     vec![0]
 }
 

@@ -6,8 +6,8 @@
 //! | `leases` | the lease | its length in ms |
 //! | `meta` | `format`, `revision`, `next_lease` | a number |
 //!
-//! A commit returns when it is on disk. A commit that a crash cut short, pages torn or missing, is found by
-//! its checksums at the next start and the one before it is used. History for watches is not kept here: after
+//! A commit returns when it is on disk. If a crash interrupts a commit (torn or missing pages), its checksums
+//! show that at the next start, and the commit before it is used. History for watches is not kept here: after
 //! a start, watchers of earlier revisions list again.
 
 use crate::error::{StoreError, chain};
@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Changes whenever a file of an older release cannot be read as it is.
+/// Version of the format. Changes whenever files of older releases cannot be read unchanged.
 const FORMAT: u64 = 1;
 /// The key space is in memory anyway, so the file needs little more than its own pages in flight.
 const CACHE_BYTES: usize = 4 << 20;
 
 /// First bytes of a redb file.
 const DATABASE_MAGIC: &[u8; 4] = b"redb";
-/// Its pages.
+/// Size of a page of such a file.
 const PAGE_BYTES: u64 = 4096;
 
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
@@ -61,7 +61,7 @@ impl Journal {
         Ok((journal, space))
     }
 
-    /// Makes a change last. Blocks until it is on disk.
+    /// Makes a change durable. Blocks until it is on disk.
     pub(crate) fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
         let fail = |error: &dyn std::error::Error| io(&self.path, error);
         let write = self.database.begin_write().map_err(|e| fail(&e))?;
@@ -148,9 +148,9 @@ fn create(path: &Path) -> Result<Database, DatabaseError> {
     Database::builder().set_cache_size(CACHE_BYTES).create(path)
 }
 
-/// Fills up a last page that was written in part; whether there was one. The database takes such a file for
-/// one that others have cut, though it can do without the page: if a commit needs it, the zeros do not match
-/// its checksum and the commit before is used.
+/// Fills up a partly written last page; returns whether there was one. The database refuses such a file as
+/// truncated, although it does not need the page: if a commit needs it, the zeros do not match its checksum
+/// and the commit before is used.
 fn complete_last_page(path: &Path) -> Result<bool, StoreError> {
     let fail = |error: std::io::Error| io(path, &error);
     let mut file = File::options().read(true).write(true).open(path).map_err(fail)?;

@@ -1,8 +1,8 @@
-//! The embedded store as a value: keys, leases and a bounded history, without a clock, a lock or a file.
+//! The embedded store as plain data: keys, leases and a bounded history, without a clock, a lock or a file.
 //!
-//! A change is first *planned* against the key space, which does not change it, then written wherever it must
-//! last, and only then *applied*. So what readers and watchers see is always on disk, and a commit that fails
-//! leaves nothing behind.
+//! A change is first *planned*, which leaves the key space as it is, then written to the file, if any, and
+//! only then *applied*. So readers and watchers only see changes that are on disk, and a failed commit leaves
+//! nothing behind.
 
 use crate::backend::{
     Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult, WatchEvent, check_ttl,
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tharsis_types::limits::MIB;
 use tokio::time::Instant;
 
-/// Bytes that an entry takes beside its key and value, about.
+/// Approximate bytes of an entry beside its key and value.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// Limits of an embedded store.
@@ -25,9 +25,9 @@ pub struct EmbeddedLimits {
     pub bytes_max: usize,
     /// Changes kept for watchers.
     pub history_events_max: usize,
-    /// Bytes of those.
+    /// Bytes of these changes.
     pub history_bytes_max: usize,
-    /// Leases at a time.
+    /// Most leases at a time.
     pub leases_max: usize,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct KeySpace {
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     history: History,
-    /// When the clock was last looked at, see [`KeySpace::look_at_clock`].
+    /// When the clock was last read, see [`KeySpace::look_at_clock`].
     looked_at: Instant,
 }
 
-/// A clock that nobody looked at for this long: the process was stopped, or had no processor.
+/// If the clock was not read for this long, the process was stopped, or had no processor.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 /// Interval at which the clock must be read, so that a pause can be told from an idle store.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -59,14 +59,14 @@ pub(crate) struct Entry {
     pub(crate) lease: Option<StoreLease>,
 }
 
-/// A planned change: what a file must hold for it, and what [`KeySpace::apply`] takes over.
+/// A planned change: to be written to the file, then passed to [`KeySpace::apply`].
 #[derive(Debug, Default)]
 pub(crate) struct Commit {
-    /// The revision after it; the present one if no key changes.
+    /// The revision after the change; the present one if no key changes.
     pub(crate) revision: u64,
-    /// Keys with what is under them from now on.
+    /// Changed keys with their new entries; `None` for deleted ones.
     pub(crate) keys: BTreeMap<Vec<u8>, Option<Entry>>,
-    /// Leases with their length, or none if they end.
+    /// Changed leases with their length; `None` for those that end.
     pub(crate) leases: Vec<(u64, Option<Duration>)>,
     /// The next lease to be granted.
     pub(crate) next_lease: u64,
@@ -75,11 +75,11 @@ pub(crate) struct Commit {
 /// The next step of a watcher at some revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// These are the next changes under its prefix, of this revision.
+    /// The next changes under its prefix, with their revision.
     Changed(u64, Vec<WatchEvent>),
     /// The changes up to this revision are gone.
     Compacted(u64),
-    /// Nothing yet; go on from this revision.
+    /// No changes yet; continue from this revision.
     Wait(u64),
 }
 
@@ -90,7 +90,7 @@ struct Lease {
     keys: BTreeSet<Vec<u8>>,
 }
 
-/// The last changes, one entry per revision without gaps, the newest being the present revision.
+/// The last changes, one entry per revision without gaps; the newest is the present revision.
 #[derive(Debug, Default)]
 struct History {
     changes: VecDeque<Vec<WatchEvent>>,
@@ -117,7 +117,7 @@ impl Default for EmbeddedLimits {
 }
 
 impl KeySpace {
-    /// A key space as a file holds it; leases start again with their full length, history starts here.
+    /// A key space read from a file. Leases restart with their full length; the history starts here.
     pub(crate) fn restored(
         limits: EmbeddedLimits,
         entries: BTreeMap<Vec<u8>, Entry>,
@@ -140,7 +140,7 @@ impl KeySpace {
         Self { limits, entries, used_bytes, revision, leases, next_lease, history, looked_at: now }
     }
 
-    /// A key space with nothing in it.
+    /// An empty key space.
     pub(crate) fn empty(limits: EmbeddedLimits, now: Instant) -> Self {
         Self::restored(limits, BTreeMap::new(), BTreeMap::new(), (1, 1), now)
     }
@@ -149,7 +149,7 @@ impl KeySpace {
         self.revision
     }
 
-    /// The commit and the answer of a transaction, without making it.
+    /// Plans a transaction: returns its commit and its result.
     pub(crate) fn plan(&self, txn: &Txn) -> Result<(Commit, TxnResult), StoreError> {
         txn.check()?;
         let succeeded = txn.compare.iter().all(|compare| self.holds(compare));
@@ -166,7 +166,7 @@ impl KeySpace {
         Ok((commit, result))
     }
 
-    /// A new lease.
+    /// Plans a new lease.
     pub(crate) fn plan_grant(&self, ttl: Duration) -> Result<(Commit, StoreLease), StoreError> {
         check_ttl(ttl)?;
         let count = self.leases.len() + 1;
@@ -178,7 +178,7 @@ impl KeySpace {
         Ok((commit, StoreLease(lease)))
     }
 
-    /// The end of a lease.
+    /// Plans the end of a lease.
     pub(crate) fn plan_revoke(&self, lease: StoreLease) -> Result<Commit, StoreError> {
         if !self.leases.contains_key(&lease.0) {
             return Err(StoreError::LeaseNotFound { lease: lease.0 });
@@ -186,7 +186,7 @@ impl KeySpace {
         Ok(self.end_of([lease.0]))
     }
 
-    /// Notes the time. While the process was stopped nobody could renew a lease: that time does not count.
+    /// Notes the time. While the process was stopped no lease could be renewed, so that time does not count.
     pub(crate) fn look_at_clock(&mut self, now: Instant) {
         let paused = now.saturating_duration_since(self.looked_at);
         self.looked_at = self.looked_at.max(now);
@@ -196,19 +196,19 @@ impl KeySpace {
         }
     }
 
-    /// The end of all leases that have run out by `now`.
+    /// Plans the end of all leases that have expired by `now`.
     pub(crate) fn plan_expiry(&self, now: Instant) -> Commit {
         let ended = self.leases.iter().filter(|(_, lease)| lease.expires <= now).map(|(id, _)| *id);
         self.end_of(ended)
     }
 
-    /// When the next lease runs out.
+    /// When the next lease expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         self.leases.values().map(|lease| lease.expires).min()
     }
 
-    /// Renews a lease. Nothing of this is written: after a restart all leases begin anew anyway. A lease
-    /// whose time is over stays over, because its end may be on its way to the disk.
+    /// Renews a lease. The renewal is not written: all leases restart after a restart of the store. An
+    /// expired lease is not renewed, because its end may be on its way to the disk.
     pub(crate) fn keep_alive(&mut self, lease: StoreLease, now: Instant) -> Result<(), StoreError> {
         self.look_at_clock(now);
         match self.leases.get_mut(&lease.0) {
@@ -220,7 +220,7 @@ impl KeySpace {
         }
     }
 
-    /// Takes over a planned change.
+    /// Applies a planned change.
     pub(crate) fn apply(&mut self, commit: Commit, now: Instant) {
         debug_assert!(commit.revision >= self.revision && commit.revision <= self.revision + 1);
         for (id, ttl) in commit.leases {
@@ -263,7 +263,7 @@ impl KeySpace {
         Next::Wait(from.max(self.revision + 1))
     }
 
-    /// Forgets the changes up to and with a revision.
+    /// Drops the changes up to and including a revision from the history.
     pub(crate) fn compact(&mut self, at: u64) {
         self.history.forget(at.min(self.revision));
     }
@@ -317,7 +317,7 @@ impl KeySpace {
         })
     }
 
-    /// The entry of a key after the operations so far.
+    /// The entry of a key as the operations so far leave it.
     fn seen<'a>(&'a self, key: &[u8], commit: &'a Commit) -> Option<&'a Entry> {
         match commit.keys.get(key) {
             Some(changed) => changed.as_ref(),
@@ -332,8 +332,8 @@ impl KeySpace {
         };
         let bounds = (start, Bound::Unbounded);
         let within = |key: &&Vec<u8>| key.starts_with(&range.prefix);
-        // One more than the limit of each tells whether there is more; keys that this transaction deleted
-        // must not use up the limit.
+        // One key beyond the limit tells whether there are more. Keys deleted by this transaction must not
+        // use up the limit.
         let enough = range.limit + 1 + commit.keys.len();
         let stored = self.entries.range(bounds.clone()).map(|(key, _)| key).take_while(within).take(enough);
         let changed = commit.keys.range(bounds).map(|(key, _)| key).take_while(within);

@@ -114,7 +114,7 @@ fn a_full_space_takes_what_makes_it_smaller() {
     let more = space.plan(&Txn::always(vec![Op::put("b", "")])).unwrap_err();
     let needed_bytes = entry_bytes + 1 + ENTRY_OVERHEAD_BYTES;
     assert_eq!(more, StoreError::NoSpace { needed_bytes, limit_bytes: entry_bytes });
-    // In place of what it replaces.
+    // Only the difference to the replaced value counts.
     done(&mut space, &Txn::always(vec![Op::Delete(b"a".to_vec()), Op::put("b", vec![0; 100])]));
     done(&mut space, &Txn::always(vec![Op::put("b", vec![0; 50])]));
     assert_eq!(space.used_bytes, entry_bytes - 50);
@@ -237,11 +237,11 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Everything that ever was, by the definitions at the head of `backend.rs`.
+/// A model of the store with its full history, by the definitions at the head of `backend.rs`.
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<Vec<u8>, Entry>,
-    /// Length and end of each lease that was granted; without an end when it is over.
+    /// Length and end of each granted lease; no end once the lease has ended.
     leases: Vec<(Duration, Option<Instant>)>,
     revision: u64,
 }
@@ -260,7 +260,7 @@ impl Model {
         self.leases.get(lease).is_some_and(|(_, end)| end.is_some())
     }
 
-    /// Carries out one branch; a revision is made only by what changes something.
+    /// Carries out one branch; only changes make a new revision.
     fn change(&mut self, changes: &[Op]) {
         let revision = self.revision + 1;
         let mut changed = false;
@@ -331,7 +331,7 @@ fn values(entries: &BTreeMap<Vec<u8>, Entry>, prefix: &str) -> BTreeMap<Vec<u8>,
     under.map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
 }
 
-/// The operations of a branch, each key once, as a transaction demands.
+/// The operations of a branch, each key once, as transactions require.
 fn ops(changes: &[Change]) -> Vec<Op> {
     let mut written = BTreeSet::new();
     let op = |change: &Change| match *change {
@@ -344,7 +344,7 @@ fn ops(changes: &[Change]) -> Vec<Op> {
     changes.iter().map(op).filter(|(key, _)| written.insert(*key)).map(|(_, op)| op).collect()
 }
 
-/// One step in both; what is refused is refused by both.
+/// Carries out one step in both; both must refuse the same steps.
 fn step(space: &mut KeySpace, model: &mut Model, now: &mut Instant, step: &Step) {
     match step {
         Step::Txn { compare, success, failure } => {
@@ -415,7 +415,7 @@ proptest! {
             prop_assert_eq!(space.revision(), model.revision);
             let used: usize = model.entries.iter().map(|(key, entry)| size(key, entry)).sum();
             prop_assert_eq!(space.used_bytes, used);
-            // Slow watchers look only now and then, so that the history overtakes them.
+            // Slow watchers read only now and then, so that the history overtakes them.
             for (place, replica) in replicas.iter_mut().enumerate() {
                 if index.is_multiple_of(1 + 3 * place) {
                     replica.catch_up(&space);

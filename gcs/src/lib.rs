@@ -1,9 +1,9 @@
-//! The control store: which nodes, jobs and code units there are, and a small key-value table.
+//! The control store: tables of nodes, jobs and code units, and a small key-value table.
 //!
-//! Tables ([`tables`]) stand over a small trait, [`Backend`]: transactions, watches from a revision, leases.
-//! Three back ends keep them: memory and one file on disk ([`Embedded`]; the file with feature `file`), and
-//! an etcd cluster (`Etcd`, feature `etcd`). [`Control`] is the service over any of them and [`serve`] puts
-//! it on a port; [`ControlClient`] calls it.
+//! Tables ([`tables`]) are built on a small trait, [`Backend`]: transactions, watches from a revision,
+//! leases. Three back ends implement it: memory and one file on disk ([`Embedded`]; the file with feature
+//! `file`), and an etcd cluster (`Etcd`, feature `etcd`). [`Control`] is the service over any of them and
+//! [`serve`] puts it on a port; [`ControlClient`] calls it.
 //!
 //! This crate stores nothing per task and nothing per object, and knows neither tensors nor object bytes.
 //! The tables change when nodes and jobs come and go. The load of a node passes through and is never stored.
@@ -13,8 +13,8 @@
 //! # Invariants
 //! 1. All writes of a transaction become visible, durable and watchable together, or not at all.
 //! 2. A watcher sees each revision once and in order, or is told that it must list again.
-//! 3. A node is a member exactly as long as the key under its lease exists; no clock but the back end's own
-//!    decides that, and no time in a message does.
+//! 3. A node is a member exactly as long as the key under its lease exists. Only the clock of the back end
+//!    decides that, never a time in a message.
 
 #![forbid(unsafe_code)]
 

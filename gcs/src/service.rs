@@ -1,9 +1,9 @@
-//! The control store as a service: the tables over a back end, membership by lease, and news for watchers.
+//! The control store as a service: the tables over a back end, membership by lease, and changes for watchers.
 //!
-//! A node is a member while it has a record, and it keeps the record by renewing a lease (`judge.rs` says
-//! when a node without a lease is dead, and `suspects.rs` when one with a lease is). The removal of the
-//! record *is* the news that the node is gone. So several servers over one etcd agree without talking to each
-//! other.
+//! A node is a member while it has a record, and it keeps the record by renewing a lease (`judge.rs` decides
+//! when a node without a lease is dead, and `suspects.rs` when one with a lease is). Watchers learn from the
+//! removal of the record that the node is gone. So several servers over one etcd agree without talking to
+//! each other.
 //!
 //! The load of a node goes from its keep-alive directly to the watchers of the same server and is not stored.
 //! A slow watcher misses some reports; the next report repeats everything.
@@ -27,11 +27,11 @@ use tharsis_types::NodeId;
 use tokio::sync::{Semaphore, broadcast};
 use tonic::service::Routes;
 
-/// Watchers of one server: every node, and some people.
+/// Most watchers of one server: every node, and some people.
 pub const WATCHERS_MAX: usize = NODES_MAX + 256;
-/// Loads that wait for a slow watcher; older ones are left out.
+/// Most loads that wait for a slow watcher; older ones are dropped.
 const LOADS_WAITING_MAX: usize = 1024;
-/// The longest that one call works. Longer than a back end takes to give up.
+/// Time limit of one call; longer than the time limits of the back ends.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// Number of tries of a transaction that conflicts with others.
 const ATTEMPTS_MAX: usize = 64;
@@ -39,13 +39,13 @@ const ATTEMPTS_MAX: usize = 64;
 /// Options of a control store.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
-    /// A node that is not heard of for this long has left.
+    /// A node that does not renew its lease for this long has left.
     pub lease_ttl: Duration,
-    /// The cluster that this must be. None: whichever the key space belongs to, or a new one.
+    /// The expected cluster. `None` accepts the cluster that owns the key space, or makes a new one.
     pub cluster: Option<ClusterId>,
 }
 
-/// A control store at work. Cheap to clone; all clones are one.
+/// A running control store. Cheap to clone; clones share one store.
 #[derive(Clone, Debug)]
 pub struct Control {
     shared: Arc<Shared>,
@@ -56,9 +56,9 @@ struct Shared {
     backend: Arc<dyn Backend>,
     cluster: ClusterId,
     lease_ttl: Duration,
-    /// Leases of members as far as this server knows, to save a read per keep-alive.
+    /// Leases of members known to this server, to save a read per keep-alive.
     leases: Mutex<HashMap<NodeId, StoreLease>>,
-    /// Members that are being looked for.
+    /// Members that are being probed.
     suspects: Mutex<HashSet<NodeId>>,
     loads: broadcast::Sender<(NodeId, NodeLoad)>,
     watchers: Arc<Semaphore>,
@@ -72,11 +72,11 @@ impl Default for ControlOptions {
 }
 
 impl Control {
-    /// Takes a key space into use.
+    /// Starts a control store on a key space.
     ///
     /// # Errors
-    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than the options say, and what the
-    /// back end says.
+    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than in the options, and errors of
+    /// the back end.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
         let wanted = options.cluster.unwrap_or_else(new_cluster);
@@ -109,7 +109,7 @@ impl Control {
         self.shared.cluster
     }
 
-    /// Adds the service to those of one port, so that a node can show it beside its own.
+    /// Adds the service to the routes of a port, so that a node can serve it beside its own.
     #[must_use]
     pub fn mount(&self, routes: Routes) -> Routes {
         control::routes(routes, self.shared.clone())
@@ -133,8 +133,7 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A new id. It needs to be unlike all others, not secret: the keys of the standard hasher come from the
-/// system.
+/// A new id. It must be unique, not secret: the keys of the standard hasher are random numbers of the system.
 fn new_cluster() -> ClusterId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&RandomState::new().hash_one(unix_ms()).to_le_bytes());

@@ -1,24 +1,24 @@
-//! The tables: which keys there are, what is under them, and the transactions that change them.
+//! The tables: their keys and values, and the transactions that change them.
 //!
 //! | key | value |
 //! |---|---|
 //! | `meta/cluster` | the cluster's id, 16 bytes |
 //! | `meta/next-job` | the next job id, as text |
-//! | `nodes/<node>` | [`NodeRecord`]; until the node takes leave or is declared dead |
+//! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
 //! | `alive/<node>` | the node's lease as text, under that lease |
 //! | `jobs/<job>` | [`JobRecord`] |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
 //! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
-//! | `kv/<namespace>/<key>` | whatever the user put there |
+//! | `kv/<namespace>/<key>` | a value of the user |
 //!
 //! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of
 //! them, fields can be added, and an operator can read them with the tools of the store.
 //!
-//! A member's record does not end with its lease, because a lease also runs out while the store itself does
+//! A member's record does not end with its lease, because a lease also expires while the store itself does
 //! not answer. `service/judge.rs` decides when a node without a lease is dead.
 //!
-//! Functions here build transactions and read their results; they wait for nothing and know no back end.
+//! Functions here build transactions and read their results; they do no I/O and know no back end.
 
 use crate::backend::{
     Compare, KeyValue, Op, RANGE_ENTRIES_MAX, Range, Response, StoreLease, TXN_PARTS_MAX, Txn, TxnResult,
@@ -34,7 +34,7 @@ use tharsis_types::{CodeUnitId, JobId, NodeId};
 /// Ended jobs are kept until this many younger ones were registered.
 pub const JOBS_KEPT_MAX: u32 = 10_000;
 
-/// Under this, all nodes.
+/// Prefix of the records of all nodes.
 pub const NODES: &str = "nodes/";
 const ALIVE: &str = "alive/";
 const CODE: &str = "code/";
@@ -46,7 +46,7 @@ const NEXT_JOB: &str = "meta/next-job";
 pub struct NodeRecord {
     /// Information that the node gave about itself.
     pub info: NodeInfo,
-    /// Why it leaves. Written just before the record is deleted, so that watchers know.
+    /// Reason of its leave. Written just before the record is deleted, so that watchers see it.
     #[serde(default)]
     pub departure: Option<String>,
 }
@@ -65,23 +65,23 @@ pub struct JobRecord {
 pub struct StoredNode {
     /// The record.
     pub record: NodeRecord,
-    /// Number of times that the record was written.
+    /// Version of the record, for comparisons.
     pub version: u64,
-    /// The lease that keeps the node alive; none if it ran out.
+    /// The lease that keeps the node alive; `None` if it expired.
     pub lease: Option<StoreLease>,
 }
 
 /// State that must be known before a job can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobCounter {
-    /// The job that the same request made already.
+    /// The job that was already made for the same request.
     pub made: Option<JobId>,
     /// The id of the next job.
     pub next: u32,
     version: Option<u64>,
 }
 
-/// Claims the key space for a cluster, or reads who has it.
+/// Claims the key space for a cluster, or reads its owner.
 #[must_use]
 pub fn claim(cluster: ClusterId) -> Txn {
     Txn::always(vec![Op::put(CLUSTER, cluster.0)])
@@ -105,7 +105,7 @@ pub fn node_key(node: NodeId) -> Vec<u8> {
     format!("{NODES}{node}").into_bytes()
 }
 
-/// The node that a key is of.
+/// The node in a key.
 #[must_use]
 pub fn node_of_key(key: &[u8]) -> Option<NodeId> {
     let text = std::str::from_utf8(key).ok()?;
@@ -120,10 +120,10 @@ fn alive(node: NodeId, lease: StoreLease) -> Op {
     Op::Put { key: alive_key(node), value: lease_text(lease), lease: Some(lease) }
 }
 
-/// Makes a node a member, if there is none of its id.
+/// Makes a node a member, if there is no member with its id.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if it cannot be written down.
+/// [`StoreError::Corrupt`] if it cannot be encoded.
 pub fn join(record: &NodeRecord, lease: StoreLease) -> Result<Txn, StoreError> {
     let node = record.info.id;
     let key = node_key(node);
@@ -137,8 +137,8 @@ fn lease_text(lease: StoreLease) -> Vec<u8> {
 
 /// Gives a member a new lease, if neither its record nor its lease has changed since they were read.
 ///
-/// Of two renewals at once that both find the old lease at its end, one gives a new lease. If both did, the
-/// node would be renewed under one of them and alive under the other.
+/// If two renewals find the old lease expired at the same time, only one gives a new lease. If both did, the
+/// node would renew one of them, while its key is under the other.
 #[must_use]
 pub fn revive(known: &StoredNode, lease: StoreLease) -> Txn {
     let node = known.record.info.id;
@@ -150,10 +150,10 @@ pub fn revive(known: &StoredNode, lease: StoreLease) -> Txn {
     Txn::always(vec![alive(node, lease)]).when(is_member).when(unchanged)
 }
 
-/// Notes why a node leaves, if its record has not changed since it was read.
+/// Stores the reason of a node's leave, if its record has not changed since it was read.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if it cannot be written down.
+/// [`StoreError::Corrupt`] if it cannot be encoded.
 pub fn depart(record: &NodeRecord, version: u64) -> Result<Txn, StoreError> {
     let key = node_key(record.info.id);
     let put = Op::put(key.clone(), json(&key, record)?);
@@ -189,7 +189,7 @@ pub fn read_node(result: &TxnResult) -> Result<Option<StoredNode>, StoreError> {
     Ok(Some(StoredNode { record: parse(entry)?, version: entry.version, lease }))
 }
 
-/// Reads which nodes have a record, and which have a lease.
+/// Reads the nodes with a record, and the nodes with a lease.
 #[must_use]
 pub fn roll_call() -> Txn {
     Txn::always(vec![keys(NODES.into()), keys(ALIVE.into())])
@@ -213,7 +213,7 @@ pub fn get(key: Vec<u8>) -> Txn {
     Txn::always(vec![Op::Get(key)])
 }
 
-/// The entry that a [`get`] at this place of a transaction found, if there is one.
+/// The entry found by the [`get`] at this position of a transaction, if any.
 #[must_use]
 pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
     match result.responses.get(index) {
@@ -222,7 +222,7 @@ pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
     }
 }
 
-/// The entries of the range at this place of a transaction, and whether there are more.
+/// The entries of the range at this position of a transaction, and whether there are more.
 #[must_use]
 pub fn ranged(result: &TxnResult, index: usize) -> (&[KeyValue], bool) {
     match result.responses.get(index) {
@@ -245,14 +245,14 @@ pub fn all_nodes() -> Txn {
     Txn::always(vec![Op::range(NODES)])
 }
 
-/// The members among what [`all_nodes`] found, by id.
+/// The members in the result of [`all_nodes`], by id.
 #[must_use]
 pub fn members(result: &TxnResult) -> Vec<NodeInfo> {
     let records = readable::<NodeRecord>(ranged(result, 0).0);
     records.filter(|record| record.departure.is_none()).map(|record| record.info).collect()
 }
 
-/// The records among entries. A damaged one is set aside and named in the log: the others are served.
+/// The records among entries. A damaged one is skipped and named in the log, so that the others are served.
 pub fn readable<T: DeserializeOwned>(entries: &[KeyValue]) -> impl Iterator<Item = T> + '_ {
     entries.iter().filter_map(|entry| match parse(entry) {
         Ok(record) => Some(record),
@@ -263,7 +263,7 @@ pub fn readable<T: DeserializeOwned>(entries: &[KeyValue]) -> impl Iterator<Item
     })
 }
 
-/// Reads what must be known before a job can be made.
+/// Reads the state that is needed to make a job.
 #[must_use]
 pub fn job_counter(request: &[u8; 16]) -> Txn {
     Txn::always(vec![Op::Get(NEXT_JOB.into()), Op::Get(request_key(request))])
@@ -281,10 +281,10 @@ pub fn read_job_counter(result: &TxnResult) -> Result<JobCounter, StoreError> {
 }
 
 /// Makes a job with the id of the counter, if no other job was made since the counter was read. `outdated` is
-/// a job to forget.
+/// a job to drop.
 ///
 /// # Errors
-/// [`StoreError::TooMany`] when all ids were used, [`StoreError::Corrupt`] if it cannot be written down.
+/// [`StoreError::TooMany`] when all ids were used, [`StoreError::Corrupt`] if it cannot be encoded.
 pub fn make_job(
     record: &JobRecord,
     counter: &JobCounter,
@@ -307,10 +307,10 @@ pub fn make_job(
     Ok(Txn::always(ops).when(unchanged))
 }
 
-/// Writes how a job ended, if its record has not changed since it was read.
+/// Stores the end of a job, if its record has not changed since it was read.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if it cannot be written down.
+/// [`StoreError::Corrupt`] if it cannot be encoded.
 pub fn end_job(record: &JobRecord, version: u64) -> Result<Txn, StoreError> {
     let key = job_key(record.info.id);
     let put = Op::put(key.clone(), json(&key, record)?);
@@ -332,13 +332,13 @@ pub fn jobs_after(job: JobId, limit: usize) -> Txn {
     Txn::always(vec![Op::Range(range)])
 }
 
-/// Reads who holds a code unit.
+/// Reads the holders of a code unit.
 #[must_use]
 pub fn code_holders(unit: CodeUnitId) -> Txn {
     Txn::always(vec![Op::range(code_prefix(unit)), keys(NODES.into())])
 }
 
-/// The length of a code unit and the members that hold it, from what [`code_holders`] found; none if no
+/// The length of a code unit and the members that hold it, from the result of [`code_holders`]; `None` if no
 /// member has it.
 ///
 /// # Errors
@@ -357,21 +357,21 @@ pub fn read_code_holders(result: &TxnResult) -> Result<Option<(u64, Vec<NodeId>)
     Ok(size_bytes.map(|size_bytes| (size_bytes, holders)))
 }
 
-/// Notes that a member holds a code unit, if its record has not changed since it was read.
+/// Stores that a member holds a code unit, if its record has not changed since it was read.
 #[must_use]
 pub fn hold_code(unit: CodeUnitId, size_bytes: u64, node: NodeId, node_version: u64) -> Txn {
     let put = Op::put(code_key(unit, node), size_bytes.to_string());
     Txn::always(vec![put]).when(Compare::Version(node_key(node), node_version))
 }
 
-/// Reads which nodes hold code units, after a key that an earlier page ended with.
+/// Reads a page of the holders of code units, after the last key of the page before.
 #[must_use]
 pub fn code_keys(after: Option<Vec<u8>>) -> Txn {
     let prefix = CODE.into();
     Txn::always(vec![Op::Range(Range { prefix, after, limit: RANGE_ENTRIES_MAX, keys_only: true })])
 }
 
-/// Removes what a page of [`code_keys`] says of one node. Empty if the page says nothing of it.
+/// Removes the entries of one node in a page of [`code_keys`]. Empty if there are none.
 #[must_use]
 pub fn forget_code_of(node: NodeId, entries: &[KeyValue]) -> Vec<Txn> {
     let of_node = entries.iter().filter(|entry| node_of_key(&entry.key) == Some(node));
@@ -385,7 +385,7 @@ pub fn program_key(job: JobId) -> Vec<u8> {
     format!("programs/{job}").into_bytes()
 }
 
-/// Writes down which program a job runs, if the job's record has not changed since it was read.
+/// Stores the program of a job, if the job's record has not changed since it was read.
 #[must_use]
 pub fn set_program(job: JobId, unit: CodeUnitId, job_version: u64) -> Txn {
     let put = Op::put(program_key(job), unit.0);
@@ -408,7 +408,7 @@ pub fn read_program(result: &TxnResult) -> Result<Option<CodeUnitId>, StoreError
     Ok(Some(CodeUnitId(unit)))
 }
 
-/// The key of a user's key. Namespaces have no slash, so no two pairs share one.
+/// The store key of a user's key. Namespaces have no slash, so no two pairs share one.
 #[must_use]
 pub fn kv_key(namespace: &str, key: &[u8]) -> Vec<u8> {
     [b"kv/", namespace.as_bytes(), b"/", key].concat()

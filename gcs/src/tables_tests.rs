@@ -1,4 +1,4 @@
-//! The tables over a key space: what each transaction leaves behind, and what it refuses.
+//! Tests of the tables over a key space: the effect of each transaction, and its refusals.
 
 use super::*;
 use crate::keyspace::{EmbeddedLimits, KeySpace};

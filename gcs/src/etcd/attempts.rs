@@ -1,8 +1,8 @@
-//! One request, retried at other servers while a retry cannot do harm.
+//! One request, retried at other servers while a retry is safe.
 //!
 //! The client spreads requests over all servers, including those that do not answer. After a server was down,
 //! one request ends with "connection refused" although the others would have answered. Such a request never
-//! left this process, so every kind of request is retried. A request that was sent may have been carried out.
+//! left this process, so it is retried whatever its kind. A request that was sent may have been carried out.
 //! It is retried only if it can be carried out twice without harm. Such a request is also sent to another
 //! server while the first one is silent (a hedged request). Otherwise a lease would run out while this
 //! process waits for a server that hangs and keeps its connections. The silent attempts stay open, because a
@@ -29,9 +29,9 @@ const SILENCE_MIN: Duration = Duration::from_millis(250);
 /// The failures after which a request may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// Only when it reached no server: carried out twice, it would do something else than once.
+    /// Only if it reached no server: carrying it out twice has another effect than once.
     Unsent,
-    /// Whenever the servers are to blame: it reads, or it says the same again.
+    /// After any failure of the servers: the request reads, or is idempotent.
     Always,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn store_error(what: &'static str, error: &etcd::Error) -> StoreError
     StoreError::Unavailable { what, cause }
 }
 
-/// An error of the client with all its causes on one line.
+/// The error of the client with all its causes on one line.
 fn cause_of(error: &etcd::Error) -> String {
     match error {
         etcd::Error::GRpcStatus(status) => chain(status),
@@ -128,8 +128,8 @@ fn is_unsent(status: &Status) -> bool {
     false
 }
 
-/// Whether another server, or the same one later, may answer otherwise. A connection that breaks under a
-/// request is told as any of these.
+/// Whether another server, or the same one later, may succeed. A connection that breaks during a request
+/// gives any of these codes.
 fn blames_servers(code: Code) -> bool {
     matches!(code, Code::Aborted | Code::Cancelled | Code::Internal | Code::Unavailable | Code::Unknown)
 }
@@ -213,7 +213,7 @@ mod tests {
         assert!(!is_answered && count == 1, "{time:?} {count}");
     }
 
-    /// The first attempt is answered although others began meanwhile.
+    /// The answer to the first attempt counts although others were started meanwhile.
     #[tokio::test(start_paused = true)]
     async fn a_late_answer_counts() {
         let delay = Duration::from_millis(1200);

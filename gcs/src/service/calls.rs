@@ -1,4 +1,4 @@
-//! The calls, one after the other: read, decide, write if nothing changed in between, or begin again.
+//! The calls. Each reads, decides, and writes if nothing changed in between, or else starts again.
 
 use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, refusal, unix_ms};
 use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
@@ -35,7 +35,7 @@ impl Service for Shared {
     async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<bool, Refusal> {
         let known = within("keep alive", self.renew(node)).await?;
         if known {
-            // Nobody may be watching; then nobody wants to know.
+            // An error means that there is no watcher.
             let _ = self.loads.send((node, load));
         }
         Ok(known)
@@ -163,7 +163,7 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
     }
 
-    /// One attempt: the node's lease, or none if others changed the record meanwhile.
+    /// One attempt: the node's lease, or `None` if the record was changed meanwhile.
     async fn join(&self, node: &NodeInfo) -> Result<Option<StoreLease>, Refusal> {
         if let Some(known) = self.node(node.id).await.map_err(refusal)? {
             if known.record.info != *node || known.record.departure.is_some() {
@@ -200,8 +200,8 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "keep alive", attempts: ATTEMPTS_MAX }))
     }
 
-    /// Renews the lease of a member, or gives it a new one: as long as the record is there, nobody was told
-    /// that the node is dead. None if the record or the lease changed since they were read.
+    /// Renews the lease of a member, or gives it a new one: as long as the record exists, no watcher was told
+    /// that the node is dead. `None` if the record or the lease changed since they were read.
     async fn keep(&self, known: &StoredNode) -> Result<Option<StoreLease>, StoreError> {
         if let Some(lease) = known.lease {
             match self.backend.lease_keep_alive(lease).await {
@@ -213,7 +213,7 @@ impl Shared {
         self.under_new_lease(|lease| Ok(tables::revive(known, lease))).await
     }
 
-    /// Carries out a transaction that puts a node under a new lease; none if its comparisons do not hold.
+    /// Carries out a transaction that puts a node under a new lease; `None` if its comparisons do not hold.
     async fn under_new_lease(
         &self,
         txn: impl FnOnce(StoreLease) -> Result<Txn, StoreError>,
@@ -226,7 +226,7 @@ impl Shared {
         match done {
             Ok(result) if result.succeeded => Ok(Some(lease)),
             other => {
-                // If this fails too, the lease runs out by itself.
+                // If this fails too, the lease expires by itself.
                 let _ = self.backend.lease_revoke(lease).await;
                 other.map(|_| None)
             }
@@ -247,7 +247,7 @@ impl Shared {
             self.backend.txn(tables::remove(node, known.version + 1)).await.map_err(refusal)?;
             self.forget_code_of(node).await.map_err(refusal)?;
             if let Some(lease) = known.lease {
-                // If this fails, the lease runs out by itself.
+                // If this fails, the lease expires by itself.
                 let _ = self.backend.lease_revoke(lease).await;
             }
             return Ok(true);
@@ -255,7 +255,7 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "unregister node", attempts: ATTEMPTS_MAX }))
     }
 
-    /// Removes what is said of a node that is no member any more. Until then readers leave it out.
+    /// Removes the code units of a node that has left from the tables. Until then readers skip them.
     pub(super) async fn forget_code_of(&self, node: NodeId) -> Result<(), StoreError> {
         let mut after = None;
         loop {
@@ -301,7 +301,7 @@ impl Shared {
         Err(StoreError::Contention { what: "register job", attempts: ATTEMPTS_MAX })
     }
 
-    /// The job that a new one with id `next` pushes out, if it has ended.
+    /// The job that is dropped when a job with id `next` is made, if it has ended.
     async fn outdated_job(&self, next: u32) -> Result<Option<JobId>, StoreError> {
         let Some(old) = next.checked_sub(JOBS_KEPT_MAX).filter(|old| 0 < *old).map(JobId) else {
             return Ok(None);
@@ -330,7 +330,7 @@ impl Shared {
         Ok(Some((tables::parse(entry)?, entry.version)))
     }
 
-    /// A job that runs, and its program as far as that is known.
+    /// A running job, and its program if that is known.
     async fn running(&self, job: JobId) -> Result<Running, Refusal> {
         let result = self.backend.txn(tables::job_and_program(job)).await.map_err(refusal)?;
         let gone = |how| Refusal::new(RefusalCode::NotFound, format!("job {job} {how}"));
@@ -343,8 +343,8 @@ impl Shared {
         Ok(Running { info: record.info, version: entry.version, program })
     }
 
-    /// Writes down a job's program if the job runs, `node` is its own and holds the program. A job has one
-    /// program for its life.
+    /// Stores a job's program if the job runs, and `node` is its driver's node and holds the program. A job
+    /// has one program for its life.
     async fn set_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), Refusal> {
         for _ in 0..ATTEMPTS_MAX {
             let running = self.running(job).await?;

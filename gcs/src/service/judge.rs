@@ -1,14 +1,14 @@
-//! Declares nodes dead that are not heard of.
+//! Declares silent nodes dead.
 //!
-//! A node without a lease was silent for as long as the lease lasts, or the store was: an etcd that is
-//! paused, or has lost its quorum, lets every lease run out although all nodes are well. So a lease alone
-//! decides nothing. The judge asks the store at a steady pace. While answers come in time, a node without a
-//! lease is dead at once. After a silence every node has the time of one lease to be heard of again, which
-//! gives it a new lease.
+//! A node loses its lease if it is silent for the length of the lease, or if the store is: while an etcd is
+//! paused, or without a quorum, every lease expires although all nodes are well. So the lease alone does not
+//! decide. The judge queries the store at a steady pace. While answers come in time, a node without a lease
+//! is dead at once. After a silence of the store, every node has the time of one lease to send a keep-alive,
+//! which gives it a new lease.
 //!
-//! To declare a node dead is to remove its record, in a transaction that demands that the node still has no
-//! lease. The removal is the news for all members, and a node without a record gets no lease any more. So a
-//! node is alive for everybody or dead for everybody, however many judges there are.
+//! Declaring a node dead means removing its record, in a transaction that requires that the node still has no
+//! lease. All members see the removal, and a node without a record gets no lease any more. So all members
+//! agree whether a node is alive, however many judges there are.
 
 use super::Shared;
 use crate::error::StoreError;
@@ -18,25 +18,25 @@ use std::time::Duration;
 use tharsis_types::NodeId;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// Questions to the store within the time of one lease.
+/// Queries of the store within the time of one lease.
 const QUESTIONS_PER_LEASE: u32 = 8;
 
-/// The store's answers as far as the judge has seen them.
+/// Timing of the store's answers, as seen by the judge.
 #[derive(Debug)]
 struct Pulse {
     lease_ttl: Duration,
     answered: Instant,
-    /// Since then answers come in time.
+    /// Answers have come in time since then.
     steady_since: Instant,
 }
 
 impl Pulse {
-    /// The time before `now` counts as silence: who was heard of in it is not known.
+    /// The time before `now` counts as silence, since keep-alives in it are unknown.
     fn new(lease_ttl: Duration, now: Instant) -> Pulse {
         Pulse { lease_ttl, answered: now, steady_since: now }
     }
 
-    /// Notes an answer. Half of a lease's time without one is a silence.
+    /// Notes an answer. Half of a lease's time without an answer is a silence.
     fn answered(&mut self, now: Instant) {
         if self.lease_ttl / 2 <= now.saturating_duration_since(self.answered) {
             self.steady_since = now;
@@ -66,7 +66,7 @@ pub(super) async fn judge(shared: Weak<Shared>, lease_ttl: Duration) {
     }
 }
 
-/// One question, and what follows from its answer.
+/// Queries the store once, and removes nodes that are dead.
 async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError> {
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());

@@ -1,10 +1,9 @@
-//! Looks for a member whose streams to others broke.
+//! Probes a member whose streams to others broke.
 //!
 //! A process that has ended leaves a closed port, and the system of its machine refuses connections to it at
-//! once. A busy machine does not, nor a paused process or a cut network: they let a connection wait. So two
-//! witnesses declare a node dead before its lease has run out: the member whose stream broke, and this
-//! control store, whose connections are refused. Everything else decides nothing, and the lease decides
-//! (`judge.rs`).
+//! once. A busy machine, a paused process or a cut network does not: there, a connection attempt waits. So
+//! two witnesses can declare a node dead before its lease has expired: the member whose stream broke, and
+//! this control store, whose connections are refused. In all other cases the lease decides (`judge.rs`).
 
 use super::{Shared, refusal};
 use std::io::ErrorKind;
@@ -14,22 +13,23 @@ use tharsis_types::NodeId;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// Number of times that the port is looked at: a process that is ending closes its streams and its port one
-/// after the other.
+/// Number of connection attempts: a process that is ending closes its streams and its port one after the
+/// other.
 const LOOKS_MAX: u32 = 5;
-/// Time between two looks.
+/// Pause between two attempts.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// The longest time that a look takes.
+/// Time limit of one attempt.
 const LOOK_WAIT: Duration = Duration::from_millis(500);
-/// Refusals in a row that show that nobody listens: one may come from a device in between.
+/// Refusals in a row that show that no process listens: a single one may come from a network device in
+/// between.
 const REFUSALS: u32 = 2;
 
 impl Shared {
-    /// Removes a member whose port is closed; whether the node is no member (any more).
+    /// Removes a member whose port is closed; returns whether the node is no member (any more).
     pub(super) async fn suspect(&self, node: NodeId) -> Result<bool, Refusal> {
         let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(true) };
         if !self.suspects.lock().insert(node) {
-            // Another member said the same: the answer of that look is news for all.
+            // A probe for another member is in progress; all members will see its result.
             return Ok(false);
         }
         let listen = known.record.info.listen;

@@ -1,8 +1,8 @@
-//! Watching the membership: the back end's changes of node records turned into joins and leaves.
+//! Watches of the membership: changes of node records, turned into joins and leaves.
 //!
-//! The stream never gives up because of the back end's history: where it does not reach back far enough, the
-//! watcher gets a whole list and the changes after it. When the back end is away for a while, the stream
-//! waits and goes on from the last revision it showed.
+//! The stream does not end if the back end's history does not reach back far enough: the watcher then gets a
+//! whole list and the changes after it. While the back end cannot be reached, the stream waits, and continues
+//! from the last revision that it delivered.
 
 use super::{Shared, refusal};
 use crate::backend::{Backend, Watch, WatchEvent, WatchItem};
@@ -17,18 +17,18 @@ use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
 use tokio::sync::{OwnedSemaphorePermit, broadcast, watch};
 
-/// Between attempts to watch again while the back end is away.
+/// Pause between attempts to watch again while the back end cannot be reached.
 const RETRY: Duration = Duration::from_millis(250);
 
 struct NodeWatch {
     backend: Arc<dyn Backend>,
-    /// None: watch again, from `next`.
+    /// The watch; `None` if it must be opened again, from `next`.
     changes: Option<Watch>,
-    /// The first revision not shown yet.
+    /// The first revision that was not delivered yet.
     next: u64,
     loads: broadcast::Receiver<(NodeId, NodeLoad)>,
     stopping: watch::Receiver<bool>,
-    /// Nodes whose leave was shown when they took it, and whose deletion is yet to come.
+    /// Nodes whose leave was delivered with its announcement, and whose records are not deleted yet.
     departed: BTreeSet<NodeId>,
     queue: VecDeque<NodeEvent>,
     done: bool,
@@ -61,7 +61,7 @@ impl Shared {
             done: false,
             _permit: permit,
         };
-        // A revision that has not been is one of another store: what the watcher knows is not worth keeping.
+        // A revision in the future belongs to another store, so the watcher gets a whole list.
         if from_revision == 0 || now.revision + 1 < from_revision {
             state.show_list(now);
         }
@@ -93,7 +93,7 @@ impl NodeWatch {
         }
     }
 
-    /// Waits for one thing to happen and queues what it means.
+    /// Waits for one input and queues its events.
     async fn step(&mut self) -> Result<(), StoreError> {
         if self.changes.is_none() {
             self.changes = Some(self.backend.watch(NODES.into(), self.next).await?);
@@ -141,7 +141,7 @@ impl NodeWatch {
 
     async fn pause(&mut self) {
         let stop = self.stopping.wait_for(|stop| *stop);
-        // Over either way: the time is up, or the server stops, which the loop sees next.
+        // Either the pause is over, or the server stops, which the loop checks next.
         let _ = tokio::time::timeout(RETRY, stop).await;
     }
 
