@@ -1,4 +1,4 @@
-//! Questions to the node that a thread waits for the answer of.
+//! Requests to the node, and the threads that wait for their answers.
 
 use crate::error::Result;
 use crate::link::Link;
@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Questions of one kind that are under way, by number.
+/// Open requests of one kind, by number.
 pub(crate) struct Answers<T> {
     next: AtomicU32,
     waiting: Mutex<HashMap<u32, Question<T>>>,
 }
 
 enum Question<T> {
-    /// Nobody waits for the answer any more.
+    /// No thread waits for the answer any more.
     Abandoned,
     Answered(T),
     Open,
@@ -27,14 +27,14 @@ impl<T> Default for Answers<T> {
 }
 
 impl<T> Answers<T> {
-    /// A number for a question about to be sent.
+    /// Registers a request that is about to be sent, and returns its number.
     pub(crate) fn expect(&self) -> u32 {
         let request = self.next.fetch_add(1, Ordering::Relaxed);
         self.waiting.lock().insert(request, Question::Open);
         request
     }
 
-    /// Takes in an answer; one that nobody expects is dropped, one that nobody waits for any more comes back.
+    /// Stores an answer. An unexpected one is dropped; the answer of an abandoned request is returned.
     pub(crate) fn give(&self, request: u32, answer: T) -> Option<T> {
         let mut waiting = self.waiting.lock();
         match waiting.get_mut(&request)? {
@@ -49,7 +49,7 @@ impl<T> Answers<T> {
         }
     }
 
-    /// Nobody waits for an answer any more; it comes back if it is here.
+    /// Abandons a request; returns the answer if it has arrived.
     pub(crate) fn abandon(&self, request: u32) -> Option<T> {
         let mut waiting = self.waiting.lock();
         match waiting.insert(request, Question::Abandoned) {

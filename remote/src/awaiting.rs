@@ -1,4 +1,4 @@
-//! Futures of tasks: the runtime that runs them, and the slot that their task lends while it awaits.
+//! Futures of tasks: their runtime, and the slot that a task lends while it awaits.
 
 use crate::error::{Error, Result};
 use crate::link::{LentSlot, Link};
@@ -27,7 +27,7 @@ pub(crate) fn block_on<F: Future>(link: &Link, future: F) -> Result<F::Output> {
     let output = runtime.block_on(std::future::poll_fn(|context| {
         let polled = future.as_mut().poll(context);
         if polled.is_pending() && AWAITED.get() > 0 && link.is_worker && LENT.get().is_none() {
-            // Should the connection be gone, the awaited references fail and the future goes on.
+            // If the connection is gone, the awaited references fail and the future continues.
             LENT.set(link.lend_slot().ok());
         }
         polled
@@ -36,12 +36,12 @@ pub(crate) fn block_on<F: Future>(link: &Link, future: F) -> Result<F::Output> {
     Ok(output)
 }
 
-/// A future of this thread begins to wait for a reference.
+/// Notes that a future of this thread begins to wait for a reference.
 pub(crate) fn enter_await() {
     AWAITED.set(AWAITED.get() + 1);
 }
 
-/// A future of this thread has its value, or gave up; a task that lent its slot takes it back.
+/// Notes that a future of this thread ends its wait; a task that lent its slot takes it back.
 pub(crate) fn leave_await(link: &Link) {
     AWAITED.set(AWAITED.get().saturating_sub(1));
     if own_task(link.serial).is_some()

@@ -1,4 +1,4 @@
-//! Parts of the code that `#[remote]` generates: arguments in, results out.
+//! Support for the code that `#[remote]` generates: arguments and results.
 
 use crate::awaiting;
 use crate::codec::{Decoder, Encoded, Payload};
@@ -98,7 +98,7 @@ impl IntoArg<String> for &str {
 }
 
 /// A parameter that takes the values of many references: `f(values: Values<T>)` is called with
-/// `&[ObjectRef<T>]` or `Vec<ObjectRef<T>>`, and runs when all of them are there.
+/// `&[ObjectRef<T>]` or `Vec<ObjectRef<T>>`, and runs when all of them have values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values<T>(pub Vec<T>);
 
@@ -138,7 +138,7 @@ impl<T> IntoArg<Values<T>> for Vec<ObjectRef<T>> {
     }
 }
 
-/// Return types of a remote function that gives as many objects as the caller asked for.
+/// Return type of a remote function that returns as many objects as the caller asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returns<T>(pub Vec<T>);
 
@@ -154,7 +154,7 @@ impl<T> FromIterator<T> for Returns<T> {
     label = "must be decodable (`serde::de::DeserializeOwned`)"
 )]
 pub trait Parameter: Sized {
-    /// Takes the argument from a task that starts.
+    /// Takes the argument of a starting task.
     ///
     /// # Errors
     /// `InvalidArgument` or `DataCorrupt` if it does not decode.
@@ -178,7 +178,7 @@ impl<T: DeserializeOwned> Parameter for Values<T> {
     }
 }
 
-/// A task that is about to run: its arguments, and the place for its results.
+/// A task that is about to run: its arguments, and the buffer for its results.
 pub struct TaskCall<'a> {
     connection: &'a Arc<Connection>,
     class: &'a TaskClass,
@@ -192,7 +192,7 @@ pub struct TaskCall<'a> {
 pub(crate) struct Outputs {
     pub(crate) count: u32,
     pub(crate) bytes: Vec<u8>,
-    /// Nothing in here may go before the report was sent.
+    /// Must be kept until the report was sent.
     written: Vec<Written>,
     keep: Vec<Arc<Handle>>,
     encoded: Encoded,
@@ -200,7 +200,7 @@ pub(crate) struct Outputs {
 }
 
 thread_local! {
-    /// Memory for results, kept from task to task.
+    /// Buffers for results, reused from task to task.
     static OUTPUTS: RefCell<Outputs> = RefCell::default();
 }
 
@@ -217,7 +217,7 @@ impl<'a> TaskCall<'a> {
         Ok(Self { connection, class, by_value, arguments, outputs })
     }
 
-    /// Takes the argument of one parameter; to be called in their order.
+    /// Takes the argument of one parameter; to be called in the order of the parameters.
     ///
     /// # Errors
     /// As [`Parameter::take`].
@@ -225,10 +225,10 @@ impl<'a> TaskCall<'a> {
         T::take(self, parameter)
     }
 
-    /// To be called after the last argument.
+    /// Checks that no argument is left; to be called after the last one.
     ///
     /// # Errors
-    /// `InvalidArgument` if there are more.
+    /// `InvalidArgument` if there are more arguments.
     pub fn finish_arguments(&mut self) -> Result<(), Failure> {
         if self.by_value.left() == 0 {
             return Ok(());
@@ -243,12 +243,13 @@ impl<'a> TaskCall<'a> {
     /// Adds a result.
     ///
     /// # Errors
-    /// `InvalidArgument` if it cannot be encoded, `StoreFull` or `ObjectTooLarge` if it has no place.
+    /// `InvalidArgument` if it cannot be encoded, `StoreFull` or `ObjectTooLarge` if the store has no room
+    /// for it.
     pub fn give<T: Serialize>(&mut self, value: &T) -> Result<(), Failure> {
         self.outputs.push(self.connection, value).map_err(into_failure)
     }
 
-    /// Adds the results of a function that returns as many as it was asked for.
+    /// Adds the results of a function that returns `Returns`.
     ///
     /// # Errors
     /// `ReturnsMismatch` if there are more or fewer, else as [`TaskCall::give`].
@@ -264,7 +265,7 @@ impl<'a> TaskCall<'a> {
     /// Runs the future of an async function.
     ///
     /// # Errors
-    /// `Internal` if there is no runtime to run it on.
+    /// `Internal` if no runtime can be made.
     pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
         awaiting::block_on(&self.connection.link, future).map_err(into_failure)
     }
@@ -293,7 +294,7 @@ impl<'a> TaskCall<'a> {
 }
 
 impl Outputs {
-    /// Gives the memory back for the next task; to be called after the report was sent.
+    /// Returns the buffers for the next task; to be called after the report was sent.
     pub(crate) fn recycle(mut self) {
         const KEPT_BYTES: usize = 64 << 10;
         self.clear();
@@ -328,7 +329,7 @@ impl Outputs {
             pack::output(&mut self.bytes, &ValueView::Local(written.extent), &encoded.nested);
             self.written.push(written);
         }
-        // A buffer may be a place in the arena, which nobody reads while somebody may still write it.
+        // A buffer may be a place in the arena, which cannot be read while it may still be written.
         encoded.buffers.clear();
         self.keep.append(&mut encoded.keep);
         self.count += 1;
@@ -340,18 +341,18 @@ pub(crate) fn into_failure(error: Error) -> Failure {
     Arc::unwrap_or_clone(error.into_shared())
 }
 
-/// An error value of a user's function on its way to a failure. Generated code calls
+/// Converts an error value of a user's function to a failure. Generated code calls
 /// `(&Probe(&error)).to_failure()` with both traits in scope: method lookup takes [`TypedError`] where it
 /// applies and [`PlainError`] elsewhere.
 pub struct Probe<'a, E>(pub &'a E);
 
-/// Errors that can be encoded keep their type.
+/// Conversion of errors that can be encoded; they keep their type.
 pub trait TypedError {
     /// The failure that carries the error.
     fn to_failure(&self) -> Failure;
 }
 
-/// Other errors keep their text.
+/// Conversion of other errors; they keep their text.
 pub trait PlainError {
     /// The failure that carries the error's text.
     fn to_failure(&self) -> Failure;

@@ -1,4 +1,4 @@
-//! Task classes that a client has defined, by what all calls of a class share.
+//! Task classes that a client has defined, by the properties that the calls of a class share.
 
 use crate::error::Result;
 use crate::options::Options;
@@ -11,7 +11,7 @@ pub(crate) struct Classes {
     numbers: Mutex<HashMap<ClassKey, u32>>,
 }
 
-/// Definition and call site by their addresses, and the options of the call if it has its own.
+/// Addresses of the definition and of the call site, and the options of the call if it has its own.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct ClassKey {
     pub(crate) definition: usize,
@@ -20,10 +20,10 @@ pub(crate) struct ClassKey {
 }
 
 impl Classes {
-    /// The number of a class. `define` sends the definition of a new one.
+    /// The number of a class. For a new class, `define` sends its definition.
     ///
     /// # Errors
-    /// Those of `define`; the class is then still new.
+    /// Errors of `define`; the class then stays new.
     pub(crate) fn number(
         &self,
         key: ClassKey,

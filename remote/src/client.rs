@@ -1,11 +1,11 @@
 //! A client: one driver or worker connected to its node.
 //!
-//! A client is a [`Connection`] (the link, the handles, the regions) with what calls need: the classes that
-//! it has defined, and the task that threads without a task of their own work for.
+//! A client is a [`Connection`] (the link, the handles, the regions) and the state for calls: the classes
+//! that it has defined, and the root task of threads that run no task.
 //!
-//! Loss. When the node is gone, or says that this client must go, every handle without a value fails,
-//! everybody is woken, and every later call fails with the same error. Values that somebody looks at stay;
-//! the memory is given back when nobody does (`uses.rs`).
+//! Loss. When the node is gone, or ends this client, every handle without a value fails, all waiting threads
+//! are woken, and every later call fails with the same error. Values that are being read stay; the memory is
+//! returned when there are no readers left (`uses.rs`).
 
 use crate::classes::Classes;
 use crate::dispatch::{Dispatcher, LogSink};
@@ -22,14 +22,13 @@ use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{ArenaMap, BellBoard};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, TaskId};
 
-/// A connection to a node. Cloning is cheap; the connection ends with [`Client::close`] or when the node
-/// goes.
+/// A connection to a node. Cloning is cheap; the connection ends with [`Client::close`] or with the node.
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
 /// Parts of a client; see [`crate::connect`] for the usual way.
 pub struct ClientParts {
-    /// Number of the client in its node.
+    /// Number of the client at its node.
     pub client: ClientId,
     /// The node.
     pub node: NodeId,
@@ -41,7 +40,7 @@ pub struct ClientParts {
     pub channel: Channel,
     /// The node's board.
     pub board: BellBoard,
-    /// The client's place on it.
+    /// The client's index on the board.
     pub board_index: u32,
     /// The node's arena.
     pub arena: Arc<ArenaMap>,
@@ -53,12 +52,12 @@ struct Core {
     connection: Arc<Connection>,
     work: Arc<Work>,
     classes: Classes,
-    /// The task that a thread without one works for.
+    /// The task of threads that run none.
     root: Arc<TaskState>,
 }
 
 impl Client {
-    /// Makes a client of its parts and starts its background reader.
+    /// Makes a client from its parts and starts its background reader.
     ///
     /// # Errors
     /// `Internal` if no thread can be started.
@@ -88,7 +87,7 @@ impl Client {
         Ok(Self(Arc::new(Core { connection, work, classes: Classes::default(), root })))
     }
 
-    /// Number of this client in its node.
+    /// Number of this client at its node.
     #[must_use]
     pub fn id(&self) -> ClientId {
         self.link().client
@@ -106,12 +105,12 @@ impl Client {
         self.link().job
     }
 
-    /// Ends the connection: everything that waits fails with `Shutdown`. Values that somebody looks at stay
-    /// where they are, nothing else does.
+    /// Ends the connection: all waiting calls fail with `Shutdown`. Values that are being read stay where
+    /// they are; all others are released.
     pub fn close(&self) {
         let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the runtime was shut down"));
         let Connection { link, table, regions } = &*self.0.connection;
-        // As in a dispatch: a node that stands still must not keep this program.
+        // As in a dispatch, nothing here waits: a node that hangs must not block this program.
         link.dispatching(|| {
             regions.retire_unused(link);
             table.all().iter().for_each(|handle| handle.leave(&failure));
@@ -120,12 +119,12 @@ impl Client {
         self.lose((*failure).clone());
     }
 
-    /// Ends the connection for a reason; the first reason counts.
+    /// Ends the connection with a reason; the first reason counts.
     pub fn lose(&self, failure: Failure) {
         self.link().lose(failure);
     }
 
-    /// Why the connection ended, if it has.
+    /// The reason of the end of the connection, if it has ended.
     #[must_use]
     pub fn loss(&self) -> Option<Error> {
         self.link().reason()
@@ -136,14 +135,14 @@ impl Client {
         self.link().on_loss(action);
     }
 
-    /// Runs `action` once when the connection has ended and nothing looks at or writes to the node's memory
-    /// through this client any more; at once if that is so.
+    /// Runs `action` once when the connection has ended and this client has no readers and writers of the
+    /// node's memory left; at once if that is so already.
     pub fn on_disuse(&self, action: impl FnOnce() + Send + 'static) {
         self.link().uses.at_end(Box::new(action));
     }
 
-    /// Keeps the memory that the client has from the node for as long as the answer lives; `None` if it was
-    /// given back.
+    /// Keeps the node's memory of this client as long as the returned value lives; `None` if it was returned
+    /// to the node.
     #[must_use]
     pub fn use_memory(&self) -> Option<Use> {
         self.link().uses.begin()
@@ -180,8 +179,8 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// The task that threads of a worker work for if they run none: an id of its own, so that they never name
-/// another's objects.
+/// The task of a worker's threads that run none. It has its own id, so that these threads never name objects
+/// of another task.
 fn background_task(parts: &ClientParts) -> TaskId {
     TaskId::root(parts.job).child(parts.node.0).child(u64::from(parts.client.0))
 }

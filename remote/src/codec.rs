@@ -1,4 +1,4 @@
-//! Values to bytes and back: serde and postcard in band, large parts and references beside it.
+//! Encoding and decoding of values: serde and postcard in band, large parts and references beside it.
 //!
 //! While a value is encoded for the store or for a task, a *context* is active on the thread. Zero-copy kinds
 //! ([`crate::Blob`], [`crate::Array`], `Batch`) hand their bytes to it and leave an index in band;
@@ -6,8 +6,8 @@
 //! decoded, the context gives the buffers back (slices of the mapped object, without a copy) and makes live
 //! references of the ids. Contexts nest: a `Serialize` implementation may itself put or get.
 //!
-//! Outside a context the zero-copy kinds are plain bytes, and a reference refuses: it would leave the
-//! system's sight, and its object could be freed behind its back.
+//! Outside a context the zero-copy kinds are plain bytes, and a reference cannot be encoded: the node could
+//! not count it, and could free its object.
 
 use crate::error::{Error, Result};
 use crate::handles::{self, Connection, Handle};
@@ -23,14 +23,14 @@ use std::sync::Arc;
 use tharsis_types::RefId;
 use tharsis_types::payload::{Frame, FrameLayout, PayloadKind};
 
-/// Buffers below this travel in band: a copy is cheaper than a table entry and 64-byte alignment.
+/// Smaller buffers are encoded in band: a copy is cheaper than a table entry and 64-byte alignment.
 pub(crate) const BUFFER_BYTES_MIN: usize = 1 << 10;
 
-/// Why a reference was not encoded.
+/// Error text of a reference that cannot be encoded.
 pub(crate) const REFUSED_REFERENCE: &str =
     "references can only travel in task arguments, results and put values";
 
-/// An encoded value: in-band bytes and what lies beside them.
+/// An encoded value: in-band bytes, and the buffers and references beside them.
 #[derive(Default)]
 pub(crate) struct Encoded {
     pub(crate) in_band: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    /// Empties it, keeping the memory.
+    /// Clears it, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.in_band.clear();
         self.buffers.clear();
@@ -65,7 +65,7 @@ impl Encoded {
         let outer = SINK.with(|sink| sink.borrow_mut().replace(own));
         let start = self.in_band.len();
         let result = value.serialize(&mut postcard::Serializer { output: Tail(&mut self.in_band) });
-        // Asked while references still have a place to go.
+        // The reason is found while the context is active, so that references can still be encoded.
         let result = result.map_err(|error| reason::of(value).unwrap_or_else(|| error.to_string()));
         if let Some(own) = SINK.with(|sink| std::mem::replace(&mut *sink.borrow_mut(), outer)) {
             (self.buffers, self.nested, self.keep) = (own.buffers, own.nested, own.keep);
@@ -77,14 +77,14 @@ impl Encoded {
     }
 }
 
-/// Buffers and references that the value being encoded hands over.
+/// Buffers and references of the value that is being encoded.
 struct Sink {
     buffers: Vec<Bytes>,
     nested: Vec<RefId>,
     keep: Vec<Arc<Handle>>,
 }
 
-/// Decodes values one after the other from a frame.
+/// Decodes consecutive values from a frame.
 pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
     in_band: Range<usize>,
@@ -94,7 +94,7 @@ pub(crate) struct Decoder<'a> {
 /// The bytes of a value that is to be decoded.
 #[derive(Clone)]
 pub(crate) enum Payload {
-    /// It came in a record.
+    /// It was in a record.
     Inline(Box<[u8]>),
     /// It lies in the arena.
     Mapped(Mapped),
@@ -109,13 +109,13 @@ impl Payload {
     }
 }
 
-/// State that the zero-copy kinds and references draw on while a value is decoded.
+/// Context of decoding, used by the zero-copy kinds and references.
 #[derive(Default)]
 struct Source {
     whole: Bytes,
     buffers: Vec<Range<usize>>,
     connection: Option<Arc<Connection>>,
-    /// Whether the node has yet to hear of references that were found.
+    /// Whether the node has yet to be told of decoded references.
     holds: bool,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Decoder<'a> {
         let buffers: Vec<_> = (0..frame.buffer_count()).filter_map(|i| frame.buffer_range(i)).collect();
         let start = frame.in_band().as_ptr().addr() - bytes.as_ptr().addr();
         let in_band = start..start + frame.in_band().len();
-        // Only buffers are ever taken out of it.
+        // Only buffers are ever taken from it.
         let whole = match payload {
             _ if buffers.is_empty() => Bytes::new(),
             Payload::Mapped(mapped) => Bytes::from_owner(mapped.clone()),
@@ -198,7 +198,7 @@ impl Source {
     }
 }
 
-/// Decodes a value that stands alone in its frame.
+/// Decodes the only value of a frame.
 pub(crate) fn decode<T: DeserializeOwned>(
     connection: Option<&Arc<Connection>>,
     payload: &Payload,
@@ -229,7 +229,7 @@ fn name_of<T: ?Sized>() -> &'static str {
     std::any::type_name::<T>()
 }
 
-/// Hands a buffer to the active encoding; `None` if there is none or the buffer is too small to be worth it.
+/// Hands a buffer to the active encoding; `None` if there is none or the buffer is too small.
 pub(crate) fn offer_buffer(bytes: &Bytes) -> Option<u32> {
     if bytes.len() < BUFFER_BYTES_MIN {
         return None;
@@ -265,7 +265,7 @@ pub(crate) fn offer_reference(handle: &Arc<Handle>) -> bool {
     })
 }
 
-/// Makes a live reference of an id that was decoded; `None` outside a context.
+/// Makes a live reference from a decoded id; `None` outside a context.
 pub(crate) fn adopt_reference(reference: RefId) -> Option<Arc<Handle>> {
     let connection = SOURCE.with_borrow_mut(|source| {
         let source = source.as_mut()?;

@@ -1,9 +1,9 @@
-//! From a node's socket to a client.
+//! Connects to a node's socket and makes a client.
 //!
-//! The client says hello over the node's Unix socket and gets the names of its segment and of the board, and
-//! the descriptor of the arena. Afterwards the socket is silent; a thread sleeps on it, because its end is
-//! how each side learns that the other is gone. A client that is closed ends its half of the socket; the
-//! other half ends when nothing in its process uses the node's memory any more.
+//! The client sends a hello over the node's Unix socket and gets the names of its segment and of the board,
+//! and the descriptor of the arena. Afterwards the socket is silent. A thread sleeps on it, because each side
+//! learns from its end that the other is gone. A closed client shuts down its half of the socket; the other
+//! half ends when the process has no users of the node's memory left.
 
 use crate::client::{Client, ClientParts};
 use crate::dispatch::LogSink;
@@ -31,8 +31,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connects to the node that listens at `socket`.
 ///
 /// # Errors
-/// `Disconnected` if nobody answers there, what the node refuses with, `ResourceExhausted` if its memory
-/// cannot be mapped.
+/// `Disconnected` if no node answers there, the refusal of the node, `ResourceExhausted` if its memory cannot
+/// be mapped.
 pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<Client> {
     let unreachable = |cause: &dyn std::fmt::Display| {
         let text = format!("no node answers at {}: {cause}", socket.display());
@@ -47,14 +47,14 @@ pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<C
     })?;
     let parts = map(&welcome, arena, annex, is_worker, log_sink)
         .map_err(|cause| unmapped(welcome.arena_bytes + welcome.annex_bytes, &cause))?;
-    // The names of the segments can go now: this process has mapped everything.
+    // Tells the node that it can remove the names of the segments: this process has mapped everything.
     local_socket::send_frame(&stream, &[], 0, None).map_err(|cause| unreachable(&cause))?;
     let client = Client::from_parts(parts)?;
     watch(&client, stream)?;
     Ok(client)
 }
 
-/// Why the store of a node cannot be mapped: almost always for want of addresses.
+/// The error if the store of a node cannot be mapped: almost always, addresses are short.
 fn unmapped(store_bytes: u64, cause: &tharsis_object_store::StoreError) -> Error {
     let text = format!(
         "the node's store of {store_bytes} bytes (with its place for larger values on disk) cannot be mapped, which takes \
@@ -75,7 +75,7 @@ fn greet(
     role: Role,
 ) -> std::result::Result<(Welcome, OwnedFd, Option<OwnedFd>), Greeting> {
     let broken = |cause: &dyn std::fmt::Display| Greeting::Broken(cause.to_string());
-    // The program that this process runs, also when another one lies at its path by now.
+    // The program that this process runs, even if its path has another one by now.
     let program = match role {
         Role::Driver { .. } => Some(File::open("/proc/self/exe").map_err(|cause| broken(&cause))?),
         Role::Observer(_) | Role::Worker { .. } => None,
@@ -139,7 +139,7 @@ fn map(
     })
 }
 
-/// Sleeps on the socket until the node closes it, or this client when it uses none of the node's memory.
+/// Sleeps on the socket until the node closes it, or this client, once it uses none of the node's memory.
 fn watch(client: &Client, stream: UnixStream) -> Result<()> {
     let failed = |cause: std::io::Error| Error::internal(format!("cannot watch the node: {cause}"));
     let ours = stream.try_clone().map_err(failed)?;

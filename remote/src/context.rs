@@ -62,7 +62,7 @@ impl Context {
         self.state.class.as_ref().map_or("", |class| class.name.as_str())
     }
 
-    /// The number of the attempt this is; the first is 0.
+    /// The number of this attempt; the first is 0.
     #[must_use]
     pub fn attempt(&self) -> Attempt {
         self.state.attempt
@@ -74,7 +74,7 @@ impl Context {
         self.state.class.as_ref().map(|class| class.resources.clone()).unwrap_or_default()
     }
 
-    /// Whether the task should stop because it was cancelled. A long task asks now and then.
+    /// Whether the task was cancelled and should stop. A long task checks it now and then.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state.is_cancelled.load(Ordering::Relaxed)

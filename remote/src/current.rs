@@ -15,7 +15,7 @@ use tharsis_types::{ObjectId, TaskId};
 pub use crate::task::is_in_task;
 
 static GLOBAL: RwLock<Option<Client>> = RwLock::new(None);
-/// Changes with the global client, so that threads can keep a copy.
+/// Version of the global client, by which threads know whether their copy is current.
 static VERSION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -41,13 +41,13 @@ pub fn current() -> Result<Client> {
     })
 }
 
-/// Makes `client` the one of all threads that are not bound to another; `None` takes it away.
+/// Makes `client` the global one, for all threads that are not bound to another; `None` removes it.
 pub fn set_global(client: Option<Client>) {
     *GLOBAL.write() = client;
     VERSION.fetch_add(1, Ordering::Release);
 }
 
-/// Takes `client` away if it is the global one.
+/// Removes `client` if it is the global one.
 pub fn unset_global(client: &Client) {
     let mut global = GLOBAL.write();
     if global.as_ref().is_some_and(|known| known.is_same(client)) {
@@ -56,7 +56,7 @@ pub fn unset_global(client: &Client) {
     }
 }
 
-/// Binds the current thread to a client until the answer is dropped. Bindings nest.
+/// Binds the current thread to a client until the returned value is dropped. Bindings nest.
 #[must_use = "the binding ends when this is dropped"]
 pub fn bind(client: Client) -> Binding {
     BOUND.with_borrow_mut(|bound| bound.push(client));
@@ -79,9 +79,9 @@ impl Drop for Binding {
 
 /// The id of a call of this thread, whose function and arguments hash to `content`.
 ///
-/// A task may run again, and its calls then come in another order, or are other calls: they are named by
-/// content as well. Calls of other threads are numbered by the process. Nobody can tell which task such a
-/// thread works for, or whether that has ended, and it must not take numbers away from the task that runs.
+/// A task may run again, and its calls may then come in another order, or be different ones. So their ids
+/// contain a hash of their content too. Calls of other threads are numbered by the process: the task of such
+/// a thread is unknown and may have ended, and the thread must not take numbers of the running task.
 pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> TaskId {
     match repeatable_task(client) {
         Some(state) => state.task.call(state.next_child_number(), content()),
@@ -92,8 +92,8 @@ pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> Tas
     }
 }
 
-/// The id of a value that this thread puts. A task that runs again and puts the same gets the same id if
-/// there is a hash of the value; without one, the value gets an id that nothing else ever has.
+/// The id of a value that this thread puts. A task that runs again and puts the same value gets the same id
+/// if the value is hashed; otherwise the value gets a unique id.
 pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) -> Result<ObjectId> {
     if let Some(state) = repeatable_task(client)
         && let Some(content) = content()
@@ -105,16 +105,16 @@ pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) 
     Ok(ObjectId::put(root.task, root.next_put_number()?))
 }
 
-/// The task whose code this thread runs, which may run again elsewhere. A driver runs none: the path of most
-/// submissions.
+/// The task that this thread runs and that may run again elsewhere. A driver runs none, and most submissions
+/// come from drivers.
 fn repeatable_task(client: &Client) -> Option<Arc<TaskState>> {
     let link = client.link();
     if link.is_worker { own_task(link.serial) } else { None }
 }
 
-/// The task that this thread works for: its own, else the one that the client runs, else the client's root.
+/// The task of this thread: the one that it runs, else the one that the client runs, else the client's root.
 pub(crate) fn task(client: &Client) -> Arc<TaskState> {
-    // A driver runs no tasks: the path of most submissions.
+    // A driver runs no tasks; most submissions come from drivers.
     let task = if client.link().is_worker { client.work().task_of_thread(client.link()) } else { None };
     task.unwrap_or_else(|| Arc::clone(client.root()))
 }

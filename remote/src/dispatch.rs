@@ -1,4 +1,4 @@
-//! The effect of each record from the node.
+//! Dispatch of records from the node.
 
 use crate::error::Result as Outcome;
 use crate::handles::Table;
@@ -11,10 +11,10 @@ use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_types::text::Shown;
 use tharsis_types::{Failure, FailureKind};
 
-/// Takes complete lines of a worker: its process, whether they came from stderr, the text.
+/// Receives complete lines of a worker: its process id, whether they came from stderr, the text.
 pub type LogSink = Box<dyn Fn(u32, bool, &str) + Send + Sync>;
 
-/// Passes records on to what they are about.
+/// Passes records on to the handles, regions and work that they refer to.
 pub(crate) struct Dispatcher {
     pub(crate) table: Arc<Table>,
     pub(crate) regions: Arc<Regions>,
@@ -85,7 +85,7 @@ impl Receiver for Dispatcher {
 }
 
 impl Dispatcher {
-    /// Passes on what a worker wrote. Escape sequences are shown, not obeyed.
+    /// Passes on the output of a worker. Escape sequences are printed in escaped form.
     fn log(&self, pid: u32, is_error: bool, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         if let Some(sink) = &self.log_sink {
@@ -98,10 +98,10 @@ impl Dispatcher {
     }
 }
 
-/// The driver's own output is where the output of its workers belongs.
+/// Prints a line of a worker on the driver's own output.
 fn print_line(pid: u32, is_error: bool, line: &str) {
     let shown = Shown(line);
-    // A closed output is no reason to fail: the lines are lost as the user wished.
+    // A closed output is no reason to fail: the user does not want the lines.
     let _ = if is_error {
         writeln!(io::stderr().lock(), "(worker {pid}) {shown}")
     } else {

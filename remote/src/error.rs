@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind};
 
-/// Why there is no value.
+/// Reason of a missing value or a failed operation.
 ///
 /// It prints what happened, where, why and what to do next; `Debug` prints the same, so that a `main` that
 /// returns it is readable.
@@ -23,22 +23,22 @@ impl Error {
         Self(Arc::new(Failure::new(kind, message)))
     }
 
-    /// Kind of error, as programs tell them apart.
+    /// Kind of error, for decisions of programs.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.0.kind
     }
 
-    /// All there is to know about it.
+    /// All facts about the error.
     #[must_use]
     pub fn failure(&self) -> &Failure {
         &self.0
     }
 
-    /// The error value of the user's function that is behind this, if it was one of type `E`.
+    /// The error value of the user's function that caused this, if it is of type `E`.
     ///
-    /// Looks at the end of the chain of causes, so that an error keeps its type through any number of tasks
-    /// that failed because of it.
+    /// It is taken from the end of the chain of causes, so an error keeps its type through any number of
+    /// tasks that failed because of it.
     #[must_use]
     pub fn downcast<E: DeserializeOwned>(&self) -> Option<E> {
         let user = self.0.root().user.as_ref()?;
@@ -77,7 +77,7 @@ impl Error {
     }
 }
 
-/// Whatever is a failure in the one vocabulary of errors: a refused resource, an error of tensors.
+/// Conversion of all types that convert to a failure: a refused resource, an error of tensors.
 impl<E: Into<Failure>> From<E> for Error {
     fn from(failure: E) -> Self {
         Self(Arc::new(failure.into()))

@@ -1,4 +1,4 @@
-//! Reading and waiting for several references: `get` of many, `wait`, where values are, `cancel`.
+//! Functions of several references: `get` of many, `wait`, `locations`, `cancel`.
 
 use crate::error::{Error, Result};
 use crate::handles::State;
@@ -13,14 +13,15 @@ use tharsis_types::NodeId;
 /// References that are ready, and the others.
 pub type Parted<T> = (Vec<ObjectRef<T>>, Vec<ObjectRef<T>>);
 
-/// Options of [`wait`]; `Wait::default()` waits for one reference, without end, and starts to fetch bytes.
+/// Options of [`wait`]; `Wait::default()` waits for one reference, without a timeout, and starts to fetch
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     /// Number of references that must be ready.
     pub num_returns: usize,
-    /// The time to wait at most.
+    /// Longest time to wait.
     pub timeout: Option<Timeout>,
-    /// Whether to start fetching the bytes of what is ready.
+    /// Whether to start fetching the bytes of ready references.
     pub fetch: bool,
 }
 
@@ -40,14 +41,14 @@ pub fn get_all<T: DeserializeOwned>(references: &[ObjectRef<T>], timeout: Option
     handles.iter().map(|handle| decode_now(handle)).collect()
 }
 
-/// Waits until some references are ready, and parts them into ready and not ready, both in their given order.
+/// Waits until some references are ready, and splits them into ready and not ready, both in the given order.
 ///
 /// A reference is ready when its task has ended, with a value or without. At most `num_returns` are reported
 /// ready.
 ///
 /// # Errors
 /// `InvalidArgument` for a reference given twice, for more `num_returns` than references, for a bad timeout;
-/// the loss of the connection. Running out of time is no error: fewer are ready then.
+/// the loss of the connection. A timeout is no error: fewer references are ready then.
 pub fn wait<T>(references: &[ObjectRef<T>], options: Wait) -> Result<Parted<T>> {
     if options.num_returns > references.len() {
         let (wanted, given) = (options.num_returns, references.len());
@@ -76,7 +77,7 @@ pub fn wait<T>(references: &[ObjectRef<T>], options: Wait) -> Result<Parted<T>> 
 
 /// The nodes that hold the value, as far as this client's node knows: none while there is no value, the owner
 /// for a value small enough to stay with it, otherwise those with a copy in their store. A node knows all
-/// copies of what it owns, and of what it borrows those that its owner last told of.
+/// copies of objects that it owns; for borrowed objects, those that the owner reported last.
 ///
 /// # Errors
 /// The loss of the connection.

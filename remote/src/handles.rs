@@ -1,27 +1,27 @@
-//! Handles: what this client knows of each reference it holds.
+//! Handles: the state of each reference of this client.
 //!
-//! A handle has a *token*: the number of its slot and the slot's generation, so that news about a dropped
-//! handle is told from news about the next one in the same slot. Its state moves forward:
+//! A handle has a *token*: the number of its slot and the slot's generation, so that a record about a dropped
+//! handle is not taken for one about the next handle in the same slot. Its state moves forward:
 //!
 //! ```text
 //! Held -> Pending -> Ready -> Fetching -> Inline | Local | Failed
 //!            \__________________________/
 //! ```
-//! `Held` was found inside a value, and the node is not asked about it before somebody here is; of what this
-//! client made itself it is told unasked. `Pending` and `Fetching` wait for the node, `Ready` waits for
-//! someone to ask for the bytes, the rest is final. `Local` bytes stay where they are until the handle is
-//! released or the node wants them back. Whatever looks at them holds a [`View`]; a handle without views that
-//! the node wants back is `Ready` again.
+//! `Held` was found inside a value; the node is asked about it only when this client needs it. About values
+//! that this client made itself, the node reports unasked. `Pending` and `Fetching` wait for the node,
+//! `Ready` waits for a request of the bytes, the other states are final. `Local` bytes stay where they are
+//! until the handle is released or the node wants them back. Every reader of them holds a [`View`]; when the
+//! node wants the bytes of a handle without views back, the handle becomes `Ready` again.
 //!
 //! A handle holds its [`Connection`], so the link, its reader and the table of handles live as long as any
 //! handle. Nothing below a handle holds the connection.
 //!
-//! Any thread may use a handle. A state changes under the lock of its handle; whoever is woken by the change
-//! is woken after that lock was released, and may be the thread that dispatches: it must not wait. Under the
-//! lock nothing is sent, only deferred.
+//! Any thread may use a handle. A state changes under the lock of its handle. Waiters are woken after that
+//! lock was released. They may run on the dispatching thread, so they must not wait. Under the lock nothing
+//! is sent, only deferred.
 //!
-//! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle costs its
-//! allocation and its slot, about 120 bytes; a test holds that bound.
+//! Dropping the last clone of a handle frees the slot and sends one Release. A pending handle takes its
+//! allocation and its slot, about 120 bytes; a test checks that bound.
 
 use crate::answers::Answers;
 use crate::error::{Error, Result, decode_failure};
@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     pub(crate) regions: Arc<Regions>,
 }
 
-/// The handles of a connection, and questions about them.
+/// The handles of a connection, and requests about them.
 #[derive(Default)]
 pub(crate) struct Table {
     slab: Mutex<Slab>,
@@ -62,7 +62,7 @@ pub(crate) struct Handle {
 
 struct Inner {
     state: State,
-    /// Told at every change of the state.
+    /// Woken at every change of the state.
     #[allow(clippy::box_collection, reason = "a word instead of three in every handle")]
     waiters: Option<Box<Vec<Waiter>>>,
 }
@@ -70,13 +70,13 @@ struct Inner {
 /// The state of the value.
 #[derive(Clone)]
 pub(crate) enum State {
-    /// Nothing, because the node was not asked.
+    /// Unknown: the node was not asked yet.
     Held,
-    /// Nothing yet.
+    /// There is no value yet.
     Pending,
-    /// It exists.
+    /// The value exists.
     Ready,
-    /// It exists and was asked for.
+    /// The value exists, and its bytes were requested.
     Fetching,
     /// The encoded value.
     Inline(Box<[u8]>),
@@ -88,11 +88,11 @@ pub(crate) enum State {
         /// Whether the node wants them back.
         is_wanted: bool,
     },
-    /// There is none.
+    /// There is no value.
     Failed(Arc<Failure>),
 }
 
-/// Bytes that somebody looks at: they stay where they are while this lives.
+/// A reader's pin on bytes: they stay where they are while this lives.
 pub(crate) struct View {
     handle: Arc<Handle>,
     _use: Use,
@@ -109,7 +109,7 @@ impl State {
         Self::Local { extent, views: 0, is_wanted: false }
     }
 
-    /// Whether the task has ended: `wait` asks this.
+    /// Whether the task has ended, the condition of `wait`.
     pub(crate) fn is_ready(&self) -> bool {
         !matches!(self, Self::Held | Self::Pending)
     }
@@ -119,7 +119,7 @@ impl State {
         matches!(self, Self::Inline(_) | Self::Local { .. } | Self::Failed(_))
     }
 
-    /// Whether there is something to do about it: read it, or send for it.
+    /// Whether the waiter can act: read the value, or request its bytes.
     pub(crate) fn has_moved(&self) -> bool {
         self.is_final() || matches!(self, Self::Ready)
     }
@@ -134,7 +134,7 @@ impl State {
     }
 }
 
-/// Someone who waits for a change.
+/// A waiter for a change of the state.
 pub(crate) enum Waiter {
     Counter(Arc<Counter>),
     Task(Waker),
@@ -183,13 +183,13 @@ impl Handle {
         self.inner.lock().state.clone()
     }
 
-    /// Looks at the state without cloning it.
+    /// Applies a function to the state without cloning it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
         look(&self.inner.lock().state)
     }
 
-    /// The bytes in the arena and what keeps them there, if the value is there and the node was not given its
-    /// memory back.
+    /// The bytes in the arena and the pin on them, if the value is there and its memory was not returned to
+    /// the node.
     pub(crate) fn view(self: &Arc<Self>) -> Option<(Extent, View)> {
         match &mut self.inner.lock().state {
             State::Local { extent, views, .. } => {
@@ -209,7 +209,7 @@ impl Handle {
         self.unmap_if_wanted(inner);
     }
 
-    /// The node wants the bytes back.
+    /// Notes that the node wants the bytes back.
     pub(crate) fn want_unmapped(&self) {
         let mut inner = self.inner.lock();
         if let State::Local { is_wanted, .. } = &mut inner.state {
@@ -218,7 +218,7 @@ impl Handle {
         self.unmap_if_wanted(inner);
     }
 
-    /// The connection ends: bytes that nobody looks at go back.
+    /// Ends the handle with the connection: bytes without readers are returned.
     pub(crate) fn leave(&self, failure: &Arc<Failure>) {
         let mut inner = self.inner.lock();
         if matches!(inner.state, State::Local { views: 0, .. }) {
@@ -246,8 +246,8 @@ impl Handle {
         }
     }
 
-    /// Takes in what the node says. A final state stays, unless the node refuses what was put: then nobody
-    /// else has it.
+    /// Applies a report of the node. A final state stays, unless the node refuses a put value: then no other
+    /// copy exists.
     pub(crate) fn deliver(&self, value: ValueView<'_>) {
         let state = State::from_view(value);
         let is_refusal = matches!(state, State::Failed(_));
@@ -272,12 +272,12 @@ impl Handle {
         }
     }
 
-    /// Sends for the bytes if they exist, or may for all we know, and nobody has yet. True if it did.
+    /// Requests the bytes if they exist or may exist, unless they were requested already. True if it did.
     pub(crate) fn fetch_if_ready(&self) -> bool {
         self.fetch_from(true)
     }
 
-    /// Asks the node about a reference that was found inside a value, if nobody has yet.
+    /// Asks the node about a reference that was found inside a value, unless it was asked already.
     pub(crate) fn ask_if_held(&self) {
         self.fetch_from(false);
     }
@@ -296,7 +296,7 @@ impl Handle {
         true
     }
 
-    /// Has `waiter` told at the next change, unless `done` holds already; says whether it does.
+    /// Registers `waiter` for the next change, unless `done` holds already; returns whether it does.
     pub(crate) fn watch(&self, done: impl FnOnce(&State) -> bool, waiter: impl FnOnce() -> Waiter) -> bool {
         let mut inner = self.inner.lock();
         if done(&inner.state) {
@@ -310,7 +310,7 @@ impl Handle {
         false
     }
 
-    /// Forgets a counter that is not interested any more.
+    /// Removes a counter from the waiters.
     pub(crate) fn unwatch(&self, counter: &Arc<Counter>) {
         let mut inner = self.inner.lock();
         if let Some(waiters) = &mut inner.waiters {
@@ -327,7 +327,7 @@ impl Drop for Handle {
     }
 }
 
-/// Drops handles; the node sees all at once those that were the last of theirs.
+/// Drops handles; the node gets the releases of all last clones in one batch.
 #[inline]
 pub(crate) fn drop_all(handles: &mut Vec<Arc<Handle>>) {
     if !handles.is_empty() {
@@ -351,8 +351,8 @@ fn drop_some(handles: &mut Vec<Arc<Handle>>) {
     }
 }
 
-/// Refuses references of another session on their way to the node of `connection`, which could never find
-/// them.
+/// Refuses references of another session before they are sent to the node of `connection`, which does not
+/// know them.
 ///
 /// # Errors
 /// `InvalidReference` for the first of them.
@@ -377,7 +377,7 @@ impl Connection {
         self.table.slab.lock().insert(self, reference, state)
     }
 
-    /// Makes handles for values to come.
+    /// Makes handles for future values.
     pub(crate) fn pending<H: FromIterator<Arc<Handle>>>(
         self: &Arc<Self>,
         references: impl Iterator<Item = RefId>,
@@ -386,8 +386,8 @@ impl Connection {
         references.map(|reference| slab.insert(self, reference, State::Pending)).collect()
     }
 
-    /// Makes a handle for a reference that was found inside a value. The node hears of it with the next
-    /// record, or when [`Link::flush`] says that there are no more of them: a value may hold thousands.
+    /// Makes a handle for a reference that was found inside a value. The node is told with the next record,
+    /// or at [`Link::flush`] after the last of them, since a value may contain thousands.
     pub(crate) fn hold(self: &Arc<Self>, reference: RefId) -> Arc<Handle> {
         let handle = self.handle(reference, State::Held);
         match self.link.send_later(&FromClient::Hold { token: handle.token(), reference }) {
@@ -396,7 +396,7 @@ impl Connection {
         }
     }
 
-    /// Keeps an argument of the running task mapped when that has ended; until then the task has it pinned.
+    /// Keeps an argument of the running task mapped after the task has ended; until then the task pins it.
     pub(crate) fn keep(self: &Arc<Self>, reference: RefId, extent: Extent) -> Option<View> {
         let handle = self.handle(reference, State::local(extent));
         let (_, view) = handle.view()?;
@@ -404,23 +404,23 @@ impl Connection {
         Some(view)
     }
 
-    /// Forgets a dropped handle and tells the node.
+    /// Removes a dropped handle and tells the node.
     fn release(&self, token: Token, reference: RefId) {
         self.table.slab.lock().remove(token);
         self.link.send_or_lose(&FromClient::Release { token, reference });
     }
 
-    /// The same for one of many, before [`Link::flush`].
+    /// As `release`, for one of many, before [`Link::flush`].
     fn release_later(&self, token: Token, reference: RefId) {
         self.table.slab.lock().remove(token);
-        // Its loss shows elsewhere: the connection is gone then.
+        // An error means that the connection is gone, which shows elsewhere.
         let _ = self.link.send_later(&FromClient::Release { token, reference });
     }
 }
 
 impl Table {
-    /// The handle with this token, if it still lives. The table is unlocked when it is returned: telling a
-    /// handle may drop its last clone, which locks the table.
+    /// The handle with this token, if it still lives. The table is unlocked on return: delivery to the handle
+    /// may drop its last clone, which locks the table.
     pub(crate) fn get(&self, token: Token) -> Option<Arc<Handle>> {
         self.slab.lock().get(token)
     }
@@ -431,7 +431,7 @@ impl Table {
     }
 }
 
-/// Counts handles that became ready, and wakes its thread when they are enough.
+/// Counts handles that become ready, and wakes its thread when there are enough.
 pub(crate) struct Counter {
     pub(crate) left: AtomicIsize,
     pub(crate) thread: Thread,
@@ -454,7 +454,7 @@ fn nowhere() -> tharsis_types::ObjectId {
 struct Slab {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Generation of slots to come: above all that were ever given to slots that are gone.
+    /// Generation of new slots: above all generations of dropped slots.
     generation: u32,
 }
 
@@ -502,7 +502,7 @@ impl Slab {
         self.slots.iter().filter_map(|slot| slot.handle.upgrade()).collect()
     }
 
-    /// Gives the memory back once every handle is gone; generations go on from the highest one.
+    /// Frees the memory once every handle is gone; generations continue from the highest one.
     fn shrink(&mut self) {
         const KEPT_SLOTS: usize = 1 << 16;
         if self.free.len() == self.slots.len() && KEPT_SLOTS < self.slots.len() {

@@ -1,33 +1,33 @@
 //! API of a driver or a worker: remote functions, references, put, get and wait.
 //!
-//! This crate is the client of a node on the same machine. It knows no decisions (which node runs a task,
-//! what is kept or freed), no tensors, no control store and no gRPC; it speaks [`tharsis_protos::records`]
-//! over two rings in shared memory, and reads and writes objects in place.
+//! This crate is the client of a node on the same machine. It knows no decisions (placement of tasks,
+//! lifetime of objects), no tensors, no control store and no gRPC; it speaks [`tharsis_protos::records`] over
+//! two rings in shared memory, and reads and writes objects in place.
 //!
 //! Users see it through the crate `tharsis`. Reading order:
 //!
-//! | question | module |
+//! | concern | module |
 //! |---|---|
-//! | who reads the inbound ring, how does a waiting thread learn of its value | `pump` |
-//! | how is something sent, and what happens when the node is gone | `link` |
-//! | where are large values written | `regions`, `uses` |
-//! | what is known of each reference | `handles` |
-//! | how does a value become bytes and back | `memory`, `codec`, `values` |
-//! | which task does a thread work for, what does a worker have to do | `task`, `work` |
-//! | what does each record from the node do | `dispatch` |
-//! | how does a thread wait for values and read them | `settle`, `awaiting`, `reference`, `get` |
-//! | what is a client, and which one does a thread work for | `classes`, [`client`], [`current`] |
-//! | how does a call become a task | `options`, `call`, `registry`, `submit`, `connect` |
-//! | how does a task run | `context`, `worker` |
+//! | reading of the inbound ring, and waking of threads that wait for values | `pump` |
+//! | sending of records, and the loss of the node | `link` |
+//! | memory in which large values are written | `regions`, `uses` |
+//! | state of each reference | `handles` |
+//! | encoding and decoding of values | `memory`, `codec`, `values` |
+//! | the task of a thread, the queue of a worker | `task`, `work` |
+//! | dispatch of records from the node | `dispatch` |
+//! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get` |
+//! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
+//! | from a call to a task | `options`, `call`, `registry`, `submit`, `connect` |
+//! | execution of a task | `context`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
 //! link to the handles and the work through the trait `link::Receiver`.
 //!
 //! Invariants:
 //! 1. A thread never waits while it dispatches (`link`).
-//! 2. Whatever looks at bytes of the arena holds a pin on them (`memory`).
+//! 2. Every reader of bytes of the arena holds a pin on them (`memory`).
 //! 3. A reference leaves this process only through a record that names it (`codec`).
-//! 4. When the connection ends, everything that waits ends with an error (`link`, `dispatch`).
+//! 4. When the connection ends, every wait ends with an error (`link`, `dispatch`).
 //! 5. A handle keeps its connection, and so its reader; nothing that the link owns keeps the link (`link`).
 
 #![forbid(unsafe_code)]
@@ -83,7 +83,7 @@ pub use values::Batch;
 pub use values::{Array, Blob, Element};
 pub use worker::run_worker;
 
-/// Items for generated code; not for people.
+/// Items for generated code, not for users.
 #[doc(hidden)]
 pub mod generated {
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};

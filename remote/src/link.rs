@@ -1,18 +1,18 @@
-//! The link to a node: what is sent, and whether the node is still there.
+//! The link to a node: sending of records, and the state of the connection.
 //!
 //! Records of all threads go through one producer under a short lock, so their order is the order of the
 //! pushes: a reference is released after whatever was sent with it, a class is defined before it is used. A
-//! full ring is back-pressure: the sender gives the node time, and reads the inbound ring meanwhile, so that
-//! two full rings never wait for each other.
+//! full ring is back-pressure: the sender pauses, and reads the inbound ring meanwhile, so that two full
+//! rings never wait for each other.
 //!
-//! Code that must not wait for room defers what it sends ([`Deferred`]): whatever runs inside a dispatch (a
-//! waker, the drop of a handle) or holds the lock of a handle. Deferred records keep their place: nothing is
-//! pushed before them that was not pushed when they were deferred.
+//! Code that must not wait for room defers its records ([`Deferred`]): code that runs inside a dispatch (a
+//! waker, the drop of a handle) or holds the lock of a handle. Deferred records keep their place in the
+//! order: they are pushed before any later record.
 //!
-//! The link knows nothing of handles, regions or tasks. Records from the node go to its [`Receiver`], and so
-//! does the news that the node is gone. The link owns the receiver, and the receiver never keeps the link:
-//! each of its methods is given the link that it needs. A link lives as long as a client, a handle, or a
-//! thread that reads for them.
+//! The link knows nothing of handles, regions or tasks. Its [`Receiver`] gets the records from the node, and
+//! the loss of the node. The link owns the receiver, and the receiver never keeps the link: each of its
+//! methods is given the link that it needs. A link lives as long as a client, a handle, or a thread that
+//! reads for them.
 
 use crate::error::{Error, Result};
 use crate::pump::{self, Condition, Inbound, Reader};
@@ -28,10 +28,10 @@ use tharsis_object_store::{ArenaMap, BellBoard, PendingLarge, Producer, PushErro
 use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
-/// Rest of a sender that found the ring full: the node has thousands of records to work off.
+/// Pause of a sender that found the ring full: the node has thousands of records to process.
 const FULL_RING_REST: Duration = Duration::from_micros(100);
 
-/// The ends of a link, and who it belongs to.
+/// The parts from which a link is made.
 pub(crate) struct LinkParts {
     pub(crate) client: ClientId,
     pub(crate) node: NodeId,
@@ -49,7 +49,7 @@ pub(crate) struct Link {
     pub(crate) node: NodeId,
     pub(crate) job: JobId,
     pub(crate) is_worker: bool,
-    /// Tells clients of one process apart; never used again.
+    /// Distinguishes clients of one process; never reused.
     pub(crate) serial: u32,
     outbox: Mutex<Producer>,
     deferred: Deferred<PendingLarge>,
@@ -60,35 +60,36 @@ pub(crate) struct Link {
     receiver: Box<dyn Receiver>,
     lost: OnceLock<Arc<Failure>>,
     is_lost: AtomicBool,
-    /// Run when the link is lost, once.
+    /// Actions to run once when the link is lost.
     on_loss: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     pub(crate) uses: Arc<Uses>,
     /// The use of the connection itself.
     own_use: Mutex<Option<Use>>,
 }
 
-/// The side of a client that hears from the node.
+/// The part of a client that handles records from the node.
 pub(crate) trait Receiver: Send + Sync {
     /// Acts on a record, inside a dispatch: it never waits. An error ends the connection.
     fn receive(&self, link: &Link, record: ToClient<'_>) -> Result<(), Failure>;
 
-    /// The connection has ended for this reason.
+    /// Notes that the connection has ended, and its reason.
     fn lost(&self, failure: &Arc<Failure>);
 
-    /// Whether this thread works for a task, which lends its slot while it waits.
+    /// Whether this thread belongs to a task, which lends its slot while it waits.
     fn runs_task(&self, link: &Link) -> bool;
 
-    /// A thread of the running task begins to wait: others may use the task's slot.
+    /// Lends the slot of the running task to others, because one of its threads begins to wait.
     fn lend_slot(&self, link: &Link) -> Result<LentSlot>;
 
-    /// A thread has waited for long enough: if it is the last, it waits until the running task may go on.
+    /// Ends the wait of a thread: the last one waits until the running task may continue.
     fn reclaim_slot(&self, link: &Link, lent: LentSlot) -> Result<()>;
 }
 
 /// The slot of a task that a thread of the task lends while it waits.
 #[derive(Clone, Copy)]
 pub(crate) struct LentSlot {
-    /// Tasks that had ended before: it is void when its task has ended, although the thread goes on.
+    /// Number of tasks that had ended before. The loan is void once its task has ended, even if the thread
+    /// lives on.
     pub(crate) tasks_ended: u64,
 }
 
@@ -103,7 +104,7 @@ static SERIAL: AtomicU32 = AtomicU32::new(1);
 
 /// Creation and end.
 impl Link {
-    /// Makes a link of its parts and starts its background reader.
+    /// Makes a link from its parts and starts its background reader.
     ///
     /// # Errors
     /// `Internal` if no thread can be started.
@@ -140,7 +141,7 @@ impl Link {
         }
     }
 
-    /// Why the connection ended, if it has.
+    /// The reason of the end of the connection, if it has ended.
     pub(crate) fn reason(&self) -> Option<Error> {
         self.lost.get().map(|failure| Error::shared(Arc::clone(failure)))
     }
@@ -150,7 +151,7 @@ impl Link {
         self.reason().unwrap_or_else(|| Error::internal("the connection was taken for lost and is not"))
     }
 
-    /// As [`Reader::lose`], after what the node still wrote was read: it may say why.
+    /// As [`Reader::lose`], after the last records of the node were read, which may contain the reason.
     pub(crate) fn lose_after_reading(&self, failure: Failure) {
         self.drain();
         self.lose(failure);
@@ -170,22 +171,22 @@ impl Link {
         pump::wait(self, condition, deadline)
     }
 
-    /// Reads what is there, if nobody else does.
+    /// Reads available records, unless another thread reads.
     pub(crate) fn drain(&self) {
         pump::drain(self);
     }
 
-    /// Whether this thread works for a task. A driver runs none.
+    /// Whether this thread belongs to a task. A driver runs none.
     pub(crate) fn runs_task(&self) -> bool {
         self.is_worker && self.receiver.runs_task(self)
     }
 
-    /// A thread of the running task begins to wait: others may use the task's slot.
+    /// Lends the slot of the running task to others, because one of its threads begins to wait.
     pub(crate) fn lend_slot(&self) -> Result<LentSlot> {
         self.receiver.lend_slot(self)
     }
 
-    /// A thread of a task has waited for long enough: the task takes its slot back.
+    /// Ends the wait of a thread: the task takes its slot back.
     pub(crate) fn reclaim_slot(&self, lent: LentSlot) -> Result<()> {
         self.receiver.reclaim_slot(self, lent)
     }
@@ -219,7 +220,7 @@ impl Reader for Link {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Tells the node that there is something to read, or room to write.
+    /// Wakes the node, which has records to read, or room to write.
     fn ring_node(&self) {
         self.board.mark_and_ring(self.board_index);
     }
@@ -228,7 +229,7 @@ impl Reader for Link {
         !self.deferred.is_empty()
     }
 
-    /// Sends what was deferred, as far as there is room and nobody else is sending.
+    /// Sends deferred records, as far as there is room and no other thread is sending.
     fn send_deferred(&self) {
         if !self.has_deferred() || self.is_dispatching() {
             return;
@@ -258,7 +259,7 @@ impl Link {
         encoded(record, |bytes| self.push(bytes)).map(|_unpublished| ())
     }
 
-    /// Puts a record into the ring, where the node does not see it yet; none if it was put off.
+    /// Puts a record into the ring, where the node does not see it yet; `None` if it was deferred.
     #[inline]
     fn push(&self, bytes: &[u8]) -> Result<Option<MutexGuard<'_, Producer>>> {
         if self.is_lost() {
@@ -294,7 +295,7 @@ impl Link {
         self.send_deferred();
     }
 
-    /// Pushes what was deferred before now: nothing may overtake it.
+    /// Pushes the records deferred so far, which nothing may overtake.
     #[cold]
     fn push_deferred(&self, outbox: &mut MutexGuard<'_, Producer>) -> Result<()> {
         // A record that is deferred while this thread makes room comes after the one that it is about to
@@ -326,7 +327,7 @@ impl Link {
         }
     }
 
-    /// Lets the node work while the ring is full, and reads what it has to say.
+    /// Pauses while the ring is full, and reads records from the node.
     fn make_room(&self, outbox: &mut MutexGuard<'_, Producer>) -> Result<()> {
         outbox.publish();
         self.ring_node();
@@ -346,22 +347,22 @@ impl Link {
         self.loss()
     }
 
-    /// Has a record sent by the next thread that can: this one must not wait for room.
+    /// Defers a record to the next thread that can send it: this one must not wait for room.
     pub(crate) fn defer(&self, record: &FromClient<'_>) {
         if !self.is_lost() {
             encoded(record, |bytes| self.deferred.add(PendingLarge::new(bytes.to_vec())));
         }
     }
 
-    /// Shows the node what was to be sent later.
+    /// Publishes the records of [`Link::send_later`].
     pub(crate) fn flush(&self) {
-        // Inside a dispatch it was put off, and this thread may have the outbox.
+        // Inside a dispatch they were deferred, and this thread may hold the outbox.
         if !self.is_dispatching() {
             self.publish(self.outbox.lock());
         }
     }
 
-    /// Sends a record whose loss shows elsewhere: the connection is gone then.
+    /// Sends a record and ignores errors: the connection is gone then, which shows elsewhere.
     pub(crate) fn send_or_lose(&self, record: &FromClient<'_>) {
         let _ = self.send(record);
     }
@@ -380,14 +381,14 @@ impl Link {
     }
 }
 
-/// Puts a record into the ring, whole or as much of it as there is room for; whether nothing of it is left.
+/// Puts as much of a record into the ring as fits; returns whether all of it is there.
 fn try_push(outbox: &mut Producer, record: &mut PendingLarge) -> bool {
-    // A ring that is broken, or a record above all limits, shows at the next push: it must not stand in the
-    // way here.
+    // A broken ring, or a record above all limits, is an error of the next push; it must not block the others
+    // here.
     outbox.try_push_large(record).unwrap_or(true)
 }
 
-/// Has `push` take the bytes of a record.
+/// Calls `push` with the encoded bytes of a record.
 #[inline]
 fn encoded<R>(record: &FromClient<'_>, push: impl FnOnce(&[u8]) -> R) -> R {
     const KEPT_BYTES: usize = 64 << 10;
@@ -403,7 +404,7 @@ fn encoded<R>(record: &FromClient<'_>, push: impl FnOnce(&[u8]) -> R) -> R {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The background reader holds no strong reference while it sleeps; it looks, sees that the link is
+        // The background reader holds no strong reference while it sleeps; it wakes up, sees that the link is
         // gone, and ends.
         self.is_lost.store(true, Ordering::SeqCst);
         self.inbound.wake_all();

@@ -1,10 +1,9 @@
-//! Bytes of the arena, kept where they are for as long as someone looks at them.
+//! Bytes of the arena, kept in place as long as they have readers.
 //!
 //! The node does not move or free bytes that it has pinned for this client. There are two pins. The bytes of
 //! a reference stay until it is released, so a mapping holds the handle. The bytes of a task's arguments stay
-//! until the task ends; a mapping that outlives the task (kept in a static, sent to a thread) makes the
-//! worker keep them under a reference of its own just before it reports the end (see
-//! [`ArgumentPin::prolong`]), and look at them without end.
+//! until the task ends. If a mapping outlives the task (kept in a static, sent to a thread), the worker keeps
+//! the bytes under its own reference just before it reports the end (see [`ArgumentPin::prolong`]).
 
 use crate::error::{Error, Result};
 use crate::handles::{Connection, View};
@@ -24,9 +23,9 @@ pub(crate) struct Mapped {
 /// The pin of one argument of a running task.
 pub(crate) struct ArgumentPin {
     reference: RefId,
-    /// The bytes are looked at: they stay until this is gone, even if the worker is given up.
+    /// A use of the node's memory: the bytes stay until it is dropped, even if the worker is given up.
     in_use: OnceLock<Use>,
-    /// Looks at the bytes for as long as anything does: a node that is short of memory does not get them
+    /// A view of the bytes for as long as any mapping lives: a node that is short of memory does not get them
     /// back.
     prolonged: OnceLock<View>,
 }
@@ -61,10 +60,10 @@ impl ArgumentPin {
         Mapped::new(connection, extent, Arc::clone(self) as _)
     }
 
-    /// Keeps the bytes under a reference of its own if anything but the worker still looks at the bytes.
+    /// Keeps the bytes under a separate reference if they have readers besides the worker.
     ///
-    /// To be called after the function ended and before its end is reported: the node handles the records in
-    /// order, so the new pin is there before the old one goes.
+    /// To be called after the function has ended and before its end is reported: the node handles records in
+    /// order, so the new pin exists before the old one is dropped.
     pub(crate) fn prolong(self: &Arc<Self>, connection: &Arc<Connection>, extent: Extent) {
         if Arc::strong_count(self) > 1
             && let Some(view) = connection.keep(self.reference, extent)

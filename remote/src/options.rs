@@ -1,7 +1,7 @@
-//! Options of a call: resources, retries, names, place.
+//! Options of a call: resources, retries, names, placement.
 //!
-//! Options are checked when they are set and refused when the call is made, so that a chain of setters stays
-//! a chain.
+//! Options are checked when they are set, but refused only when the call is made, so that setters can be
+//! chained.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,12 +29,12 @@ pub struct Options {
     pub(crate) max_calls: u32,
     pub(crate) pure: bool,
     pub(crate) placement: Placement,
-    /// The first thing that was wrong.
+    /// The first invalid option.
     pub(crate) problem: Option<String>,
 }
 
 impl Options {
-    /// CPUs, 1 by default; fractions share one.
+    /// CPUs, 1 by default; tasks with fractions share one.
     #[must_use]
     pub fn num_cpus(mut self, cpus: f64) -> Self {
         self.cpu = self.amount("num_cpus", cpus);
@@ -48,8 +48,8 @@ impl Options {
         self
     }
 
-    /// Memory in bytes that the task needs at most. It starts where so much is left of what the node offers;
-    /// a worker process that takes more for it is ended, and the task with it: `OutOfMemory`.
+    /// Upper bound on the memory that the task needs, in bytes. The task starts on a node with that much
+    /// memory left. A worker process that takes more for it is killed, and the task fails with `OutOfMemory`.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -86,7 +86,7 @@ impl Options {
         self
     }
 
-    /// Number of runs again after a crash or a listed error; negative means without end. 3 by default.
+    /// Number of retries after a crash or a listed error; a negative number means no limit. 3 by default.
     #[must_use]
     pub fn max_retries(mut self, count: i32) -> Self {
         self.max_retries = Some(count.max(-1));
@@ -105,7 +105,7 @@ impl Options {
         self
     }
 
-    /// Retries whatever error the function returns.
+    /// Retries any error that the function returns.
     #[must_use]
     pub fn retry_on_any(mut self) -> Self {
         self.retry_on = RetryOn::Everything;
@@ -124,7 +124,7 @@ impl Options {
         self
     }
 
-    /// Number of objects that a call of a function that returns `Returns` gives.
+    /// Number of objects that a call returns, for a function that returns `Returns`.
     #[must_use]
     pub fn num_returns(mut self, count: u32) -> Self {
         if !(1..=RETURNS_MAX).contains(&count) {
@@ -141,10 +141,10 @@ impl Options {
         self
     }
 
-    /// Declares that another run has no effect but to make the same values again; not so by default. Where
-    /// memory is short, values that take less time to make than to write to disk are then dropped, and made
-    /// again when they are read. That is no retry. Without it a function runs again only when it was lost:
-    /// after a crash, or where no copy of what it made is left.
+    /// Declares that another run only makes the same values again; false by default. If memory is short,
+    /// values that take less time to make than to write to disk are then dropped, and recomputed when they
+    /// are read. That is no retry. Without it a function runs again only after a loss: after a crash, or if
+    /// no copy of its results is left.
     #[must_use]
     pub fn pure(mut self, is_pure: bool) -> Self {
         self.pure = is_pure;
@@ -158,7 +158,7 @@ impl Options {
         self
     }
 
-    /// Runs it on this node; with `soft`, on another one if this is gone.
+    /// Runs it on this node; with `soft`, on another one if this one is gone.
     #[must_use]
     pub fn node(mut self, node: NodeId, soft: bool) -> Self {
         self.placement = Placement::Node { node, soft };
@@ -172,7 +172,7 @@ impl Options {
         self
     }
 
-    /// Whether they say where it is to run.
+    /// Whether a placement is set.
     #[must_use]
     pub fn is_placed(&self) -> bool {
         self.placement != Placement::Default
@@ -198,12 +198,12 @@ impl Options {
     }
 }
 
-/// Gives a builder of calls the setters of its `Options` in field 0.
+/// Defines the setters of a builder of calls, for its `Options` in field 0.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __option_setters {
     ($vis:vis) => {
-        /// CPUs, 1 by default; fractions share one.
+        /// CPUs, 1 by default; tasks with fractions share one.
         #[must_use]
         $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
         /// GPUs, 0 by default.
@@ -221,13 +221,13 @@ macro_rules! __option_setters {
         /// The time for which one attempt may run.
         #[must_use]
         $vis fn timeout(self, timeout: ::std::time::Duration) -> Self { Self(self.0.timeout(timeout)) }
-        /// Number of runs again after a crash or a listed error; negative means without end.
+        /// Number of retries after a crash or a listed error; a negative number means no limit.
         #[must_use]
         $vis fn max_retries(self, count: i32) -> Self { Self(self.0.max_retries(count)) }
         /// Retries this error of the function. Call it once for each type.
         #[must_use]
         $vis fn retry_on<E>(self) -> Self { Self(self.0.retry_on::<E>()) }
-        /// Retries whatever error the function returns.
+        /// Retries any error that the function returns.
         #[must_use]
         $vis fn retry_on_any(self) -> Self { Self(self.0.retry_on_any()) }
         /// A name for people; the function's path by default.
@@ -236,14 +236,13 @@ macro_rules! __option_setters {
         /// Number of calls that one worker process serves before it is replaced; 0 means no bound.
         #[must_use]
         $vis fn max_calls(self, count: u32) -> Self { Self(self.0.max_calls(count)) }
-        /// Declares that another run has no effect but to make the same values again: they may be dropped to
-        /// save memory.
+        /// Declares that another run only makes the same values again, so they may be dropped to save memory.
         #[must_use]
         $vis fn pure(self, is_pure: bool) -> Self { Self(self.0.pure(is_pure)) }
         /// Runs it on the least loaded node.
         #[must_use]
         $vis fn spread(self) -> Self { Self(self.0.spread()) }
-        /// Runs it on this node; with `soft`, on another one if this is gone.
+        /// Runs it on this node; with `soft`, on another one if this one is gone.
         #[must_use]
         $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
         /// Runs it on a node whose labels match; several selectors are tried in order.

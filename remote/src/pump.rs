@@ -1,32 +1,29 @@
-//! Reading of the inbound ring by one thread at a time, and how the others learn what was in it.
+//! Reading of the inbound ring by one thread at a time, and waking of the other waiting threads.
 //!
-//! One ring brings everything the node has to say, and a value must reach the thread that waits for it with
-//! no detour. So there is no fixed reader. **Whoever waits, leads**: a thread in `get` or `wait` takes the
-//! inbox (a mutex around the consumer), polls it, spins and then sleeps on the bell, and dispatches every
-//! record it finds, for itself and for others. A thread that finds the inbox taken *follows*: it leaves
-//! itself with what it waits for (a handle, or the list of `bystanders`) and in the list of `followers`, and
-//! parks.
+//! One ring has all records from the node, and a value must reach the waiting thread without a detour. So
+//! there is no fixed reader. **A waiting thread leads**: a thread in `get` or `wait` takes the inbox (a mutex
+//! around the consumer), polls it, spins and then sleeps on the bell, and dispatches every record it finds,
+//! for itself and for others. A thread that finds the inbox taken *follows*: it registers itself with the
+//! handle that it waits for (or in the list of `bystanders`) and in the list of `followers`, and parks.
 //!
-//! When nobody waits, records still come: logs, cancellations, values for `await`. A background thread, the
-//! *pump*, takes the inbox then. Its wake-up must not stand in the way of a closed loop of submit and get,
-//! and a burst of values must not wake it once per value. Therefore it *naps* (a plain timed park, not on the
-//! bell, so that the node pays for no wake-up) for as long as leaders are active or records keep coming, and
-//! *listens* (asleep on the bell) otherwise. A nap delays what only the pump would read by at most [`NAP`];
-//! whoever awaits asynchronously ends the nap and keeps the pump from napping. When one leader leads for many
-//! naps on end (a worker without work, a driver in a long `get`), the pump *rests* until that leader leaves
-//! and wakes it, so that an idle process is idle.
+//! When no thread waits, records still come: logs, cancellations, values for `await`. A background thread,
+//! the *pump*, takes the inbox then. Its wake-ups must not slow down a closed loop of submit and get, and a
+//! burst of values must not wake it once per value. Therefore it *naps* (a plain timed park, not on the bell,
+//! so that the node pays for no wake-up) for as long as leaders are active or records keep coming, and
+//! *listens* (asleep on the bell) otherwise. A nap delays records that only the pump would read by at most
+//! [`NAP`]; an asynchronous wait ends the nap and keeps the pump from napping. When one leader leads for many
+//! consecutive naps (a worker without work, a driver in a long `get`), the pump *rests* until that leader
+//! leaves and wakes it, so that an idle process takes no CPU time.
 //!
-//! No wake-up is lost:
-//! * A leader that leaves unlocks, then looks at `followers` and wakes one, which leads on. A follower enters
-//!   itself in the list, then tries the lock once more. Both have a fence in between, so one of them sees the
-//!   other.
-//! * A follower's condition changes in a dispatch, which wakes what waits for it; the follower left itself
-//!   there before it looked at the condition for the last time, under the lock of what it waits for.
-//! * A leader returns with unread records in the ring only if its own condition holds; the pump, if it
-//!   listens, was woken by the bell for them, and otherwise reads them when its nap ends.
-//! * Loss of the connection fails every handle, wakes everybody listed and rings the client's own bell.
+//! No wake-up is lost: * A leader that leaves unlocks, then reads `followers` and wakes one, which becomes
+//! the leader. A follower adds itself to the list, then tries the lock once more. Both have a fence in
+//! between, so one of them sees the other. * A follower's condition changes in a dispatch, which wakes its
+//! waiters. The follower registered itself before its last check of the condition, under the lock of the
+//! handle. * A leader returns with unread records in the ring only if its own condition holds; the pump, if
+//! it listens, was woken by the bell for them, and otherwise reads them when its nap ends. * Loss of the
+//! connection fails every handle, wakes all listed threads and rings the client's own bell.
 //!
-//! Code that runs inside a dispatch never waits: what it sends is put off (see `link.rs`).
+//! Code that runs inside a dispatch never waits: its records are deferred (see `link.rs`).
 //!
 //! Any thread may call [`wait`] and [`drain`]; [`Inbound`]'s own methods never block and may be called inside
 //! a dispatch. Only the pump's thread runs `run`, and it keeps no strong reference while it sleeps.
@@ -40,26 +37,26 @@ use tharsis_object_store::{Bell, Consumer, SpinPolicy};
 use tharsis_types::limits::RING_BYTES;
 use tharsis_types::{Failure, FailureKind};
 
-/// The time for which the pump looks away while others read or records keep coming.
+/// Length of a nap of the pump, while others read or records keep coming.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
-/// So many naps under one leader, and the pump rests.
+/// Number of naps under one leader after which the pump rests.
 const LED_NAPS_MAX: u32 = 5;
-/// Even a resting or listening pump looks whether its client is still there.
+/// Interval at which a resting or listening pump checks whether its client still exists.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
-/// Waiting of a leader: some wake-ups long, in turns with whoever else spins.
+/// Spinning of a leader: as long as a few wake-ups take, with yields to other spinning threads.
 const LEAD: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
-/// After this many bytes the node is told that there is room again.
+/// Number of read bytes after which the node is told that there is room again.
 const TELL_ROOM_BYTES: usize = RING_BYTES / 8;
 
 /// The receiving side of a connection.
 pub(crate) struct Inbound {
     inbox: Mutex<Inbox>,
     bell: Bell,
-    /// Changes whenever a thread leads.
+    /// Changes whenever a thread begins to lead.
     epoch: AtomicU32,
     follower_count: AtomicUsize,
     followers: Mutex<Vec<Thread>>,
-    /// Threads to wake at events that belong to no handle.
+    /// Threads to wake at events without a handle.
     bystanders: Mutex<Vec<Thread>>,
     async_waiters: AtomicUsize,
     pump: OnceLock<Thread>,
@@ -94,19 +91,19 @@ impl Inbound {
         }
     }
 
-    /// Wakes everybody who waits for an event that belongs to no handle.
+    /// Wakes all threads that wait for an event without a handle.
     pub(crate) fn wake_bystanders(&self) {
         for thread in std::mem::take(&mut *self.bystanders.lock()) {
             thread.unpark();
         }
     }
 
-    /// Has the current thread woken at the next event that belongs to no handle.
+    /// Registers the current thread for the next event without a handle.
     pub(crate) fn stand_by(&self) {
         self.bystanders.lock().push(thread::current());
     }
 
-    /// Wakes everybody: the connection is gone.
+    /// Wakes all waiting threads, since the connection is gone.
     pub(crate) fn wake_all(&self) {
         self.wake_bystanders();
         for thread in self.followers.lock().iter() {
@@ -116,7 +113,7 @@ impl Inbound {
         self.bell.ring();
     }
 
-    /// Someone awaits asynchronously: the pump must not nap.
+    /// Notes an asynchronous wait, during which the pump must not nap.
     pub(crate) fn enter_async(&self) {
         self.async_waiters.fetch_add(1, Ordering::SeqCst);
         if self.is_napping.load(Ordering::SeqCst) {
@@ -128,8 +125,8 @@ impl Inbound {
         self.async_waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// To be called after the inbox was left: wakes one follower to lead on if nobody leads, and a resting
-    /// pump.
+    /// To be called after the inbox was unlocked. Wakes a follower to lead if no thread leads, and the pump
+    /// if it rests, or naps while a future waits.
     fn pass_on(&self) {
         fence(Ordering::SeqCst);
         if self.follower_count.load(Ordering::Relaxed) > 0
@@ -170,22 +167,22 @@ pub(crate) trait Reader: Send + Sync + 'static {
     /// Its receiving side.
     fn inbound(&self) -> &Inbound;
 
-    /// Acts on one record. An error means that the node cannot be understood or that it ended the connection.
+    /// Handles one record. An error means that the record is invalid or that the node ended the connection.
     fn dispatch(&self, record: &[u8]) -> Result<(), Failure>;
 
-    /// Ends the connection for a reason; the first reason counts.
+    /// Ends the connection with a reason; the first reason counts.
     fn lose(&self, failure: Failure);
 
     /// Whether the connection has ended.
     fn is_lost(&self) -> bool;
 
-    /// Tells the node that there is room to write.
+    /// Wakes the node, which has room to write.
     fn ring_node(&self);
 
     /// Whether records wait to be sent by a thread that may wait for room.
     fn has_deferred(&self) -> bool;
 
-    /// Sends these records, as far as there is room and nobody else is sending.
+    /// Sends these records, as far as there is room and no other thread is sending.
     fn send_deferred(&self);
 }
 
@@ -193,7 +190,7 @@ pub(crate) trait Reader: Send + Sync + 'static {
 pub(crate) struct Condition<'a> {
     /// Whether it holds.
     pub(crate) is_met: &'a mut dyn FnMut() -> bool,
-    /// Has the current thread woken by whoever will make it hold; says whether it holds already.
+    /// Registers the current thread with the event that will make it hold; returns whether it holds already.
     pub(crate) subscribe: &'a mut dyn FnMut() -> bool,
 }
 
@@ -221,7 +218,8 @@ pub(crate) fn wait<R: Reader>(reader: &R, condition: &mut Condition<'_>, deadlin
     }
 }
 
-/// Reads what is there, if nobody else does; for a thread that must not let the inbound ring fill up.
+/// Reads available records, unless another thread reads; for a thread that must not let the inbound ring fill
+/// up.
 pub(crate) fn drain<R: Reader>(reader: &R) {
     if let Some(mut inbox) = reader.inbound().inbox.try_lock() {
         receive(reader, &mut inbox, &mut || false);
@@ -236,14 +234,14 @@ fn lead<R: Reader>(
     is_met: &mut dyn FnMut() -> bool,
     deadline: Option<Instant>,
 ) {
-    // The leader before us may have met it.
+    // The previous leader may have made the condition true.
     if is_met() {
         return;
     }
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     reader.inbound().bell.wait(LEAD, left, || {
         let count = receive(reader, inbox, is_met);
-        // Before this thread may sleep: an answer that was put off must not wait for the next record.
+        // Done before this thread may sleep: a deferred answer must not wait for the next record.
         reader.send_deferred();
         if reader.has_deferred() {
             reader.inbound().wake_pump();
@@ -252,7 +250,7 @@ fn lead<R: Reader>(
     });
 }
 
-/// Dispatches records until there are none or `is_enough`; says how many there were.
+/// Dispatches records until there are none or `is_enough`; returns their number.
 fn receive<R: Reader>(reader: &R, inbox: &mut Inbox, is_enough: &mut dyn FnMut() -> bool) -> usize {
     let mut count = 0;
     let outcome = loop {
@@ -299,9 +297,9 @@ pub(crate) fn start<R: Reader>(reader: &Arc<R>) -> std::io::Result<()> {
 enum Finding {
     /// Records keep coming, or others read.
     Busy,
-    /// Another thread leads and has led since the last look.
+    /// Another thread leads and has led since the last turn.
     Led,
-    /// Nobody reads and there is nothing to read.
+    /// No thread reads and there is nothing to read.
     Quiet,
 }
 
@@ -342,7 +340,7 @@ fn read_once<R: Reader>(reader: &R, epoch: &mut u32) -> Finding {
     if is_busy || reader.has_deferred() { Finding::Busy } else { Finding::Quiet }
 }
 
-/// Looks away for a moment.
+/// Sleeps for the length of a nap.
 fn nap<R: Reader>(reader: &Weak<R>) {
     let set = |is_napping| {
         if let Some(reader) = reader.upgrade() {
@@ -354,8 +352,8 @@ fn nap<R: Reader>(reader: &Weak<R>) {
     set(false);
 }
 
-/// Sleeps until the leader leaves. It looks at `is_resting` after it unlocked, this thread at the lock after
-/// it set `is_resting`, each with a fence in between: one of them sees the other.
+/// Sleeps until the leader leaves. The leader reads `is_resting` after it unlocked; this thread checks the
+/// lock after it set `is_resting`. Each has a fence in between, so one of them sees the other.
 fn rest<R: Reader>(reader: &Weak<R>, epoch: u32) {
     let is_led = reader.upgrade().is_some_and(|reader| {
         let inbound = reader.inbound();
@@ -372,7 +370,7 @@ fn rest<R: Reader>(reader: &Weak<R>, epoch: u32) {
     }
 }
 
-/// Sleeps on the bell until there is something to read or someone else reads.
+/// Sleeps on the bell until there is something to read or another thread reads.
 fn listen<R: Reader>(reader: &Weak<R>, bell: &Bell) {
     bell.wait(SpinPolicy::BRIEF, Some(LOOK_AROUND), || match reader.upgrade() {
         None => true,

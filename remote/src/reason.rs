@@ -1,18 +1,18 @@
-//! Why a value does not encode, in its own words.
+//! The value's own error text when it cannot be encoded.
 //!
-//! The encoder's error holds no text. So a value that refused is asked again, by a serializer that takes
-//! whatever comes and keeps the text of the refusal. That happens only where encoding has failed.
+//! The encoder's error has no text. So after a failed encoding the value is serialized again, by a serializer
+//! that accepts everything and keeps the error text of the value.
 
 use serde::ser::{self, Serialize, Serializer};
 use std::fmt;
 
-/// Reason that a value gave when it refused; none if it was not the value that did.
+/// The error text of a value; `None` if the value itself raised no error.
 #[cold]
 pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Option<String> {
     value.serialize(Listener).err().map(|Reason(text)| text)
 }
 
-/// A refusal.
+/// The error text of a value.
 #[derive(Debug)]
 struct Reason(String);
 
@@ -30,7 +30,7 @@ impl ser::Error for Reason {
     }
 }
 
-/// Takes everything.
+/// A serializer that accepts everything.
 #[derive(Clone, Copy)]
 struct Listener;
 
@@ -112,7 +112,7 @@ impl Serializer for Listener {
         value.serialize(self)
     }
 
-    /// As the encoder, so that a value says the same to both.
+    /// The same as for the encoder, so that a value behaves in the same way for both.
     fn is_human_readable(&self) -> bool {
         false
     }

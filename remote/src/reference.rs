@@ -1,4 +1,4 @@
-//! `ObjectRef`: a typed reference to a value that exists, or will.
+//! `ObjectRef`: a typed reference to a present or future value.
 
 use crate::awaiting;
 use crate::codec::{self, REFUSED_REFERENCE};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tharsis_types::RefId;
 
-/// A reference to a value of type `T` in the store: the result of a task, or something that was put.
+/// A reference to a value of type `T` in the store: the result of a task, or a put value.
 ///
-/// Clones refer to the same value; it lives until the last of them, on any machine, is dropped. A reference
-/// may stand inside task arguments, results and put values, and is counted there as well. Read it with
+/// Clones refer to the same value; the value lives until the last of them, on any machine, is dropped. A
+/// reference may be part of task arguments, results and put values, and is counted there too. Read it with
 /// [`ObjectRef::get`], or `.await` it.
 pub struct ObjectRef<T> {
     handle: Arc<Handle>,
@@ -39,13 +39,13 @@ impl<T> ObjectRef<T> {
         &self.handle
     }
 
-    /// The value's id, and the node that answers for it.
+    /// The value's id and its owner.
     #[must_use]
     pub fn id(&self) -> RefId {
         self.handle.reference()
     }
 
-    /// Whether the value, or the reason why there is none, is known here.
+    /// Whether the task has ended, with a value or a failure, as far as is known here.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         if let Some(connection) = self.handle.connection() {
@@ -60,12 +60,12 @@ impl<T: DeserializeOwned> ObjectRef<T> {
     /// Waits for the value and reads it.
     ///
     /// # Errors
-    /// Whatever kept the task from returning a value, see [`Error::kind`].
+    /// The failure of the task, see [`Error::kind`].
     pub fn get(&self) -> Result<T> {
         settle::one(&self.handle, None)
     }
 
-    /// Waits for the value for at most `timeout` (seconds, or a `Duration`); 0 takes only what is here.
+    /// Waits for the value for at most `timeout` (seconds, or a `Duration`); 0 does not wait.
     ///
     /// # Errors
     /// `GetTimeout` if it is not here in time (a later `get` may succeed), `InvalidArgument` for a timeout
@@ -110,10 +110,10 @@ impl<'de, T> Deserialize<'de> for ObjectRef<T> {
 /// Waits for a value; made by `.await` on an [`ObjectRef`].
 ///
 /// # Cancel safety
-/// Dropping it loses nothing: the task goes on, and another `await` or `get` finds the value.
+/// Dropping it loses nothing: the task continues, and another `await` or `get` finds the value.
 pub struct RefFuture<T> {
     handle: Arc<Handle>,
-    /// The connection that knows that this future waits.
+    /// The connection at which this future is registered as waiting.
     entered: Option<Arc<Connection>>,
     value: PhantomData<fn() -> T>,
 }
@@ -131,7 +131,7 @@ impl<T: DeserializeOwned> Future for RefFuture<T> {
             self.entered = Some(connection);
         }
         while settle::poll_final(&self.handle, context) {
-            // The node may have wanted the bytes back meanwhile: then they are asked for again.
+            // The node may have taken the bytes back meanwhile; then they are requested again.
             if let Some(decoded) = settle::decode_final(&self.handle) {
                 self.leave();
                 return Poll::Ready(decoded);

@@ -1,15 +1,15 @@
-//! Memory in which this client writes large values: regions of the arena that the node granted to it.
+//! Memory in which this client writes large values: regions of the arena, granted by the node.
 //!
-//! Small objects are carved one after the other from the current region, so that a put takes no round trip;
-//! the next region is asked for when half of the current one is used. An object of more than a quarter of a
-//! region gets one of its own, exactly as large as it is; in a row of equal ones the region of the next is
-//! asked for while the last is written, and is then most often the one before that, still in the caches. A
-//! region is retired, and what was not sealed in it is free again, when the last writer in it is done *and
-//! has reported*: each [`Written`] holds its region until its record is sent.
+//! Small objects are carved from the front of the current region, so that a put takes no round trip; the next
+//! region is requested when half of the current one is used. An object of more than a quarter of a region
+//! gets its own region of exactly its size. In a series of equal objects, the region of the next one is
+//! requested while one is written; it is then usually the memory of the object before, still in the caches. A
+//! region is retired, and its unsealed parts are free again, when the last writer in it is done *and has
+//! reported*: each [`Written`] holds its region until its record is sent.
 //!
-//! A writer that knows how large a buffer will be before there are its bytes takes a [`Place`] and makes them
-//! there: encoding a value that has this buffer then writes the rest of the frame before it, and copies
-//! nothing.
+//! A writer that knows the size of a buffer in advance takes a [`Place`] and computes the bytes there.
+//! Encoding a value with this buffer then writes the rest of the frame in front of it, and does not copy the
+//! buffer.
 //!
 //! Regions start small and grow with use, so that a worker that returns one large value does not hold
 //! sixteen mebibytes for the rest of its life.
@@ -34,7 +34,8 @@ use tharsis_types::{Extent, Failure, FailureKind};
 const REGION_BYTES_MIN: u64 = MIB as u64;
 /// Regions grow up to this.
 const REGION_BYTES_MAX: u64 = 16 * MIB as u64;
-/// Objects up to this, and up to a share of the store, have the region of their next like asked for.
+/// Up to this size, and up to a share of the store, a region for another object of the same size is requested
+/// ahead.
 const SPARE_BYTES_MAX: u64 = 4 * MIB as u64;
 /// The whole store has room for at least this number of such objects.
 const SPARES_MIN: u64 = 64;
@@ -49,7 +50,7 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Default)]
 pub(crate) struct Regions {
     writing: Mutex<Writing>,
-    /// Places that are not dropped yet, by the address of their first byte.
+    /// Living places, by the address of their first byte.
     places: Arc<Places>,
     answers: Answers<std::result::Result<Extent, Failure>>,
 }
@@ -62,9 +63,9 @@ struct Writing {
     /// The request for the region after the current one.
     ahead: Option<u32>,
     grown_bytes: u64,
-    /// A region of its own for an object of this length, asked for.
+    /// A requested region for one object: its length and the number of the request.
     spare: Option<(u64, u32)>,
-    /// Length of the last object with a region of its own.
+    /// Length of the last object that had its own region.
     last_len: u64,
 }
 
@@ -75,22 +76,22 @@ pub(crate) struct Region {
     _use: Use,
 }
 
-/// Room in the arena for one buffer of a value to be stored. It takes a round trip to the node, so it is for
-/// large ones.
+/// Room in the arena for one buffer of a value to be stored. It takes a round trip to the node, so it is
+/// meant for large buffers.
 ///
-/// The bytes are stored where they are if they become the only buffer of the value, whole; otherwise they are
-/// copied like any others. It is to be dropped, with all that looks at it, before the task that stores the
+/// The bytes are stored in place if the whole place becomes the only buffer of the value; otherwise they are
+/// copied like any others. The place and all its readers must be dropped before the task that stores the
 /// value ends.
 pub struct Place {
     slot: WriteSlot,
     places: Arc<Places>,
-    /// Not to be retired before the place is dropped.
+    /// Keeps the region from being retired before the place is dropped.
     _region: Arc<Region>,
 }
 
 /// Position of a place.
 struct Taken {
-    /// Of the frame, which begins [`HEAD_ROOM_BYTES`] before the buffer.
+    /// Offset of the frame, which begins [`HEAD_ROOM_BYTES`] before the buffer.
     offset: u64,
     len: usize,
     region: Weak<Region>,
@@ -114,41 +115,41 @@ impl Drop for Place {
     }
 }
 
-/// A frame that lies in the arena, complete.
+/// A complete frame in the arena.
 pub(crate) struct Written {
     pub(crate) extent: Extent,
-    /// Not to be retired before the frame was reported.
+    /// Keeps the region from being retired before the frame was reported.
     _region: Arc<Region>,
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
         let Some(link) = self.link.upgrade() else { return };
-        // It was granted, and no slot is left in it: nothing can go wrong.
+        // It was granted, and no slot is left in it, so this cannot fail.
         let _ = link.arena.retire(self.extent.offset, self.extent.len);
         let _ = link.send(&FromClient::RegionRetired { region: self.extent });
     }
 }
 
 impl Regions {
-    /// Takes in the node's answer to a request; gives back a region that nobody wants any more.
+    /// Stores the node's answer to a request; returns the region if the request was abandoned.
     pub(crate) fn answer(&self, request: u32, region: Extent, failure: &[u8]) -> Option<Extent> {
         let answer = if region.len == 0 { Err(decode_failure(failure)) } else { Ok(region) };
         self.answers.give(request, answer)?.ok()
     }
 
-    /// The client is lost: only what is being written is still in use.
+    /// Drops the current region of a lost client: only regions with writers stay in use.
     pub(crate) fn leave_current(&self) {
-        // Whoever has the lock asks the node for a region, or loses the client just now: it is told of the
-        // loss as well, and the region goes with the client.
+        // A thread that has the lock waits for a region, or is just losing the client: it notices the loss
+        // too, and the region goes with the client.
         let current = self.writing.try_lock().and_then(|mut writing| writing.current.take());
         drop(current);
     }
 
-    /// The node is short of room: what was asked for ahead and the current region go back. A region goes when
-    /// the last writer in it has reported.
+    /// Returns regions to a node that is short of room: those requested ahead and the current one. A region
+    /// is retired when the last writer in it has reported.
     pub(crate) fn retire_unused(&self, link: &Link) {
-        // Whoever has the lock waits for a region, and has none to give.
+        // A thread that has the lock waits for a region, so there is none to return.
         let Some(mut writing) = self.writing.try_lock() else { return };
         let asked = [writing.ahead.take(), writing.spare.take().map(|(_, request)| request)];
         let current = writing.current.take();
@@ -158,7 +159,7 @@ impl Regions {
         asked.into_iter().flatten().for_each(|request| self.give_up(link, request));
     }
 
-    /// Nobody wants a region any more that was asked for: it goes back, now or when it is granted.
+    /// Gives up a requested region: it is returned, now or when it is granted.
     fn give_up(&self, link: &Link, request: u32) {
         if let Some(Ok(region)) = self.answers.abandon(request) {
             let _ = link.send(&FromClient::RegionRetired { region });
@@ -171,7 +172,7 @@ impl Regions {
     /// Writes a frame into the arena.
     ///
     /// # Errors
-    /// `StoreFull` or `ObjectTooLarge` as the node says, or the loss of the connection.
+    /// `StoreFull` or `ObjectTooLarge` from the node, or the loss of the connection.
     pub(crate) fn write_frame(
         &self,
         link: &Arc<Link>,
@@ -191,7 +192,7 @@ impl Regions {
         Ok(Written { extent: Extent { offset, len }, _region: region })
     }
 
-    /// Writes what comes before a buffer that lies in a place; `None` if it lies elsewhere.
+    /// Writes the parts of a frame in front of a buffer in a place; `None` if the buffer is not in a place.
     fn write_around(
         &self,
         link: &Link,
@@ -219,7 +220,7 @@ impl Regions {
     /// Takes a place for a buffer of this many bytes.
     pub(crate) fn take_place(&self, link: &Arc<Link>, bytes: usize) -> Result<Place> {
         let (room, len) = (HEAD_ROOM_BYTES as u64, bytes as u64);
-        // In a region that others share it would have to be stored before what is written behind it.
+        // It gets its own region: in a shared one, objects behind it could only be stored after it.
         let region = self.own_region(link, room.saturating_add(len), self.writing.lock())?;
         let (arena, offset) = (&link.arena, region.extent.offset);
         arena.make_pages(offset, room + len).map_err(no_pages)?;
@@ -232,7 +233,7 @@ impl Regions {
     fn allocate(&self, link: &Arc<Link>, len: u64) -> Result<(Arc<Region>, u64)> {
         let taken = self.carve(link, len);
         if link.is_lost() {
-            // Lost meanwhile, and then whoever lost it could not leave the region to its writers.
+            // The client was lost meanwhile, while this thread held the lock that `leave_current` needs.
             self.leave_current();
             return Err(link.loss());
         }
@@ -256,13 +257,13 @@ impl Regions {
                 return Ok((region, offset));
             }
             writing.current = None;
-            // It could be in the way of the region that this thread now waits for.
+            // The spare region could take the room of the region that this thread now waits for.
             let spare = writing.spare.take();
             spare.into_iter().for_each(|(_, request)| self.give_up(link, request));
             let region = match writing.ahead.take().map(|request| self.take_region(link, request)) {
                 Some(Ok(region)) => region,
                 Some(Err(_)) => {
-                    // It may have waited too long for room, and been larger than it need be.
+                    // The request may have waited too long for room, because it was larger than necessary.
                     writing.grown_bytes = REGION_BYTES_MIN;
                     self.take_region(link, self.request_region(link, REGION_BYTES_MIN.max(len))?)?
                 }
@@ -298,11 +299,11 @@ impl Regions {
         if let Some((bytes, other)) = spare
             && bytes != len
         {
-            // Of another row: it is retired, if it was granted.
+            // A spare of another size: it is retired, if it was granted.
             let _other = self.take_region(link, other);
         }
         match self.take_region(link, request) {
-            // A region that was asked for ahead may have waited too long for room.
+            // A region requested ahead may have waited too long for room.
             Err(_) if spare.is_some_and(|(bytes, _)| bytes == len) => {
                 self.take_region(link, self.request_region(link, len)?)
             }
@@ -311,14 +312,14 @@ impl Regions {
     }
 
     fn grow(&self, link: &Link, writing: &mut Writing) -> u64 {
-        // A share of the memory, so that many clients can write: a small store grants small regions.
+        // A share of the memory, so that many clients can write: in a small store, regions are small.
         let share = link.arena.memory_len() / REGIONS_MIN;
         let max = REGION_BYTES_MAX.min(share).max(REGION_BYTES_MIN);
         writing.grown_bytes = (writing.grown_bytes * 2).clamp(REGION_BYTES_MIN, max);
         writing.grown_bytes
     }
 
-    /// Asks for the next region once half of this one is used.
+    /// Requests the next region once half of this one is used.
     fn look_ahead(&self, link: &Link, writing: &mut Writing) -> Result<()> {
         let is_half_used = writing.current.as_ref().is_some_and(|(_, carver)| carver.is_half_used());
         if is_half_used && writing.ahead.is_none() {
@@ -344,8 +345,8 @@ impl Regions {
     }
 }
 
-/// Alignment of an object: from a mebibyte on at a page, as the node itself places them, so that disks can
-/// be written around the page cache. Regions begin at a page.
+/// Alignment of an object: from a mebibyte on, a page, as for objects that the node places, so that they can
+/// be written to disk without the page cache. Regions begin at a page.
 fn alignment(len: u64) -> u64 {
     if len < MIB as u64 { OBJECT_ALIGN as u64 } else { PAGE_BYTES }
 }

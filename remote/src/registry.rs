@@ -1,9 +1,9 @@
 //! The remote functions of this program.
 //!
-//! `#[remote]` leaves a [`Definition`] in a table that the linker puts together, so that a program can run
-//! any of its functions by id: the driver and its workers are the same program. A function's id is the hash
-//! of its path; two functions of one path (inside two functions of one module) are told apart by their order
-//! in the source. The signature is the hash of the argument and result types as they are written.
+//! `#[remote]` adds a [`Definition`] to a table that the linker assembles, so that a program can run any of
+//! its functions by id: the driver and its workers are the same program. A function's id is the hash of its
+//! path. Two functions with one path (inside two functions of one module) are distinguished by their order in
+//! the source. The signature is the hash of the argument and result types as they are written.
 
 use crate::call::TaskCall;
 use crate::options::Options;
@@ -15,7 +15,7 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, FailureKind, FunctionId};
 use twox_hash::XxHash3_64;
 
-/// Properties of a function as `#[remote]` states them.
+/// Properties of a function, from `#[remote]`.
 pub struct Definition {
     /// Its module, which begins with the crate.
     pub module: &'static str,
@@ -35,12 +35,12 @@ pub struct Definition {
     pub options: fn() -> Options,
     /// Decodes the arguments, runs the function, encodes the result.
     pub run: fn(&mut TaskCall<'_>) -> Result<(), Failure>,
-    /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for those that know its types; a unit if
-    /// there is none.
+    /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for callers that know its types; a unit
+    /// if there is none.
     pub plain: &'static (dyn Any + Send + Sync),
 }
 
-/// Leads from the type that `#[remote]` makes to its definition.
+/// Maps the type that `#[remote]` makes to its definition.
 pub trait Remote {
     /// The definition.
     const DEFINITION: &'static Definition;
@@ -71,7 +71,7 @@ impl Definition {
         format!("{}::{}", self.module, self.name)
     }
 
-    /// By what every process of this program finds it.
+    /// Id by which every process of this program finds it.
     #[must_use]
     pub fn id(&'static self) -> FunctionId {
         of(self).id
@@ -107,7 +107,7 @@ pub fn function_table() -> Vec<FunctionEntry> {
 /// Id and signature of a function of this program.
 pub(crate) fn of(definition: &'static Definition) -> Function {
     let known = registry().by_definition.get(&definition.address());
-    // A definition that the linker dropped can be submitted all the same: another program may have it.
+    // A definition that the linker dropped can still be submitted: another program may have it.
     known.copied().unwrap_or_else(|| function(definition, 0))
 }
 

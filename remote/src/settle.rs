@@ -1,9 +1,8 @@
-//! Waiting until handles are final, or ready, and reading their values.
+//! Waits until handles are final, or ready, and reads their values.
 //!
-//! A blocking call first looks at what is here, then asks the node for bytes that exist elsewhere, then
-//! waits. A task that waits lends its slot: after a short spin (its child may be done in a moment) it reports
-//! itself blocked and hands back tasks that it was sent ahead, and before it goes on it asks for its slot
-//! again.
+//! A blocking call first checks for local values, then requests bytes that exist elsewhere, then waits. A
+//! task that waits lends its slot: after a short spin (its child may be done in a moment) it reports itself
+//! blocked and hands back tasks that were sent ahead. Before it continues it asks for its slot again.
 
 use crate::codec::{self, Payload};
 use crate::error::{Error, Result};
@@ -19,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tharsis_types::{Failure, FailureKind};
 
-/// A task spins this long before it lends its slot.
+/// Time for which a task spins before it lends its slot.
 const LEND_AFTER: Duration = Duration::from_micros(10);
 /// With a timeout of 0, bytes that are in the local store but not mapped yet get this long.
 const MAP_GRACE: Duration = Duration::from_millis(10);
@@ -51,7 +50,7 @@ impl From<f64> for Timeout {
 }
 
 impl Timeout {
-    /// The moment it ends; `None` if that is beyond what a clock can say.
+    /// The end of the timeout; `None` if a clock cannot represent it.
     fn deadline(self) -> Result<Option<Instant>> {
         match self.0 {
             Limit::For(duration) => Ok(Instant::now().checked_add(duration)),
@@ -73,7 +72,7 @@ pub(crate) fn one<T: DeserializeOwned>(handle: &Arc<Handle>, timeout: Option<Tim
     decode_now(handle)
 }
 
-/// Decodes the value of a handle that was final a moment ago: the node may have wanted its bytes back
+/// Decodes the value of a handle that was final a moment ago: the node may have taken its bytes back
 /// meanwhile.
 pub(crate) fn decode_now<T: DeserializeOwned>(handle: &Arc<Handle>) -> Result<T> {
     loop {
@@ -104,7 +103,7 @@ pub(crate) fn settle(handles: &[Arc<Handle>], timeout: Option<Timeout>) -> Resul
     outcome
 }
 
-/// Takes only what is here: reads the ring once, and maps what lies in the local store.
+/// Takes only local values: reads the ring once, and maps values of the local store.
 fn settle_now(link: &Link, handles: &[Arc<Handle>]) -> Result<()> {
     link.drain();
     let asked: Vec<_> = handles.iter().map(|handle| handle.fetch_if_ready()).collect();
@@ -157,7 +156,7 @@ fn timed_out(link: &Link, handles: &[Arc<Handle>]) -> Error {
     Error::new(FailureKind::GetTimeout, text)
 }
 
-/// Waits until `num_returns` handles are ready or the time is over.
+/// Waits until `num_returns` handles are ready or the timeout is over.
 pub(crate) fn wait_for_count(
     handles: &[Arc<Handle>],
     num_returns: usize,
@@ -197,7 +196,7 @@ pub(crate) fn wait_for_count(
     }
 }
 
-/// A wait, and the slot that a task lends for its time. A thread that a task has started waits like the task.
+/// A wait, and the slot that a task lends meanwhile. A thread that a task has started waits like the task.
 struct Waiting<'a> {
     link: &'a Link,
     is_task: bool,
@@ -232,7 +231,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// Registers the task of `context` unless the handle is final; says whether it is.
+/// Registers the task of `context` unless the handle is final; returns whether it is.
 pub(crate) fn poll_final(handle: &Arc<Handle>, context: &Context<'_>) -> bool {
     handle.fetch_if_ready();
     handle.watch(State::is_final, || Waiter::Task(context.waker().clone()))
@@ -246,7 +245,7 @@ pub(crate) fn decode_final<T: DeserializeOwned>(handle: &Arc<Handle>) -> Option<
         State::Local { .. } => {
             let connection = connection?;
             let Some((extent, view)) = handle.view() else {
-                // Let go of meanwhile, to be fetched again; or given back with the connection.
+                // Unmapped meanwhile, to be fetched again; or returned to the node with the connection.
                 let link = &connection.link;
                 return link.is_lost().then(|| Err(link.loss()));
             };

@@ -1,11 +1,10 @@
-//! Calling a remote function, and putting a value.
+//! Calls of remote functions, and puts of values.
 //!
 //! The common part of all calls from one place with the same options is a *class*, sent once and named by a
 //! number. The number is found by the addresses of the definition and of the call site in a small table of
-//! the thread; only a call with options of its own, or the first of a kind, takes a lock.
+//! the thread; only a call with its own options, or the first of a kind, takes a lock.
 //!
-//! A call never fails by itself: what is wrong with it (options, arguments, connection) is what its
-//! references give.
+//! A call itself never fails: its references return the errors of options, arguments and the connection.
 
 use crate::call::Arguments;
 use crate::classes::ClassKey;
@@ -28,7 +27,7 @@ use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTE
 use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
 use twox_hash::XxHash3_128;
 
-/// A remembered class of a call without options of its own.
+/// A cached class of a call without its own options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Remembered {
     client: u32,
@@ -37,7 +36,7 @@ struct Remembered {
     class: u32,
 }
 
-/// Values of tasks up to this size are named by what is in them.
+/// Ids of values that tasks put contain a hash of the value up to this size.
 const HASHED_BYTES_MAX: usize = 64 << 10;
 
 const REMEMBERED_COUNT: usize = 64;
@@ -48,12 +47,12 @@ type Handles = SmallVec<[Arc<Handle>; 2]>;
 
 thread_local! {
     static REMEMBERED: [Cell<Remembered>; REMEMBERED_COUNT] = const { [const { Cell::new(NOTHING) }; REMEMBERED_COUNT] };
-    /// Taken while in use; a `Serialize` that submits gets a fresh one.
+    /// Taken while in use; a `Serialize` implementation that submits gets a new one.
     static ARGUMENTS: RefCell<Arguments> = RefCell::default();
     static FRAME: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One call, as the generated code describes it.
+/// One call, made by generated code.
 pub struct Call<'a> {
     /// The function.
     pub definition: &'static Definition,
@@ -87,7 +86,7 @@ impl Call<'_> {
         std::array::from_fn(|_| Output(handles.next().unwrap_or_else(|| Handle::failed(no_handle()))))
     }
 
-    /// Calls a function that returns as many values of one type as the options say.
+    /// Calls a function that returns a number of values of one type, given in the options.
     #[must_use]
     pub fn many<T>(mut self) -> Vec<ObjectRef<T>> {
         let own = self.options.as_ref().and_then(|options| options.num_returns);
@@ -200,7 +199,7 @@ fn new_handles(client: &Client, task: tharsis_types::TaskId, returns: u32) -> Ha
 ///
 /// # Errors
 /// `InvalidArgument` if it cannot be encoded, `InvalidReference` for a reference of another session inside
-/// it, `StoreFull` or `ObjectTooLarge` if it has no place, `Shutdown` without a runtime.
+/// it, `StoreFull` or `ObjectTooLarge` if the store has no room for it, `Shutdown` without a runtime.
 #[track_caller]
 pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     let site = Location::caller();
@@ -213,8 +212,8 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     outcome.map(ObjectRef::new)
 }
 
-/// Key that tells a call of a task from its other calls: function, number of results, arguments. `frame` is
-/// left as it was.
+/// Hash that distinguishes a call of a task from its other calls: function, number of results, arguments.
+/// `frame` is unchanged afterwards.
 fn content_of_call(
     definition: &'static Definition,
     returns: u32,
@@ -226,7 +225,7 @@ fn content_of_call(
     frame.extend_from_slice(&function.id.0.to_le_bytes());
     frame.extend_from_slice(&function.signature.to_le_bytes());
     frame.extend_from_slice(&returns.to_le_bytes());
-    // Not their owners: the same object has another one where its task ran again elsewhere.
+    // Owners are left out: an object has another owner if its task ran again elsewhere.
     for dependency in &arguments.dependencies {
         frame.extend_from_slice(&dependency.parameter.to_le_bytes());
         frame.extend_from_slice(&dependency.reference.object.to_bytes());
@@ -237,8 +236,8 @@ fn content_of_call(
     content
 }
 
-/// Key that tells a value from others; nothing for a large one, which would take longer to hash than a second
-/// copy is worth.
+/// Hash that distinguishes a value from others; `None` for a large one, for which hashing costs more than it
+/// saves.
 fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
     if HASHED_BYTES_MAX < len {
         return None;
@@ -249,7 +248,7 @@ fn content_of_value(encoded: &Encoded, len: usize) -> Option<u128> {
     Some(XxHash3_128::oneshot(&hashes))
 }
 
-/// Writes an encoded value to the store, or sends it along if it is small.
+/// Writes an encoded value to the store, or sends it in the record if it is small.
 fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> Result<Arc<Handle>> {
     let encoded = &arguments.encoded;
     check_session(client.connection(), &encoded.keep)?;
@@ -344,10 +343,10 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
 }
 
 impl Place {
-    /// Takes a place for a number of bytes from the current client; its content may be anything.
+    /// Takes a place for a number of bytes from the current client; its contents are unspecified.
     ///
     /// # Errors
-    /// `Shutdown` without a client, `StoreFull` or `ObjectTooLarge` as the node says.
+    /// `Shutdown` without a client, `StoreFull` or `ObjectTooLarge` from the node.
     pub fn take(bytes: usize) -> Result<Place> {
         let client = current::current()?;
         let Connection { link, regions, .. } = &**client.connection();

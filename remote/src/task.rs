@@ -1,4 +1,4 @@
-//! The task that a thread works for, and the numbers of what the task calls and puts.
+//! The task of a thread, and the numbers of its calls and puts.
 
 use crate::error::{Error, Result};
 use std::cell::RefCell;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tharsis_types::{Attempt, ObjectId, TaskClass, TaskId};
 
-/// A task that runs, or the root that a driver's threads work for.
+/// A running task, or the root task of a driver's threads.
 pub(crate) struct TaskState {
     pub(crate) task: TaskId,
     pub(crate) attempt: Attempt,
@@ -49,13 +49,13 @@ impl TaskState {
     /// The number of the next value that this task puts.
     ///
     /// # Errors
-    /// `InvalidArgument` if it has put as many as it may.
+    /// `InvalidArgument` if it has put the largest allowed number of values.
     pub(crate) fn next_put_number(&self) -> Result<u32> {
         let count = self.puts.fetch_add(1, Ordering::Relaxed);
         if count < ObjectId::PUT_BASE {
             Ok(count)
         } else {
-            // Stays above the bound: there are more than enough numbers left up to the wrap.
+            // Stays at the bound; the numbers up to the wrap are enough for concurrent calls.
             self.puts.store(ObjectId::PUT_BASE, Ordering::Relaxed);
             Err(Error::argument(format!("a task cannot put more than {} values", ObjectId::PUT_BASE)))
         }
@@ -73,17 +73,17 @@ pub fn is_in_task() -> bool {
     TASK.with_borrow(Option::is_some)
 }
 
-/// The task that runs on this very thread for the link of this number.
+/// The task that runs on this thread for the link with this serial number.
 pub(crate) fn own_task(serial: u32) -> Option<Arc<TaskState>> {
     TASK.with_borrow(|task| task.as_ref().filter(|(of, _)| *of == serial).map(|(_, state)| Arc::clone(state)))
 }
 
-/// The task that runs on this thread, whatever its client.
+/// The task that runs on this thread, for any client.
 pub(crate) fn any_own_task() -> Option<Arc<TaskState>> {
     TASK.with_borrow(|task| task.as_ref().map(|(_, state)| Arc::clone(state)))
 }
 
-/// Sets the task of this thread and returns the one before.
+/// Sets the task of this thread and returns the previous one.
 pub(crate) fn replace_task(task: Option<(u32, Arc<TaskState>)>) -> Option<(u32, Arc<TaskState>)> {
     TASK.with_borrow_mut(|slot| std::mem::replace(slot, task))
 }

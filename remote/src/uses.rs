@@ -1,9 +1,9 @@
-//! Number of readers and writers of the node's memory through a client.
+//! Count of the readers and writers of the node's memory through a client.
 //!
-//! The node gives the memory of a client to others only when the client says that nothing uses it, or when
-//! its process is gone. So values outlive the runtime that they came from, and what still runs when its
-//! worker was given up writes to memory that is its own. The connection counts as one use; when it has ended
-//! and all others have, nobody can begin a new one.
+//! The node gives the memory of a client to others only when the client reports that it is unused, or when
+//! its process is gone. So values outlive the runtime that they came from, and code that still runs after its
+//! worker was given up writes to memory that is still its own. The connection counts as one use; after it and
+//! all other uses have ended, no new one can begin.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ type Action = Box<dyn FnOnce() + Send>;
 /// The uses of one client.
 pub(crate) struct Uses {
     count: AtomicUsize,
-    /// Run when the last has ended.
+    /// Actions to run when the last use has ended.
     at_end: Mutex<Vec<Action>>,
 }
 
@@ -22,13 +22,13 @@ pub(crate) struct Uses {
 pub struct Use(Arc<Uses>);
 
 impl Uses {
-    /// Those of a new client, and the one of its connection.
+    /// The uses of a new client, and the use of its connection.
     pub(crate) fn new() -> (Arc<Self>, Use) {
         let uses = Arc::new(Self { count: AtomicUsize::new(1), at_end: Mutex::default() });
         (Arc::clone(&uses), Use(uses))
     }
 
-    /// Begins another one; `None` if all have ended.
+    /// Begins a use; `None` if all have ended.
     #[inline]
     pub(crate) fn begin(self: &Arc<Self>) -> Option<Use> {
         let one_more = |count: usize| count.checked_add(1).filter(|_| count > 0);
@@ -36,7 +36,7 @@ impl Uses {
         Some(Use(Arc::clone(self)))
     }
 
-    /// Runs `action` once when all have ended; at once if they have.
+    /// Runs `action` once when all uses have ended; at once if they have already.
     pub(crate) fn at_end(&self, action: Action) {
         self.at_end.lock().push(action);
         if self.count.load(Ordering::Acquire) == 0 {

@@ -1,12 +1,12 @@
-//! The work of a worker, as its node sends it: classes, queued tasks, the task that runs, and its slot.
+//! The work that a node sends to a worker: classes, queued tasks, the running task, and its slot.
 //!
-//! A task that waits for other tasks lends its slot: everything sent ahead is handed back with the news that
-//! it is blocked, and it goes on when the node says so. What the node sent before that news reached it is
-//! handed back as it arrives: the task that is waited for may be among it. Threads that a task has started
-//! wait like the task itself: the slot is lent when the first waits, and taken back when the last has its
-//! value.
+//! A task that waits for other tasks lends its slot: the worker reports it as blocked and hands back all
+//! tasks sent ahead, and the task continues when the node resumes it. Tasks that the node sent before it got
+//! this report are handed back as they arrive: the awaited task may be among them. Threads that a task has
+//! started wait like the task itself: the slot is lent when the first thread waits, and taken back when the
+//! last one has its value.
 //!
-//! Nothing here runs a task: that is `worker.rs`. A driver has no work, and its node sends it none.
+//! `worker.rs` runs the tasks. A driver gets no work from its node.
 
 use crate::codec::Payload;
 use crate::error::{Error, Result, decode_failure, encode_failure};
@@ -39,7 +39,7 @@ enum ArgumentValue {
     Local(Extent),
 }
 
-/// A task that waits for its turn in this worker.
+/// A task in the queue of this worker.
 pub(crate) struct Run {
     pub(crate) slot: u32,
     pub(crate) attempt: Attempt,
@@ -55,12 +55,12 @@ pub(crate) struct Work {
     classes: Mutex<IdMap<u32, Arc<TaskClass>>>,
     queue: Mutex<VecDeque<Run>>,
     running: Mutex<Option<Arc<TaskState>>>,
-    /// From the news that the running task waits until the node says that it may go on.
+    /// Whether the slot is lent: from the report that the running task is blocked until the node resumes it.
     is_lent: AtomicBool,
     lending: Mutex<Lending>,
 }
 
-/// Waiting threads of the running task.
+/// Counts of waiting threads and of ended tasks.
 #[derive(Default)]
 struct Lending {
     waiting: usize,
@@ -69,7 +69,7 @@ struct Lending {
 
 /// Records from the node.
 impl Work {
-    /// Learns a class.
+    /// Stores the definition of a class.
     pub(crate) fn define(&self, number: u32, definition: &[u8]) -> Result<(), Failure> {
         let class: TaskClass = postcard::from_bytes(definition).map_err(|error| {
             Failure::new(FailureKind::DataCorrupt, format!("a task class does not decode: {error}"))
@@ -103,12 +103,12 @@ impl Work {
         Ok(())
     }
 
-    /// The task that runs.
+    /// The running task.
     pub(crate) fn running(&self) -> Option<Arc<TaskState>> {
         self.running.lock().clone()
     }
 
-    /// The task that this thread works for: its own, else the one that the worker runs.
+    /// The task of this thread: the one that it runs, else the one that the worker runs.
     pub(crate) fn task_of_thread(&self, link: &Link) -> Option<Arc<TaskState>> {
         own_task(link.serial).or_else(|| self.running())
     }
@@ -123,7 +123,7 @@ impl Work {
         self.queue.lock().pop_front()
     }
 
-    /// Whether a task waits for its turn.
+    /// Whether the queue has a task.
     pub(crate) fn has_next(&self) -> bool {
         !self.queue.lock().is_empty()
     }
@@ -132,12 +132,12 @@ impl Work {
         self.is_lent.store(false, Ordering::SeqCst);
     }
 
-    /// Whether the slot is lent, so that nothing that arrives can be started.
+    /// Whether the slot is lent, so that arriving tasks cannot be started.
     pub(crate) fn is_lent(&self) -> bool {
         self.is_lent.load(Ordering::SeqCst)
     }
 
-    /// Takes up to `count` tasks that were not started, the last ones first, as packed slots.
+    /// Removes up to `count` tasks that were not started, the last ones first; returns their packed slots.
     fn take_back(&self, count: usize) -> Vec<u8> {
         let mut queue = self.queue.lock();
         let kept = queue.len().saturating_sub(count);
@@ -180,7 +180,7 @@ impl Argument {
         }
     }
 
-    /// Keeps the bytes in place beyond the task if something still looks at them.
+    /// Keeps the bytes in place beyond the task if they still have readers.
     pub(crate) fn prolong(self, connection: &Arc<Connection>) {
         let Self { value, pin, payload, .. } = self;
         drop(payload);
@@ -209,7 +209,7 @@ impl Work {
         }
     }
 
-    /// Hands back tasks that are not started. The answer is sent even if there are none.
+    /// Hands back tasks that were not started. The answer is sent even if there are none.
     pub(crate) fn give_back(&self, link: &Link, count: u32) {
         let slots = self.take_back(count as usize);
         if let Ok(returned) = SlotsView::new(&slots) {
@@ -217,7 +217,7 @@ impl Work {
         }
     }
 
-    /// A thread of the running task waits: if it is the first, others may use the slot.
+    /// Notes that a thread of the running task waits. The first one lends the slot.
     pub(crate) fn lend_slot(&self, link: &Link) -> Result<LentSlot> {
         let mut lending = self.lending.lock();
         if lending.waiting == 0 {
@@ -227,9 +227,10 @@ impl Work {
         Ok(LentSlot { tasks_ended: lending.tasks_ended })
     }
 
-    /// A thread has waited for long enough: if it is the last, it waits until the running task may go on.
+    /// Ends the wait of a thread. The last one waits until the running task may continue.
     pub(crate) fn reclaim_slot(&self, link: &Link, lent: LentSlot) -> Result<()> {
-        // Held until the slot is back: a thread that begins to wait meanwhile lends it again after that.
+        // The lock is held until the slot is back: a thread that begins to wait meanwhile lends it again
+        // after that.
         let mut lending = self.lending.lock();
         if lending.tasks_ended != lent.tasks_ended {
             return Ok(());
@@ -238,27 +239,27 @@ impl Work {
         if lending.waiting == 0 { self.unblock(link) } else { Ok(()) }
     }
 
-    /// The running task has ended, and with it the waits of threads that it leaves behind.
+    /// Notes that the running task has ended, and with it the waits of its remaining threads.
     pub(crate) fn task_ended(&self, link: &Link) {
         let mut lending = self.lending.lock();
         lending.tasks_ended += 1;
         if std::mem::take(&mut lending.waiting) > 0 {
-            // Should the connection be gone, the report that follows fails as well.
+            // If the connection is gone, the report that follows fails too.
             let _ = self.unblock(link);
         }
     }
 
-    /// Says that the running task waits, and hands back everything behind it.
+    /// Reports the running task as blocked, and hands back all queued tasks.
     fn block(&self, link: &Link) -> Result<()> {
-        // First the mark, then the queue: a task that is queued meanwhile is either taken here or seen as
-        // lent.
+        // The mark is set before the queue is emptied, so a task that is queued meanwhile is either taken
+        // here or handed back on arrival.
         self.is_lent.store(true, Ordering::SeqCst);
         let slots = self.take_back(usize::MAX);
         let returned = SlotsView::new(&slots).map_err(|bad| Error::internal(bad.to_string()))?;
         link.send(&FromClient::Blocked { returned })
     }
 
-    /// Waits until the running task may go on.
+    /// Waits until the running task may continue.
     fn unblock(&self, link: &Link) -> Result<()> {
         link.send(&FromClient::Unblock)?;
         let is_resumed = || !self.is_lent();
@@ -299,7 +300,7 @@ pub(crate) fn origin(link: &Link, class: &TaskClass, task: TaskId, attempt: Atte
     }
 }
 
-/// Shortened text of a failure that is too long to be told whole.
+/// Shortened form of a failure that is too long to be reported whole.
 fn shortened(failure: Failure, len: usize) -> Failure {
     let mut short = Failure { cause: None, user: None, ..failure };
     short.message.truncate(short.message.floor_char_boundary(FAILURE_TEXT_KEPT));

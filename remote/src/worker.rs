@@ -1,10 +1,10 @@
-//! The worker loop: tasks in, results out.
+//! The worker loop, which runs tasks and reports their results.
 //!
-//! One thread executes. While it has nothing to run it leads the inbound ring and so finds its next task
-//! itself; while the user's code runs, the pump reads, and answers what cannot wait: it hands back tasks that
-//! were sent ahead and are wanted elsewhere, and marks a cancelled one. Each end is reported at once: a
-//! report costs two stores, and wakes the node only if it sleeps. Holding a report back until the next task
-//! ends would save those stores and could make a caller wait for a task that has nothing to do with it.
+//! One thread executes tasks. While it has nothing to run, it leads the inbound ring and so finds its next
+//! task itself. While the user's code runs, the pump reads, and handles urgent requests: it hands back tasks
+//! that were sent ahead and are needed elsewhere, and marks a cancelled task. Each end is reported at once: a
+//! report costs two stores, and wakes the node only if it sleeps. Delaying a report until the next task ends
+//! would save those stores, but could make a caller wait for an unrelated task.
 
 use crate::call::{Outputs, TaskCall, into_failure};
 use crate::client::Client;
@@ -25,12 +25,12 @@ use tharsis_types::{Dependency, Failure, FailureKind, TaskClass};
 /// Runs tasks until the node ends the connection.
 ///
 /// # Errors
-/// Why it ended, unless it was an orderly shutdown.
+/// The reason of the end, unless it was an orderly shutdown.
 pub fn run_worker(client: &Client) -> Result<()> {
     hook_panics();
     let _binding = current::bind(client.clone());
     let (link, work) = (client.link(), client.work());
-    // A task that was waiting begins when the one before it ends; one look at the clock serves both.
+    // A queued task begins when the one before it ends, so the clock is read once for both.
     let mut now = None;
     loop {
         match work.next() {
@@ -57,7 +57,7 @@ pub fn run_worker(client: &Client) -> Result<()> {
     }
 }
 
-/// Runs a task that starts now, reports its end and says when that was.
+/// Runs a task that starts now, reports its end and returns the time of the end.
 fn execute(client: &Client, run: Run, started: Instant) -> Instant {
     let (link, work) = (client.link(), client.work());
     let Run { slot, attempt, task: id, class, payload, arguments } = run;
@@ -70,7 +70,7 @@ fn execute(client: &Client, run: Run, started: Instant) -> Instant {
     let run_ns = u64::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u64::MAX);
     task::replace_task(outer);
     work.set_running(None);
-    // Before the report: the node handles records in order, and the arguments' pins end with the task.
+    // Done before the report: the node handles records in order, and the arguments' pins end with the task.
     arguments.into_iter().for_each(|argument| argument.prolong(client.connection()));
     match outcome {
         Ok(outputs) => {
@@ -78,7 +78,7 @@ fn execute(client: &Client, run: Run, started: Instant) -> Instant {
             let sent = link.send(&FromClient::Done { slot, run_ns, outcome: OutcomeView::Returned(view) });
             outputs.recycle();
             if let Err(refused) = sent {
-                // Without a report its readers would wait for ever; a lost connection is told to nobody.
+                // Without a report its readers would wait forever. If the connection is lost, this fails too.
                 let failure = into_failure(refused).at(origin(link, &class, id, attempt));
                 report_failure(link, slot, run_ns, failure);
             }
@@ -113,11 +113,12 @@ fn call(
 }
 
 thread_local! {
-    /// Message and place of the last panic of a task on this thread.
+    /// Message and location of the last panic of a task on this thread.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Notes where a task panics, and why; then does what was done before.
+/// Installs a panic hook that notes the message and location of panics in tasks, then calls the previous
+/// hook.
 fn hook_panics() {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {

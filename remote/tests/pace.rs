@@ -1,5 +1,5 @@
-//! Speed of the client's side, against a node in a thread: run by hand with
-//! `cargo test --release -p tharsis-remote --test pace -- --ignored --nocapture`.
+//! Speed of the client's side, against a node in a thread. Run it by hand with `cargo test --release -p
+//! tharsis-remote --test pace -- --ignored --nocapture`.
 
 extern crate tharsis_remote as tharsis;
 
@@ -42,7 +42,7 @@ fn pace() {
     let _entered = node.enter();
     let latency = median(timed(20_000, || nothing::remote().get().unwrap()));
     println!("round trip p50 {latency:.2} us");
-    // As many as fit into the ring, so that the pace of the node does not count.
+    // As many as fit into the ring, so that the speed of the node does not matter.
     let bursts = (0..20).map(|_| {
         let started = Instant::now();
         let references: Vec<_> = (0..4000).map(|_| nothing::remote()).collect();

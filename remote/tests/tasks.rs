@@ -184,7 +184,7 @@ fn no_wish_for_a_value_overtakes_that_it_was_let_go_of() {
                 while node.counts.unmapped.load(Ordering::SeqCst) < 200 {
                     assert!(started.elapsed() < Duration::from_secs(20), "it is not asked for often enough");
                     assert_eq!(reference.get().unwrap().len(), 10_000);
-                    // Most of the time nobody looks at it: it is let go of when it is asked for, inside a
+                    // Most of the time the value has no reader, so a request to unmap it is granted inside a
                     // dispatch.
                     std::thread::sleep(Duration::from_micros(50));
                 }

@@ -22,11 +22,11 @@ pub struct Array<T, D = IxDyn> {
     element: PhantomData<T>,
 }
 
-/// A number that arrays can hold.
+/// A type of numbers in arrays.
 pub trait Element: Pod + PartialEq + Send + Sync + sealed::Sealed {
     /// Code of the type in the encoding.
     const DTYPE: u16;
-    /// Name of the type, as NumPy has it.
+    /// NumPy's name of the type.
     const NAME: &'static str;
 }
 
@@ -127,7 +127,7 @@ impl<T: Element, D: Dimension> Array<T, D> {
     /// aligned.
     ///
     /// # Errors
-    /// `DataCorrupt` if there are not as many bytes as the shape asks for.
+    /// `DataCorrupt` if the number of bytes does not match the shape.
     pub fn from_bytes(bytes: Bytes, shape: D) -> crate::Result<Self> {
         Self::checked(bytes, shape).map_err(|text| crate::Error::new(FailureKind::DataCorrupt, text))
     }
@@ -138,7 +138,7 @@ impl<T: Element, D: Dimension> Array<T, D> {
         self.bytes
     }
 
-    /// An array over bytes that lie somewhere else; copies them only if they are not aligned.
+    /// An array over shared bytes; copies them only if they are not aligned.
     fn checked(bytes: Bytes, shape: D) -> Result<Self, String> {
         let len = shape.size_checked().and_then(|n| n.checked_mul(size_of::<T>()));
         if len != Some(bytes.len()) || isize::try_from(bytes.len()).is_err() {

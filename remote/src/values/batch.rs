@@ -13,7 +13,7 @@ use std::ops::Deref;
 
 /// An Arrow record batch whose columns are mapped, not copied, when it is read from the store.
 ///
-/// It travels in Arrow's IPC format and dereferences to the batch.
+/// It is encoded in Arrow's IPC format and dereferences to the batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch(RecordBatch);
 

@@ -13,7 +13,7 @@ use std::ops::Deref;
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Blob(Bytes);
 
-/// Form of bytes in a value: themselves, or the number of the buffer that holds them.
+/// Encoded form of bytes: the bytes themselves, or the number of their buffer.
 #[derive(Serialize)]
 #[serde(rename = "Blob")]
 enum Written<'a> {

@@ -1,6 +1,5 @@
-//! A node in a thread, just enough of one: it runs tasks when their arguments are there, keeps every object
-//! for ever, and counts what clients tell it. It checks the client's side of the protocol without the real
-//! node.
+//! A minimal node in a thread: it runs tasks when their arguments exist, keeps every object forever, and
+//! counts the records of clients. It checks the client's side of the protocol without the real node.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a defect in a test")]
 
@@ -34,9 +33,9 @@ pub struct Counts {
     pub regions: AtomicUsize,
     pub retired: AtomicUsize,
     pub given_back: AtomicUsize,
-    /// Values that a client let go of.
+    /// Values that a client has unmapped.
     pub unmapped: AtomicUsize,
-    /// Wishes for a value that came before the client had let go of it.
+    /// Requests for a value that came before the client had unmapped it.
     pub overtaken: AtomicUsize,
 }
 
@@ -45,7 +44,7 @@ pub struct Plan {
     pub workers: usize,
     pub slots: usize,
     pub ahead: usize,
-    /// Asks for each value back as soon as it was sent, and writes a number of lines of output behind that.
+    /// Takes each value back as soon as it was sent, and then writes this number of lines of output.
     pub asks_back: Option<usize>,
 }
 
