@@ -1,4 +1,4 @@
-//! The embedded node: the whole engine in the user's own process, with threads for workers.
+//! The embedded node: the whole engine in the user's process, with threads as workers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,7 @@ use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Remains, Shared, Workfor
 use tharsis_remote::{Client, ClientParts, Error, FailureKind, Result, current, function_table, run_worker};
 use tharsis_types::{ClientId, Failure, JobId};
 
-/// The longest time that workers may take to end with the runtime; one that runs user code for longer is left
-/// to itself.
+/// Longest wait for workers at the end of the runtime; a worker that still runs user code then is abandoned.
 const JOIN_WAIT: Duration = Duration::from_secs(2);
 
 /// Starts a node in this process and connects its driver.
@@ -54,8 +53,8 @@ impl Workforce for Threads {
         }
     }
 
-    /// A thread cannot be killed: it is cut off, and what it still computes is dropped. It keeps its CPUs and
-    /// its memory until it has ended.
+    /// A thread cannot be killed: it is cut off, and its results are dropped. It keeps its CPUs and its
+    /// memory until it has ended.
     fn kill(&self, client: ClientId, reason: &Failure) {
         self.shared.gone(client, Remains::Thread, reason.clone());
     }
@@ -84,7 +83,7 @@ fn work(shared: &Shared, start: u64, job: JobId) {
         Ok(client) => client,
         Err(error) => return gone(Remains::Nothing, &error.to_string()),
     };
-    // This thread uses the memory until it has said that it does not compute any more.
+    // This thread uses the memory until it has reported that it has stopped computing.
     let in_use = client.use_memory();
     let later = shared.clone();
     client.on_disuse(move || {

@@ -1,4 +1,4 @@
-//! `init()`: what a program wants to run on.
+//! `init()`: the settings of a program's runtime.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Init {
     pub(crate) job_weight: Option<u32>,
     pub(crate) worker_count: Option<usize>,
     pub(crate) scratch: Option<PathBuf>,
-    /// The first thing that was wrong.
+    /// The first invalid setting.
     pub(crate) problem: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn init() -> Init {
 
 impl Init {
     /// Uses the node or cluster at this address instead of running embedded: `HOST:PORT`, the path of a
-    /// node's socket, or `auto` for the node that runs on this machine.
+    /// node's socket, or `auto` for the node on this machine.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.address = Some(address.into());
         self
@@ -62,7 +62,7 @@ impl Init {
         self
     }
 
-    /// Memory in bytes that tasks may ask for; by default what the memory limit leaves beside the store.
+    /// Memory in bytes that tasks may request; by default the memory limit without the store.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
         self
@@ -84,16 +84,16 @@ impl Init {
         self
     }
 
-    /// Directory where the node spills objects that its store has no room for; a folder of this user on the
-    /// machine's disk if nothing is said.
+    /// Directories to which the node spills objects that its store has no room for; by default a folder of
+    /// this user on the machine's disk.
     #[must_use]
     pub fn spill(mut self, spill: SpillChoice) -> Self {
         self.spill = Some(spill);
         self
     }
 
-    /// A directory that the node spills objects to when its store has no room for them: up to four fifths of
-    /// what is free there. Call it once for each; [`Init::spill`] says more.
+    /// A directory to which the node spills objects that its store has no room for, up to four fifths of its
+    /// free space. Call it once for each; [`Init::spill`] has all options.
     pub fn spill_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.spill_dirs.push(directory.into());
         self
@@ -102,42 +102,40 @@ impl Init {
     /// Bytes that the node and its workers may use, the object store included; by default most of the
     /// machine's memory.
     ///
-    /// When they are used up, the node ends workers before the kernel ends anything: the newest task that
-    /// has retries first, which then runs again without using them up. Of effect with [`Init::workers`] only:
-    /// tasks in threads of the program cannot be ended without it.
+    /// When they are used up, the node kills workers before the kernel kills any process: first the worker of
+    /// the newest task that has retries. Such a task runs again without using up a retry. This works only
+    /// with [`Init::workers`]: tasks in threads of the program cannot be killed alone.
     pub fn memory_limit_bytes(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = Some(bytes);
         self
     }
 
-    /// Bytes that the node may keep of how finished tasks were called, so that a value that is lost can be
-    /// made again; 256 MiB if nothing is said. Above them the oldest are forgotten. With 0 nothing is made
-    /// again.
+    /// Bytes of the calls of finished tasks that the node may keep, so that a lost value can be recomputed;
+    /// 256 MiB by default. Above this limit the oldest calls are dropped. With 0 no value can be recomputed.
     #[must_use]
     pub fn lineage_bytes(mut self, bytes: usize) -> Self {
         self.lineage_bytes = Some(bytes);
         self
     }
 
-    /// Unfinished tasks that the program may have at the node; 8 million if nothing is said. Beyond them
-    /// `remote` waits until there are fewer, and with it whatever the program says after it, a `cancel` too.
-    /// Calls that tasks make are not counted: whoever they wait for may be behind them.
+    /// Unfinished tasks that the program may have at the node; 8 million by default. Beyond this limit
+    /// `remote` waits until there are fewer, and later calls of the program wait with it, even `cancel`.
+    /// Calls that tasks make are not counted: the tasks that they wait for may be behind them.
     #[must_use]
     pub fn queued_tasks_max(mut self, tasks: usize) -> Self {
         self.queued_tasks_max = Some(tasks.max(1));
         self
     }
 
-    /// The longest time that a worker process may take from its start until it connects; 30 s if nothing is
-    /// said. It is killed then, and the task that it was started for has failed an attempt. Of effect with
-    /// [`Init::workers`] only.
+    /// Longest time from the start of a worker process until it connects; 30 s by default. Then it is killed,
+    /// and the task that it was started for has failed an attempt. It applies only with [`Init::workers`].
     #[must_use]
     pub fn worker_start_timeout(mut self, timeout: Duration) -> Self {
         self.worker_start_timeout = Some(timeout);
         self
     }
 
-    /// The namespace that names are looked up in.
+    /// The namespace in which names are looked up.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         let namespace = namespace.into();
         self.check_length("namespace", &namespace);
@@ -145,9 +143,9 @@ impl Init {
         self
     }
 
-    /// Share of a node that the job gets where others want it too, from 1 to 10 000; 100 if nothing is said.
-    /// Jobs share each node in proportion to their weights: beside one of 100, a job of 300 has three
-    /// quarters of it. What a job leaves unused others may have; a task that runs is never stopped for it.
+    /// Weight of the job where jobs compete for a node, from 1 to 10 000; 100 by default. Jobs share each
+    /// node in proportion to their weights: beside a job of weight 100, one of 300 gets three quarters. Other
+    /// jobs may use the unused part of a share; a running task is never stopped for it.
     pub fn job_weight(mut self, weight: u32) -> Self {
         if !(1..=JOB_WEIGHT_MAX).contains(&weight) {
             self.problem.get_or_insert(format!("job_weight {weight}: it must be from 1 to {JOB_WEIGHT_MAX}"));
@@ -177,7 +175,7 @@ impl Init {
         self
     }
 
-    /// Options of the embedded node, where the machine has `cpus` and tasks may ask for `memory_bytes`.
+    /// Resources of the embedded node, if the machine has `cpus` and tasks may request `memory_bytes`.
     pub(crate) fn resources(&self, cpus: usize, memory_bytes: u64) -> Resources {
         Resources {
             cpu: self.cpu_units.unwrap_or(cpus as u64 * Resources::UNIT),

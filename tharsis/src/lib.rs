@@ -43,30 +43,30 @@
 //! ```
 //!
 //! The same program runs embedded (as above: no server, no set-up), on one machine and on a cluster
-//! (`init().address(..)`). It is its own worker: nodes start its executable, and `#[tharsis::main]` turns
-//! such a process into a worker. Embedded, a program needs no such attribute; everywhere else a start without
+//! (`init().address(..)`). Workers are the same program: nodes start its executable, and `#[tharsis::main]`
+//! turns such a process into a worker. An embedded program needs no such attribute; otherwise a start without
 //! it is refused.
 //!
 //! **One runtime.** [`Init::start`] makes the runtime of the whole program, of which there is one at a time:
-//! a second one is refused until the first is dropped. A program with several uses [`Init::start_local`] and
-//! [`Runtime::enter`]. A task starts none: it uses the runtime that runs it.
+//! a second one is refused until the first is dropped. A program with several runtimes uses
+//! [`Init::start_local`] and [`Runtime::enter`]. A task cannot start one: it uses the runtime that runs it.
 //!
-//! **Values.** Whatever serde can encode. [`Blob`], [`Array`] and `Batch` (feature `arrow`, on by default)
-//! are read where they lie, without a copy, and may stand anywhere inside other values.
+//! **Values** are all types that serde can encode. [`Blob`], [`Array`] and `Batch` (feature `arrow`, on by
+//! default) are read in place, without a copy, and may be part of other values.
 //!
 //! **Waiting.** [`ObjectRef::get`], [`get_all`], [`wait`] block; `.await` on an [`ObjectRef`] does not. A
 //! task that waits lends its slot to others, so nested calls do not deadlock.
 //!
-//! **Errors.** Everything that can go wrong with tasks and tensors is an [`Error`]: what, where, why, what to
-//! do. An error value of a remote function keeps its type, see [`Error::downcast`].
+//! **Errors** of tasks and tensors are an [`Error`]: it tells what failed, where and why, and what to do. An
+//! error value of a remote function keeps its type, see [`Error::downcast`].
 //!
-//! This crate knows no sockets and no wire messages; it joins `tharsis-remote` (the client) with the node
-//! that an embedded program runs in itself.
+//! This crate knows no sockets and no wire messages; it combines `tharsis-remote` (the client) with the node
+//! of an embedded program.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-// Generated code says `::tharsis`, here as well.
+// Generated code refers to `::tharsis`, in this crate too.
 extern crate self as tharsis;
 
 mod cluster;
@@ -128,7 +128,7 @@ mod book {
     struct Pages;
 }
 
-/// Items for generated code; not for people.
+/// Items for generated code, not for users.
 #[doc(hidden)]
 pub mod generated {
     pub use crate::process::{block_on, enter};

@@ -1,4 +1,4 @@
-//! Asking a node how it is, and telling it to stop.
+//! Queries of a node's state, and the request to stop.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -18,7 +18,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Asks the node that listens at `socket`.
 ///
 /// # Errors
-/// `Disconnected` if no node answers there, what it refuses with otherwise.
+/// `Disconnected` if no node answers there, else the refusal of the node.
 pub fn ask(socket: &Path, question: Question) -> Result<Report> {
     match answer(socket, question)? {
         Answer::Report(report) => Ok(*report),
@@ -26,7 +26,7 @@ pub fn ask(socket: &Path, question: Question) -> Result<Report> {
     }
 }
 
-/// Asks the node that listens at `socket` what lies in its store and who keeps it.
+/// Asks the node that listens at `socket` for the contents of its store and the references to them.
 ///
 /// # Errors
 /// As [`ask`].
@@ -37,7 +37,7 @@ pub fn memory(socket: &Path) -> Result<Inventory> {
     }
 }
 
-/// Asks the node that listens at `socket` what a task or an object waits for, and what happened to it.
+/// Asks the node that listens at `socket` for the reason why a task or an object waits, and its history.
 ///
 /// # Errors
 /// As [`ask`].
@@ -59,7 +59,7 @@ pub fn list(socket: &Path, listing: Listing) -> Result<Table> {
     }
 }
 
-/// Refusal of a node, or a sign that it is no node of ours.
+/// Error for an unexpected answer: the refusal of a node, or an answer that does not fit the question.
 fn unasked(answer: Answer) -> Error {
     match answer {
         Answer::Refused(failure) => failure.into(),

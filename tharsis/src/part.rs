@@ -1,9 +1,10 @@
-//! Part of this process, and the processes that it may therefore start.
+//! The role of this process, and whether it may start further processes.
 //!
 //! Nodes and workers are the user's program, started again; [`crate::process::enter`] makes such a process a
-//! node or a worker before the user's `main` runs. In a program that does not go through it, the child runs
-//! `main` as well, which starts a child, and so on without end. Whatever starts the program again, or has a
-//! node do so, takes a [`Restartable`], which only a process that came through `enter` can get.
+//! node or a worker before the user's `main` runs. In a program that does not go through it, the child would
+//! run `main` too, which starts a child, and so on without end. So all functions that start the program
+//! again, directly or through a node, take a [`Restartable`], which only a process that came through `enter`
+//! can get.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,10 @@ use tharsis_remote::{Error, FailureKind, Result, current};
 
 /// Set for a worker: the path of its node's socket.
 pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
-/// Set for a node: what it should be, as JSON.
+/// Set for a node: its specification, as JSON.
 pub const NODE_VARIABLE: &str = "THARSIS_NODE";
 
-/// Part that a process of the program was started for.
+/// Role of a process of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The user's `main`.
@@ -25,24 +26,24 @@ pub(crate) enum Part {
     Worker,
 }
 
-/// Proof that this program can be started again: the child will be what it is told to be.
+/// Proof that this program can be started again: the child will take the role it is given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restartable(());
 
-/// The place of the runtime that all threads of the program use. There is one.
+/// The only slot for a runtime that all threads of the program use.
 #[derive(Debug)]
 pub(crate) struct ProgramPlace(());
 
-/// Nothing in a program whose `main` does not go through `enter`.
+/// Empty in a program whose `main` does not go through `enter`.
 static PART: OnceLock<Part> = OnceLock::new();
 static PROGRAM_PLACE_IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Notes what this process is.
+/// Sets the role of this process.
 pub(crate) fn enter(part: Part) {
     PART.get_or_init(|| part);
 }
 
-/// Refuses to start a runtime in a process that is part of one, and in one that should be.
+/// Refuses to start a runtime in a task, and in a process that was started as a node or worker.
 ///
 /// # Errors
 /// `InvalidArgument` with the remedy.
@@ -85,14 +86,14 @@ pub(crate) fn restartable() -> Result<Restartable> {
 
 const REMEDY: &str = "put `#[tharsis::main]` above `fn main`, or let `main` call `tharsis::process::enter` before anything else";
 
-/// Part that the environment gives this process, and the variable that says so.
+/// The role that the environment gives this process, and its variable.
 fn told_part() -> Option<(&'static str, &'static str)> {
     let parts = [(WORKER_SOCKET_VARIABLE, "worker"), (NODE_VARIABLE, "node")];
     parts.into_iter().find(|(variable, _)| std::env::var_os(variable).is_some())
 }
 
 impl ProgramPlace {
-    /// Takes it until the answer is dropped.
+    /// Takes the slot until the returned value is dropped.
     ///
     /// # Errors
     /// `InvalidArgument` with the remedy if it is taken, or if this process may not start a runtime at all.

@@ -1,34 +1,34 @@
-//! A runtime that was started, and how threads use it.
+//! A running runtime, and its use by threads.
 
 use crate::part::ProgramPlace;
 use std::sync::Arc;
 use tharsis_protos::report::Report;
 use tharsis_remote::{Client, JobId, NodeId, Result, current};
 
-/// Asks a node how it is.
+/// Asks a node for its state.
 pub(crate) type Reporter = Arc<dyn Fn() -> Result<Report> + Send + Sync>;
 
-/// Result of the start-up: the driver's client, and how to end everything behind it.
+/// Result of the start: the driver's client, and the function that ends the node behind it.
 pub(crate) struct Started {
     pub(crate) client: Client,
     /// The node's socket, if it is another process.
     pub(crate) socket: Option<std::path::PathBuf>,
-    /// Asks the node how it is.
+    /// Asks the node for its state.
     pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
     /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is
     /// closed.
     pub(crate) stop: Box<dyn FnOnce() + Send + Sync>,
 }
 
-/// A running runtime. Dropping it ends the job: what still waits fails with `Shutdown`, and nothing is left
-/// behind.
+/// A running runtime. Dropping it ends the job: waiting calls fail with `Shutdown`, and no processes or files
+/// are left behind.
 #[must_use = "the runtime ends when this is dropped"]
 pub struct Runtime {
     client: Client,
     socket: Option<std::path::PathBuf>,
     report: Reporter,
     stop: Option<Box<dyn FnOnce() + Send + Sync>>,
-    /// Kept until everything has ended; none if only threads that enter use it.
+    /// Kept until everything has ended; `None` if only threads that enter use it.
     _place: Option<ProgramPlace>,
 }
 
@@ -39,7 +39,7 @@ pub struct Entered<'a> {
 }
 
 impl Runtime {
-    /// With `place` it is the program's own, else of the threads that enter.
+    /// With `place` it is the runtime of the program, else only of threads that enter.
     pub(crate) fn new(started: Started, place: Option<ProgramPlace>) -> Self {
         if place.is_some() {
             current::set_global(Some(started.client.clone()));
@@ -56,7 +56,7 @@ impl Runtime {
         runtime
     }
 
-    /// Makes this the runtime of the current thread until the answer is dropped.
+    /// Makes this the runtime of the current thread until the returned value is dropped.
     #[must_use = "the thread leaves the runtime when this is dropped"]
     pub fn enter(&self) -> Entered<'_> {
         Entered { _binding: current::bind(self.client.clone()), _runtime: self }

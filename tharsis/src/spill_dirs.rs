@@ -1,4 +1,4 @@
-//! Directories that objects are spilled to: which one if nothing is said, and what may not be one.
+//! Spill directories: the default one, and checks of directories that the user names.
 
 use crate::machine;
 use rustix::fs::{FsWord, Stat, StatVfs, stat, statfs, statvfs};
@@ -8,14 +8,14 @@ use tharsis_remote::{Error, FailureKind, Result};
 
 /// Smallest quota: a segment file.
 pub const QUOTA_BYTES_MIN: u64 = 64 << 20;
-/// Share of the free space that a directory may use if nothing is said.
+/// Default share of the free space that a directory may use.
 const FREE_SPACE_PERCENT: u64 = 80;
-/// Folder of programs that keep much for long, on a disk by convention.
+/// Folder for large and long-lived temporary files, on a disk by convention.
 const LARGE_TEMPORARY: &str = "/var/tmp";
-/// File systems that are memory: what is spilled there stays where it was.
+/// File systems in memory: spilling there would free no memory.
 const MEMORY_FILE_SYSTEMS: [FsWord; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// The directory if nothing is said: one of the user's own on a disk; none if there is no disk.
+/// The default directory: a folder of the user on a disk; `None` if there is no disk.
 #[must_use]
 pub fn default_dir() -> Option<PathBuf> {
     let own = machine::scratch();
@@ -24,7 +24,7 @@ pub fn default_dir() -> Option<PathBuf> {
     [Some(own), large].into_iter().flatten().map(|folder| folder.join("spill")).find(on_disk)
 }
 
-/// The spill directories of a node if nothing is said: nowhere if there is no disk for it.
+/// The default spill directories of a node: none if there is no disk.
 #[must_use]
 pub fn default_choice() -> SpillChoice {
     let folder = default_dir().and_then(|path| {
@@ -34,18 +34,18 @@ pub fn default_choice() -> SpillChoice {
     SpillChoice { folders: folder.into_iter().collect(), ..SpillChoice::default() }
 }
 
-/// A directory that somebody named, with what it may hold, after a look at both. It must be there: a disk
-/// that is not mounted would otherwise be taken for a place on another.
+/// A directory that the user named, with its quota, after checks of both. It must exist: otherwise the mount
+/// point of a disk that is not mounted would be used on another disk.
 ///
 /// # Errors
-/// `InvalidArgument` if it is not there, and as [`quota_bytes`].
+/// `InvalidArgument` if it does not exist, and as [`quota_bytes`].
 pub fn folder(path: &Path, quota: Option<u64>) -> Result<SpillFolder> {
     if !path.exists() {
         let text = format!("NotFound, {} is not there; make the directory first", path.display());
         return Err(Error::new(FailureKind::InvalidArgument, text));
     }
     let quota_bytes = quota_bytes(path, quota)?;
-    // A node does not work where the command was typed.
+    // A node has another working directory than the command.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Ok(SpillFolder { path, quota_bytes })
 }
@@ -68,8 +68,8 @@ pub fn check_water(choice: &SpillChoice) -> Result<()> {
 /// Quota of a directory: the one that was set, or a share of the free space.
 ///
 /// # Errors
-/// `InvalidArgument` if others could put their files there, if it is no directory, or with both numbers if
-/// the quota is too small or larger than the file system.
+/// `InvalidArgument` if other users could put files there, if it is no directory, or with both numbers if the
+/// quota is too small or larger than the file system.
 pub fn quota_bytes(directory: &Path, said: Option<u64>) -> Result<u64> {
     let wrong = |text: String| Error::new(FailureKind::InvalidArgument, text);
     let shown = directory.display();
@@ -94,7 +94,7 @@ pub fn quota_bytes(directory: &Path, said: Option<u64>) -> Result<u64> {
     Ok(quota)
 }
 
-/// The directory, or what is there of the way to it.
+/// The directory, or its nearest existing parent.
 fn existing(directory: &Path) -> Option<&Path> {
     let mut way = directory.ancestors().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
     way.find(|folder| folder.exists())
@@ -104,12 +104,12 @@ fn default_quota(system: &StatVfs) -> u64 {
     system.f_bavail.saturating_mul(system.f_frsize) / 100 * FREE_SPACE_PERCENT
 }
 
-/// Whether what is there is memory; what cannot be told is not.
+/// Whether a folder is in memory; false if that cannot be determined.
 fn is_memory(there: &Path) -> bool {
     statfs(there).is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&system.f_type))
 }
 
-/// Why nothing should be kept in or made in a folder; `is_it` says whether it is the directory itself.
+/// Reason why a folder must not be used; `is_it` tells that it is the directory itself, not a parent.
 fn problem(folder: &Stat, is_it: bool) -> Option<&'static str> {
     const KIND: u32 = 0o170_000;
     const DIRECTORY: u32 = 0o040_000;
@@ -121,7 +121,7 @@ fn problem(folder: &Stat, is_it: bool) -> Option<&'static str> {
     if folder.st_mode & STICKY_AND_OPEN == 0o0002 {
         return Some("InsecureDirectory, everybody may write to it and it has no sticky bit");
     }
-    // The system's own folders, such as /tmp, are nobody's who means harm.
+    // The system's own folders, such as /tmp, are trusted.
     (is_it && folder.st_uid != own && folder.st_uid != 0)
         .then_some("InsecureDirectory, it belongs to another user")
 }
@@ -181,7 +181,7 @@ mod tests {
         set(0o1777);
         assert!(quota_bytes(folder.path(), None).is_ok());
         set(0o700);
-        // Only root can give a folder away; another user cannot even look into one of theirs.
+        // Only root can change the owner of a folder, so the check is skipped for other users.
         if chown(folder.path(), Some(12_345), None).is_ok() {
             assert!(text(folder.path(), None).contains("another user"));
         }

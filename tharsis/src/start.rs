@@ -1,5 +1,4 @@
-//! From an [`Init`] to a running job: embedded, on a node of its own with worker processes, or on one that
-//! runs.
+//! From an [`Init`] to a running job: embedded, on a new node with worker processes, or on a running node.
 
 use crate::init::Init;
 use crate::part::{ProgramPlace, Restartable, check_may_start, restartable};
@@ -14,20 +13,20 @@ use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX};
 
 impl Init {
-    /// Starts it. The runtime is the program's, in all its threads, until the answer is dropped; there is one
+    /// Starts the runtime, for all threads of the program, until the returned value is dropped. There is one
     /// at a time.
     ///
     /// # Errors
     /// `InvalidArgument` for a setting out of bounds, inside a task, where the program has a runtime already,
-    /// and without `#[tharsis::main]` unless it is embedded; `Disconnected` if nobody answers at the address,
-    /// `ResourceExhausted` if the machine, or a limit on this process, has no room for the store.
+    /// and without `#[tharsis::main]` unless it is embedded; `Disconnected` if no node answers at the
+    /// address, `ResourceExhausted` if the machine, or a limit on this process, has no room for the store.
     pub fn start(self) -> Result<Runtime> {
         let place = ProgramPlace::take()?;
         self.checked_start().map(|started| Runtime::new(started, Some(place)))
     }
 
-    /// Starts it without making it the program's: only threads that [`Runtime::enter`] use it. For programs,
-    /// and tests, with several runtimes.
+    /// Starts a runtime that only threads use that [`Runtime::enter`] it. For programs, and tests, with
+    /// several runtimes.
     ///
     /// # Errors
     /// As [`Init::start`], but any number may run at a time.
@@ -70,7 +69,7 @@ fn start_node(init: &Init) -> Result<Started> {
     Ok(started(client, socket, Box::new(move || drop(node))))
 }
 
-/// Connects to a node that runs on this machine.
+/// Connects to a running node on this machine.
 fn start_at(init: &Init, address: &str) -> Result<Started> {
     let restartable = restartable()?;
     let socket = machine::find_socket(address)?;
@@ -104,13 +103,13 @@ fn options(init: &Init) -> Result<NodeOptions> {
     let memory_bytes = machine::memory_bytes();
     let cpus = init.worker_count.unwrap_or_else(machine::cpu_count);
     let store_bytes = init.store_bytes.unwrap_or_else(|| {
-        // Of the memory that may be used.
+        // A share of the memory that may be used.
         let usable_bytes = init.memory_limit_bytes.map_or(memory_bytes, |limit| limit.min(memory_bytes));
         machine::default_store_bytes(usable_bytes)
     });
     machine::check_store_bytes(store_bytes, memory_bytes)?;
     let memory_limit_bytes = init.memory_limit_bytes.unwrap_or_else(|| {
-        // A store that was asked for is not refused for a limit that was not.
+        // An explicit store size must not be refused because of a default limit.
         machine::default_memory_limit_bytes(memory_bytes).max(store_bytes)
     });
     machine::check_memory_limit(memory_limit_bytes, store_bytes, memory_bytes)?;
@@ -126,7 +125,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
     })
 }
 
-/// The spill directories of the node: what was said, or what is usual.
+/// The spill directories of the node: those that were set, or the default.
 fn spill(init: &Init) -> Result<SpillChoice> {
     let mut choice = match &init.spill {
         Some(said) => said.clone(),

@@ -1,6 +1,6 @@
-//! Messages of the compiler about misuse of the attributes: each case has the message beside it.
+//! Compiler messages for misuse of the attributes: the expected message is beside each case.
 //!
-//! `TRYBUILD=overwrite cargo test -p tharsis --test misuse` writes the messages anew.
+//! `TRYBUILD=overwrite cargo test -p tharsis --test misuse` writes the messages again.
 
 #[test]
 fn misuse_is_explained() {

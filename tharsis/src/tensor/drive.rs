@@ -1,11 +1,11 @@
-//! Driving a job: submit its batches in order, as many as the memory bound has room for; free what was read
-//! last.
+//! Drives a job: submits its batches in order, as many as the memory bound allows, and frees chunks after
+//! their last read.
 //!
-//! Chunks that may exist at a time are counted before they do. A batch in flight counts with what it makes
-//! (twice: in the worker, and in the store), what its tasks need, and the chunks that it is the last to read;
-//! chunks that later batches read count until the last of these is submitted. A batch is submitted only if
-//! all of it together stays below the bound; with nothing in flight there is always room for one, since the
-//! bound was computed along the same order.
+//! Chunks are counted before they exist. A batch in flight counts with its outputs (twice: in the worker, and
+//! in the store), its scratch memory, and the chunks that it is the last to read. Chunks that later batches
+//! read count until the last of these is submitted. A batch is submitted only if the sum stays below the
+//! bound. With nothing in flight there is always room for one, since the bound was computed for the same
+//! order.
 
 use super::fault::from_engine;
 use super::kept::InStore;
@@ -23,9 +23,9 @@ use tharsis_graph::{Error, Job, Metrics, Outcome, Resident, ResidentChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Blob, Client, FailureKind, NodeId, ObjectRef, Options, cancel, put};
 
-/// Chunks up to this many bytes travel in bundles.
+/// Chunks up to this many bytes are stored in bundles.
 const BUNDLED_BYTES_MAX: u64 = 64 << 10;
-/// Batches in flight, per thread: enough that no worker waits for the driver.
+/// Most batches in flight per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
 
 /// An executor's settings for driving its jobs.
@@ -36,15 +36,15 @@ pub(super) struct DriveOptions {
     pub call: Options,
     /// No batch is submitted after this time.
     pub deadline: Option<Instant>,
-    /// The nodes on which homes are, in turn; empty where all batches may go anywhere.
+    /// The nodes to which homes are assigned in turn; empty if batches may run anywhere.
     pub home_slots: Vec<NodeId>,
-    /// Chunks and registers never take more.
+    /// Upper bound on the bytes of chunks and registers.
     pub bound_bytes: u64,
     /// CPUs that the job can use.
     pub threads: usize,
 }
 
-/// A job that runs.
+/// A running job.
 pub(super) struct Drive<'a> {
     options: DriveOptions,
     job: &'a Job,
@@ -66,14 +66,14 @@ enum Key {
     Chunk(ChunkId),
 }
 
-/// An object that batches to come will read.
+/// An object that later batches will read.
 struct Held {
     object: ObjectRef<BatchOutput>,
     /// Number of times its chunks will be read.
     reads_left: u32,
-    /// 0 for one that was there before this job.
+    /// Bytes of the object; 0 if it existed before this job.
     bytes: u64,
-    /// The plan's name for the only chunk of an object of an earlier job.
+    /// The id in this plan of the only chunk of an object of an earlier job.
     renamed: Option<ChunkId>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Drive<'a> {
         let plan = postcard::to_allocvec(&**job.runnable.plan())
             .map_err(|error| Error::Internal(format!("a plan cannot be encoded: {error}")))?;
         let plan = put(&Blob::from(plan)).map_err(from_engine)?;
-        // Workers that are threads of this process need not compile it again.
+        // So workers that are threads of this process need not compile it again.
         plans::remember(plan.id(), job.runnable.clone());
         let metrics = Metrics {
             bound_bytes: options.bound_bytes,
@@ -119,7 +119,7 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// Runs all of it.
+    /// Runs the whole job.
     pub(super) fn run(mut self) -> Result<Outcome, Error> {
         let mut inputs = Vec::new();
         for batch in 0..self.batches.len() {
@@ -127,7 +127,7 @@ impl<'a> Drive<'a> {
             self.batches.inputs(&self.job.runnable, batch, &mut inputs);
             let bytes = self.batches.bytes(&self.job.runnable, batch);
             let stored = self.batches.resident_bytes(&self.job.runnable, &inputs);
-            // More than is needed where residents are in the store already.
+            // This overestimates if resident chunks are in the store already.
             while !self.has_room(bytes + stored) {
                 self.land()?;
             }
@@ -162,7 +162,8 @@ impl<'a> Drive<'a> {
         let held_before = self.held_bytes;
         let report = self.enter(batch, &outputs, &fates, given)?;
         let kept = self.held_bytes - held_before;
-        // Chunks that are kept count as held from now on; those read last, until the batch has ended.
+        // Kept chunks count as held from now on; chunks with their last read in this batch count until it has
+        // ended.
         let bytes = bytes - kept + self.release(inputs);
         self.flying_bytes += bytes;
         self.flights.push_back(Flight { report, tasks: tasks.len() as u64, bytes });
@@ -239,7 +240,7 @@ impl<'a> Drive<'a> {
         Ok(Held { object, reads_left, bytes, renamed: None })
     }
 
-    /// A chunk that was handed over with the plan.
+    /// A resident chunk of the job.
     fn resident(&self, id: ChunkId) -> Result<ResidentChunk, Error> {
         let tensors = &self.job.runnable.plan().resident;
         let found = tensors.iter().position(|&tensor| tensor == id.tensor as usize);
@@ -247,7 +248,7 @@ impl<'a> Drive<'a> {
         chunk.cloned().ok_or_else(|| Error::Internal(format!("{id:?} is not at hand")))
     }
 
-    /// Notes the objects that a batch makes; gives its report.
+    /// Registers the objects that a batch makes; returns its report.
     fn enter(
         &mut self,
         batch: usize,
@@ -284,8 +285,7 @@ impl<'a> Drive<'a> {
         Ok(report)
     }
 
-    /// Counts one read of each chunk, lets go of objects that were read last, and says how many bytes these
-    /// have.
+    /// Counts one read of each chunk, drops objects after their last read, and returns the bytes of these.
     fn release(&mut self, inputs: &[ChunkId]) -> u64 {
         let mut released = 0;
         for &id in inputs {
@@ -300,7 +300,7 @@ impl<'a> Drive<'a> {
         released
     }
 
-    /// Waits for the batch that was submitted first.
+    /// Waits for the oldest batch in flight.
     fn land(&mut self) -> Result<(), Error> {
         let left = self.time_left()?;
         let Some(flight) = self.flights.front() else { return Ok(()) };
@@ -337,7 +337,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The chunks of a result: small ones are brought here, large ones stay where they are.
+    /// The chunks of a result: small ones are fetched, large ones stay in the store.
     fn gather(&self, tensor: TensorId) -> Result<Resident, Error> {
         let spec = &self.job.runnable.plan().tensors[tensor];
         let mut bundles: HashMap<Key, HashMap<ChunkId, Arc<Chunk>>> = HashMap::new();
@@ -369,7 +369,7 @@ impl<'a> Drive<'a> {
         self.objects.get(&key).ok_or_else(|| Error::Internal(format!("{key:?} was let go")))
     }
 
-    /// Brings a bundle here.
+    /// Fetches a bundle.
     fn fetch(&self, key: Key) -> Result<HashMap<ChunkId, Arc<Chunk>>, Error> {
         let BatchOutput::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
             return Err(Error::Internal("a report was given for a result".to_owned()));
@@ -378,7 +378,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Waits for a value until the time is over.
+/// Waits for a value until the deadline.
 fn read(object: &ObjectRef<BatchOutput>, left: Option<Duration>) -> Result<BatchOutput, Error> {
     let given = match left {
         None => object.get(),
@@ -394,7 +394,8 @@ impl Drop for Drive<'_> {
     fn drop(&mut self) {
         plans::forget(self.plan.id());
         for flight in &self.flights {
-            // Left only by a failure; what cannot be stopped ends by itself and is freed.
+            // Flights are left only after a failure. A batch that cannot be stopped ends by itself, and its
+            // objects are freed.
             let _ignored = cancel(&flight.report, false, false);
         }
     }

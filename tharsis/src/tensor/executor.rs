@@ -15,17 +15,17 @@ use tharsis_remote::{Client, NodeId, Options, Result, current};
 ///
 /// A plan is put into the store once. Its tasks are submitted in the order of the plan, small ones in
 /// batches, and their chunks stay in the store; a chunk is freed when the last task that reads it has ended.
-/// Never more is submitted than the memory bound has room for.
+/// Batches are submitted only while the memory bound has room for them.
 ///
 /// # Memory
-/// Chunks and registers never take more than the bound that [`explain`](super::explain) tells, which is never
-/// above [`RemoteExecutor::memory`].
+/// Chunks and registers never take more than the bound that [`explain`](super::explain) reports, which is
+/// never above [`RemoteExecutor::memory`].
 ///
 /// # Distributed
 /// A task runs where the engine places it: near the driver while there is room, then on the least used node,
-/// or where its chunks lie. Large chunks of results stay there, until the last tensor over them is dropped:
-/// another job on the same runtime reads them where they are, and whoever looks at their elements brings them
-/// to the driver.
+/// or on the node of its chunks. Large chunks of results stay there until the last tensor over them is
+/// dropped. Another job on the same runtime reads them in place; access to their elements fetches them to the
+/// driver.
 #[derive(Clone)]
 pub struct RemoteExecutor {
     pub(super) client: Client,
@@ -57,14 +57,14 @@ impl RemoteExecutor {
         self
     }
 
-    /// Starts no task after this time; what has not ended then fails with `Timeout`.
+    /// Starts no task after this time; a job that has not ended then fails with `Timeout`.
     #[must_use]
     pub fn until(mut self, deadline: Instant) -> RemoteExecutor {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Options of each remote call: its CPUs, retries, place. The number of its results is not to be set.
+    /// Options of each remote call: its CPUs, retries, placement. The number of results must not be set.
     #[must_use]
     pub fn options(mut self, options: Options) -> RemoteExecutor {
         self.options = options;
@@ -78,8 +78,8 @@ impl RemoteExecutor {
         self
     }
 
-    /// The nodes on which homes are, in turn, each as often as it has CPUs; none where there is only one
-    /// node, or if the options say where tasks run.
+    /// The nodes to which homes are assigned in turn, each as often as it has CPUs. Empty if there is only
+    /// one node, or if the options have a placement.
     fn home_slots(&self) -> Vec<NodeId> {
         let nodes = (self.report)().unwrap_or_default().nodes;
         if nodes.len() < 2 || self.options.is_placed() {
@@ -102,7 +102,7 @@ impl RemoteExecutor {
         if needed_bytes <= limits.memory_bytes {
             return Ok(batches);
         }
-        // Single tasks need the least.
+        // Single tasks need the least memory.
         let batches = Batches::new(&job.runnable, &job.schedule, limits_of(1))?;
         let needed_bytes = batches.live_bytes + batches.largest_bytes;
         match needed_bytes <= limits.memory_bytes {
@@ -114,7 +114,7 @@ impl RemoteExecutor {
 
 impl Executor for RemoteExecutor {
     fn limits(&self) -> Limits {
-        // A node that does not answer fails the first call with its own words.
+        // If the node does not answer, the first call fails with a better error.
         let report = (self.report)().unwrap_or_default();
         let cpus: f64 = report.nodes.iter().map(|node| cpus_of(&node.total)).sum();
         let store_bytes = report.store.capacity_bytes / STORE_SHARE;
@@ -170,7 +170,8 @@ impl std::fmt::Debug for RemoteExecutor {
     }
 }
 
-/// Bytes that driving these batches never exceeds: chunks that live between them, and those in flight.
+/// Upper bound on the bytes while these batches are driven: live chunks between batches, and batches in
+/// flight.
 fn bound(batches: &Batches, limits: Limits) -> u64 {
     let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
     (batches.live_bytes + room).min(limits.memory_bytes)
@@ -194,18 +195,18 @@ fn cpus_of(total: &str) -> f64 {
     total.split(',').find_map(amount).unwrap_or(0.0)
 }
 
-/// Chunks may take this part of the store; regions that clients write ahead, and copies on their way, take of
-/// the rest.
+/// Part of the store that chunks may take, as a divisor. The rest is for regions of clients and copies in
+/// transfer.
 const STORE_SHARE: u64 = 2;
-/// Most chunks are made where they lie in the store, around the cache from some mebibytes on; smaller ones
-/// are more calls.
+/// Most chunks are computed in place in the store, with stores that bypass the cache from some mebibytes on;
+/// smaller ones would need more calls.
 const CHUNK_BYTES_MAX: u64 = 6 << 20;
-/// Cost that a batch should have, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times what
-/// handing it out takes.
+/// Cost that a batch should have, in units of about a fifth of a nanosecond: 0.2 ms, some hundred times the
+/// cost of submitting it.
 const BATCH_COST: f64 = 1e6;
-/// Large batches in flight, per thread, that the bound leaves room for where the limit does.
+/// Large batches in flight per thread for which the bound has room, if the limit allows it.
 const LARGE_FLIGHTS_PER_THREAD: u64 = 4;
-/// Enough batches per thread to even out their ends.
+/// Batches per thread: enough that the threads finish at about the same time.
 const BATCHES_PER_THREAD: usize = 8;
 const BATCH_TASKS_MAX: usize = 256;
 const BATCH_BYTES_MAX: u64 = 1 << 20;

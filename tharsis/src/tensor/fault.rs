@@ -1,12 +1,12 @@
-//! Errors between the two halves: what a task refuses travels as a [`Fault`], what the engine reports becomes
-//! an [`EngineFailure`] that keeps the engine's own failure.
+//! Errors between tasks and engine: an error of a task is sent as a [`Fault`], a failure of the engine
+//! becomes an [`EngineFailure`] that keeps the engine's own failure.
 
 use serde::{Deserialize, Serialize};
 use tharsis_graph::{EngineFailure, Error};
 use tharsis_kernels::{DType, KernelError};
 use tharsis_remote::FailureKind;
 
-/// Why a task gave up, as it travels. What can only be a defect keeps its text alone.
+/// Error of a task in encoded form. Errors that can only be defects keep just their text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub(super) enum Fault {
     #[error("{0}")]
@@ -71,7 +71,7 @@ impl From<Fault> for Error {
     }
 }
 
-/// The graph's error for one of the engine: what a task refused if it was that, else the engine's failure.
+/// The graph's error for one of the engine: the fault of a task, else the engine's failure.
 pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
     match error.downcast::<Fault>() {
         Some(fault) => fault.into(),
@@ -81,7 +81,7 @@ pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
     }
 }
 
-/// The exception that a NumPy user would know a failure as.
+/// The exception class that a NumPy user would see for a failure.
 fn class_of(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::ObjectTooLarge

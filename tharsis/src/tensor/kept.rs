@@ -1,5 +1,5 @@
-//! Results that stay in the store: another job of this client reads them there, and they come here only when
-//! somebody looks.
+//! Results that stay in the store: another job of this client reads them there, and they are fetched only
+//! when their elements are accessed.
 
 use super::fault::from_engine;
 use super::task::BatchOutput;
@@ -8,7 +8,7 @@ use tharsis_graph::{Error, KeptChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Client, ObjectRef};
 
-/// An object that holds one chunk. The reference keeps it.
+/// An object with one chunk; the reference keeps it.
 pub(super) struct InStore {
     object: ObjectRef<BatchOutput>,
     client: Client,
@@ -31,7 +31,7 @@ impl KeptChunk for InStore {
     }
 }
 
-/// Whether both are the same connection: a node numbers its clients.
+/// Whether both are the same connection: node and client id identify it.
 pub(super) fn is_same(one: &Client, other: &Client) -> bool {
     (one.node(), one.id()) == (other.node(), other.id())
 }

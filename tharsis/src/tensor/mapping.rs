@@ -1,9 +1,8 @@
 //! Remote functions applied to chunks.
 //!
 //! A plan names the function by its id, as a task class does; a worker has it, since it is the same program.
-//! It is called inside the task that has the chunk at hand, which is one of its own: a call per task. So a
-//! chunk is not copied into the store to be an argument, and what fails or dies is treated as in every task
-//! of a tensor.
+//! It is called inside the task that has the chunk, once per task. So a chunk is not copied into the store to
+//! be an argument, and failures are handled as in every task of a tensor.
 
 use crate::tensor::{GraphError, Tensor};
 use bytes::Bytes;
@@ -22,11 +21,11 @@ use tharsis_types::FunctionId;
 /// Remote functions applied to the chunks of a tensor.
 pub trait MapRemote: Sized {
     /// Applies a remote function to each chunk: a function of one [`Array`] to an array of the same shape, or
-    /// to a `Result` with one. The elements it takes are those of the tensor; those it gives tell the dtype
-    /// of the result.
+    /// to a `Result` with one. Its parameter has the dtype of the tensor; its return type gives the dtype of
+    /// the result.
     ///
-    /// Each call is part of a task of its own, with the options of the executor. It must give the same for
-    /// the same chunk, since a task may run again.
+    /// Each call is part of a separate task, with the options of the executor. It must return the same array
+    /// for the same chunk, since a task may run again.
     ///
     /// ```
     /// use tharsis::prelude::*;
@@ -46,8 +45,8 @@ pub trait MapRemote: Sized {
     /// ```
     ///
     /// # Errors
-    /// `TypeError` if the function takes something else. When it runs: `ValueError` if it gives another
-    /// shape, `RuntimeError` if it fails or panics.
+    /// `TypeError` if the function has other types. When it runs: `ValueError` if it returns another shape,
+    /// `RuntimeError` if it fails or panics.
     #[track_caller]
     fn map_remote<F: Remote>(&self) -> Self;
 
@@ -141,7 +140,7 @@ impl<T: Element, U: Element + tharsis_kernels::Element> Foreign for Mapping<T, U
     }
 }
 
-/// The memory of a chunk, lent to an array.
+/// The memory of a chunk, shared with an array.
 struct Lent(Arc<Buffer>);
 
 impl AsRef<[u8]> for Lent {
@@ -166,12 +165,12 @@ macro_rules! with_number {
     };
 }
 
-/// A remote function as one of chunks of `dtype`, and the dtype of what it gives.
+/// A remote function as a function of chunks of `dtype`, and the dtype of its results.
 fn typed(definition: &'static Definition, dtype: DType) -> Option<(DType, Arc<dyn Foreign>)> {
     with_number!(dtype, T => DType::ALL.into_iter().find_map(|made| giving::<T>(definition, dtype, made)), else None)
 }
 
-/// The same, if it gives `made`.
+/// As `typed`, if the function returns elements of `made`.
 fn giving<T: Element>(
     definition: &'static Definition,
     dtype: DType,

@@ -1,5 +1,4 @@
-//! Tensors on the task engine: NumPy's names over chunks that lie in the object store, computed by remote
-//! tasks.
+//! Tensors on the task engine: NumPy's names over chunks in the object store, computed by remote tasks.
 //!
 //! ```
 //! use tharsis::tensor::random::default_rng;
@@ -15,24 +14,25 @@
 //! ```
 //!
 //! The same program runs embedded, on worker processes (`init().workers(2)`) and on a cluster
-//! (`init().address(..)`): where a runtime is active, tensors are computed on it, otherwise on threads of the
-//! process. A [`RemoteExecutor`] says more about how. Results are the same to the bit everywhere: what a task
-//! computes depends on its plan alone.
+//! (`init().address(..)`): if a runtime is active, tensors are computed on it, otherwise on threads of the
+//! process. [`RemoteExecutor`] has the options. Results are the same to the bit everywhere: the result of a
+//! task depends on its plan alone.
 //!
-//! [`Error`] is that of tensors, with class, operands and the line that built them; `?` makes a
-//! [`tharsis::Error`](crate::Error) of it.
+//! [`Error`] is the error of tensors, with class, operands and the line that built them; `?` converts it to a
+//! [`tharsis::Error`](crate::Error).
 //!
-//! All of [`tharsis_numeric`] is here. This is the only place that knows both halves:
+//! All of [`tharsis_numeric`] is re-exported here. This is the only module that knows both tensors and the
+//! engine:
 //!
-//! | question | module |
+//! | concern | module |
 //! |---|---|
-//! | how does a chunk lie in the store | `stored` |
-//! | what does a worker run, and what does it keep | `task`, `plans` |
-//! | in which order are batches submitted, when are references dropped, when is room | `drive` |
-//! | which error stands for which | `fault` |
-//! | where do results stay | `kept` |
-//! | how does a remote function get its chunk | `mapping` |
-//! | which runtime is the default one's | `offer` |
+//! | form of a chunk in the store | `stored` |
+//! | tasks of a worker, and its compiled plans | `task`, `plans` |
+//! | order of batches, lifetime of references, memory bound | `drive` |
+//! | conversion of errors | `fault` |
+//! | results that stay in the store | `kept` |
+//! | remote functions of chunks | `mapping` |
+//! | runtime of the default executor | `offer` |
 
 mod drive;
 mod executor;

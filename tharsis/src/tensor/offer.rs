@@ -1,4 +1,4 @@
-//! Default executor of the tensors of a thread: that of the thread's runtime.
+//! The default executor of a thread's tensors, that of the thread's runtime.
 
 use super::RemoteExecutor;
 use super::kept::is_same;
@@ -10,14 +10,14 @@ use tharsis_remote::{Client, current};
 /// Executors of the runtimes that are active in this process.
 static ACTIVE: RwLock<Vec<Arc<RemoteExecutor>>> = RwLock::new(Vec::new());
 
-/// A runtime has started.
+/// Registers the executor of a runtime that has started.
 pub(crate) fn enter(runtime: &Runtime) {
     tharsis_numeric::offer_executor(offer);
     let executor = Arc::new(RemoteExecutor::new(runtime));
     ACTIVE.write().unwrap_or_else(PoisonError::into_inner).push(executor);
 }
 
-/// A runtime ends.
+/// Removes the executor of a runtime that ends.
 pub(crate) fn leave(client: &Client) {
     ACTIVE
         .write()
@@ -25,7 +25,7 @@ pub(crate) fn leave(client: &Client) {
         .retain(|executor| !is_same(&executor.client, client));
 }
 
-/// The executor of the current thread's runtime. There is none in a task: it computes its tensors itself.
+/// The executor of the current thread's runtime; `None` in a task, which computes its tensors itself.
 fn offer() -> Option<Arc<dyn Executor>> {
     let client = current::current().ok()?;
     let active = ACTIVE.read().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use tharsis_remote::{Blob, RefId};
 static KNOWN: Mutex<Vec<(RefId, Arc<Runnable>)>> = Mutex::new(Vec::new());
 const KNOWN_MAX: usize = 8;
 
-/// The compiled plan of an object; its bytes are looked at only the first time.
+/// The compiled plan of an object; its bytes are read only the first time.
 pub(super) fn find_or_compile(object: RefId, bytes: &Blob) -> Result<Arc<Runnable>, Fault> {
     if let Some(known) = find(object) {
         return Ok(known);
@@ -43,7 +43,7 @@ pub(super) fn remember(object: RefId, runnable: Arc<Runnable>) {
     known.push((object, runnable));
 }
 
-/// Lets go of a compiled plan that nobody will ask for again.
+/// Drops a compiled plan that is not needed any more.
 pub(super) fn forget(object: RefId) {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _)| *of != object);
 }

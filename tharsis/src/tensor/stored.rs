@@ -1,4 +1,4 @@
-//! Chunks as values of the store: written once, read where they lie.
+//! Chunks as values of the store: written once, read in place.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use tharsis_graph::plan::ChunkId;
 use tharsis_kernels::{Buffer, Chunk, DType, KernelError, LentBytes};
 use tharsis_remote::{Blob, Place};
 
-/// From here on a chunk is made where it is stored.
+/// From this size on, a chunk is computed in place in the store.
 const PLACE_BYTES_MIN: usize = 512 << 10;
 
 /// A chunk in C order.
@@ -18,7 +18,7 @@ pub(super) struct Stored {
     data: Blob,
 }
 
-/// Chunks that travel together.
+/// Chunks that are stored in one object.
 pub(super) type Bundle = Vec<(ChunkId, Stored)>;
 
 impl Stored {
@@ -34,10 +34,10 @@ impl Stored {
         Ok(Stored { dtype: chunk.dtype(), shape: chunk.shape().to_vec(), data: Blob::from(bytes) })
     }
 
-    /// The chunk over the bytes where they lie.
+    /// The chunk over the stored bytes, without a copy.
     ///
     /// # Errors
-    /// `OutOfBounds` if there are fewer bytes than the shape asks for.
+    /// `OutOfBounds` if there are too few bytes for the shape.
     pub(super) fn into_chunk(self) -> Result<Chunk, KernelError> {
         let Stored { dtype, shape, data } = self;
         let count = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent));
@@ -49,7 +49,7 @@ impl Stored {
     }
 }
 
-/// A place in the store for a result, lent to the kernel that makes it.
+/// A place in the store for a result, lent to the kernel that computes it.
 struct Lease(Place);
 
 impl AsRef<[u8]> for Lease {
@@ -66,8 +66,9 @@ impl AsMut<[u8]> for Lease {
 
 impl LentBytes for Lease {}
 
-/// Memory in the store for a chunk of a given size, which is then stored without a copy. Should there be
-/// none, the chunk is made elsewhere, and storing it says why. Small chunks are not worth asking.
+/// Memory in the store for a chunk of a given size, which is then stored without a copy. `None` if there is
+/// none: then the chunk is computed elsewhere, and storing it reports the error. Also `None` for small
+/// chunks, for which it does not pay.
 pub(super) fn place(bytes: usize) -> Option<Buffer> {
     if bytes < PLACE_BYTES_MIN {
         return None;

@@ -1,4 +1,4 @@
-//! Body of a worker's task: a batch of tasks of a plan, on chunks out of the store.
+//! Body of a remote call: a batch of tasks of a plan, on chunks in the store.
 
 use super::fault::Fault;
 use super::plans;
@@ -19,26 +19,26 @@ use tharsis_remote::{Blob, ObjectRef, Options, RefId, Returns, Values, context};
 /// The part of a plan that one call does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Batch {
-    /// Runs of neighbouring tasks: the first of each, and how many.
+    /// Runs of consecutive tasks: the first of each, and their number.
     pub(super) runs: Vec<(TaskId, u32)>,
-    /// The outcome for each chunk that the tasks make, in their order.
+    /// Storage of each chunk that the tasks make, in their order.
     pub(super) fates: Vec<ChunkStorage>,
-    /// Inputs that hold one chunk of an earlier job, by their place, and what this plan calls it.
+    /// Inputs with one chunk of an earlier job: their position, and the chunk's id in this plan.
     pub(super) renamed: Vec<(usize, ChunkId)>,
 }
 
-/// The outcome for a chunk that a batch makes.
+/// Storage of a chunk that a batch makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ChunkStorage {
     /// No other batch reads it.
     Dropped,
-    /// It is small and travels with others.
+    /// It is small and stored with others in one object.
     Bundled,
-    /// It is an object of its own.
+    /// It is stored as a separate object.
     Apart,
 }
 
-/// Results of a call: first the report, then the bundle if there is one, then the chunks apart.
+/// Results of a call: first the report, then the bundle if there is one, then the separate chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum BatchOutput {
     Chunks(Bundle),
@@ -48,7 +48,7 @@ pub(super) enum BatchOutput {
 /// Time and memory that a batch took.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// The number of the attempt this was; the first is 0.
+    /// The number of the attempt; the first is 0.
     pub(super) attempt: u32,
     pub(super) stages: Vec<StageReport>,
     pub(super) warnings: Warnings,
@@ -118,7 +118,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
 }
 
-/// Submits a batch with these options, which say how many objects it gives.
+/// Submits a batch with these options, which include the number of returned objects.
 pub(super) fn call(
     options: Options,
     plan: &ObjectRef<Blob>,
@@ -140,7 +140,7 @@ pub(super) fn call(
     call.many()
 }
 
-/// Runs a batch. `object` names what `plan` is the value of.
+/// Runs a batch. `object` is the reference of `plan`.
 #[remote]
 pub(super) fn run_batch(
     object: RefId,
@@ -190,7 +190,7 @@ impl Made {
         batch: &Batch,
         scratch: &mut Scratch,
     ) -> Result<Returns<BatchOutput>, Fault> {
-        // Those of a batch that failed are not of this one.
+        // Warnings left by a failed batch do not belong to this one.
         scratch.take_warnings();
         let mut fates = batch.fates.iter().copied();
         let mut ids = Vec::new();
@@ -229,8 +229,8 @@ impl Made {
         Ok(Returns(given))
     }
 
-    /// A chunk for one of its readers. The last one gets it for itself, so that its memory, which is still in
-    /// the cache, is there for what is made next.
+    /// A chunk for one of its readers. The last reader gets the only handle, so that the memory, which is
+    /// still in the cache, is free for the next result.
     fn find(&mut self, id: ChunkId, reads_left: &mut HashMap<ChunkId, u32>) -> Result<Arc<Chunk>, Fault> {
         let left = reads_left.get_mut(&id).map_or(0, |left| {
             *left -= 1;
