@@ -1,8 +1,8 @@
-//! The allocator of the stock program, and how it is told to let go.
+//! The allocator of the `tharsis` program, and the call that returns freed memory to the system.
 //!
-//! It keeps freed memory for a second, since another wave of tasks may come and fresh pages are slow, and
-//! looks at the clock only when it is called again. A node that has nothing to do calls nobody; after a wave
-//! it says so itself.
+//! It keeps freed memory for a second, since another wave of tasks may come and fresh pages are slow. It
+//! checks the clock only when it is called again, but an idle node does not call it. So the node calls
+//! [`give_back`] after a wave.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +22,7 @@ pub fn set_up() {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, KEEP_MS) };
 }
 
-/// Gives memory that this thread and others have freed back to the system.
+/// Returns memory that this thread and others have freed to the system.
 pub fn give_back() {
     // SAFETY: may be called at any time by any thread; it touches free memory only.
     unsafe { libmimalloc_sys::mi_collect(true) };

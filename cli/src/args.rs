@@ -52,7 +52,7 @@ pub enum Command {
     },
     /// Run a control store in the foreground, without a node.
     Gcs {
-        /// The task or object.
+        /// Settings of the control store.
         #[command(flatten)]
         settings: FlagsOf<{ key::STORE }>,
     },

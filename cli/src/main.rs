@@ -1,7 +1,8 @@
 //! The `tharsis` command.
 //!
-//! `args.rs` is what can be typed, `settings/` what can also be said elsewhere, `commands/` what it does,
-//! `bench/` the benchmarks. The same program is node and worker: see `tharsis::process`.
+//! `args.rs` has the command line, `settings/` the settings, which may also come from variables and files,
+//! `commands/` the commands, `bench/` the benchmarks. The same program is node and worker: see
+//! `tharsis::process`.
 
 #![deny(unsafe_code)]
 
@@ -51,7 +52,7 @@ fn command() -> ExitCode {
     }
 }
 
-/// Help goes to standard output; what is wrong with the arguments to standard error, with values of readable
+/// Prints help on standard output, and errors of arguments on standard error, with values cut to a readable
 /// length.
 fn refuse(mut error: clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
@@ -63,8 +64,8 @@ fn refuse(mut error: clap::Error) -> ExitCode {
     if let Some(word) = std::env::args_os().find(|word| word.to_str().is_none())
         && (error.kind() == ErrorKind::InvalidUtf8 || error.to_string().contains(char::REPLACEMENT_CHARACTER))
     {
-        // No value of a flag, for which `TextParser` says it. Clap does not say which word, or not what is in
-        // it.
+        // The word is not the value of a flag; `TextParser` handles these. Clap does not tell the word or its
+        // content.
         output::complain(&format!("error: {} is not UTF-8", shown(&format!("{word:?}"))));
         return ExitCode::from(refusal::WRONG_INPUT);
     }
@@ -73,14 +74,14 @@ fn refuse(mut error: clap::Error) -> ExitCode {
     ExitCode::from(refusal::WRONG_INPUT)
 }
 
-/// Cuts what was typed where an error repeats it.
+/// Cuts typed values in the text of an error.
 fn shorten(error: &mut clap::Error) {
     let typed = |value: &ContextValue| match value {
         ContextValue::String(text) => Some(ContextValue::String(shown(text))),
         ContextValue::Strings(all) => {
             Some(ContextValue::Strings(all.iter().map(|text| shown(text)).collect()))
         }
-        // Others are ours: usage, suggestions, counts.
+        // The other kinds are our own text: usage, suggestions, counts.
         _ => None,
     };
     let cut: Vec<(ContextKind, ContextValue)> =

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 /// Prints a line to standard output.
 ///
 /// # Errors
-/// If it cannot be written for another reason than that nobody reads.
+/// If it cannot be written, unless the reader is gone.
 pub fn line(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -15,7 +15,7 @@ pub fn line(text: &str) -> Result<()> {
     }
 }
 
-/// Says on standard error what is odd but no reason to stop.
+/// Prints a warning on standard error.
 pub fn warn(text: &str) {
     complain(&format!("tharsis: warning: {text}"));
 }

@@ -1,7 +1,7 @@
-//! A look at the network before a node starts: its own port, and the control store that it is to join.
+//! Checks of the network before a node starts: its own port, and the control store that it will join.
 //!
-//! The node itself would find out as well, but later and in other words: it waits for a head that is only
-//! away, and cannot tell that from a stranger.
+//! The node itself would notice too, but later and with a worse error: it waits for a head that is only away
+//! for a while, and cannot distinguish that from a foreign server.
 
 use crate::refusal::Refusal;
 use anyhow::Result;
@@ -21,15 +21,15 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time that a control store may take to listen: it may have been started a moment ago.
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
-/// Between attempts to reach it.
+/// Pause between attempts to reach it.
 const LISTEN_PAUSE: Duration = Duration::from_millis(100);
-/// Time that a server which listens may take to answer.
+/// Time that a listening server may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(2500);
 
-/// Refuses a port that somebody else listens on.
+/// Refuses a port on which another process listens.
 ///
 /// # Errors
-/// `AddressInUse`, or why the port cannot be bound.
+/// `AddressInUse`, or the error of the bind.
 pub fn check_free(listen: SocketAddr) -> Result<()> {
     match TcpListener::bind(listen) {
         Ok(_closed_at_once) => Ok(()),
@@ -111,7 +111,7 @@ async fn ask(address: &str, own: &Credentials) -> Result<(), Refusal> {
     let mismatch = |cause: String| Refusal::ProtocolMismatch { address: address.to_owned(), cause };
     match timeout(ANSWER_WAIT, ControlClient::connect(address, own, options)).await {
         Ok(Ok(_ours)) => Ok(()),
-        // It is ours and says so, only not now.
+        // It is a control store of ours that cannot serve now.
         Ok(Err(error @ CallError::Refused { .. })) if error.is_transient() => {
             Err(Refusal::NothingAnswers { address: address.to_owned(), cause: error.to_string() })
         }

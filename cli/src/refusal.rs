@@ -19,7 +19,7 @@ const TAKEN: u8 = 5;
 /// The status if the machine has too little of a resource.
 const EXHAUSTED: u8 = 6;
 
-/// Errors that end the command with a status of their own.
+/// Errors that end the command with a specific status.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The port is taken.
@@ -30,7 +30,7 @@ pub enum Refusal {
         /// The process that listens there, if it belongs to this user.
         holder: Option<u32>,
     },
-    /// The socket is that of a node that runs.
+    /// A running node has the socket.
     #[error(
         "AlreadyRunning: a node of this user runs already, process {pid}, socket {}; stop it, or use another --socket",
         socket.display()
@@ -58,7 +58,7 @@ pub enum Refusal {
     /// More GPUs than there are.
     #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
     FakeGpus {
-        /// The thing that was asked for.
+        /// The number of GPUs asked for.
         asked: f64,
         /// The amount that was found.
         found: String,
@@ -107,16 +107,16 @@ pub enum Refusal {
         list: &'static str,
         /// The column that was asked for.
         column: String,
-        /// Those there are.
+        /// The columns of the list.
         columns: String,
     },
-    /// No node is there to be asked.
+    /// No node answers.
     #[error("{cause}; name its --socket, or start one with `tharsis start --head`")]
     NoNode {
-        /// The address, and why nothing answered there.
+        /// The address, and the reason why no node answered there.
         cause: String,
     },
-    /// Nothing can be read there.
+    /// The folder cannot be read.
     #[error("no programs at {}: {cause}; name a folder, or give them on standard input", folder.display())]
     NoPrograms {
         /// Where.
@@ -127,12 +127,12 @@ pub enum Refusal {
     /// There is no such bench.
     #[error("unknown bench {asked:?}; there are: all, {known}")]
     NoSuchBench {
-        /// The thing that was asked for.
+        /// The name that was asked for.
         asked: String,
-        /// Those there are.
+        /// The known benches.
         known: String,
     },
-    /// Nobody is there.
+    /// No server answers at the address.
     #[error("no control store answers at {address}: {cause}; check --address, and that the head runs")]
     NothingAnswers {
         /// Where.
@@ -148,13 +148,13 @@ pub enum Refusal {
         /// Its status.
         status: u8,
     },
-    /// The machine has less.
+    /// The machine has too little of a resource.
     #[error("ResourceExhausted: {cause}")]
     ResourceExhausted {
         /// The amount asked for, and the amount available.
         cause: String,
     },
-    /// The node has nothing to tell of a task or an object.
+    /// The node knows nothing of a task or an object.
     #[error(
         "Unknown: node {node:016x} knows nothing of {id}: it ended long ago or was freed, or it is another node's; ask \
          the node on which it was submitted or put, with --socket"
@@ -165,7 +165,7 @@ pub enum Refusal {
         /// The task or object.
         id: String,
     },
-    /// Somebody else is there.
+    /// A server of another kind or release answers at the address.
     #[error("ProtocolMismatch: what answers at {address} is not a control store of this release: {cause}")]
     ProtocolMismatch {
         /// Where.

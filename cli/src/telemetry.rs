@@ -1,8 +1,8 @@
 //! Traces and counters of a node over OTLP, when an endpoint is set.
 //!
 //! The endpoint comes from the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it nothing is
-//! collected. The loop of the node hands spans to a thread through a bounded queue and never waits: what does
-//! not fit is dropped and counted.
+//! collected. The loop of the node hands spans to a thread through a bounded queue and never waits: spans
+//! that do not fit are dropped and counted.
 
 use crate::settings::Key;
 use opentelemetry::metrics::{Counter, MeterProvider};
@@ -21,7 +21,7 @@ use tharsis_types::TaskId;
 /// Set to the address of an OTLP collector (gRPC), such as `http://127.0.0.1:4317`.
 pub const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Logs to standard error what is at least as grave as `level`.
+/// Logs messages of at least `level` to standard error.
 pub fn log_to_stderr(level: &str) {
     let level = level.parse().unwrap_or(tracing::level_filters::LevelFilter::WARN);
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_max_level(level);
@@ -29,7 +29,7 @@ pub fn log_to_stderr(level: &str) {
     let _there_is_one = log.try_init();
 }
 
-/// The log of a node that `tharsis start` made: this process is one if the variable of its kind is set.
+/// Sets up the log of a node that `tharsis start` made. This process is one if the variable of nodes is set.
 pub fn log_of_node() {
     let is_set = |name: &str| std::env::var_os(name).is_some();
     if is_set(tharsis::process::NODE_VARIABLE) && !is_set(tharsis::process::WORKER_SOCKET_VARIABLE) {
@@ -37,11 +37,11 @@ pub fn log_of_node() {
     }
 }
 
-/// Spans that wait to be sent.
+/// Most spans that wait to be sent.
 const QUEUE_SPANS: usize = 1 << 16;
-/// Spans of one message.
+/// Most spans of one message.
 const BATCH_SPANS: usize = 512;
-/// A batch that is not full is sent after this long.
+/// Time after which a partly filled batch is sent.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 
 /// Spans on their way to the exporter.
@@ -56,7 +56,7 @@ pub struct Exporter {
 /// A collector, if an endpoint is set.
 ///
 /// # Errors
-/// If the endpoint is not one.
+/// If the endpoint is invalid.
 pub fn collector() -> anyhow::Result<Option<Box<dyn Collector>>> {
     if std::env::var_os(ENDPOINT_VARIABLE).is_none() {
         return Ok(None);
@@ -97,7 +97,7 @@ impl Drop for Exporter {
     }
 }
 
-/// The exporters live on one thread with a runtime of its own, so that the node needs none.
+/// Runs the exporters on one thread with its own runtime, so that the node needs none.
 fn export(spans: &Receiver<TaskSpan>, ready: &SyncSender<anyhow::Result<SdkMeterProvider>>) {
     let made = (|| {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -1,7 +1,7 @@
-//! Wrong input, and obstacles to a start. The real program names the flag and the value and ends with the
-//! right status. Nothing is started, bound or written.
+//! Wrong input, and obstacles to a start: the real program names the flag and the value and ends with the
+//! right status, and starts, binds or writes nothing.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Runs the words, which must end with status 2, say all parts, and leave nothing.
+/// Runs the command, which must end with status 2, print all parts, and leave nothing behind.
 fn assert_wrong(words: &[&str], parts: &[&str]) {
     let home = Home::new();
     home.run(words).assert_refused(2, parts);
@@ -192,7 +192,7 @@ fn settings_of_a_control_store_are_refused_for_a_member() {
 
 #[test]
 fn a_very_long_argument_is_shown_in_part() {
-    // The longest that the kernel passes on in one argument is 128 KiB.
+    // The kernel accepts at most 128 KiB in one argument.
     let long = "x".repeat(120 << 10);
     for words in [
         vec!["start", "--head", "--store", &long],
@@ -241,12 +241,12 @@ fn stopping_where_nothing_runs_is_no_error() {
     let ended = home.run(["stop"]);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
     assert!(ended.out.contains("Nothing to stop"), "{}", ended.out);
-    // The socket that a killed node leaves.
+    // The socket that a killed node leaves behind.
     let socket = home.path("node.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let ended = home.run(["stop", "--socket", &home.text("node.sock")]);
     assert!(ended.status == 0 && ended.out.contains("Nothing to stop"), "{}{}", ended.out, ended.err);
-    // Something that is no node is left alone.
+    // A path that is no socket of a node is left alone.
     std::fs::write(home.path("file"), "").unwrap();
     let ended = home.run(["stop", "--socket", &home.text("file")]);
     assert!(ended.status == 0 || ended.status == 4, "{}", ended.err);

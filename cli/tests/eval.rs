@@ -1,7 +1,7 @@
 //! Programs as data, through the real command: requests on its standard input or in files, replies on its
 //! output.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Replies to lines of requests, which are looked for files in `folder`.
+/// Replies to lines of requests, with `folder` as the working directory.
 fn replies_in(home: &Home, folder: &Path, lines: &str) -> Vec<Value> {
     let mut command = home.command(["eval"]);
     command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -345,7 +345,8 @@ fn reply_with_shm(home: &Home, bytes: u64) -> Option<Value> {
     parsed(&ended).pop()
 }
 
-/// Objects do not lie in `/dev/shm`; the rings of clients do, and say what they need where there is less.
+/// Objects are not in `/dev/shm`, but the rings of clients are; if it is too small, the error names the
+/// needed size.
 #[test]
 fn d15_a_small_dev_shm_is_enough_or_named() {
     let home = Home::new();

@@ -1,8 +1,8 @@
-//! `tharsis memory` at a real node with a real driver: every byte is shown, and who keeps it.
+//! `tharsis memory` at a real node with a real driver: it shows every byte and the references that keep it.
 //!
 //! The program is a driver, and nodes start drivers again as workers, so it brings its own `main`.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), all.into_iter().map(trial).collect()).exit_code()
 }
 
-/// On a thread of its own, whose panic is the failure.
+/// Runs a test on a separate thread, whose panic is the failure.
 fn attempt(run: fn()) -> Result<(), Failed> {
     std::thread::spawn(run).join().map_err(|_| Failed::from("it panicked"))
 }

@@ -1,7 +1,7 @@
-//! The real program: nodes and control stores are started, asked, joined and stopped, and nothing stays
+//! The real program: nodes and control stores are started, queried, joined and stopped, and nothing stays
 //! behind.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::Duration;
 
-/// Starts a node in the background; what it printed.
+/// Starts a node in the background, and returns its output.
 fn start(home: &Home, words: &[&str]) -> home::Ended {
     let ended = home.run([&["start"], words, &SMALL].concat());
     assert_eq!(ended.status, 0, "{}", ended.err);
@@ -64,7 +64,7 @@ fn a_second_node_joins_with_the_line_that_the_first_one_printed() {
     let head = start(&home, &["--head"]);
     let joined = home.paste(&format!("{} --store 16MiB", head.after("Join with another node:")));
     assert_eq!(joined.status, 0, "{}", joined.err);
-    // And a third one with the line of the second.
+    // A third node joins with the line that the second one printed.
     let third = home.paste(&format!("{} --store 16MiB", joined.after("Join with another node:")));
     assert_eq!(third.status, 0, "{}", third.err);
     home.await_nodes(None, 3);
@@ -130,7 +130,7 @@ fn a_node_outlives_the_crash_and_the_return_of_its_control_store() {
     let before = home.status(None);
     kill(first.id(), "KILL");
     drop(first.wait_with_output());
-    // Longer than a lease: nobody is declared dead by a store that is away.
+    // Longer than a lease: no node is declared dead while the store is away.
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(home.status(None), before);
     let port = address.rsplit_once(':').unwrap().1;
@@ -151,8 +151,7 @@ fn a_node_outlives_the_crash_and_the_return_of_its_control_store() {
     home.assert_clean(&processes);
 }
 
-/// A store that is set back to a time before its members joined does not know them; what they hold is no
-/// longer theirs.
+/// A store that is restored to a time before its members joined does not know them, so they must end.
 #[test]
 fn a_node_that_is_younger_than_a_restored_store_ends_itself() {
     let home = Home::new();
@@ -211,7 +210,7 @@ fn a_node_starts_where_one_was_killed() {
     let killed = home.processes();
     node.kill().unwrap();
     node.wait().unwrap();
-    // It leaves its segments, which any node of this user sweeps that starts after it.
+    // It leaves its segments behind; the next node of this user removes them.
     start(&home, &["--head"]);
     assert_eq!(segments(&killed), Vec::<String>::new(), "no segment of a killed node stays");
     assert_eq!(home.run(["stop"]).status, 0);

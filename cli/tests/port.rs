@@ -1,7 +1,6 @@
-//! The one port of a real node against callers that mean no good: each gets what it deserves, and the node
-//! goes on.
+//! The port of a real node against hostile callers: each is refused, and the node keeps running.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -22,7 +21,7 @@ use tharsis_protos::proof::{HELLO_BYTES, ProofError, Purpose, Reason, Secret, pr
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Time that a connection may take to identify itself, and some more.
+/// Time limit for a connection to identify itself, with some margin.
 const CUT_OFF: Duration = Duration::from_secs(8);
 /// A user that owns nothing of ours.
 const NOBODY: u32 = 65_534;
@@ -68,13 +67,13 @@ fn request(address: &str, call: &str) -> http::request::Builder {
     http::Request::post(uri).header("content-type", "application/grpc").header("te", "trailers")
 }
 
-/// A message as gRPC frames it, whatever its length is said to be.
+/// A gRPC frame of a message, with a given length in its header.
 fn framed(said_bytes: usize, message: &[u8]) -> Bytes {
     let said = u32::try_from(said_bytes).unwrap().to_be_bytes();
     Bytes::from([&[0], &said[..], message].concat())
 }
 
-/// The status that a call ends with, in its head or in its trailers.
+/// The status of a call, from its headers or its trailers.
 async fn status(answer: ResponseFuture) -> String {
     let mut answer = timeout(CUT_OFF, answer).await.expect("an answer in time").unwrap();
     if let Some(status) = answer.headers().get("grpc-status") {
@@ -108,8 +107,8 @@ fn resident_bytes(pid: u64) -> u64 {
     process.stat().unwrap().rss * procfs::page_size()
 }
 
-/// The steps of an outside attacker when the port asked for no proof: join as a node, register a program,
-/// give it to a job, ask for a worker over a link. Each message would be valid; none is read.
+/// The steps that an outside attacker could take if the port required no proof: join as a node, register a
+/// program, give it to a job, ask for a worker over a link. Each message would be valid; none is read.
 #[tokio::test]
 async fn nothing_is_done_for_a_caller_that_proves_nothing() {
     let (home, address) = head();
@@ -123,14 +122,14 @@ async fn nothing_is_done_for_a_caller_that_proves_nothing() {
             && let Ok((answer, mut body)) =
                 client.send_request(request(&address, call).body(()).unwrap(), false)
         {
-            // The port may be faster than we are.
+            // The port may close the connection before this is sent.
             let _sent = body.send_data(framed(0, b""), true);
             assert!(timeout(CUT_OFF, answer).await.unwrap().is_err(), "{call} was answered");
         }
         let error = timeout(CUT_OFF, connection).await.unwrap().unwrap().unwrap_err();
         assert_eq!(error.reason(), Some(h2::Reason::INADEQUATE_SECURITY), "{call}: {error}");
     }
-    // Objects and programs: without a proof, and with a proof of something else.
+    // Objects and programs: without a proof, and with a proof for another purpose.
     let mut stream = TcpStream::connect(&address).unwrap();
     stream.write_all(b"THARSIS\x01\x01\0\0\0\0\0\0\0").unwrap();
     let mut heard = Vec::new();
@@ -154,7 +153,7 @@ fn another_user_cannot_join() {
         return;
     }
     let (home, address) = head();
-    // A folder of theirs that they can reach, with the program in it.
+    // A folder that the other user can reach, with the program in it.
     let theirs = tempfile::tempdir().unwrap();
     let program = theirs.path().join("tharsis");
     std::fs::copy(env!("CARGO_BIN_EXE_tharsis"), &program).unwrap();
@@ -189,7 +188,7 @@ fn a_member_with_another_file_is_refused_and_one_with_a_copy_is_not() {
 #[test]
 fn whoever_says_too_little_is_cut_off() {
     let (home, address) = head();
-    // Nothing; a part of a hello.
+    // No bytes, and a part of a hello.
     let silent = ["", "T", "THARSIS\x02\x01\0\0\0\x01"].map(|words| {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(words.as_bytes()).unwrap();
@@ -223,12 +222,12 @@ fn whoever_speaks_another_protocol_is_refused_at_once() {
 #[test]
 fn many_silent_callers_do_not_keep_others_out_for_long() {
     let (home, address) = head();
-    // More than may be unknown at a time.
+    // More than the limit of unidentified connections.
     let silent: Vec<_> = (0..400).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let joined = home
         .run([&["start", "--address", &address, "--socket", &home.text("b/node.sock")], &SMALL[..]].concat());
-    // The first ones are cut off while the newcomer waits its turn; if it was too early, it says so and comes
-    // again.
+    // The first ones are cut off while the new node waits. If it was refused because it came too early, it
+    // tries again.
     if joined.status != 0 {
         joined.assert_refused(4, &[&address]);
         std::thread::sleep(CUT_OFF);
@@ -260,10 +259,10 @@ async fn a_message_above_the_limit_is_refused_before_it_is_there() {
         poll_fn(|context| client.poll_ready(context)).await.unwrap();
         let request = request(&address, call).body(()).unwrap();
         let (answer, mut body) = client.send_request(request, false).unwrap();
-        // Only the first bytes come.
+        // Only the first bytes are sent.
         body.send_data(framed(said_bytes, &[0; 1000]), false).unwrap();
         let status = status(answer).await;
-        // A link says only that it has not been told whose it is.
+        // The error of a link is only that it was not told its owner.
         assert_eq!(status, if call == LINK { "3" } else { "8" }, "{call}");
     }
     let grown = resident_bytes(pid).saturating_sub(before);
@@ -275,7 +274,8 @@ async fn a_message_above_the_limit_is_refused_before_it_is_there() {
 async fn streams_of_one_connection_are_bounded_and_others_wait() {
     let (home, address) = head();
     let (mut client, _connection) = connect(&home, &address).await;
-    // Its settings first: before them the client would send without a bound, and be refused.
+    // The server's settings must arrive first: before them the client would open too many streams, and be
+    // refused.
     poll_fn(|context| client.poll_ready(context)).await.unwrap();
     assert_eq!(call(&mut client, request(&address, LIST_NODES).body(()).unwrap(), framed(0, b"")).await, "0");
     let taken = Arc::new(AtomicUsize::new(0));
@@ -288,7 +288,7 @@ async fn streams_of_one_connection_are_bounded_and_others_wait() {
         watches.spawn(async move {
             let answer = answer.await.unwrap();
             taken.fetch_add(1, Ordering::Relaxed);
-            // A watch has no end of its own.
+            // A watch does not end by itself.
             std::future::pending::<()>().await;
             drop((answer, body));
         });

@@ -1,7 +1,7 @@
-//! Settings files and variables, as the real program reads them: what is wrong is named with file, line and
-//! key, and ends the command with status 2 before anything is started.
+//! Settings files and variables, as the real program reads them. An error names file, line and key, and ends
+//! the command with status 2 before anything is started.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -9,7 +9,7 @@ mod home;
 use home::{Ended, Home};
 use serde_json::Value;
 
-/// Shows what holds with this file; `start` must refuse it in the same words.
+/// Shows the settings with this file, which must fail; `start` must refuse it with the same message.
 fn assert_wrong(file: &str, parts: &[&str]) {
     let home = Home::new();
     std::fs::write(home.path("t.toml"), file).unwrap();
@@ -125,7 +125,7 @@ fn a_file_that_is_no_settings_file_is_refused_by_its_size() {
     let path = home.text("t.toml");
     std::fs::File::create(&path).unwrap().set_len(100 << 20).unwrap();
     show(&home, &["--config", &path], &[]).assert_refused(2, &[&path, "1048576"]);
-    // The largest that is read.
+    // The largest accepted file.
     std::fs::write(&path, "#".repeat(1 << 20)).unwrap();
     assert_eq!(show(&home, &["--config", &path], &[]).status, 0);
     show(&home, &["--config", "/dev/zero"], &[]).assert_refused(2, &["/dev/zero", "1048576"]);

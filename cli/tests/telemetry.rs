@@ -1,6 +1,6 @@
 //! Traces of a node reach an OTLP collector: submit to result and run are spans of one trace.
 
-// A test may stop where it fails, also in what its functions share.
+// Tests and their helper functions may panic on failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-/// Keeps what it is sent.
+/// A collector that keeps received spans and metrics.
 #[derive(Clone, Default)]
 struct Received {
     spans: Arc<Mutex<Vec<Span>>>,

@@ -1,8 +1,8 @@
-//! `tharsis why` at a real node with a real driver: what a task waits for, and what is no id.
+//! `tharsis why` at a real node with a real driver: the reason why a task waits, and invalid ids.
 //!
 //! The program is a driver, and nodes start drivers again as workers, so it brings its own `main`.
 
-// Helpers of tests fail by panicking, as tests do.
+// Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod home;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), all.into_iter().map(trial).collect()).exit_code()
 }
 
-/// On a thread of its own, whose panic is the failure.
+/// Runs a test on a separate thread, whose panic is the failure.
 fn attempt(run: fn()) -> Result<(), Failed> {
     std::thread::spawn(run).join().map_err(|_| Failed::from("it panicked"))
 }
@@ -51,7 +51,7 @@ fn started() -> (Home, String) {
     (home, socket)
 }
 
-/// Asks until the answer has a part, and returns the answer.
+/// Asks until the answer contains `part`, and returns the answer.
 fn told(home: &Home, socket: &str, id: &str, part: &str) -> String {
     let until = Instant::now() + SOON;
     loop {

@@ -1,5 +1,5 @@
-//! Setting of the benches of the object memory: a store of a given size, a folder to spill to, and a watch on
-//! the memory.
+//! Environment of the benches of the object memory: a store of a given size, a folder to spill to, and a
+//! watch on the memory.
 
 use super::resident::{Peak, Watch};
 use super::{Measurement, Options};
@@ -11,14 +11,14 @@ use std::time::Duration;
 use tharsis::{Runtime, SpillChoice, SpillFolder, observe};
 use tharsis_protos::handshake::Question;
 
-/// Workers: as many as the reference machine has cores.
+/// Number of workers, that of the cores of the reference machine.
 pub const WORKERS: usize = 2;
 /// Free space that a bench leaves on the disk.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// Between two looks at what is spilled.
+/// Interval at which the spilled bytes are read.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A folder of this process, gone when dropped.
+/// A folder of this process, removed on drop.
 pub struct Folder(PathBuf);
 
 /// A store of a bound size with its workers.
@@ -31,7 +31,7 @@ impl Folder {
     /// Makes it.
     ///
     /// # Errors
-    /// If the disk has not as much room as is wanted.
+    /// If the disk has too little room.
     pub fn new(wanted_bytes: u64) -> Result<Folder> {
         let path = std::env::temp_dir().join(format!("tharsis-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path)?;
@@ -52,7 +52,7 @@ impl Folder {
         &self.0
     }
 
-    /// To spill here, as fast as the device goes.
+    /// The choice to spill to this folder, at the speed of the device.
     #[must_use]
     pub fn spill(&self) -> SpillChoice {
         let folder = SpillFolder { path: self.0.join("spill"), quota_bytes: u64::MAX };
@@ -62,7 +62,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A node that was killed may still write here; what it leaves is swept when the next one starts.
+        // A killed node may still write here; the next node removes the rest at its start.
         let _gone = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -71,7 +71,7 @@ impl Bounded {
     /// Starts it.
     ///
     /// # Errors
-    /// Why the node does not start.
+    /// If the node does not start.
     pub fn start(options: &Options, store_bytes: u64, spill: SpillChoice) -> Result<Bounded> {
         let watch = Watch::begin(store_bytes);
         let init = match options.embedded {
@@ -81,10 +81,10 @@ impl Bounded {
         Ok(Bounded { runtime: init.store_bytes(store_bytes).spill(spill).start()?, watch })
     }
 
-    /// Runs something, and tells the most bytes that were on disk while it did.
+    /// Runs `work`, and returns the peak of bytes on disk meanwhile.
     ///
     /// # Errors
-    /// Those of what runs, and a node that does not answer.
+    /// Errors of `work`, and a node that does not answer.
     pub fn spilled_during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
         let (most, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let Some(socket) = self.runtime.socket().map(Path::to_path_buf) else {
@@ -108,10 +108,10 @@ impl Bounded {
         Ok((done?, most.load(Ordering::Relaxed)))
     }
 
-    /// Ends it, and tells how much memory it had.
+    /// Ends the runtime, and returns the peak of memory.
     ///
     /// # Errors
-    /// If the watch did not live.
+    /// If the thread of the watch panicked.
     pub fn end(self) -> Result<Peak> {
         let peak = self.watch.end();
         self.runtime.shutdown();
@@ -120,7 +120,7 @@ impl Bounded {
 }
 
 impl Measurement {
-    /// Adds the most memory that was in use, and by how much it was more than stores and processes may have.
+    /// Adds the peak of memory, and its excess over the limits of stores and processes.
     #[must_use]
     pub fn with_peak(self, peak: Peak) -> Measurement {
         self.with("peak_mb", peak.bytes as f64 / 1e6)

@@ -8,9 +8,9 @@ use std::time::Instant;
 use tharsis::LocalCluster;
 use tharsis::prelude::*;
 
-/// Nodes that read it, beside the one that has it.
+/// Number of nodes that read the object, beside the one that has it.
 const READERS: usize = 4;
-/// Room for the object and for what is on its way out.
+/// Room in a store beside the object, as a divisor of its size.
 const SPARE: u64 = 4;
 
 /// The length of an object, and its last byte.
@@ -19,7 +19,8 @@ fn read(object: Blob) -> (usize, Option<u8>) {
     (object.len(), object.last().copied())
 }
 
-/// Bytes that the source sends for an object that all other nodes read at the same time, in its size.
+/// Bytes that the source sends for an object that all other nodes read at the same time, as a multiple of its
+/// size.
 pub fn broadcast(options: &Options) -> Result<Measurement> {
     let bytes = options.size * 1_000_000;
     let floor = floors::tcp_gb_s(bytes)?;

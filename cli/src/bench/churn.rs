@@ -1,4 +1,4 @@
-//! Objects put and dropped as they go: pages are used again, so only the copy is left.
+//! Objects put and dropped at once: their pages are reused, so the cost is that of the copy.
 
 use super::bounded::{Bounded, WORKERS};
 use super::noise::Values;
@@ -11,9 +11,9 @@ use std::time::Instant;
 use tharsis::SpillChoice;
 use tharsis::prelude::*;
 
-/// Bytes of the two kinds of objects, and how many make a round.
+/// Bytes of the two kinds of objects, and their number per round.
 const KINDS: [(usize, usize); 2] = [(1_000_000, 1_000), (100_000_000, 20)];
-/// Ten objects of the larger kind: what is given back late still leaves room.
+/// Ten objects of the larger kind, so that objects that are freed late leave room.
 const STORE_BYTES: u64 = 1_000_000_000;
 /// Rounds, of floor and engine in turn: the speed of a shared machine changes from second to second.
 const ROUNDS: usize = 5;
@@ -45,7 +45,7 @@ impl Rates {
     }
 }
 
-/// Puts and bare copies, with what memory the puts took.
+/// Puts and bare copies, with the peak of memory of the puts.
 fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<Rates> {
     let count = if options.quick { count / 4 } else { count };
     let values = Values::incompressible(bytes);
@@ -81,8 +81,8 @@ fn in_turn(options: &Options, (bytes, count): (usize, usize)) -> Result<Rates> {
     })
 }
 
-/// Copies values to one place, which stays in the caches if it fits there. Each thread has its part of all of
-/// them and is started once; as with puts, a value is copied to its end before the next one begins.
+/// Copies values to one target, which stays in the caches if it fits there. Each thread copies its part of
+/// every value and is started once; as with puts, a value is copied to its end before the next one begins.
 fn copy_all(threads: usize, target: &mut [u8], values: &Values, count: usize) {
     let part_bytes = target.len().div_ceil(threads);
     let copied = AtomicUsize::new(0);
@@ -102,7 +102,7 @@ fn copy_all(threads: usize, target: &mut [u8], values: &Values, count: usize) {
     });
 }
 
-/// Looks at a count until it is reached; who looks for long lets others go first.
+/// Spins until a count is reached, and yields to other threads now and then.
 fn wait_for(count: &AtomicUsize, reached: usize) {
     const LOOKS: u32 = 4096;
     let mut looks = 0_u32;

@@ -12,22 +12,22 @@ use tharsis_object_store::spill::DirectBuffer;
 
 /// Bytes of one request.
 const BLOCK_BYTES: usize = 4 << 20;
-/// Requests at a time: what this is a floor for has as many threads.
+/// Requests at a time, the number of spilling threads.
 const IN_FLIGHT: usize = 3;
 
-/// Seconds that a disk takes for a byte.
+/// Seconds per byte of a disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskSpeed {
-    /// To write it.
+    /// Seconds to write a byte.
     pub write_s: f64,
-    /// To read it back.
+    /// Seconds to read a byte back.
     pub read_s: f64,
 }
 
 /// Writes pieces of a file one after the other and reads them back in the given order.
 ///
 /// # Errors
-/// Speeds of the disk.
+/// Errors of the disk.
 pub fn disk_speed(folder: &Path, piece_bytes: usize, order: &[usize]) -> Result<DiskSpeed> {
     let piece_bytes = piece_bytes.next_multiple_of(BLOCK_BYTES);
     let file = DirectFile::create(folder.join("floor"))?;
@@ -51,7 +51,7 @@ pub fn disk_speed(folder: &Path, piece_bytes: usize, order: &[usize]) -> Result<
 }
 
 impl DiskSpeed {
-    /// Half of each of two.
+    /// The mean of two measurements.
     #[must_use]
     pub fn mean(self, other: DiskSpeed) -> DiskSpeed {
         DiskSpeed {
@@ -67,7 +67,7 @@ impl DiskSpeed {
     }
 }
 
-/// A file without a place in the page cache, gone when dropped.
+/// A file that bypasses the page cache, removed on drop.
 struct DirectFile {
     fd: OwnedFd,
     path: PathBuf,
@@ -78,7 +78,7 @@ impl DirectFile {
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR;
         let mode = Mode::RUSR | Mode::WUSR;
         let opened = match open(&path, flags | OFlags::DIRECT, mode) {
-            // Some file systems know no direct access.
+            // Some file systems do not support direct access.
             Err(Errno::INVAL) => open(&path, flags, mode),
             other => other,
         };
@@ -86,7 +86,7 @@ impl DirectFile {
         Ok(DirectFile { fd, path })
     }
 
-    /// Does something with each block of a range, the lanes in turn and side by side.
+    /// Applies `act` to each block of a range, with one thread per lane; the lanes take blocks in turn.
     fn each_block(
         &self,
         lanes: &mut [DirectBuffer],
@@ -119,12 +119,12 @@ impl DirectFile {
 
 impl Drop for DirectFile {
     fn drop(&mut self) {
-        // Nobody else knows the file; what is left of it is in a folder that the bench removes.
+        // If this fails, the file is left in a folder that the bench removes.
         let _gone = unlink(&*self.path);
     }
 }
 
-/// Memory of one request at a time; requests are fastest out of huge pages.
+/// Memory of one request at a time; requests from huge pages are the fastest.
 fn lane_of(seed: u64) -> DirectBuffer {
     let mut lane = DirectBuffer::new(BLOCK_BYTES);
     noise::fill(&mut lane, seed);

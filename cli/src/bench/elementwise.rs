@@ -1,8 +1,8 @@
-//! Element-wise programs that no kernel was written for, each beside its loop by hand.
+//! Element-wise programs without a kernel of their own, each compared with a loop by hand.
 //!
 //! The loop by hand is one pass in registers, compiled for the same vector instructions, on as many threads.
-//! It makes the same random numbers in the same way and takes the exponential from the same function, so the
-//! ratio is that of the evaluation alone; what the numbers cost beside another generator, `axpb` shows.
+//! It computes the same random numbers in the same way and the exponential with the same function, so the
+//! ratio is that of the evaluation alone. `axpb` compares the random numbers with another generator.
 
 use super::tensor_floors::on_threads;
 use super::tensors::{THREADS, compare, expect};
@@ -133,7 +133,7 @@ macro_rules! float {
 float!(f32, F32);
 float!(f64, F64);
 
-/// The function of a row, of one operand or of two, and how its values are put together.
+/// The function of a row, of one operand or of two, and how its values are reduced.
 trait Function<T>: Send + Sync {
     const IS_SUM: bool;
     fn apply(x: impl Fn() -> T, y: impl Fn() -> T) -> T;

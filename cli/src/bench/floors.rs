@@ -57,7 +57,7 @@ pub fn memcpy_gb_s(bytes: usize) -> f64 {
     best
 }
 
-/// The same into shared memory that no page exists for yet, in GB/s.
+/// The same into shared memory without pages, in GB/s.
 pub fn cold_memcpy_gb_s(bytes: usize) -> Result<f64> {
     let source = vec![1u8; bytes];
     let mut best: f64 = 0.0;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use std::time::Duration;
 
-/// Proportional set size of a process, in bytes: its own pages, and its share of those it shares.
+/// Proportional set size of a process, in bytes: its private pages, and its part of shared ones.
 pub fn pss_bytes(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
@@ -49,13 +49,13 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(total))
 }
 
-/// Forgets the most memory that this process had.
+/// Resets the peak of memory of this process.
 pub fn reset_peak() -> Result<()> {
     // The kernel's number for "set the peak to what there is now".
     std::fs::write("/proc/self/clear_refs", "5").context("/proc/self/clear_refs")
 }
 
-/// The most memory this process had since [`reset_peak`], in bytes.
+/// Peak of memory of this process since [`reset_peak`], in bytes.
 pub fn peak_bytes() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status").context("/proc/self/status")?;
     let line =

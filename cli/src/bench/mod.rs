@@ -1,8 +1,8 @@
 //! `tharsis bench`: each figure beside a floor that was measured in the same run.
 //!
-//! Absolute times on shared machines mean little; a ratio to a bare loop of the same kind travels. Every
-//! bench is a function from [`Options`] to a [`Measurement`]; this module names them, runs them and prints
-//! them.
+//! Absolute times on shared machines mean little; the ratio to a bare loop of the same kind is comparable
+//! between machines. Every bench is a function from [`Options`] to a [`Measurement`]; this module names them,
+//! runs them and prints them.
 
 mod bounded;
 mod broadcast;
@@ -51,14 +51,14 @@ pub struct Options {
     pub random: bool,
     /// Values that compress well.
     pub compressible: bool,
-    /// Bytes per second that the disk is to move at most.
+    /// Upper bound on the bytes per second of the disk.
     pub disk_limit: Option<u64>,
     /// Bytes of the store.
     pub store: Option<u64>,
 }
 
 impl Options {
-    /// Those that were given of the flags that only some benches have.
+    /// The given flags, of those that only some benches have.
     fn flags(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             ("--random", self.random),
@@ -89,7 +89,7 @@ pub struct Measurement {
 
 type Bench = fn(&Options) -> Result<Measurement>;
 
-/// A bench with what it must reach, for the table.
+/// A bench with its targets, for the table.
 struct Entry {
     name: &'static str,
     bench: Bench,
@@ -154,7 +154,7 @@ const BENCHES: &[Entry] = &[
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
-/// Of element-wise programs that no kernel was written for.
+/// Target of element-wise programs without a kernel of their own.
 const OFF_LIST_MUST: &str = "ratio >= 0.6";
 const OFF_LIST_AIM: &str = ">= 0.9";
 const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
@@ -168,7 +168,7 @@ impl Entry {
         Entry { size: Some(Size { full, quick }), ..self }
     }
 
-    /// Not part of `all`: it takes longer than 20 seconds.
+    /// Leaves the bench out of `all`, because it takes longer than 20 seconds.
     const fn apart(self) -> Entry {
         Entry { in_all: false, ..self }
     }
@@ -185,7 +185,7 @@ impl Entry {
         }
     }
 
-    /// The options with a size that this bench can do.
+    /// The options with a valid size for this bench.
     fn options(&self, options: Options, size: Option<usize>) -> Result<Options, Refusal> {
         let wrong = |problem: String| Err(Refusal::BenchSize { problem });
         match (size, self.size) {
@@ -225,7 +225,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Runs one bench, or all, and prints a line of JSON each or a table.
 ///
 /// # Errors
-/// An unknown name, or whatever went wrong in a bench.
+/// An unknown name, or an error of a bench.
 pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Result<()> {
     let mut rows: Vec<(&Entry, Options)> = Vec::new();
     for entry in BENCHES.iter().filter(|e| (name == "all" && e.in_all) || e.name == name) {
@@ -277,7 +277,7 @@ fn print_row(m: &Measurement, entry: &Entry) -> Result<()> {
     ))
 }
 
-/// Three significant places below a thousand, whole numbers above.
+/// Three significant digits below a thousand, whole numbers above.
 fn rounded(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! Tasks that wait for tasks of their own: how quickly they go on.
+//! Rate of tasks that wait for their child tasks.
 
 use super::statistics::{median, quantile};
 use super::{Measurement, Options, floors, tasks};
@@ -23,8 +23,8 @@ fn parent() -> Option<u64> {
     tharsis::get_all(&children, None).ok().map(|values| values.iter().sum())
 }
 
-/// Parents that wait for three children each and go on, per second. The floor is how often one thread can
-/// wake another and be woken by it.
+/// Parents per second that wait for three children each and continue. The floor is the rate at which two
+/// threads can wake each other.
 pub fn nested(options: &Options) -> Result<Measurement> {
     let parents = if options.quick { 2_000 } else { 20_000 };
     let (futex_us, _) = floors::wake_round_trip_us(5_000)?;

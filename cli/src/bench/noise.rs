@@ -1,15 +1,16 @@
-//! Values to put: many different ones out of one buffer, so that making them costs no copy and no time.
+//! Values to put: many different slices of one buffer, so that making one takes no copy and no time.
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
 use std::num::Wrapping;
 use tharsis::Blob;
 
-/// Values begin this far apart in the buffer; a page, so that copies start as those by hand do.
+/// Distance of the values in the buffer: a page, so that copies start with the same alignment as those by
+/// hand.
 const STEP_BYTES: usize = 4096;
 /// Number of different values.
 const VALUES: usize = 1024;
-/// A value read back is looked at every so often; once a page costs next to nothing.
+/// Distance of the bytes that are checked in a value; one per page costs next to nothing.
 const LOOK_BYTES: usize = 4096 - 8;
 /// Words of which compressible values consist.
 const WORDS: [&[u8]; 8] =
@@ -23,7 +24,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Values that no compression makes smaller.
+    /// Values that cannot be compressed.
     #[must_use]
     pub fn incompressible(len: usize) -> Values {
         let mut buffer = vec![0; len + STEP_BYTES * VALUES];
@@ -31,7 +32,7 @@ impl Values {
         Values { buffer: buffer.into(), len }
     }
 
-    /// Values like a log: words in no order, a third of its length when compressed.
+    /// Values like a log: words in random order, compressed to a third of their length.
     #[must_use]
     pub fn compressible(len: usize) -> Values {
         let total = len + STEP_BYTES * VALUES;
@@ -55,10 +56,10 @@ impl Values {
         Blob::from(self.buffer.slice(start..start + self.len))
     }
 
-    /// Refuses what is not the value of this number.
+    /// Checks that bytes are the value of this number.
     ///
     /// # Errors
-    /// If it is not.
+    /// If they differ from it.
     pub fn check(&self, number: usize, read: &[u8]) -> Result<()> {
         let expected = self.value(number);
         let is_same = |at: usize| read.get(at) == expected.get(at);
@@ -70,11 +71,11 @@ impl Values {
     }
 }
 
-/// Fills a buffer with numbers that look random and are the same for the same seed.
+/// Fills a buffer with pseudorandom numbers that depend on the seed.
 pub fn fill(buffer: &mut [u8], seed: u64) {
     let mut state = Wrapping(seed);
     for chunk in buffer.chunks_mut(8) {
-        // splitmix64: good enough to be incompressible, and it starts anywhere.
+        // splitmix64: good enough to be incompressible, and any seed works.
         state += 0x9E37_79B9_7F4A_7C15;
         let mut word = state;
         word = (word ^ (word >> 30)) * Wrapping(0xBF58_476D_1CE4_E5B9);
@@ -83,7 +84,7 @@ pub fn fill(buffer: &mut [u8], seed: u64) {
     }
 }
 
-/// The numbers below `count`, in an order that looks random and is always the same.
+/// The numbers below `count`, in a fixed pseudorandom order.
 #[must_use]
 pub fn shuffled(count: usize) -> Vec<usize> {
     let mut keys = vec![0; count * 8];

@@ -12,7 +12,7 @@ const SMALL_BYTES: usize = 1000;
 /// Bytes of a large object.
 const LARGE_BYTES: usize = 1_000_000_000;
 
-/// Reads of each large object; the first finds the caches full of what was copied.
+/// Reads of each large object; the first one finds the caches full of the copied bytes.
 const GETS_PER_PUT: usize = 20;
 
 /// put and get of a kilobyte.
@@ -43,7 +43,7 @@ fn make(bytes: usize) -> Blob {
     Blob::from(vec![7u8; bytes])
 }
 
-/// A gigabyte that a task left on one node, read by a driver on another.
+/// A gigabyte that a task made on one node, read by a driver on another.
 pub fn transfer(options: &Options) -> Result<Measurement> {
     let bytes = if options.quick { LARGE_BYTES / 10 } else { LARGE_BYTES };
     let floor = floors::tcp_gb_s(bytes)?;
@@ -71,7 +71,7 @@ pub fn transfer(options: &Options) -> Result<Measurement> {
     Ok(Measurement::new("transfer", median(&mut rates), "GB/s", floor).with("cold_gb_s", cold))
 }
 
-/// put of a gigabyte into warm pages, and what the first one costs.
+/// put of a gigabyte into warm pages, and the cost of the first put.
 pub fn large(options: &Options) -> Result<Measurement> {
     let bytes = if options.quick { LARGE_BYTES / 10 } else { LARGE_BYTES };
     let floor = floors::memcpy_gb_s(bytes);

@@ -21,17 +21,17 @@ pub enum Place {
     Workers,
 }
 
-/// An executor with what it runs on.
+/// An executor with its runtime.
 pub struct Started {
     pub executor: Box<dyn Executor>,
     place: Place,
     _runtime: Option<Runtime>,
 }
 
-/// Interval at which memory is looked at where the system keeps no maximum.
+/// Interval at which memory is read if the system keeps no maximum.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A look walks all page tables and holds up whoever makes pages meanwhile: looking takes at most this part
-/// of the time.
+/// Reading walks all page tables and delays threads that make pages meanwhile, so it takes at most this part
+/// of the time, as a divisor.
 const LOOK_SHARE: u32 = 20;
 
 impl Place {
@@ -61,7 +61,7 @@ impl Place {
 }
 
 impl Started {
-    /// Runs `f` and says how many bytes of memory all processes took at most.
+    /// Runs `f` and returns the peak of memory of all processes.
     pub fn peak_bytes<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
         crate::allocator::give_back();
         if self.place == Place::Threads {
@@ -86,9 +86,9 @@ impl Started {
     }
 }
 
-/// Memory of this process and of those it started, shared pages counted once.
+/// Memory of this process and its descendants, with shared pages counted once.
 fn family_bytes() -> u64 {
     let all = memory::family(std::process::id());
-    // One that has ended meanwhile has no memory.
+    // A process that has ended meanwhile counts as zero.
     all.into_iter().filter_map(|pid| memory::pss_bytes(pid).ok()).sum()
 }

@@ -1,5 +1,5 @@
-//! Many times more intermediate data than the store holds, all of it cheap to make again: nothing need go to
-//! disk.
+//! Many times more intermediate data than the store holds. All of it is cheap to recompute, so nothing needs
+//! to go to disk.
 
 use super::bounded::{Bounded, Folder};
 use super::resident::Peak;
@@ -11,11 +11,11 @@ use tharsis::prelude::*;
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 32_000_000;
-/// Bytes of the small store if nothing is said.
+/// Default size of the small store in bytes.
 const STORE_BYTES: u64 = 500_000_000;
 /// Bytes of the store that is never full.
 const AMPLE_BYTES: u64 = 3_000_000_000;
-/// Blocks under way at a time where memory is not to matter: the ample store holds twice as many.
+/// Blocks in flight in the ample store, which holds twice as many, so that memory does not matter.
 const WINDOW: usize = 48;
 
 /// Numbers that depend on a seed.
@@ -42,7 +42,7 @@ struct Pass {
     peak: Peak,
 }
 
-/// A reduction over blocks that do not fit, beside the same where memory does not matter.
+/// A reduction over blocks that do not fit the store, beside the same one with an ample store.
 pub fn recompute(options: &Options) -> Result<Measurement> {
     let count = (options.size * 1_000_000 / BLOCK_BYTES).max(1);
     let folder = Folder::new(0)?;
@@ -56,7 +56,7 @@ pub fn recompute(options: &Options) -> Result<Measurement> {
         .with_peak(small.peak))
 }
 
-/// Makes and sums blocks, at most `window` of them under way.
+/// Makes and sums blocks, at most `window` of them in flight.
 fn pass(options: &Options, folder: &Folder, store_bytes: u64, count: usize, window: usize) -> Result<Pass> {
     let bounded = Bounded::start(options, store_bytes, folder.spill())?;
     let (seconds, spilled_bytes) = bounded.spilled_during(|| {
@@ -81,7 +81,7 @@ fn pass(options: &Options, folder: &Folder, store_bytes: u64, count: usize, wind
     Ok(Pass { seconds, spilled_bytes, peak: bounded.end()? })
 }
 
-/// Sum of the blocks, found bit by bit: a bit of the seed turns the bit of all indices.
+/// Sum of the blocks, computed bit by bit: a bit of the seed flips this bit of all indices.
 fn expected(count: usize) -> u64 {
     let indices = BLOCK_BYTES as u64 / 8;
     let ones: Vec<u64> =

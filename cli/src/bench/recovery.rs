@@ -1,4 +1,4 @@
-//! A node is killed that holds the only copy of a value: how long until the value is made again and read.
+//! Time until a value is recomputed and read after the node with its only copy was killed.
 
 use super::{Measurement, Options};
 use anyhow::{Context, Result, ensure};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 use tharsis::{LocalCluster, LocalNode, NodeId, Resources, SpillChoice};
 
-/// Deaths of a run.
+/// Number of kills of a run.
 const DEATHS: usize = 30;
 const DEATHS_QUICK: usize = 5;
-/// The longest that a value may take, which is far above every figure.
+/// Time limit of a read, far above every expected figure.
 const GET_WAIT: Duration = Duration::from_secs(60);
 
 /// Bytes that depend on a seed.
@@ -18,8 +18,8 @@ fn value(bytes: usize, seed: u8) -> Blob {
     Blob::from(vec![seed; bytes])
 }
 
-/// Seconds from the kill of a node until its value was read, the median of many kills, beside the seconds of
-/// making and reading such a value on a node that lives.
+/// Seconds from the kill of a node until its value was read, as the median of many kills, beside the seconds
+/// to make and read such a value on a living node.
 pub fn recovery(options: &Options) -> Result<Measurement> {
     let bytes = options.size * 1_000_000;
     let deaths = if options.quick { DEATHS_QUICK } else { DEATHS };
@@ -59,7 +59,7 @@ pub fn recovery(options: &Options) -> Result<Measurement> {
         .with("deaths", deaths as f64))
 }
 
-/// A value that is made on one node, and elsewhere when that node is gone.
+/// A value that is made on one node, or on another one if that node is gone.
 fn made_on(node: NodeId, bytes: usize, seed: u8) -> ObjectRef<Blob> {
     value::options().node(node, true).remote(bytes, seed)
 }

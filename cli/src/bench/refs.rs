@@ -1,4 +1,4 @@
-//! A value that holds many references.
+//! get of a value with many references.
 
 use super::bounded::Bounded;
 use super::statistics::median;
@@ -15,14 +15,14 @@ const REFERENCES: usize = 10_000;
 const STORE_BYTES: u64 = 100_000_000;
 const ROUNDS: usize = 30;
 
-/// References to numbers that a worker put, and that nobody else knows.
+/// References to numbers that a worker put and that are not known elsewhere.
 #[remote]
 fn hand_out(count: usize) -> Result<Vec<ObjectRef<usize>>, Error> {
     (0..count).map(|number| put(&number)).collect()
 }
 
-/// get of a value of many references, in milliseconds: of what the reader put itself, and of what a task
-/// returned.
+/// get of a value with many references, in milliseconds: of references to the reader's own values, and of
+/// references that a task returned.
 pub fn refs(options: &Options) -> Result<Measurement> {
     let bounded = Bounded::start(options, STORE_BYTES, SpillChoice::default())?;
     let own: Vec<_> = (0..REFERENCES).map(|number| put(&number)).collect::<Result<_, _>>()?;
@@ -41,7 +41,7 @@ pub fn refs(options: &Options) -> Result<Measurement> {
         .with_peak(bounded.end()?))
 }
 
-/// Milliseconds of a get, its first and last reference checked.
+/// Milliseconds of a get, with a check of its first and last reference.
 fn get_ms(holder: &ObjectRef<Vec<ObjectRef<usize>>>) -> Result<f64> {
     let started = Instant::now();
     let read = holder.get()?;
@@ -53,7 +53,7 @@ fn get_ms(holder: &ObjectRef<Vec<ObjectRef<usize>>>) -> Result<f64> {
     Ok(elapsed.as_secs_f64() * 1e3)
 }
 
-/// Milliseconds to enter as many ids in a table.
+/// Milliseconds to insert as many ids into a table.
 fn by_hand_ms(references: &[ObjectRef<usize>]) -> f64 {
     let ids: Vec<RefId> = references.iter().map(ObjectRef::id).collect();
     let started = Instant::now();

@@ -1,8 +1,8 @@
-//! The most memory that a bench had in all its processes together, with the store counted once.
+//! Peak of memory of all processes of a bench together, with the store counted once.
 //!
-//! A thread looks at this process and its descendants while the bench runs: at what each has for itself and
-//! of files, and at the pages of each memory file that one of them holds open. Pages of the store that
-//! several processes map, or one maps twice, stand in no sum of resident sets; in the file they stand once.
+//! While the bench runs, a thread reads the private and file pages of this process and its descendants, and
+//! the pages of each memory file that one of them holds open. A sum of resident sets would count pages of the
+//! store again for each mapping; the file counts them once.
 
 use super::memory;
 use anyhow::{Context, Result, bail};
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// Memory that a process may have beside the store, in bytes.
 pub const PROCESS_BYTES_MAX: u64 = 64 << 20;
-/// Between two looks: short beside the life of a value of 50 MB, long beside the look itself.
+/// Interval of the readings: short compared with the life of a value of 50 MB, long compared with a reading.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Unit of a file's allocated blocks, whatever its file system.
+/// Unit of a file's allocated blocks, for every file system.
 const BLOCK_BYTES: u64 = 512;
 
 /// A watch that runs until [`Watch::end`].
@@ -26,21 +26,21 @@ pub struct Watch {
     thread: Option<JoinHandle<Peak>>,
 }
 
-/// The most that was seen, and by how much it went over what is allowed.
+/// Peak of memory, and its excess over the limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peak {
     /// Bytes of all processes and of the store, together.
     pub bytes: u64,
-    /// Bytes above stores and [`PROCESS_BYTES_MAX`] for each process that there was at the time; negative
+    /// Bytes above the limits of stores and [`PROCESS_BYTES_MAX`] for each process at the time; negative
     /// below.
     pub over_bytes: i64,
-    /// Processes, at most.
+    /// Peak number of processes.
     pub processes: usize,
 }
 
 impl Watch {
-    /// Begins to look. `stores_bytes` is what all stores together may have; what this process has now is its
-    /// own affair and does not count.
+    /// Starts the watch. `stores_bytes` is the limit of all stores together; the present memory of this
+    /// process does not count.
     #[must_use]
     pub fn begin(stores_bytes: u64) -> Watch {
         let stopping = Arc::new(AtomicBool::new(false));
@@ -57,10 +57,10 @@ impl Watch {
         Watch { stopping, thread: Some(thread) }
     }
 
-    /// Measurements.
+    /// Ends the watch and returns the peak.
     ///
     /// # Errors
-    /// If the thread that looked did not live.
+    /// If the thread of the watch panicked.
     pub fn end(mut self) -> Result<Peak> {
         self.stopping.store(true, Ordering::Relaxed);
         match self.thread.take().context("a watch ends once")?.join() {

@@ -1,4 +1,4 @@
-//! Every map task has something for every reduce task.
+//! A shuffle: every map task has an output for every reduce task.
 
 use super::bounded::{Bounded, Folder, WORKERS};
 use super::disk_floor::disk_speed;
@@ -11,11 +11,11 @@ use tharsis::SpillChoice;
 use tharsis::prelude::*;
 use tharsis_object_store::Arena;
 
-/// Map tasks, and reduce tasks.
+/// Number of map tasks, and of reduce tasks.
 const PARTITIONS: usize = 32;
-/// Bytes that the disk's floor moves before and after, at most.
+/// Upper bound on the bytes of the disk's floor, measured before and after.
 const FLOOR_BYTES: usize = 2_000_000_000;
-/// Part of a store that is beside its values when it holds them all, as a divisor.
+/// Room in a store beside its values when it holds them all, as a divisor.
 const SPARE: u64 = 4;
 /// Rounds in memory; the first one makes the pages.
 const ROUNDS: usize = 4;
@@ -88,7 +88,7 @@ fn run(part_bytes: usize) -> Result<f64> {
         let parts = (0..PARTITIONS).map(|map| digest(&values(part_bytes).value(map * PARTITIONS + reduce)));
         parts.fold(0_u64, u64::wrapping_add)
     };
-    // One column stands for all: the others are made the same way, and looking at all takes as long as the
+    // Only one column is checked: the others are made the same way, and checking all takes as long as the
     // bench.
     ensure!(found.first() == Some(&expected(0)), "the first reduce task got something else");
     if found.len() != PARTITIONS {
@@ -97,7 +97,7 @@ fn run(part_bytes: usize) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The copies that a shuffle cannot do without: each byte written to shared memory, and read there once.
+/// The copies that a shuffle needs at least: each byte is written to shared memory, and read there once.
 struct ByHand {
     cold_s: f64,
     warm_s: f64,
@@ -129,7 +129,7 @@ fn copy_and_read(target: &mut [u8], part_bytes: usize) {
     std::hint::black_box(target.chunks(part_bytes).fold(0, |sum, part| digest(part).wrapping_add(sum)));
 }
 
-/// The values of this process.
+/// The values that this process puts.
 fn values(bytes: usize) -> &'static Values {
     static VALUES: OnceLock<Values> = OnceLock::new();
     VALUES.get_or_init(|| Values::incompressible(bytes))

@@ -13,11 +13,12 @@ use tharsis::prelude::*;
 
 /// Bytes of a value.
 const VALUE_BYTES: usize = 50_000_000;
-/// Bytes of the store if nothing is said.
+/// Default size of the store in bytes.
 const STORE_BYTES: u64 = 1_000_000_000;
-/// Bytes that the floor writes and reads before and after, at most: enough to tell, short beside the bench.
+/// Upper bound on the bytes of the floor, measured before and after: enough for a figure, short compared with
+/// the bench.
 const FLOOR_BYTES: usize = 3_000_000_000;
-/// The same where the device is throttled and the job is smaller.
+/// Upper bound on the megabytes of a job on a throttled device.
 const THROTTLED_MB_MAX: usize = 4_000;
 
 /// One way to disk and back.
@@ -28,7 +29,7 @@ struct Pass {
     peak: Peak,
 }
 
-/// Bytes through a small store at the speed of the disk.
+/// Rate of bytes through a small store, compared with the disk.
 pub fn spill(options: &Options) -> Result<Measurement> {
     if options.compressible {
         return compressed(options);
@@ -54,7 +55,7 @@ pub fn spill(options: &Options) -> Result<Measurement> {
         .with_peak(pass.peak))
 }
 
-/// Gain of compression on a slow device: the same values with and without.
+/// Gain of compression on a slow device: the same values with and without compression.
 fn compressed(options: &Options) -> Result<Measurement> {
     let count = (options.size.min(THROTTLED_MB_MAX) * 1_000_000 / VALUE_BYTES).max(1);
     let folder = Folder::new((count * VALUE_BYTES) as u64)?;
@@ -72,13 +73,13 @@ fn compressed(options: &Options) -> Result<Measurement> {
         .with_peak(packed.peak))
 }
 
-/// The disk with as many values as the bench has, up to a bound, read back in order or not.
+/// Speed of the disk with as many values as in the bench, up to a bound, read back in order or shuffled.
 fn floor(options: &Options, folder: &Path, count: usize) -> Result<DiskSpeed> {
     let order = if options.random { shuffled(count) } else { (0..count).collect() };
     disk_speed(folder, VALUE_BYTES, &order)
 }
 
-/// Puts a value for each number, then reads each once, in the given order, and lets go of it.
+/// Puts a value for each number, then reads each once, in the given order, and drops it.
 fn run(options: &Options, choice: SpillChoice, values: &Values, order: &[usize]) -> Result<Pass> {
     let bounded = Bounded::start(options, options.store.unwrap_or(STORE_BYTES), choice)?;
     let ((put_s, get_s), spilled_bytes) = bounded.spilled_during(|| {

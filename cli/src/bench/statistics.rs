@@ -1,6 +1,6 @@
 //! Medians and percentiles.
 
-/// The `q`-th part of sorted samples, `0.0..=1.0`; 0 if there are none.
+/// The quantile `q` in `0.0..=1.0` of sorted samples; 0 if there are none.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted.get(((last as f64) * q).round() as usize).copied().unwrap_or(0.0)

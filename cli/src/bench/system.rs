@@ -1,4 +1,4 @@
-//! The system as a whole: from nothing to the first result, and what an idle node costs.
+//! The system as a whole: time to the first result, and the cost of an idle node.
 
 use super::statistics::median;
 use super::{Measurement, Options, memory, tasks};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
 
-/// Length of the look at an idle node.
+/// Time for which an idle node is observed.
 const IDLE_LOOK: Duration = Duration::from_secs(5);
 
 #[remote]
@@ -27,10 +27,10 @@ pub fn coldstart(options: &Options) -> Result<Measurement> {
         .with("embedded_ms", median(&mut embedded)))
 }
 
-/// The process that `coldstart` starts: gets one result and says so.
+/// The process that `coldstart` starts: gets one result and reports it.
 ///
 /// # Errors
-/// Whatever went wrong.
+/// Any error on the way.
 pub fn first_result(mode: &str) -> Result<()> {
     let options = Options { embedded: mode == "embedded", quick: true, ..Options::default() };
     if mode != "nothing" {

@@ -9,10 +9,10 @@ use tharsis::prelude::*;
 use tharsis::{Runtime, observe};
 use tharsis_protos::handshake::Question;
 
-/// Workers of every bench: as many as the reference machine has cores.
+/// Number of workers of every bench, that of the cores of the reference machine.
 const WORKERS: usize = 2;
 
-/// After this long, nothing may be left of tasks that are gone.
+/// Time after which the memory of finished tasks must be free.
 const GIVE_BACK_WAIT: Duration = Duration::from_secs(3);
 
 #[remote]
@@ -36,7 +36,7 @@ fn gate(opened_by: PathBuf) {
     }
 }
 
-/// A runtime with workers as the options want them.
+/// A runtime with workers, as processes or threads according to the options.
 pub fn runtime(options: &Options, workers: usize) -> Result<Runtime> {
     let init = match options.embedded {
         true => tharsis::init().num_cpus(workers as f64),
@@ -65,7 +65,7 @@ pub fn latency(options: &Options) -> Result<Measurement> {
         .with("spin_floor_us", spin_us))
 }
 
-/// No-ops per second from one driver that submits them all and then reads them all.
+/// No-op tasks per second from one driver that submits all, then reads all.
 pub fn throughput(options: &Options) -> Result<Measurement> {
     let tasks = if options.quick { 50_000 } else { 500_000 };
     let floor = floors::socket_echo_per_s(tasks)?;
@@ -95,7 +95,7 @@ pub fn backlog(options: &Options) -> Result<Measurement> {
     for _ in 0..100 {
         noop::remote().get()?;
     }
-    // Benches before this one may have left the allocator something, which must not hide what tasks take.
+    // Memory that earlier benches left in the allocator must not hide the memory of tasks.
     crate::allocator::give_back();
     let before = total_pss(&pids)?;
     let file = std::env::temp_dir().join(format!("tharsis-gate-{}", std::process::id()));
@@ -185,7 +185,8 @@ pub fn fan(options: &Options) -> Result<Measurement> {
         .with("get_ms", read))
 }
 
-/// A sum over references whose tasks have not begun when it is submitted, from the first of these to the sum.
+/// A sum over references whose tasks have not begun when it is submitted; timed from the first of these to
+/// the sum.
 pub fn fan_in(options: &Options) -> Result<Measurement> {
     let _runtime = runtime(options, WORKERS)?;
     let count = options.size as u64;
@@ -220,7 +221,7 @@ fn sum_all(values: Values<u64>) -> u64 {
     values.into_iter().sum()
 }
 
-/// This process, and the node with its workers if they are others.
+/// This process, and those of the node and its workers if there are any.
 fn processes(runtime: &Runtime) -> Result<Vec<u32>> {
     let mut pids = vec![std::process::id()];
     if let Some(socket) = runtime.socket() {

@@ -29,7 +29,7 @@ impl Xoshiro {
         let mut out = [0.0; LANES];
         let [a, b, c, d] = &mut self.0;
         for i in 0..LANES {
-            // 53 bits, as the job's own numbers have.
+            // 53 bits, like the numbers of the job.
             out[i] = (a[i].wrapping_add(d[i]) >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
             let t = b[i] << 17;
             c[i] ^= a[i];
@@ -100,7 +100,7 @@ impl Kernel for SumRamp {
     }
 }
 
-/// Runs `f(thread)` on each thread, and gives all results.
+/// Runs `f(thread)` on each thread, and returns all results.
 pub fn on_threads(threads: usize, f: impl Fn(u64) -> f64 + Sync) -> Vec<f64> {
     std::thread::scope(|scope| {
         let f = &f;
@@ -131,11 +131,11 @@ pub fn axpb_arange(n: u64, threads: usize) -> f64 {
     sum_on_threads(threads, |thread| dispatch(SumRamp(thread * share, share)))
 }
 
-/// Numbers that a floor makes before it stores them: so few that the next are made while these are on their
-/// way.
+/// Numbers that a floor computes before it stores them: few enough that the next ones are computed while the
+/// stores are in flight.
 const STORE_BLOCK: usize = 256;
 
-/// Makes the numbers that are stored, block after block. `make` must be `#[inline(always)]`.
+/// Computes the numbers to store, block after block. `make` must be `#[inline(always)]`.
 trait Make {
     fn make(&mut self, block: &mut [f64]);
 }
@@ -173,7 +173,7 @@ impl Make for Same {
     fn make(&mut self, _: &mut [f64]) {}
 }
 
-/// Stores what `0` makes, around the cache where that is possible.
+/// Stores the numbers of field 0, with stores that bypass the cache where possible.
 struct Store<'a, M>(M, &'a mut [f64]);
 
 impl<M: Make> Kernel for Store<'_, M> {
@@ -202,13 +202,13 @@ pub enum Stored {
     Random,
     /// `(x + 1) * 2` of `0..n`.
     Range,
-    /// One number all over: as fast as memory takes it.
+    /// One number everywhere: the speed of memory.
     Constant,
 }
 
 /// Seconds to store a number of values in memory that was written before.
 pub fn store(what: Stored, n: usize, threads: usize) -> f64 {
-    // The first round may meet fresh pages.
+    // The first round may use fresh pages.
     store_once(what, n, threads);
     let mut seconds: Vec<f64> = (0..WARM_ROUNDS).map(|_| store_once(what, n, threads)).collect();
     super::statistics::median(&mut seconds)
@@ -216,7 +216,8 @@ pub fn store(what: Stored, n: usize, threads: usize) -> f64 {
 
 const WARM_ROUNDS: usize = 3;
 
-/// Reads numbers in memory and stores `(x + 1) * 2` of them, around the cache where that is possible.
+/// Reads numbers in memory and stores `(x + 1) * 2` of them, with stores that bypass the cache where
+/// possible.
 struct StoreScaled<'a>(&'a [f64], &'a mut [f64]);
 
 impl Kernel for StoreScaled<'_> {
@@ -228,7 +229,7 @@ impl Kernel for StoreScaled<'_> {
         let Some(mut stream) = Stream::for_bytes(size_of_val(out)) else {
             return out.iter_mut().zip(x).for_each(|(out, x)| *out = (x + 1.0) * 2.0);
         };
-        // Both begin at a line, as buffers do.
+        // Both begin at a cache line, like all buffers.
         let (head, lines, tail) = bytemuck::pod_align_to_mut::<f64, Line>(out);
         let (x_lines, x_tail) = x[head.len()..].as_chunks::<LINE_NUMBERS>();
         lines.iter_mut().zip(x_lines).for_each(|(line, x)| stream.line(line, x.map(|x| (x + 1.0) * 2.0)));
@@ -259,7 +260,7 @@ pub fn scale_stored(n: usize, threads: usize) -> f64 {
     super::statistics::median(&mut seconds)
 }
 
-/// Memory comes from where that of chunks comes from: fresh if nobody used some a moment ago.
+/// The memory comes from the same pool as that of chunks: it is fresh unless some was used a moment ago.
 fn store_once(what: Stored, n: usize, threads: usize) -> f64 {
     let started = std::time::Instant::now();
     let mut memory = Buffer::for_overwrite(n * size_of::<f64>());

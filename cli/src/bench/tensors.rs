@@ -1,7 +1,7 @@
-//! Tensors: the headline jobs beside the same work by hand, on the same number of threads, in turn.
+//! Tensors: the headline jobs compared with the same work by hand, on the same number of threads, in turn.
 //!
 //! They run on threads of this process, or as remote tasks (`--on`); memory is that of all processes
-//! together. Every job checks its result, so that no figure stands for wrong numbers.
+//! together. Every job checks its result.
 
 use super::statistics::median;
 use super::tensor_floors::{self as floors, Stored};
@@ -12,7 +12,7 @@ use tharsis_graph::Metrics;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, Tensor, arange, execute};
 
-/// Threads of job and floor: as many as the reference machine has cores.
+/// Number of threads of job and floor, that of the cores of the reference machine.
 pub(super) const THREADS: usize = 2;
 const ROUNDS: usize = 3;
 /// A job that takes longer is run once.
@@ -30,11 +30,11 @@ const TALL_COLUMNS: usize = 32;
 /// Largest error of the product of singular vectors and values, in units of the input.
 const TALL_ERROR_MAX: f64 = 1e-12;
 
-/// Random points in a square, and how many of them are in the circle.
+/// The number of random points of a square that are in a circle.
 pub fn pi(options: &Options) -> Result<Measurement> {
     let n = options.size;
     let side = compare(options, PI_MEMORY_BYTES, || count_inside(n), || floors::pi(n as u64, THREADS))?;
-    // Six deviations of the number of hits.
+    // The tolerance is six standard deviations of the number of hits.
     let found = 4.0 * side.value / n as f64;
     expect(found, std::f64::consts::PI, 10.0 / (n as f64).sqrt())?;
     Ok(side.measurement("pi", n as f64 / 1e6, "Mpoints/s"))
@@ -54,17 +54,17 @@ pub fn axpb(options: &Options) -> Result<Measurement> {
 }
 
 /// `(x + 1) * 2`, kept: of random numbers, of a range, and of numbers that are kept themselves. Floors are
-/// the same by hand, with stores around the cache.
+/// the same by hand, with stores that bypass the cache.
 ///
-/// The first run takes fresh pages, later ones those of the run before. The figure is that of later runs, as
-/// is the floor.
+/// The first run uses fresh pages, later runs reuse those of the run before. Figure and floor are those of
+/// later runs.
 pub fn axpb_store(options: &Options) -> Result<Measurement> {
     let n = options.size;
     let bytes = (n * size_of::<f64>()) as u64;
-    // First, so that neither job nor floor is who makes the machine's memory come about.
+    // This runs first, so that neither job nor floor is the first to touch the machine's memory.
     let fill_s = floors::store(Stored::Constant, n, THREADS);
     std::thread::sleep(PAGES_KEPT);
-    // The numbers that a job reads, and those it keeps.
+    // Room for the numbers that a job reads, and for those that it keeps.
     let started = options.on.start(THREADS, 2 * bytes + MEMORY_BYTES)?;
     let mut metrics = Metrics::default();
     let mut kept = |x: &Tensor, middle: f64| -> Result<f64> {
@@ -84,12 +84,12 @@ pub fn axpb_store(options: &Options) -> Result<Measurement> {
     let range = arange(n);
     let of_range = (0..ROUNDS).map(|_| kept(&range, 2.0 * n as f64)).collect::<Result<Vec<_>>>();
     let (stored, _) = execute(&[&random], &*started.executor)?;
-    // The first of them takes the pages that are still fresh.
+    // The first run takes the pages that are still fresh.
     kept(&stored[0], 3.0)?;
     let of_stored = (0..ROUNDS).map(|_| kept(&stored[0], 3.0)).collect::<Result<Vec<_>>>();
     let (again_s, range_s, stored_s) = (median(&mut again?), median(&mut of_range?), median(&mut of_stored?));
     drop((stored, started));
-    // Until the pages of the job are gone.
+    // Waits until the pages of the job are released.
     std::thread::sleep(PAGES_KEPT);
     let floor_s = floors::store(Stored::Random, n, THREADS);
     let floor_range_s = floors::store(Stored::Range, n, THREADS);
@@ -211,12 +211,12 @@ fn largest_difference(rows: usize) -> Tensor {
     ((u * s).matmul(&vt) - x).abs().max(..)
 }
 
-/// A job beside the same by hand.
+/// Times of a job and of the same work by hand.
 pub(super) struct SideBySide {
     pub(super) value: f64,
     ours_s: f64,
     floor_s: f64,
-    /// Of this process while the job ran.
+    /// Peak of memory while the job ran.
     peak_mb: f64,
     metrics: Metrics,
 }
@@ -234,8 +234,8 @@ impl SideBySide {
 
 /// Runs job and floor in turn and takes the median of each.
 ///
-/// Memory is looked at in a run of its own, since looking disturbs; a job that takes long is run once, and
-/// looked at then.
+/// Memory is measured in a separate run, since measuring disturbs the job. A long job runs only once, and is
+/// measured in this run.
 pub(super) fn compare(
     options: &Options,
     memory_bytes: u64,
@@ -264,7 +264,7 @@ pub(super) fn compare(
     Ok(SideBySide { value, ours_s, floor_s, peak_mb: peak_bytes as f64 / 1e6, metrics })
 }
 
-/// The one element of a result that is at hand.
+/// The only element of a computed result.
 fn value_of(result: &Tensor) -> Result<f64> {
     Ok(result.item()?.to_f64())
 }

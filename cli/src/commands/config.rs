@@ -1,11 +1,11 @@
-//! `tharsis config`: the settings that hold, and who said each.
+//! `tharsis config`: the settings in effect, and the origin of each.
 
 use crate::output;
 use crate::settings::{Key, Settings};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-/// Shows all of them.
+/// Shows all settings.
 ///
 /// # Errors
 /// If they cannot be printed.

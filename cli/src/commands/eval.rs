@@ -1,6 +1,6 @@
-//! `tharsis eval`: programs as data, one reply a line, in the order of the requests.
+//! `tharsis eval`: programs as data, one reply per line, in the order of the requests.
 //!
-//! A program that fails is answered like any other and does not change the exit status: that says whether
+//! A failing program gets a reply like any other and does not change the exit status, which tells whether
 //! requests could be read and replies written.
 
 use super::eval_places::Started;
@@ -27,7 +27,7 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Prints one line for each operation there is.
+/// Prints one line per operation.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -61,7 +61,7 @@ fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A reader that goes away ends the command quietly, as with everything that is printed.
+/// A reader that goes away ends the command quietly, as for all output.
 fn until_nobody_reads(outcome: std::io::Result<()>) -> Result<()> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

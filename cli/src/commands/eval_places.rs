@@ -1,12 +1,12 @@
-//! The worker processes and nodes of programs that ask for some: started with the first such program, and
-//! kept for those that ask for the same.
+//! Worker processes and nodes for programs that ask for them. They are started with the first such program,
+//! and kept for programs that ask for the same.
 
 use std::sync::{Mutex, PoisonError};
 use tharsis::tensor::{Executor, RemoteExecutor};
 use tharsis::{LocalCluster, Runtime};
 use tharsis_numeric::protocol::{Failure, PlaceRequest, Places};
 
-/// The place that was started last.
+/// The runtime that was started last.
 #[derive(Default)]
 pub struct Started(Mutex<Option<Place>>);
 
@@ -19,8 +19,8 @@ struct Place {
     _cluster: Option<LocalCluster>,
 }
 
-/// A store has room for what chunks may take, and as much again for what clients write ahead and copies on
-/// their way.
+/// Size of a store as a multiple of the memory for chunks: the rest is for regions of clients and copies in
+/// transfer.
 const STORE_SHARES: u64 = 2;
 /// A store below this has no room for the regions of its clients.
 const STORE_BYTES_MIN: u64 = 64 << 20;

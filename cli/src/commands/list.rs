@@ -1,7 +1,7 @@
 //! `tharsis nodes`, `jobs`, `tasks`, `objects`, `workers`: lists that can be filtered, sorted and cut.
 //!
-//! The node applies the filters of a list of tasks, of which there may be millions, and sends those that have
-//! been at their stage longest. All else happens here, over a table.
+//! Since there may be millions of tasks, the node applies the filters of their list, and sends those that
+//! have been at their stage longest. All other work is done here, on a table.
 
 use crate::args::ListArgs;
 use crate::output;
@@ -85,7 +85,7 @@ fn check_columns(kind: Kind, asked: &ListArgs) -> Result<(), Refusal> {
     }
 }
 
-/// The table, as the node gives it or as it is made of other answers.
+/// The table, from the node or made from other answers.
 fn fetch(kind: Kind, socket: &Path, filters: &[Filter]) -> Result<Table> {
     let list = |listing| observe::list(socket, listing).map_err(super::unanswered);
     Ok(match kind {
@@ -136,7 +136,7 @@ fn object_row(inventory: &Inventory, row: &ObjectRow) -> Vec<Cell> {
     ]
 }
 
-/// The rows that were asked for, in the order that was asked for.
+/// The requested rows, in the requested order.
 fn cut(mut table: Table, asked: &ListArgs) -> Table {
     for filter in &asked.filters {
         let Some(column) = table.column(&filter.column) else { continue };
@@ -154,7 +154,7 @@ fn cut(mut table: Table, asked: &ListArgs) -> Table {
     table
 }
 
-/// Rows without a value come last, whatever the direction.
+/// Order of two cells; rows without a value come last in both directions.
 fn order(a: &Cell, b: &Cell, is_descending: bool) -> Ordering {
     match (a == &Cell::Nothing, b == &Cell::Nothing) {
         (false, false) if is_descending => b.cmp(a),
@@ -176,7 +176,7 @@ fn as_json(table: &Table) -> Value {
     json!({"node": format!("{:016x}", table.node), "rows": rows, "other_count": table.other_count})
 }
 
-/// Columns as wide as their widest cell, numbers to the right.
+/// Text with columns as wide as their widest cell, numbers to the right.
 fn as_text(table: &Table) -> Vec<String> {
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(table, column)).collect();
     let mut lines = Vec::with_capacity(table.rows.len() + 2);

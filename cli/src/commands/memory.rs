@@ -1,7 +1,7 @@
-//! `tharsis memory`: what lies in a node's store, who keeps it, and what made it.
+//! `tharsis memory`: the objects in a node's store, the references to them, and the tasks that made them.
 //!
-//! Sums are over all objects of the store; the table lists the largest. Whatever is in use is in one of the
-//! lines of the first part, so they add up to the store.
+//! Sums are over all objects of the store; the table lists the largest. Every used byte is in one line of the
+//! first part, so the lines add up to the store.
 
 use crate::output;
 use anyhow::Result;
@@ -15,7 +15,7 @@ const LISTED_MAX: usize = 40;
 /// Number of call sites and jobs listed in the text output.
 const GROUPS_MAX: usize = 20;
 
-/// Asks the node at `socket` what lies in its store and prints its answer.
+/// Asks the node at `socket` for the contents of its store and prints them.
 ///
 /// # Errors
 /// If it does not answer.
@@ -27,7 +27,7 @@ pub fn run(socket: &Path, json: bool) -> Result<()> {
     describe(&inventory).iter().try_for_each(|line| output::line(line))
 }
 
-/// Objects that have something in common.
+/// Sums over objects with a common property.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Group {
     count: usize,
@@ -81,7 +81,7 @@ fn totals(inventory: &Inventory) -> Vec<String> {
     lines
 }
 
-/// Groups of objects, those with most bytes first.
+/// Groups of objects, those with the most bytes first.
 fn grouped(title: &str, inventory: &Inventory, name: impl Fn(&ObjectRow) -> String) -> Vec<String> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     inventory.objects.iter().for_each(|row| groups.entry(name(row)).or_default().add(row));
@@ -125,7 +125,7 @@ fn site(inventory: &Inventory, row: &ObjectRow) -> String {
     }
 }
 
-/// One line about an object.
+/// The line of an object.
 fn object(inventory: &Inventory, row: &ObjectRow) -> String {
     let secondary = if row.is_secondary { ", a copy" } else { "" };
     let made = row.made_in_ns.map(|ns| format!(" in {:.1} ms", ns as f64 / 1e6)).unwrap_or_default();
@@ -165,7 +165,7 @@ fn client(inventory: &Inventory, number: u32) -> String {
     match inventory.clients.iter().find(|row| row.client == number) {
         Some(row) if row.kind == ClientKind::Driver => format!("driver {} (process {})", number, row.pid),
         Some(row) if row.kind == ClientKind::Worker => format!("worker {} (process {})", number, row.pid),
-        // The node itself: it sends the object to another one.
+        // The node itself, which sends the object to another one.
         _ => "a transfer".to_owned(),
     }
 }
@@ -183,7 +183,7 @@ pub fn place(place: PlaceRow) -> &'static str {
     }
 }
 
-/// A number of bytes, to the byte, with its thousands apart.
+/// An exact number of bytes, with thousands separated.
 fn bytes(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -74,7 +74,7 @@ fn ask(socket: &Path, question: Question) -> Result<Report> {
     observe::ask(socket, question).map_err(unanswered)
 }
 
-/// Why a node did not answer.
+/// The error of a node that did not answer.
 fn unanswered(error: Error) -> anyhow::Error {
     match error.kind() {
         FailureKind::Disconnected => Refusal::NoNode { cause: error.failure().message.to_string() }.into(),

@@ -1,4 +1,4 @@
-//! `tharsis status`: nodes, resources, the store, and what waits and why.
+//! `tharsis status`: nodes, resources, the store, and waiting tasks with their reasons.
 
 use crate::output;
 use anyhow::Result;
@@ -27,7 +27,8 @@ fn describe(report: &Report) -> Vec<String> {
     for node in &report.nodes {
         let labels: Vec<_> = node.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("  [{}]", labels.join(", ")) };
-        // Resources that a node has none of are not named; without CPUs it runs only tasks that need none.
+        // Resources of amount zero are not named. A node without CPUs is marked, since it runs only tasks
+        // that need none.
         let no_cpus = if node.total.contains("CPU") { "" } else { "  no CPUs" };
         lines.push(format!("  {:016x}  free {}  of {}{no_cpus}{labels}", node.node, node.free, node.total));
     }

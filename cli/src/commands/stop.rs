@@ -11,8 +11,8 @@ use tharsis_protos::handshake::Question;
 /// Time that a node may take to end.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
-/// Tells the node at `socket` to end and waits until nothing of it is left. Where none is, that is so
-/// already.
+/// Tells the node at `socket` to end and waits until nothing of it is left. Without a node there is nothing
+/// to do.
 ///
 /// # Errors
 /// If it does not answer, or does not end.
@@ -33,7 +33,7 @@ pub fn run(socket: &Path) -> Result<()> {
     output::line(&format!("Node {:016x} has stopped.", report.node))
 }
 
-/// One that has ended and that nobody has taken note of (who started it may be gone) does not run.
+/// Whether a process runs. A zombie does not: its parent may be gone or not have waited for it.
 fn is_running(pid: u32) -> bool {
     let state = i32::try_from(pid).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.stat().ok());
     state.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))

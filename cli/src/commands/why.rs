@@ -1,4 +1,4 @@
-//! `tharsis why`: what a task or an object waits for, and what happened to it.
+//! `tharsis why`: the reason why a task or an object waits, and its history.
 
 use crate::output;
 use crate::refusal::Refusal;

@@ -1,6 +1,7 @@
-//! A home of its own for each test of the real program: folder, processes, and what must not stay behind.
+//! A separate home for each test of the real program: its folder, its processes, and checks that nothing
+//! stays behind.
 
-// Each test program uses a part of this, and helpers of tests fail by panicking, as tests do.
+// Each test program uses a part of this, and helpers of tests panic on failure, like tests.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -41,7 +42,7 @@ impl Home {
         self.path(name).display().to_string()
     }
 
-    /// The program, with nothing of this test's environment but the home.
+    /// The program, without the settings in this test's environment, in the home.
     pub fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tharsis"));
         for (name, _) in std::env::vars_os() {
@@ -64,7 +65,7 @@ impl Home {
         Ended::of(self.command(words).output().unwrap())
     }
 
-    /// Runs a line as a shell does, with the program in its path.
+    /// Runs a line in a shell, with the program in its path.
     pub fn paste(&self, line: &str) -> Ended {
         let program = Path::new(env!("CARGO_BIN_EXE_tharsis"));
         let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -94,7 +95,7 @@ impl Home {
         });
     }
 
-    /// Processes that were started in this home and run.
+    /// Running processes that were started in this home.
     pub fn processes(&self) -> BTreeSet<u32> {
         let wanted = self.folder.path().as_os_str();
         let all = procfs::process::all_processes().unwrap().flatten();
@@ -143,7 +144,7 @@ impl Ended {
         line.unwrap_or_else(|| panic!("no line {head:?} in:\n{}", self.out)).trim().to_owned()
     }
 
-    /// Asserts a status and that every part is in what was said.
+    /// Asserts the status, and that the error output has every part.
     pub fn assert_refused(&self, status: i32, parts: &[&str]) {
         assert_eq!(self.status, status, "{}{}", self.out, self.err);
         for part in parts {
@@ -186,7 +187,7 @@ pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits for a process and collects what it said; one that does not end is killed.
+/// Waits for a process and collects its output; one that does not end is killed.
 pub fn end_of(mut child: Child) -> Ended {
     let until = Instant::now() + SOON;
     while child.try_wait().unwrap().is_none() {
