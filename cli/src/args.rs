@@ -2,10 +2,11 @@
 
 use crate::bench::Place;
 use crate::settings::flags::{FlagsOf, TextParser};
-use crate::settings::{TOKEN_VARIABLE, key, parse};
+use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
+use tharsis::process::TOKEN_VARIABLE;
 use tharsis_identity::Role;
 use tharsis_protos::handshake::Subject;
 use tharsis_protos::listing::Filter;

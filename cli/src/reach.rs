@@ -8,7 +8,7 @@ use anyhow::Result;
 use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 use tharsis::process;
@@ -75,22 +75,6 @@ pub fn join(folder: &Path, address: &str, token: &Token) -> Result<()> {
     runtime.block_on(await_listener(address))?;
     let joined = process::join_with_token(folder, address, token);
     Ok(joined.map_err(|cause| Refusal::NotJoined { address: address.to_owned(), cause })?)
-}
-
-/// The address of this machine from which it reaches another one.
-///
-/// # Errors
-/// `NothingAnswers` if there is no way there.
-pub fn address_towards(address: &str) -> Result<IpAddr, Refusal> {
-    // Nothing is sent: connecting a datagram socket only looks up the route.
-    let looked_up = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
-        .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
-        .and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
-    let nothing = |cause: std::io::Error| Refusal::NothingAnswers {
-        address: address.to_owned(),
-        cause: cause.to_string(),
-    };
-    looked_up.map(|local| local.ip().to_canonical()).map_err(nothing)
 }
 
 async fn await_listener(address: &str) -> Result<(), Refusal> {

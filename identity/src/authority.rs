@@ -187,7 +187,7 @@ impl Authority {
         if self.is_revoked(machine.machine) {
             return Err(IdentityError::Revoked(machine.machine.to_string()));
         }
-        if machine.role != Role::Node || machine.node.is_some_and(|own| own != node) {
+        if !machine.role.has_nodes() || machine.node.is_some_and(|own| own != node) {
             return Err(IdentityError::NotANode(machine.role.name()));
         }
         let subject = Subject { node: Some(node), is_control: false, ..machine };

@@ -82,9 +82,9 @@ fn a_machine_gets_certificates_for_its_nodes_until_it_is_revoked() {
 }
 
 #[test]
-fn only_machines_with_the_role_of_a_node_have_nodes() {
+fn machines_that_only_look_have_no_nodes() {
     let (_folder, authority) = authority();
-    for role in [Role::Driver, Role::Observer, Role::Operator] {
+    for role in [Role::Observer, Role::Operator] {
         let token = authority.make_token(role, HOUR).unwrap();
         let machine = subject(&join(&authority, &token).unwrap());
         let public = NewKey::generate().unwrap().public();

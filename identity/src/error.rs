@@ -32,7 +32,7 @@ pub enum IdentityError {
         "this machine has no identity for the cluster at {0}; join with --token, from `tharsis token create` on the head"
     )]
     NoIdentity(String),
-    /// Only a machine with the role of a node has nodes.
+    /// Only a machine with the role of a node or a driver has nodes.
     #[error("a machine with the role {0} cannot run a node")]
     NotANode(&'static str),
     /// The machine was shut out.

@@ -19,7 +19,7 @@ pub struct MachineId(pub u64);
 /// Rights of a machine in the cluster; `tharsis_protos::rights` lists the calls of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Runs programs that submit work.
+    /// Runs programs that submit work, each with a node without resources.
     Driver,
     /// Runs nodes.
     Node,
@@ -45,6 +45,12 @@ pub struct Subject {
 impl Role {
     /// All roles.
     pub const ALL: [Role; 4] = [Role::Driver, Role::Node, Role::Observer, Role::Operator];
+
+    /// Whether machines of this role run nodes.
+    #[must_use]
+    pub fn has_nodes(self) -> bool {
+        matches!(self, Role::Driver | Role::Node)
+    }
 
     /// Its name, as in certificates and on the command line.
     #[must_use]

@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tharsis_identity::{Authority, Role, Subject, Tls, proof_key, subject_of};
+use tharsis_identity::{Authority, Subject, Tls, proof_key, subject_of};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -253,7 +253,8 @@ impl Gate {
             return Err(Reason::OtherNode);
         }
         match (caller.purpose, subject.role, subject.node) {
-            (Purpose::Transfers, Role::Node, Some(_)) | (Purpose::Calls, ..) => Ok(()),
+            (Purpose::Transfers, role, Some(_)) if role.has_nodes() => Ok(()),
+            (Purpose::Calls, ..) => Ok(()),
             _ => Err(Reason::WrongRole),
         }
     }

@@ -4,20 +4,20 @@
 //! |---|---|---|---|---|
 //! | `ClusterInfo`, `ListNodes`, `WatchNodes`, `ListJobs` | x | x | x | x |
 //! | `GetProgram`, `GetCodeUnit`, `KvGet`, `KvList` | x | x | x | x |
-//! | `RegisterNode`, `KeepAlive`, `SuspectNode`, `PutCodeUnit`, `PutProgram`, `Link` | x | | | |
-//! | `RegisterJob`, `KvPut`, `KvDelete` | x | x | | |
+//! | `RegisterNode`, `KeepAlive`, `PutCodeUnit`, `PutProgram`, `Link` | itself | itself | | |
+//! | `SuspectNode`, `RegisterJob`, `KvPut`, `KvDelete` | x | x | | |
 //! | `FinishJob` | x | x | x | |
-//! | `UnregisterNode` | itself | | x | |
+//! | `UnregisterNode` | itself | itself | x | |
 //!
 //! The table in code is [`RIGHTS`]; a call that is not in it is nobody's. What a node says of a node, it says
-//! of itself only. Without certificates whoever knows the cluster's secret may call everything.
+//! of itself only. The node of a driver has no resources: nobody else's work runs there. Without certificates whoever knows the cluster's secret may call everything.
 
 use crate::proof::Caller;
 use http::Extensions;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tharsis_identity::{Authority, Role, Subject};
-use tharsis_types::NodeId;
+use tharsis_types::{NodeId, Resources};
 use tonic::Status;
 
 /// The other end of a connection, for the services of a port.
@@ -31,26 +31,29 @@ pub struct Admitted {
 
 const EVERYBODY: &[Role] = &[Role::Driver, Role::Node, Role::Observer, Role::Operator];
 
+/// Roles of machines that run nodes.
+const NODES: &[Role] = &[Role::Driver, Role::Node];
+
 /// The roles that may make each call, by the last part of its path.
 pub const RIGHTS: [(&str, &[Role]); 19] = [
     ("ClusterInfo", EVERYBODY),
     ("FinishJob", &[Role::Driver, Role::Node, Role::Operator]),
     ("GetCodeUnit", EVERYBODY),
     ("GetProgram", EVERYBODY),
-    ("KeepAlive", &[Role::Node]),
-    ("KvDelete", &[Role::Driver, Role::Node]),
+    ("KeepAlive", NODES),
+    ("KvDelete", NODES),
     ("KvGet", EVERYBODY),
     ("KvList", EVERYBODY),
-    ("KvPut", &[Role::Driver, Role::Node]),
-    ("Link", &[Role::Node]),
+    ("KvPut", NODES),
+    ("Link", NODES),
     ("ListJobs", EVERYBODY),
     ("ListNodes", EVERYBODY),
-    ("PutCodeUnit", &[Role::Node]),
-    ("PutProgram", &[Role::Node]),
-    ("RegisterJob", &[Role::Driver, Role::Node]),
-    ("RegisterNode", &[Role::Node]),
-    ("SuspectNode", &[Role::Node]),
-    ("UnregisterNode", &[Role::Node, Role::Operator]),
+    ("PutCodeUnit", NODES),
+    ("PutProgram", NODES),
+    ("RegisterJob", NODES),
+    ("RegisterNode", NODES),
+    ("SuspectNode", NODES),
+    ("UnregisterNode", &[Role::Driver, Role::Node, Role::Operator]),
     ("WatchNodes", EVERYBODY),
 ];
 
@@ -78,9 +81,19 @@ pub(crate) fn certified_node(extensions: &tonic::Extensions) -> Option<NodeId> {
 /// Refuses what a node says of another node.
 pub(crate) fn check_node(extensions: &tonic::Extensions, node: NodeId) -> Result<(), Status> {
     match subject(extensions) {
-        Some(subject) if subject.role == Role::Node && subject.node != Some(node.0) => Err(
+        Some(subject) if subject.role.has_nodes() && subject.node != Some(node.0) => Err(
             Status::permission_denied(format!("the certificate of the caller is not that of node {node}")),
         ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses resources of a driver's node.
+pub(crate) fn check_resources(extensions: &tonic::Extensions, resources: &Resources) -> Result<(), Status> {
+    match subject(extensions) {
+        Some(subject) if subject.role == Role::Driver && *resources != Resources::default() => {
+            Err(Status::permission_denied("a machine with the role driver runs nodes without resources only"))
+        }
         _ => Ok(()),
     }
 }

@@ -11,6 +11,8 @@ use tharsis_types::{BadResource, Resources};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Init {
     pub(crate) address: Option<String>,
+    pub(crate) token: Option<String>,
+    pub(crate) identity_dir: Option<PathBuf>,
     pub(crate) cpu_units: Option<u64>,
     pub(crate) gpu_units: Option<u64>,
     pub(crate) memory_bytes: Option<u64>,
@@ -43,10 +45,29 @@ pub fn init() -> Init {
 }
 
 impl Init {
-    /// Uses the node or cluster at this address instead of running embedded: `HOST:PORT`, the path of a
-    /// node's socket, or `auto` for the node on this machine.
+    /// Uses the node or cluster at this address instead of running embedded: `auto` for the node on this
+    /// machine, the path of a node's socket, or `HOST:PORT` of a cluster's head.
+    ///
+    /// With `HOST:PORT` the program joins the cluster from any machine: a node without resources starts
+    /// beside it, and ends with it. Other nodes must be able to connect to this machine. The first time it
+    /// needs a token.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.address = Some(address.into());
+        self
+    }
+
+    /// The token with which this machine joins the cluster at [`Init::address`] for the first time; by
+    /// default the value of the variable `THARSIS_TOKEN`. It is made by `tharsis token create --role driver`
+    /// on the head.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// The folder with this user's identities in clusters, for [`Init::address`]; by default one in the user's
+    /// data folder, the same as that of `tharsis start`.
+    pub fn identity_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.identity_dir = Some(folder.into());
         self
     }
 

@@ -72,6 +72,7 @@ extern crate self as tharsis;
 mod cluster;
 mod embedded;
 mod init;
+mod join;
 #[doc(hidden)]
 pub mod machine;
 pub mod observe;

@@ -144,13 +144,18 @@ pub fn default_identity_folder() -> PathBuf {
     data.unwrap_or_else(scratch).join("tharsis").join("identity")
 }
 
-/// The socket that an address stands for.
+/// Whether an address is that of a cluster's head, not of a node's socket on this machine.
+#[must_use]
+pub fn is_remote(address: &str) -> bool {
+    address != "auto" && !address.contains('/')
+}
+
+/// The socket that an address stands for: the path itself, or that of this user's node on this machine.
 ///
 /// # Errors
 /// `Disconnected` if no node is there.
 pub fn find_socket(address: &str) -> Result<PathBuf> {
     let socket = match address {
-        "auto" => default_socket(),
         path if path.contains('/') => PathBuf::from(path),
         _ => default_socket(),
     };

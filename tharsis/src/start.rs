@@ -4,7 +4,7 @@ use crate::init::Init;
 use crate::part::{ProgramPlace, Restartable, check_may_start, restartable};
 use crate::process::NodeProcess;
 use crate::runtime::{Runtime, Started};
-use crate::{embedded, machine, observe, spill_dirs};
+use crate::{embedded, join, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
@@ -69,9 +69,15 @@ fn start_node(init: &Init) -> Result<Started> {
     Ok(started(client, socket, Box::new(move || drop(node))))
 }
 
-/// Connects to a running node on this machine.
+/// Connects to a running node on this machine, or joins the cluster at `HOST:PORT`.
 fn start_at(init: &Init, address: &str) -> Result<Started> {
     let restartable = restartable()?;
+    if machine::is_remote(address) && !join::is_own_node(address) {
+        let node = join::start_node(init, options(init)?, address, restartable)?;
+        let client = connect_driver(init, node.socket(), restartable)?;
+        let socket = node.socket().to_owned();
+        return Ok(started(client, socket, Box::new(move || drop(node))));
+    }
     let socket = machine::find_socket(address)?;
     let client = connect_driver(init, &socket, restartable)?;
     Ok(started(client, socket, Box::new(|| {})))

@@ -7,10 +7,10 @@ use crate::refusal::Refusal;
 use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
 use crate::{output, reach, telemetry};
 use anyhow::Result;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tharsis::process::{self, ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
 use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
-use tharsis_identity::{IdentityError, Token};
+use tharsis_identity::Token;
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
 use tharsis_types::limits::QUEUED_TASKS_MAX;
@@ -144,7 +144,9 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
             let host = match (host, &security) {
                 (Some(host), _) => host,
                 (None, Security::Secret(_)) => loopback,
-                (None, Security::Identity { .. }) => reach::address_towards(head)?,
+                (None, Security::Identity { .. }) => process::address_towards(head).map_err(|cause| {
+                    Refusal::NothingAnswers { address: head.clone(), cause: cause.to_string() }
+                })?,
             };
             (ClusterRole::Member { head: head.clone() }, security, host)
         }
@@ -158,18 +160,9 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
     Ok(Some(ClusterSpec { listen: SocketAddr::from((host, settings.port()?)), security, role }))
 }
 
-/// The security of a member: the identity that this machine has for the cluster, or the user's secret if the
-/// head is on this machine.
+/// The security of a member of the cluster at `head`.
 fn member_security(head: &str, settings: &Settings) -> Result<Security> {
-    if process::machine_folder(&settings.identity_dir()).find(head)?.is_some() {
-        return Ok(settings.identity()?);
-    }
-    let is_here =
-        head.to_socket_addrs().is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()));
-    if is_here {
-        return Ok(Security::Secret(settings.secret_file()));
-    }
-    Err(IdentityError::NoIdentity(head.to_owned()).into())
+    Ok(process::security_towards(head, &settings.identity_dir(), settings.secret_file())?)
 }
 
 /// GPUs whose device files are there.

@@ -30,9 +30,6 @@ use tharsis::{machine, process};
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
 
-/// The variable that stands for `--token`; other users cannot see it.
-pub const TOKEN_VARIABLE: &str = "THARSIS_TOKEN";
-
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -254,7 +251,7 @@ impl Settings {
 fn unknown_variable(name: &OsStr) -> Option<String> {
     const OTHERS: [&str; 5] = [
         FILE_VARIABLE,
-        TOKEN_VARIABLE,
+        process::TOKEN_VARIABLE,
         process::NODE_VARIABLE,
         process::WORKER_SOCKET_VARIABLE,
         process::WORKER_START_VARIABLE,

@@ -156,6 +156,7 @@ impl<S: Service> Control for Door<S> {
         let node = NodeInfo::try_from(node).map_err(|problem| bad(problem.within("node")))?;
         rights::check_node(&extensions, node.id)?;
         rights::check_address(&extensions, &node.listen)?;
+        rights::check_resources(&extensions, &node.resources)?;
         let done = self.0.register_node(node, request.clock_unix_ms).await?;
         Ok(Response::new(wire::RegisterNodeAnswer {
             lease_ttl_ms: u64::try_from(done.lease_ttl.as_millis()).unwrap_or(u64::MAX),

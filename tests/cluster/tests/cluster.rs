@@ -45,6 +45,7 @@ const ALL: &[Scenario] = &[
     ("drivers_of_one_program_on_two_nodes_use_both", drivers_of_one_program_on_two_nodes_use_both),
     ("e7_a_program_that_cannot_start_there_is_an_error", e7_a_program_that_cannot_start_there_is_an_error),
     ("silent_connections_do_not_stop_transfers", silent_connections_do_not_stop_transfers),
+    ("a_program_joins_at_an_address", a_program_joins_at_an_address),
 ];
 
 #[tharsis::main]
@@ -453,4 +454,18 @@ fn silent_connections_do_not_stop_transfers() {
     }
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     drop(silent);
+}
+
+/// The program has no node of its own on this machine: one starts for it, and leaves with it.
+fn a_program_joins_at_an_address() {
+    let cluster = cluster(vec![node(1.0)]);
+    let head = cluster.address(0).unwrap();
+    let runtime = init().address(head).store_bytes(STORE_BYTES).start_local().unwrap();
+    let entered = runtime.enter();
+    assert_eq!(here::remote().get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
+    drop(entered);
+    drop(runtime);
+    cluster.await_count(1, SOON).unwrap();
+    let nobody = init().address("127.0.0.1:1").store_bytes(STORE_BYTES).start_local().unwrap_err();
+    assert!(nobody.to_string().contains("127.0.0.1:1"), "{nobody}");
 }

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tharsis::prelude::*;
-use tharsis::process::Security;
-use tharsis::{LocalCluster, LocalNode, Resources, SpillChoice};
+use tharsis::process::{Security, authority_folder};
+use tharsis::{LocalCluster, LocalNode, NodeId, Resources, Runtime, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
+use tharsis_identity::{Authority, Role};
 use tharsis_protos::connection::Called;
 use tharsis_protos::proof::Purpose;
 
@@ -23,6 +24,8 @@ const LONG: Duration = Duration::from_secs(3600);
 const WHILE_REPLACED: Duration = Duration::from_secs(7);
 /// Above the size from which objects are sent as transfers, in several chunks.
 const LARGE_BYTES: usize = 9 << 20;
+/// Long enough for a busy machine.
+const SOON: Duration = Duration::from_secs(30);
 
 const ALL: &[Scenario] = &[
     (
@@ -30,6 +33,11 @@ const ALL: &[Scenario] = &[
         work_and_transfers_go_on_while_certificates_are_replaced,
     ),
     ("objects_are_sent_to_members_only", objects_are_sent_to_members_only),
+    (
+        "a_program_joins_with_a_token_and_leaves_when_it_ends",
+        a_program_joins_with_a_token_and_leaves_when_it_ends,
+    ),
+    ("a_drivers_node_gets_no_work_of_others", a_drivers_node_gets_no_work_of_others),
 ];
 
 #[tharsis::main]
@@ -40,6 +48,11 @@ fn main() -> ExitCode {
 #[remote]
 fn bytes_of(seed: u64, len: usize) -> Blob {
     Blob::from(pattern(seed, len))
+}
+
+#[remote]
+fn place() -> NodeId {
+    context().unwrap().node()
 }
 
 #[remote]
@@ -104,4 +117,45 @@ fn objects_are_sent_to_members_only() {
     let called = Called::Node(cluster.node(1).unwrap().0);
     let refused = own.meet_blocking(stream, called, Purpose::Transfers).map(drop);
     assert!(refused.is_err_and(|error| error.to_string().contains("role")));
+}
+
+/// A runtime of a program on a machine of its own, which joins for the first time.
+fn joined(cluster: &LocalCluster, folder: &TempDir, machine: &str) -> tharsis::Result<Runtime> {
+    let authority = Authority::load(&authority_folder(&folder.path().join("machine-0"))).unwrap();
+    let token = authority.make_token(Role::Driver, LONG).unwrap().to_string();
+    let identities = folder.path().join(machine);
+    let head = cluster.address(0).unwrap();
+    init().address(head).token(token).identity_dir(identities).store_bytes(STORE_BYTES).start_local()
+}
+
+fn a_program_joins_with_a_token_and_leaves_when_it_ends() {
+    let (cluster, folder) = cluster(LONG);
+    for round in 0..2 {
+        // The second time its machine has an identity.
+        let runtime = joined(&cluster, &folder, "laptop").unwrap();
+        let entered = runtime.enter();
+        cluster.await_count(3, SOON).unwrap();
+        // Both ways: what is made there is read here, what is put here is read there.
+        let made = bytes_of::options().resource("there", 1.0).remote(round, LARGE_BYTES);
+        assert_eq!(made.get().unwrap()[..], pattern(round, LARGE_BYTES)[..]);
+        let put = put(&Blob::from(pattern(7, LARGE_BYTES))).unwrap();
+        let summed = sum_of::options().resource("here", 1.0).remote(&put);
+        assert_eq!(summed.get().unwrap(), sum(&pattern(7, LARGE_BYTES)));
+        drop(entered);
+        drop(runtime);
+        cluster.await_count(2, SOON).unwrap();
+    }
+}
+
+fn a_drivers_node_gets_no_work_of_others() {
+    let (cluster, folder) = cluster(LONG);
+    let guest = joined(&cluster, &folder, "laptop").unwrap();
+    cluster.await_count(3, SOON).unwrap();
+    let runtime = driver(&cluster, 0);
+    let entered = runtime.enter();
+    let nodes: Vec<_> = (0..40).map(|_| place::remote()).map(|there| there.get().unwrap()).collect();
+    let members = [cluster.node(0).unwrap(), cluster.node(1).unwrap()];
+    assert!(nodes.iter().all(|node| members.contains(node)), "{nodes:?}");
+    drop(entered);
+    drop(guest);
 }
