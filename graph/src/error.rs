@@ -186,4 +186,76 @@ mod tests {
         assert_eq!([shape_text(&[]), shape_text(&[3]), shape_text(&[2, UNKNOWN])], ["()", "(3,)", "(2,?)"]);
         assert_eq!(join_shapes(&[vec![1], vec![2, 3]]), "(1,) (2,3)");
     }
+
+    /// Errors as they are met most, each with the text and the class that NumPy has for it.
+    #[test]
+    fn errors_name_the_function_and_the_shapes_and_have_the_class_of_numpy() {
+        let shapes = vec![vec![4, 3], vec![2]];
+        let reason = "odd".to_owned();
+        let (f, what) = (|| "f".to_owned(), || "a.npy".to_owned());
+        let expected = [
+            (Error::Axis { axis: -3, rank: 2 }, "axis -3 is out of bounds", "AxisError"),
+            (Error::RepeatedAxis { axis: 1 }, "repeated axis 1", "ValueError"),
+            (
+                Error::Broadcast { function: "add", shapes: shapes.clone(), axis: 1 },
+                "add: operands could not be broadcast together with shapes (4,3) (2,)",
+                "ValueError",
+            ),
+            (Error::Shape { function: "matmul", shapes, reason }, "matmul: shapes (4,3) (2,)", "ValueError"),
+            (
+                Error::Declared {
+                    function: f(),
+                    declared: vec![2],
+                    dtype: DType::F64,
+                    found: vec![],
+                    found_dtype: DType::I64,
+                },
+                "f was declared to give float64 of shape (2,), it gave int64 of shape ()",
+                "ValueError",
+            ),
+            (Error::Function { function: f(), reason: f() }, "f failed: f", "RuntimeError"),
+            (
+                Error::UnknownSize { function: "sort", shape: vec![UNKNOWN, 2] },
+                "an array of shape (?,2)",
+                "ValueError",
+            ),
+            (Error::Mask { shape: vec![5], mask: vec![6] }, "shape (5,), the mask (6,)", "IndexError"),
+            (
+                Error::Index { index: 7, axis: 1, extent: 3 },
+                "index 7 is out of bounds for axis 1",
+                "IndexError",
+            ),
+            (
+                Error::Memory { needed_bytes: 900, limit_bytes: 64 },
+                "needs 900 bytes of memory, 64 are allowed; allow at least 900",
+                "MemoryError",
+            ),
+            (Error::TooManyTasks { tasks: 12, limit: 10 }, "12 tasks, the limit is 10", "ValueError"),
+            (Error::File { path: what(), reason: f() }, "a.npy: f", "OSError"),
+            (Error::Corrupt { what: what(), reason: f() }, "a.npy is corrupt: f", "DataCorrupt"),
+            (Error::Unsupported { what: what(), feature: f() }, "a.npy has f", "ValueError"),
+            (Error::ObjectArray { what: what() }, "never unpickled", "ObjectArray"),
+            (Error::PathTraversal { what: what(), member: f() }, "member \"f\"", "PathTraversal"),
+            (Error::Timeout, "within the time allowed", "Timeout"),
+            (Error::Internal(f()), "internal error: f", "Internal"),
+            (KernelError::Singular(f()).into(), "f", "LinAlgError"),
+            (KernelError::NoMemory { needed_bytes: 9 }.into(), "9 bytes", "MemoryError"),
+        ];
+        for (error, text, class) in expected {
+            assert!(error.to_string().contains(text), "{error} does not say {text}");
+            assert_eq!(error.class(), class, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_failure_of_the_engine_keeps_its_cause_and_class() {
+        let failure = |class, axis| EngineFailure::new(class, Error::RepeatedAxis { axis });
+        let error = Error::Engine(failure("NodeDied", 1));
+        assert_eq!((error.class(), error.to_string().as_str()), ("NodeDied", "repeated axis 1"));
+        assert_eq!(error, Error::Engine(failure("NodeDied", 1)));
+        assert_ne!(error, Error::Engine(failure("NodeDied", 2)));
+        assert_ne!(error, Error::Engine(failure("Timeout", 1)));
+        let Error::Engine(failure) = error else { panic!("another error") };
+        assert_eq!(failure.cause().downcast_ref(), Some(&Error::RepeatedAxis { axis: 1 }));
+    }
 }

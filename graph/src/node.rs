@@ -187,3 +187,80 @@ pub fn distinct_nodes(roots: &[NodeRef]) -> (Vec<NodeRef>, Vec<Vec<usize>>, Vec<
     let roots = roots.iter().map(|root| position_of[&Arc::as_ptr(root)]).collect();
     (nodes, inputs, roots)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::{Binary, Full, Unary, Viewed};
+    use crate::{lower::View, shape::UNKNOWN};
+    use tharsis_kernels::{BinaryOp, Scalar, UnaryOp};
+
+    fn full(shape: &[usize], value: i64) -> NodeRef {
+        let op = Full { shape: shape.to_vec(), value: Scalar::Int(value), dtype: DType::F64 };
+        Node::new(op, vec![]).unwrap()
+    }
+
+    fn less(a: &NodeRef, b: &NodeRef) -> NodeRef {
+        Node::new(Binary(BinaryOp::Subtract), vec![a.clone(), b.clone()]).unwrap()
+    }
+
+    #[test]
+    fn equal_expressions_are_one_node_and_swapped_operands_are_not_equal() {
+        let roots = [
+            less(&full(&[3], 1), &full(&[3], 2)),
+            less(&full(&[3], 1), &full(&[3], 2)),
+            less(&full(&[3], 2), &full(&[3], 1)),
+            less(&full(&[1], 1), &full(&[3], 2)),
+        ];
+        let (nodes, inputs, roots) = distinct_nodes(&roots);
+        let names: Vec<&str> = nodes.iter().map(|node| node.op().name()).collect();
+        assert_eq!(names, ["full", "full", "subtract", "subtract", "full", "subtract"]);
+        assert_eq!(inputs, [vec![], vec![], vec![0, 1], vec![1, 0], vec![], vec![4, 1]]);
+        assert_eq!(roots, [2, 2, 3, 5]);
+    }
+
+    #[test]
+    fn a_ladder_has_a_node_for_each_rung_however_many_ways_lead_down() {
+        // 2^60 ways lead from the top to the bottom.
+        let mut top = full(&[2], 1);
+        for _ in 0..60 {
+            top = less(&top, &top);
+        }
+        let (nodes, inputs, roots) = distinct_nodes(&[top]);
+        assert_eq!((nodes.len(), roots), (61, vec![60]));
+        assert!((1..61).all(|rung| inputs[rung] == [rung - 1, rung - 1]));
+    }
+
+    #[test]
+    fn long_chains_are_walked_and_dropped_without_recursion() {
+        const LEN: usize = 20_000;
+        let mut last = full(&[2], 1);
+        for _ in 0..LEN {
+            last = Node::new(Unary(UnaryOp::Negative), vec![last]).unwrap();
+        }
+        // A recursion so deep would need more stack than a thread has.
+        let (nodes, inputs, roots) = distinct_nodes(std::slice::from_ref(&last));
+        assert_eq!((nodes.len(), inputs[LEN].as_slice(), roots[0]), (LEN + 1, &[LEN - 1][..], LEN));
+        drop((nodes, last));
+    }
+
+    #[test]
+    fn only_what_is_made_of_others_may_have_an_unknown_size() {
+        let source = Full { shape: vec![UNKNOWN], value: Scalar::Int(1), dtype: DType::F64 };
+        assert!(matches!(Node::new(source, vec![]), Err(Error::Value(_))));
+        let awaiting = Viewed { name: "view", view: View::broadcast(&[1], &[UNKNOWN]) };
+        let node = Node::new(awaiting, vec![full(&[1], 1)]).unwrap();
+        assert_eq!((node.meta().shape.as_slice(), node.meta().bytes()), (&[UNKNOWN][..], 0));
+        // The extents that are known count all the same.
+        let huge = Viewed { name: "view", view: View::broadcast(&[1, 1, 1], &[UNKNOWN, 1 << 40, 1 << 40]) };
+        assert!(matches!(Node::new(huge, vec![full(&[1, 1, 1], 1)]), Err(Error::Value(_))));
+    }
+
+    #[test]
+    fn bytes_of_more_elements_than_memory_has_do_not_wrap() {
+        let meta = |shape: &[usize]| Meta { shape: shape.to_vec(), dtype: DType::C128 };
+        assert_eq!(meta(&[]).bytes(), 16);
+        assert_eq!(meta(&[3, 0, 1 << 62]).bytes(), 0);
+        assert_eq!(meta(&[1 << 61]).bytes(), u64::MAX);
+    }
+}

@@ -173,3 +173,109 @@ impl Metrics {
 
 /// Tensors kept between phases take at most this part of the memory.
 const KEPT_SHARE: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalExecutor;
+    use crate::ops::{Binary, Full, Indexed, Reduce, Select, Selection, Unary};
+    use std::time::Duration;
+    use tharsis_kernels::program::IndexMap;
+    use tharsis_kernels::{BinaryOp, DType, Fold, Scalar, UnaryOp};
+
+    fn limits() -> Limits {
+        Limits::new(2, 64 << 20)
+    }
+
+    fn apply(op: impl crate::Operator + 'static, inputs: &[&NodeRef]) -> NodeRef {
+        Node::new(op, inputs.iter().map(|&input| input.clone()).collect()).unwrap()
+    }
+
+    fn full(shape: &[usize], value: f64) -> NodeRef {
+        apply(Full { shape: shape.to_vec(), value: Scalar::Float(value), dtype: DType::F64 }, &[])
+    }
+
+    /// The numbers from 0 on.
+    fn ramp(shape: &[usize]) -> NodeRef {
+        apply(Indexed { shape: shape.to_vec(), map: IndexMap::Ramp { start: 0.0, step: 1.0 } }, &[])
+    }
+
+    fn above(x: &NodeRef, bound: f64) -> NodeRef {
+        let mask = apply(Binary(BinaryOp::Greater), &[x, &full(&[], bound)]);
+        apply(Select::new(Selection::Compress), &[x, &mask])
+    }
+
+    fn sum(x: &NodeRef, axis: usize) -> NodeRef {
+        apply(Reduce { fold: Fold::Sum, axes: vec![axis], keepdims: false }, &[x])
+    }
+
+    #[test]
+    fn a_program_whose_sizes_are_known_has_no_phase() {
+        assert!(Phase::next(&[sum(&ramp(&[10]), 0), ramp(&[3])], limits()).is_none());
+    }
+
+    #[test]
+    fn a_phase_counts_what_awaits_nothing_and_names_all_that_waits() {
+        let once = above(&ramp(&[10]), 2.0);
+        let twice = above(&apply(Unary(UnaryOp::Negative), &[&once]), -8.0);
+        let phase = Phase::next(&[twice], limits()).unwrap();
+        assert_eq!(phase.waiting(), ["compress", "negative", "greater", "compress"]);
+        let roots = phase.roots().unwrap();
+        assert_eq!(roots.iter().map(|root| root.op().name()).collect::<Vec<_>>(), ["count of compress"]);
+        let counted = LocalExecutor::within(limits()).execute(plan(&roots, limits()).unwrap()).unwrap();
+        let settled = phase.settle(counted.results).unwrap();
+        let next = Phase::next(&settled, limits()).unwrap();
+        assert_eq!(next.waiting(), ["compress"], "the first choice has its size by now");
+    }
+
+    #[test]
+    fn results_that_await_nothing_are_computed_in_the_first_phase() {
+        let (known, awaiting) = (sum(&ramp(&[10]), 0), above(&ramp(&[10]), 2.0));
+        let phase = Phase::next(&[known.clone(), awaiting], limits()).unwrap();
+        let roots = phase.roots().unwrap();
+        assert_eq!(roots.len(), 2);
+        assert!(Arc::ptr_eq(&roots[1], &known));
+        let counted = LocalExecutor::within(limits()).execute(plan(&roots, limits()).unwrap()).unwrap();
+        let settled = phase.settle(counted.results).unwrap();
+        assert!(settled[0].op().resident().is_some(), "computed a second time");
+        assert_eq!(settled[1].meta().shape, [7]);
+    }
+
+    #[test]
+    fn a_reduction_is_kept_between_phases_while_it_fits_an_eighth_of_the_memory() {
+        // The sums take 800 bytes.
+        let chosen = above(&sum(&ramp(&[1000, 100]), 0), 1.0);
+        let kept = |memory_bytes: u64| {
+            let less = Limits { memory_bytes, ..limits() };
+            Phase::next(std::slice::from_ref(&chosen), less).unwrap().roots().unwrap().len() - 1
+        };
+        assert_eq!((kept(8 * 800), kept(8 * 800 - 1)), (1, 0));
+    }
+
+    #[test]
+    fn shapes_that_clash_once_they_are_known_are_refused_with_both() {
+        let executor = LocalExecutor::within(limits());
+        let chosen = above(&ramp(&[10]), 4.0);
+        let fits = apply(Binary(BinaryOp::Add), &[&chosen, &full(&[5], 1.0)]);
+        assert_eq!(run(&[fits], &executor).unwrap().results[0].tiling.shape(), [5]);
+        let clashes = apply(Binary(BinaryOp::Add), &[&chosen, &full(&[4], 1.0)]);
+        let refused = run(&[clashes], &executor).unwrap_err();
+        assert_eq!(refused, Error::Broadcast { function: "add", shapes: vec![vec![5], vec![4]], axis: 1 });
+    }
+
+    #[test]
+    fn metrics_of_phases_are_summed_and_their_peaks_are_not() {
+        let metrics = |tasks, bound_bytes, peak_bytes, seconds| Metrics {
+            tasks,
+            bound_bytes,
+            peak_bytes,
+            elapsed: Duration::from_secs(seconds),
+            retries: tasks / 2,
+            ..Metrics::default()
+        };
+        let both = metrics(3, 100, 20, 5).after(&metrics(4, 90, 70, 6));
+        assert_eq!(both, Metrics { retries: 3, ..metrics(7, 100, 70, 11) });
+        let spent = run(&[above(&ramp(&[10]), 4.0)], &LocalExecutor::within(limits())).unwrap().metrics;
+        assert_eq!(spent.tasks, 2, "one that counts and one that chooses");
+    }
+}

@@ -171,3 +171,22 @@ impl Plan {
         self.stages.iter().map(|stage| stage.grid.count() as u64).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_takes_whole_cache_lines_and_a_tensor_its_elements() {
+        let spec = |shape: &[usize], chunk: usize| {
+            let axes = shape.iter().map(|&len| AxisTiling::Even { len, chunk }).collect();
+            TensorSpec { dtype: DType::F64, tiling: Tiling { axes } }
+        };
+        let bytes = |spec: TensorSpec| (spec.bytes(), spec.chunk_bytes_max());
+        assert_eq!(bytes(spec(&[], 1)), (8, 64));
+        assert_eq!(bytes(spec(&[0], 4)), (0, 0));
+        assert_eq!(bytes(spec(&[20], 8)), (160, 64));
+        assert_eq!(bytes(spec(&[20], 9)), (160, 128));
+        assert_eq!(bytes(spec(&[5, 7], 3)), (280, 128));
+    }
+}

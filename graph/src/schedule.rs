@@ -161,3 +161,99 @@ fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>) -> 
     }
     most
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalExecutor;
+    use crate::execute::Executor;
+    use crate::lower::{Limits, Lowered, lower};
+    use crate::node::{Node, NodeRef};
+    use crate::ops::{Indexed, Rechunk, Reduce};
+    use crate::plan::Plan;
+    use crate::tiling::Chunks;
+    use std::sync::Arc;
+    use tharsis_kernels::Fold;
+    use tharsis_kernels::program::IndexMap;
+
+    fn limits() -> Limits {
+        Limits::new(2, 64 << 20)
+    }
+
+    /// 64 numbers in four chunks of 128 bytes.
+    fn numbers() -> NodeRef {
+        let ramp = Indexed { shape: vec![64], map: IndexMap::Ramp { start: 0.0, step: 1.0 } };
+        let source = Node::new(ramp, vec![]).unwrap();
+        Node::new(Rechunk(Chunks::Each(16)), vec![source]).unwrap()
+    }
+
+    fn sum(x: &NodeRef) -> NodeRef {
+        Node::new(Reduce { fold: Fold::Sum, axes: vec![0], keepdims: false }, vec![x.clone()]).unwrap()
+    }
+
+    fn lowered(roots: &[NodeRef], change: impl Fn(&mut Plan)) -> Runnable {
+        let Lowered { plan, foreign, .. } = lower(roots, &limits()).unwrap();
+        let mut plan = Plan::clone(&plan);
+        change(&mut plan);
+        Runnable::new(Arc::new(plan), foreign).unwrap()
+    }
+
+    #[test]
+    fn the_bound_is_all_results_and_a_task_for_each_that_runs_or_starts_ahead() {
+        let runnable = lowered(&[numbers()], |_| {});
+        let task_bytes = 128 + runnable.scratch_bytes(0);
+        for threads in 1..5 {
+            let made = schedule(&runnable, threads).unwrap();
+            assert_eq!(made.window, threads);
+            assert_eq!(made.bound_bytes, 4 * 128 + task_bytes * 2 * threads as u64);
+            assert_eq!(made.least_bytes, 4 * 128 + task_bytes);
+        }
+    }
+
+    #[test]
+    fn a_partial_sum_is_made_before_the_leaves_of_the_next_one() {
+        let ramp = Indexed { shape: vec![150], map: IndexMap::Ramp { start: 0.0, step: 1.0 } };
+        let source = Node::new(ramp, vec![]).unwrap();
+        let cut = Node::new(Rechunk(Chunks::Each(1)), vec![source]).unwrap();
+        let order = schedule(&lowered(&[sum(&cut)], |_| {}), 2).unwrap().order;
+        // Stage and number of its tasks in a row: up to 64 partial sums are merged at a time.
+        let mut runs: Vec<(u32, usize)> = Vec::new();
+        for task in order {
+            match runs.last_mut() {
+                Some((stage, count)) if *stage == task.stage => *count += 1,
+                _ => runs.push((task.stage, 1)),
+            }
+        }
+        assert_eq!(runs, [(0, 64), (1, 1), (0, 64), (1, 1), (0, 22), (1, 1), (2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn tasks_that_no_result_needs_are_left_out() {
+        let roots = [numbers(), sum(&numbers())];
+        let all = schedule(&lowered(&roots, |_| {}), 2).unwrap();
+        let first = lowered(&roots, |plan| plan.results.truncate(1));
+        let made = schedule(&first, 2).unwrap();
+        assert_eq!((made.order.len(), first.plan().task_count()), (4, all.order.len() as u64));
+        let numbers = first.plan().results[0];
+        assert!(made.order.iter().all(|&task| first.outputs(task).all(|c| c.tensor as usize == numbers)));
+    }
+
+    #[test]
+    fn a_result_asked_for_twice_is_made_once() {
+        let runnable = lowered(&[numbers(), numbers()], |_| {});
+        let made = schedule(&runnable, 2).unwrap();
+        assert_eq!(runnable.plan().results, [0, 0]);
+        assert_eq!((made.order.len(), made.readers.of_tensor(0)), (4, &[2; 4][..]));
+    }
+
+    #[test]
+    fn a_plan_that_reads_what_nothing_makes_is_a_defect() {
+        let executor = LocalExecutor::within(limits());
+        let made = executor.execute(crate::plan(&[numbers()], limits()).unwrap()).unwrap();
+        let kept = Node::new(made.results[0].clone(), vec![]).unwrap();
+        assert_eq!(schedule(&lowered(&[sum(&kept)], |_| {}), 2).unwrap().order.len(), 6);
+        let torn = lowered(&[sum(&kept)], |plan| plan.resident.clear());
+        let refused = schedule(&torn, 2).unwrap_err();
+        assert_eq!(refused, Error::Internal("nothing makes ChunkId { tensor: 0, index: 0 }".to_owned()));
+    }
+}

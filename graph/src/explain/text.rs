@@ -69,3 +69,93 @@ pub fn bytes_text(bytes: u64) -> String {
     }
     if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::StageLine;
+
+    #[test]
+    fn bytes_are_told_in_the_largest_unit_that_keeps_a_digit() {
+        let expected = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (1 << 20, "1.0 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (1 << 40, "1.0 TiB"),
+            (u64::MAX, "16384.0 PiB"),
+        ];
+        for (bytes, text) in expected {
+            assert_eq!(bytes_text(bytes), text);
+        }
+    }
+
+    fn explanation() -> Explanation {
+        let stage = StageLine {
+            label: "sum".to_owned(),
+            work: "load 0 > fold sum".to_owned(),
+            grid: vec![2, 1],
+            tasks: 2,
+            task_elements: 100,
+            output_bytes: 16,
+            flops: 200.0,
+            busy_seconds: None,
+            slowest_seconds: None,
+            skew: None,
+            retries: None,
+        };
+        Explanation {
+            operators: Vec::new(),
+            stages: vec![stage],
+            order: "depth-first".to_owned(),
+            waiting: vec!["compress", "add"],
+            tasks: 2,
+            flops: 200.0,
+            bound_bytes: 2048,
+            estimated_seconds: 0.25,
+            retries: None,
+            peak_bytes: None,
+            elapsed_seconds: None,
+        }
+    }
+
+    #[test]
+    fn a_plan_that_has_not_run_tells_its_bound_and_what_waits_for_it() {
+        let expected = "operators\nstages\n  sum: 2 tasks [2, 1] of up to 100 elements\n    \
+                        load 0 > fold sum\n    makes 16 B, 2.000e2 flops\norder: depth-first\n\
+                        then, with the sizes that this tells: compress, add\n\
+                        2 tasks, 2.000e2 flops, never more than 2.0 KiB, about 0.250 s";
+        assert_eq!(explanation().to_string(), expected);
+    }
+
+    #[test]
+    fn a_plan_that_has_run_tells_its_peak_skew_and_retries() {
+        use crate::execute::{Metrics, StageMetrics};
+        use std::time::Duration;
+        let of_stage = |retries| StageMetrics {
+            tasks: 2,
+            busy: Duration::from_millis(500),
+            slowest: Duration::from_millis(400),
+            retries,
+        };
+        let text = |retries| {
+            let metrics = Metrics {
+                peak_bytes: 1024,
+                elapsed: Duration::from_millis(300),
+                retries,
+                stages: vec![of_stage(retries)],
+                ..Metrics::default()
+            };
+            explanation().with_metrics(&metrics).to_string()
+        };
+        // The slowest of two tasks took 0.4 s, a task on average 0.25 s.
+        let stage = "took 0.500000 s of thread time, slowest task 0.400000 s, 1.6 times the mean";
+        let last = "never more than 2.0 KiB; was 1.0 KiB at most, 0.300000 s";
+        assert!(text(0).contains(&format!("{stage}\n")), "{}", text(0));
+        assert!(text(0).ends_with(last), "{}", text(0));
+        assert!(text(3).contains(&format!("{stage}, 3 retries\n")), "{}", text(3));
+        assert!(text(3).ends_with(&format!("{last}, 3 retries")), "{}", text(3));
+    }
+}

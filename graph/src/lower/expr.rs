@@ -327,3 +327,135 @@ pub(crate) fn round_scalar(scalar: Scalar, dtype: DType) -> Scalar {
     use tharsis_kernels::Element;
     tharsis_kernels::with_element!(dtype, T => T::from_scalar(scalar).to_scalar())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::Limits;
+    use crate::plan::TensorSpec;
+    use crate::tiling::Tiling;
+
+    /// The coordinates of the source that a view shows at an index.
+    fn shown(view: &View, index: &[usize]) -> Vec<i64> {
+        let coordinate =
+            |map: &AxisMap| map.start as i64 + map.axis.map_or(0, |a| map.step * index[a] as i64);
+        view.axes.iter().map(coordinate).collect()
+    }
+
+    fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
+        let count: usize = shape.iter().product();
+        let strides = c_strides(shape);
+        let index = |flat: usize| {
+            shape.iter().zip(&strides).map(|(extent, stride)| flat / *stride as usize % extent).collect()
+        };
+        (0..count).map(index).collect()
+    }
+
+    /// Views of (5, 7): a transpose, a reversed slice, a row that is repeated, and the diagonal.
+    fn views() -> Vec<View> {
+        let map = |start, step, axis| AxisMap { start, step, axis: Some(axis) };
+        vec![
+            View::permute(&[5, 7], &[1, 0]),
+            View { shape: vec![2, 3], axes: vec![map(4, -2, 0), map(1, 2, 1)] },
+            View { shape: vec![3, 7], axes: vec![AxisMap { start: 2, step: 0, axis: None }, map(0, 1, 1)] },
+            View { shape: vec![5], axes: vec![map(0, 1, 0), map(0, 1, 0)] },
+        ]
+    }
+
+    #[test]
+    fn a_view_of_a_view_shows_what_they_show_one_after_the_other() {
+        for inner in views() {
+            let last = inner.shape.len() - 1;
+            let mut outer = View { shape: inner.shape.clone(), axes: vec![] };
+            outer.axes = (0..=last).map(AxisMap::identity).collect();
+            // Every other element of the last axis, from the end.
+            outer.shape[last] = inner.shape[last].div_ceil(2);
+            outer.axes[last] = AxisMap { start: inner.shape[last] - 1, step: -2, axis: Some(last) };
+            let axes = inner.axes.iter().map(|map| outer.compose(map)).collect();
+            let composed = View { shape: outer.shape.clone(), axes };
+            for index in indices(&outer.shape) {
+                let between: Vec<usize> = shown(&outer, &index).iter().map(|&at| at as usize).collect();
+                assert_eq!(shown(&composed, &index), shown(&inner, &between), "{inner:?} at {index:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_function_of_the_position_is_the_same_function_behind_a_view() {
+        let form = IndexForm { offset: 3, strides: c_strides(&[5, 7]) };
+        let number = |form: &IndexForm, at: &[i64]| {
+            form.offset + form.strides.iter().zip(at).map(|(stride, at)| stride * at).sum::<i64>()
+        };
+        for view in views() {
+            let behind = view.of_form(&form);
+            for index in indices(&view.shape) {
+                let at: Vec<i64> = index.iter().map(|&at| at as i64).collect();
+                assert_eq!(number(&behind, &at), number(&form, &shown(&view, &index)), "{view:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_asked_for_are_seen_through_views_that_leave_the_axis_whole() {
+        let cut = |len| Some(AxisTiling::Even { len, chunk: 2 });
+        let seen = |view: &View| view.of_preferences(&[cut(5), cut(7)]);
+        let [transposed, sliced, repeated, _] = views().try_into().unwrap();
+        assert_eq!(seen(&transposed), [cut(7), cut(5)]);
+        assert_eq!(seen(&sliced), [None, None]);
+        assert_eq!(seen(&repeated), [None, cut(7)]);
+        let head = View { shape: vec![4, 7], axes: (0..2).map(AxisMap::identity).collect() };
+        assert_eq!(seen(&head), [None, cut(7)]);
+    }
+
+    #[test]
+    fn views_casts_and_steps_that_change_nothing_are_no_expression_of_their_own() {
+        let limits = Limits::new(1, 1 << 20);
+        let mut lowering = Lowering::new(&limits);
+        let tensor = lowering.add_tensor(TensorSpec { dtype: DType::F64, tiling: Tiling::whole(&[5, 7]) });
+        let x = lowering.load(tensor);
+        assert_eq!(lowering.load(tensor), x);
+        let turn = |lowering: &mut Lowering<'_>, x| {
+            let shape = lowering.expr(x).shape.clone();
+            lowering.view(x, &View::permute(&shape, &[1, 0]))
+        };
+        let turned = turn(&mut lowering, x);
+        assert_ne!(turned, x);
+        assert_eq!(turn(&mut lowering, turned), x);
+        assert_eq!(lowering.cast(x, DType::F64), x);
+        let sum = lowering.add(&[5, 7], DType::F64, ExprKind::Binary(BinaryOp::Add, x, x));
+        assert_eq!(lowering.add(&[5, 7], DType::F64, ExprKind::Binary(BinaryOp::Add, x, x)), sum);
+        let inserted = View::insert(&[5, 7], &[0, 2]);
+        assert_eq!(inserted.shape, [1, 5, 1, 7]);
+        let wide = lowering.view(x, &inserted);
+        assert_eq!(lowering.view(wide, &View::squeeze(&[1, 5, 1, 7], &[0, 2])), x);
+    }
+
+    #[test]
+    fn a_number_is_rounded_to_each_dtype_on_its_way() {
+        let limits = Limits::new(1, 1 << 20);
+        let mut lowering = Lowering::new(&limits);
+        let pi = lowering.add(&[2], DType::F64, ExprKind::Const(Scalar::Float(3.7)));
+        let whole = lowering.cast(pi, DType::I64);
+        let back = lowering.cast(whole, DType::F64);
+        assert!(
+            matches!(lowering.expr(back).kind, ExprKind::Const(Scalar::Float(3.0))),
+            "{:?}",
+            lowering.exprs
+        );
+        assert_eq!(round_scalar(Scalar::Float(0.1), DType::F32), Scalar::Float(f64::from(0.1_f32)));
+        assert_eq!(round_scalar(Scalar::Int(258), DType::U8), Scalar::Unsigned(2));
+    }
+
+    #[test]
+    fn an_expression_used_twice_costs_once() {
+        let limits = Limits::new(1, 1 << 20);
+        let mut lowering = Lowering::new(&limits);
+        let x = lowering.index(&[4, 3], IndexMap::Position);
+        let deep = lowering.add(&[4, 3], DType::I64, ExprKind::Unary(UnaryOp::Negative, x));
+        let twice = lowering.add(&[4, 3], DType::I64, ExprKind::Binary(BinaryOp::Add, deep, deep));
+        assert_eq!(lowering.cost(twice), 2.0 + UnaryOp::Negative.cost() + BinaryOp::Add.cost());
+        // An element of a fold of rows costs what all elements of its row do.
+        let rows = lowering.add(&[4], DType::I64, ExprKind::RowFold(Fold::Sum, deep));
+        assert_eq!(lowering.cost(rows), 1.5 + 3.0 * lowering.cost(deep));
+    }
+}
