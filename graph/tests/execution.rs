@@ -5,14 +5,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::slice::from_ref;
-use tharsis_graph::ops::{Binary, Cumulative, Full, Indexed, MatMul, Rechunk, Reduce, Reshape, Unary};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis_graph::lower::lower;
+use tharsis_graph::ops::{
+    Binary, Cumulative, Full, Indexed, MapChunk, MatMul, Rechunk, Reduce, Reshape, Unary,
+};
 use tharsis_graph::plan::{ChunkId, TaskId};
+use tharsis_graph::tiling::TASKS_MAX;
 use tharsis_graph::{
-    BatchLimits, Batches, Chunks, Executor, Job, LocalExecutor, Metrics, Node, NodeRef, Operator, plan,
+    BatchLimits, Batches, Chunks, Error, Executor, Foreign, ForeignName, Job, LocalExecutor, Metrics, Node,
+    NodeRef, Operator, plan,
 };
 use tharsis_kernels::chunkwise::Scan;
 use tharsis_kernels::program::IndexMap;
-use tharsis_kernels::{BinaryOp, DType, Fold, Key, Scalar, UnaryOp};
+use tharsis_kernels::{BinaryOp, Chunk, DType, Fold, Key, Place, Scalar, Scratch, UnaryOp};
 
 fn apply(op: impl Operator + 'static, inputs: &[&NodeRef]) -> NodeRef {
     Node::new(op, inputs.iter().map(|&node| node.clone()).collect()).unwrap()
@@ -207,4 +214,254 @@ fn what_was_computed_is_read_and_not_made_again() {
     let (found, from_kept) = run(&sum(&kept), 2);
     assert_eq!(found, expected);
     assert!(from_kept.tasks <= from_sources.tasks, "{} tasks", from_kept.tasks);
+}
+
+#[test]
+fn stages_read_what_stages_before_them_make() {
+    for (name, job) in jobs(5, 2) {
+        let plan = job.runnable.plan();
+        let mut made: HashSet<usize> = plan.resident.iter().copied().collect();
+        for (stage, template) in (0..).zip(&plan.stages) {
+            for index in 0..template.grid.count() as u32 {
+                let read = inputs(&job, TaskId { stage, index });
+                assert!(read.iter().all(|chunk| made.contains(&(chunk.tensor as usize))), "{name}");
+            }
+            made.extend(template.outputs.iter().map(|output| output.tensor));
+        }
+        assert_eq!(made.len(), plan.tensors.len(), "{name}: a tensor that nothing makes");
+    }
+}
+
+#[test]
+fn makers_and_readers_of_batches_are_those_of_their_tasks() {
+    let limits = BatchLimits { cost: 1e9, tasks: 3, bytes: 1 << 30 };
+    for (name, job) in jobs(5, 2) {
+        let (runnable, plan) = (&job.runnable, job.runnable.plan());
+        let batches = Batches::new(runnable, &job.schedule, limits).unwrap();
+        let batch_of: HashMap<TaskId, usize> = (0..batches.len())
+            .flat_map(|batch| batches.tasks(batch).iter().map(move |&task| (task, batch)))
+            .collect();
+        let mut makers = HashMap::new();
+        let mut readers: HashMap<ChunkId, HashSet<usize>> = HashMap::new();
+        for (&task, &batch) in &batch_of {
+            makers.extend(runnable.outputs(task).map(|chunk| (chunk, batch)));
+            inputs(&job, task).into_iter().for_each(|chunk| {
+                readers.entry(chunk).or_default().insert(batch);
+            });
+        }
+        for (&chunk, &maker) in &makers {
+            assert_eq!(batches.maker(chunk), Some(maker), "{name}: {chunk:?}");
+            let others =
+                readers.get(&chunk).map_or(0, |of| of.iter().filter(|&&batch| batch != maker).count());
+            let results = plan.results.iter().filter(|&&result| result == chunk.tensor as usize).count();
+            assert_eq!(batches.readers(chunk) as usize, others + results, "{name}: {chunk:?}");
+        }
+    }
+}
+
+#[test]
+fn no_batch_takes_more_than_the_largest_or_holds_more_tasks_than_allowed() {
+    for tasks in [1, 2, 7] {
+        let limits = BatchLimits { cost: f64::MAX, tasks, bytes: u64::MAX };
+        for (name, job) in jobs(4, 2) {
+            let batches = Batches::new(&job.runnable, &job.schedule, limits).unwrap();
+            let bytes = |batch: usize| {
+                let mut chunks = Vec::new();
+                batches.inputs(&job.runnable, batch, &mut chunks);
+                let resident = batches.resident_bytes(&job.runnable, &chunks);
+                batches.bytes(&job.runnable, batch) + resident
+            };
+            let most = (0..batches.len()).map(bytes).max().unwrap();
+            assert_eq!(batches.largest_bytes, most, "{name}");
+            // A run of so many tasks may join a batch that lacks one.
+            let longest = (0..batches.len()).map(|batch| batches.tasks(batch).len()).max().unwrap();
+            assert!(longest < 2 * tasks, "{name}: {longest} tasks, {tasks} are allowed");
+        }
+    }
+}
+
+#[test]
+fn sums_of_any_floats_are_the_same_to_the_bit_on_any_number_of_threads() {
+    let random = apply(Indexed { shape: vec![1009], map: IndexMap::Uniform(Key::new(3, 0)) }, &[]);
+    let x = apply(Rechunk(Chunks::Each(7)), &[&apply(Unary(UnaryOp::Log), &[&random])]);
+    let sum = apply(Reduce { fold: Fold::Sum, axes: vec![0], keepdims: false }, &[&x]);
+    let bits: HashSet<u64> = [1, 2, 3, 5].map(|threads| run(&sum, threads).0[0].to_bits()).into();
+    assert_eq!(bits.len(), 1, "{bits:?}");
+    // In another order of addition the bits differ, so that the order is what was compared.
+    let (elements, _) = run(&x, 1);
+    let forwards: f64 = elements.iter().sum();
+    let backwards: f64 = elements.iter().rev().sum();
+    assert_ne!(forwards.to_bits(), backwards.to_bits());
+}
+
+#[test]
+fn metrics_and_progress_count_each_task_once() {
+    for (name, job) in jobs(5, 3) {
+        let (tasks, progress) = (job.schedule.order.len() as u64, job.progress.clone());
+        let grids: Vec<u64> =
+            job.runnable.plan().stages.iter().map(|stage| stage.grid.count() as u64).collect();
+        let result = job.runnable.plan().results[0];
+        let result_bytes = job.runnable.plan().tensors[result].bytes();
+        let metrics = LocalExecutor::sized(3, 64 << 20).execute(job).unwrap().metrics;
+        assert_eq!((metrics.tasks, progress.done()), (tasks, tasks), "{name}");
+        assert_eq!(metrics.stages.iter().map(|stage| stage.tasks).collect::<Vec<u64>>(), grids, "{name}");
+        assert!(result_bytes <= metrics.peak_bytes, "{name}: the result was there at the end");
+    }
+}
+
+#[test]
+fn plans_of_many_chunks_are_as_small_as_plans_of_few() {
+    let plan_of = |chunk: usize| {
+        let root = apply(Unary(UnaryOp::Square), &[&numbers(&[10_000], chunk)]);
+        let job = plan(&[root], LocalExecutor::sized(2, 64 << 20).limits()).unwrap();
+        (job.runnable.plan().stages.len(), job.runnable.plan().tensors.len(), job.schedule.order.len())
+    };
+    assert_eq!(plan_of(1000), (1, 1, 10));
+    assert_eq!(plan_of(1), (1, 1, 10_000));
+}
+
+#[test]
+fn each_step_of_a_fold_merges_up_to_64_partial_results() {
+    let grids = |shape: &[usize]| {
+        let axes: Vec<usize> = (0..shape.len()).collect();
+        let root = apply(Reduce { fold: Fold::Max, axes, keepdims: true }, &[&numbers(shape, 1)]);
+        let job = plan(&[root], LocalExecutor::sized(2, 64 << 20).limits()).unwrap();
+        job.runnable.plan().stages.iter().map(|stage| stage.grid.grid()).collect::<Vec<_>>()
+    };
+    assert_eq!(grids(&[1000]), [[1000], [16], [1]]);
+    assert_eq!(grids(&[64]), [[64], [1]]);
+    assert_eq!(grids(&[65]), [[65], [2], [1]]);
+    // The last axis is merged first.
+    assert_eq!(grids(&[40, 40]), [[40, 40], [40, 1], [1, 1]]);
+}
+
+#[test]
+fn more_tasks_than_a_plan_may_have_are_refused_with_their_number() {
+    let each = |shape: usize| {
+        let ramp = apply(Indexed { shape: vec![shape], map: IndexMap::Position }, &[]);
+        apply(Rechunk(Chunks::Each(1)), &[&ramp])
+    };
+    let limits = LocalExecutor::sized(1, 1 << 40).limits();
+    let tasks = |roots: &[NodeRef]| lower(roots, &limits).map(|lowered| lowered.plan.task_count());
+    assert_eq!(tasks(&[each(9_999_999), each(1)]), Ok(TASKS_MAX));
+    let refused = tasks(&[each(9_999_999), each(2)]);
+    assert_eq!(refused, Err(Error::TooManyTasks { tasks: TASKS_MAX + 1, limit: TASKS_MAX }));
+}
+
+/// Counts its calls and fails in the call of this number.
+#[derive(Debug)]
+struct FailsAt {
+    call: u64,
+    calls: Arc<AtomicU64>,
+}
+
+impl Foreign for FailsAt {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "fails".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        match call == self.call {
+            true => Err(Error::Function { function: "f".to_owned(), reason: format!("call {call}") }),
+            false => Ok(args[0].clone()),
+        }
+    }
+}
+
+#[test]
+fn no_task_starts_after_the_first_that_failed() {
+    for threads in [1, 2, 4] {
+        let calls = Arc::new(AtomicU64::new(0));
+        let function = Arc::new(FailsAt { call: 5, calls: calls.clone() });
+        let op = MapChunk { function, dtype: DType::F64, extents: vec![None] };
+        let root = apply(op, &[&numbers(&[200], 1)]);
+        let executor = LocalExecutor::sized(threads, 64 << 20);
+        let refused = executor.execute(plan(&[root], executor.limits()).unwrap()).unwrap_err();
+        assert_eq!(refused, Error::Function { function: "f".to_owned(), reason: "call 5".to_owned() });
+        // Those that had started meanwhile end, at most one on each other thread.
+        let calls = calls.load(Ordering::Relaxed);
+        assert!(calls < 5 + threads as u64, "{calls} calls on {threads} threads");
+    }
+}
+
+#[test]
+fn a_run_whose_time_is_over_starts_no_task() {
+    let job = jobs(5, 2).remove(0).1;
+    let progress = job.progress.clone();
+    let late = LocalExecutor::sized(2, 64 << 20).until(std::time::Instant::now());
+    assert_eq!(late.execute(job).unwrap_err(), Error::Timeout);
+    assert_eq!(progress.done(), 0);
+}
+
+#[test]
+fn an_executor_of_no_threads_or_no_memory_is_refused() {
+    assert!(matches!(LocalExecutor::new(0, 1), Err(Error::Value(_))));
+    assert!(matches!(LocalExecutor::new(1, 0), Err(Error::Value(_))));
+    let limits = LocalExecutor::new(1, 1).unwrap().limits();
+    assert_eq!((limits.threads, limits.memory_bytes), (1, 1));
+    assert_eq!(LocalExecutor::sized(0, 0).limits(), limits);
+}
+
+#[test]
+fn a_task_without_one_of_its_chunks_names_it() {
+    let (x, y) = (run_kept(&numbers(&[10], 3)), run_kept(&numbers(&[10], 5)));
+    let job = plan(&[apply(Binary(BinaryOp::Add), &[&x, &y])], LocalExecutor::sized(1, 64 << 20).limits());
+    let job = job.unwrap();
+    let task = job.schedule.order[0];
+    let chunks: Vec<_> = inputs(&job, task)
+        .into_iter()
+        .map(|id| (id, job.resident[id.tensor as usize][id.index as usize].fetch().unwrap()))
+        .collect();
+    assert_eq!(chunks.len(), 2);
+    let run = |chunks| job.runnable.run(task, chunks, &mut Scratch::new());
+    assert_eq!(run(&chunks).unwrap().len(), 1);
+    let refused = run(&chunks[..1]).unwrap_err();
+    assert_eq!(refused, Error::Internal("chunk 0 of tensor 1 is missing".to_owned()));
+}
+
+/// The same tensor as chunks that exist.
+fn run_kept(root: &NodeRef) -> NodeRef {
+    let executor = LocalExecutor::sized(2, 64 << 20);
+    let outcome = executor.execute(plan(from_ref(root), executor.limits()).unwrap()).unwrap();
+    Node::new(outcome.results[0].clone(), vec![]).unwrap()
+}
+
+#[test]
+fn chunks_of_a_tensor_have_its_bytes_and_fit_their_places() {
+    for (name, job) in jobs(5, 2) {
+        for (tensor, spec) in (0..).zip(&job.runnable.plan().tensors) {
+            let chunks = (0..spec.tiling.count() as u32).map(|index| ChunkId { tensor, index });
+            let exact: Vec<u64> =
+                chunks.clone().map(|chunk| job.runnable.exact_chunk_bytes(chunk) as u64).collect();
+            assert_eq!(exact.iter().sum::<u64>(), spec.bytes(), "{name}");
+            for (chunk, exact) in chunks.zip(exact) {
+                let most = job.runnable.chunk_bytes(chunk);
+                assert!(exact <= most && most % 64 == 0, "{name}: {exact} bytes in {most}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_too_large_to_keep_is_computed_again_for_each_user() {
+    // 2.4 MB: more than a quarter of 8 MiB.
+    let x = apply(Unary(UnaryOp::Log), &[&apply(Unary(UnaryOp::Exp), &[&numbers(&[300_007], 20_000)])]);
+    let least = apply(Reduce { fold: Fold::Min, axes: vec![0], keepdims: false }, &[&x]);
+    let above = apply(Binary(BinaryOp::Subtract), &[&x, &least]);
+    let root = apply(Reduce { fold: Fold::Max, axes: vec![0], keepdims: false }, &[&above]);
+    let compute = |memory_bytes: u64| {
+        let executor = LocalExecutor::sized(2, memory_bytes);
+        let outcome = executor.execute(plan(from_ref(&root), executor.limits()).unwrap()).unwrap();
+        let chunk = outcome.results[0].chunks[0].fetch().unwrap();
+        (chunk.to_vec::<f64>().unwrap()[0], outcome.metrics.peak_bytes)
+    };
+    let (roomy, all) = compute(64 << 20);
+    let (tight, part) = compute(8 << 20);
+    assert_eq!(roomy, tight);
+    assert!(2_400_000 < all && part < 2_400_000, "{all} and {part} bytes");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{
     ArgExtreme, Binary, Cast, Concatenate, CountReduced, Cumulative, Factorize, Full, Indexed, MapChunk,
-    MatMul, Moment, Rechunk, Reduce, Reshape, Select, Selection, Source, Unary, Viewed, Where,
+    MatMul, Moment, Rechunk, Reduce, Reshape, Select, Selection, Sink, Source, Unary, Viewed, Where,
 };
 use tharsis_graph::{
     Chunks, Error, Executor, Foreign, ForeignName, LocalExecutor, Node, NodeRef, Operator, Resident, plan,
@@ -427,29 +427,175 @@ fn a_function_that_fails_or_breaks_its_word_is_named() {
     assert!(matches!(mapped(OfChunks::Doubles, vec![None]).unwrap_err(), Error::Value(_)));
 }
 
-#[test]
-fn a_source_that_gives_another_shape_is_an_error() {
-    let source = Source { function: Arc::new(Tenth), shape: vec![10], dtype: DType::F64 };
-    assert_eq!(compute::<f64>(&apply(source, &[])), [0.1; 10]);
+/// Gives each element its position in C order, or a chunk of another shape.
+#[derive(Debug)]
+enum OfPlaces {
+    Positions { columns: usize },
+    GivesOneElement,
 }
 
-/// Returns 0.1 everywhere.
-#[derive(Debug)]
-struct Tenth;
-
-impl Foreign for Tenth {
+impl Foreign for OfPlaces {
     fn name(&self) -> Option<ForeignName> {
         None
     }
 
     fn describe(&self) -> String {
-        "tenths".to_owned()
+        "positions".to_owned()
     }
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, Error> {
-        let len: usize = place.extents.iter().product();
-        chunk_of(&vec![0.1; len], place.extents)
+        match self {
+            OfPlaces::Positions { columns } => {
+                let (rows, width) = (place.extents[0], place.extents[1]);
+                let position = |i: usize, j: usize| (place.origin[0] + i) * columns + place.origin[1] + j;
+                let positions: Vec<f64> =
+                    (0..rows * width).map(|at| position(at / width, at % width) as f64).collect();
+                chunk_of(&positions, place.extents)
+            }
+            OfPlaces::GivesOneElement => chunk_of(&[1.0], &[1, 1]),
+        }
     }
+}
+
+fn source(function: OfPlaces, shape: &[usize]) -> NodeRef {
+    apply(Source { function: Arc::new(function), shape: shape.to_vec(), dtype: DType::F64 }, &[])
+}
+
+#[test]
+fn a_source_is_asked_for_each_place_once() {
+    let positions = source(OfPlaces::Positions { columns: 300 }, &[200, 300]);
+    let summed = reduce(Fold::Sum, &[1], &positions);
+    let expected: Vec<f64> = (0..200).map(|i| (0..300).map(|j| (i * 300 + j) as f64).sum()).collect();
+    assert_eq!(compute::<f64>(&summed), expected);
+    let job = plan(&[positions], LocalExecutor::sized(2, 64 << 20).limits()).unwrap();
+    assert!(1 < job.schedule.order.len(), "one chunk shows nothing about places");
+}
+
+#[test]
+fn a_source_that_gives_another_shape_is_refused_with_both() {
+    let root = source(OfPlaces::GivesOneElement, &[2, 3]);
+    let refused = run(&[root], &LocalExecutor::sized(2, 64 << 20)).unwrap_err();
+    let expected = Error::Declared {
+        function: "positions".to_owned(),
+        declared: vec![2, 3],
+        dtype: DType::F64,
+        found: vec![1, 1],
+        found_dtype: DType::F64,
+    };
+    assert_eq!(refused, expected);
+}
+
+/// Gives the number of elements of each chunk.
+#[derive(Debug)]
+struct Counts {
+    rank: usize,
+}
+
+impl Foreign for Counts {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "count".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        Ok(Chunk::from_elements(&vec![1; self.rank], &[args[0].len() as i64])?)
+    }
+}
+
+#[test]
+fn a_sink_takes_every_element_once_and_gives_one_number() {
+    let sink = |x: &NodeRef, rank| apply(Sink { function: Arc::new(Counts { rank }) }, &[x]);
+    assert_eq!(compute::<i64>(&sink(&matrix(ROWS, COLUMNS), 2)), [35]);
+    assert_eq!(compute::<i64>(&sink(&vector(101), 1)), [101]);
+    assert_eq!(compute::<i64>(&sink(&number(1.0), 0)), [1]);
+}
+
+/// The sum of each row of a chunk.
+#[derive(Debug)]
+struct RowSums;
+
+impl Foreign for RowSums {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "row sums".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let &[rows, columns] = args[0].shape() else { panic!("a chunk of {:?}", args[0].shape()) };
+        let elements = args[0].to_vec::<f64>()?;
+        let sums: Vec<f64> = elements.chunks(columns).map(|row| row.iter().sum()).collect();
+        chunk_of(&sums, &[rows, 1])
+    }
+}
+
+#[test]
+fn a_function_of_whole_rows_is_given_rows_that_are_not_cut() {
+    let op = MapChunk { function: Arc::new(RowSums), dtype: DType::F64, extents: vec![None, Some(1)] };
+    let sums = apply(op, &[&matrix(ROWS, COLUMNS)]);
+    assert_eq!(sums.meta().shape, [ROWS, 1]);
+    let expected: Vec<f64> = values().chunks(COLUMNS).map(|row| row.iter().sum()).collect();
+    assert_eq!(compute::<f64>(&sums), expected);
+}
+
+#[test]
+fn sums_have_the_dtype_that_numpy_gives_them() {
+    for (from, sum, mean) in [
+        (DType::Bool, DType::I64, DType::F64),
+        (DType::I8, DType::I64, DType::F64),
+        (DType::U8, DType::U64, DType::F64),
+        (DType::I64, DType::I64, DType::F64),
+        (DType::F16, DType::F16, DType::F16),
+        (DType::F32, DType::F32, DType::F32),
+        (DType::C64, DType::C64, DType::F32),
+        (DType::C128, DType::C128, DType::F64),
+    ] {
+        let x = apply(Full { shape: vec![3], value: Scalar::Int(1), dtype: from }, &[]);
+        assert_eq!(reduce(Fold::Sum, &[0], &x).meta().dtype, sum, "sum of {from}");
+        assert_eq!(reduce(Fold::Max, &[0], &x).meta().dtype, from, "maximum of {from}");
+        let moment = Moment { axes: vec![0], keepdims: false, ddof: 0.0, root: false };
+        assert_eq!(apply(moment, &[&x]).meta().dtype, mean, "variance of {from}");
+    }
+}
+
+#[test]
+fn sums_of_bytes_are_not_bytes() {
+    let many = apply(Full { shape: vec![3, 1000], value: Scalar::Int(200), dtype: DType::U8 }, &[]);
+    let cut = apply(Rechunk(Chunks::Each(7)), &[&many]);
+    assert_eq!(compute::<u64>(&reduce(Fold::Sum, &[1], &cut)), [200_000; 3]);
+    let wrapped = apply(Binary(BinaryOp::Add), &[&cut, &cut]);
+    assert_eq!(compute::<u64>(&reduce(Fold::Sum, &[1], &wrapped)), [144_000; 3], "400 is 144 as a byte");
+}
+
+#[test]
+fn an_axis_that_is_not_there_or_a_count_that_is_wrong_is_a_defect() {
+    let view = View::permute(&[3, 4], &[1, 0]);
+    let refused = node(Viewed { name: "transpose", view }, &[&vector(3)]).unwrap_err();
+    assert!(matches!(refused, Error::Internal(_)), "{refused:?}");
+    let outcome = run(&[vector(7)], &LocalExecutor::sized(1, 64 << 20)).unwrap();
+    let mut torn = outcome.results[0].clone();
+    torn.chunks = Arc::new([&torn.chunks[..], &torn.chunks[..1]].concat());
+    let refused = node(torn, &[]).unwrap_err();
+    assert!(matches!(refused, Error::Internal(_)), "{refused:?}");
+}
+
+#[test]
+fn orthonormal_and_triangular_factors_multiply_back() {
+    let x = matrix(ROWS, COLUMNS);
+    let factor = |factor| compute::<f64>(&apply(Factorize(factor), &[&x]));
+    let (q, r) = (factor(Factor::QrQ), factor(Factor::QrR));
+    assert_eq!((q.len(), r.len()), (ROWS * COLUMNS, COLUMNS * COLUMNS));
+    for (at, expected) in values().iter().enumerate() {
+        let (i, j) = (at / COLUMNS, at % COLUMNS);
+        let back: f64 = (0..COLUMNS).map(|k| q[i * COLUMNS + k] * r[k * COLUMNS + j]).sum();
+        assert!((back - expected).abs() < 1e-9, "{at}: {back} {expected}");
+    }
+    assert!((0..COLUMNS).all(|i| (0..i).all(|j| r[i * COLUMNS + j] == 0.0)), "{r:?}");
 }
 
 #[test]

@@ -9,13 +9,15 @@
 use std::path::Path;
 use tharsis_graph::lower::View;
 use tharsis_graph::ops::{
-    ArgExtreme, Binary, Cast, Concatenate, Cumulative, Full, Indexed, MatMul, Moment, Rechunk, Reduce,
-    Reshape, Unary, Viewed, Where,
+    ArgExtreme, Binary, Cast, Concatenate, Cumulative, Factorize, Full, Indexed, MatMul, Moment, Rechunk,
+    Reduce, Reshape, Select, Selection, Unary, Viewed, Where,
 };
+use tharsis_graph::phases::Phase;
 use tharsis_graph::{
     BatchLimits, Batches, Chunks, Explanation, LocalExecutor, Node, NodeRef, Operator, plan,
 };
 use tharsis_kernels::chunkwise::Scan;
+use tharsis_kernels::factor::Factor;
 use tharsis_kernels::program::IndexMap;
 use tharsis_kernels::{BinaryOp, DType, Fold, Key, Scalar, UnaryOp};
 
@@ -193,6 +195,33 @@ fn choices_are_steps_of_the_program() {
 fn several_results_share_what_they_have_in_common() {
     let x = apply(Unary(UnaryOp::Log), &[&random(1, &[400_000])]);
     check("two-results", &[reduce(Fold::Max, &[0], &x), reduce(Fold::Min, &[0], &x)]);
+}
+
+#[test]
+fn factors_of_stacks_are_multiplied_matrix_by_matrix() {
+    check("stacked-product", &[apply(MatMul, &[&random(1, &[5, 300, 40]), &random(2, &[40, 70])])]);
+}
+
+#[test]
+fn a_factorization_takes_the_whole_matrix_in_one_task() {
+    let x = random(1, &[500, 30]);
+    check("factor", &[apply(Factorize(Factor::QrR), &[&x])]);
+}
+
+#[test]
+fn a_mask_is_counted_before_what_it_chooses_is_planned() {
+    let x = random(1, &[1_000_000]);
+    let mask = binary(BinaryOp::Greater, &x, &number(0.9));
+    let chosen = apply(Select::new(Selection::Compress), &[&x, &mask]);
+    let limits = tharsis_graph::Executor::limits(&LocalExecutor::sized(2, MEMORY_BYTES));
+    let phase = Phase::next(&[reduce(Fold::Sum, &[0], &chosen)], limits).unwrap();
+    check("mask-count", &phase.roots().unwrap());
+}
+
+#[test]
+fn variances_of_columns_merge_three_components() {
+    let op = Moment { axes: vec![0], keepdims: false, ddof: 1.0, root: false };
+    check("column-variance", &[apply(op, &[&random(1, &[20_000, 300])])]);
 }
 
 #[test]
