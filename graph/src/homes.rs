@@ -5,6 +5,8 @@
 //! Homes are numbered in the order in which sources first meet, so the batches in flight at a time are spread
 //! over many homes. Every other batch runs where its chunks are when it starts.
 
+use std::collections::HashSet;
+
 /// Homes while they are assigned.
 pub(crate) struct Homes {
     /// By batch: the source whose home it shares, or itself if it is a source or has none.
@@ -30,7 +32,9 @@ impl Homes {
         let batch = self.leaders.len() as u32;
         assert_eq!(self.leaders.len(), self.homes.len(), "a batch without a home, or two");
         let mut found: Vec<u32> = makers.map(|maker| self.leaders[maker]).collect();
-        found.dedup();
+        // Chunks of several tensors name their makers again.
+        let mut seen = HashSet::new();
+        found.retain(|leader| seen.insert(*leader));
         let home = match *found {
             [] if !reads_more => HOMELESS,
             [leader] if !reads_more => {
@@ -125,5 +129,11 @@ mod tests {
         homes.meet(std::iter::empty(), false);
         homes.meet([1].into_iter(), true);
         assert_eq!(homes.finish(), [ROAMING, 0, ROAMING]);
+    }
+
+    #[test]
+    fn sources_of_several_tensors_are_one_source_each() {
+        // A fold of two components reads the first of both sources, then the second of both.
+        assert_eq!(homes(&[NOTHING, NOTHING, &[0, 1, 0, 1], NOTHING]), [0, 0, 0, 1]);
     }
 }
