@@ -119,6 +119,20 @@ pub trait Executor: Send + Sync {
 /// # Errors
 /// `Memory`, with the number of bytes that would be enough, if no plan fits.
 pub fn plan(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
+    let mut refused = match plan_within(roots, limits) {
+        Err(Error::Memory { needed_bytes, .. }) => needed_bytes,
+        other => return other,
+    };
+    // With more memory chunks are larger, so what one plan needs need not be enough to make another.
+    while let Err(Error::Memory { needed_bytes, .. }) =
+        plan_within(roots, Limits { memory_bytes: refused, ..limits })
+    {
+        refused = needed_bytes.max(refused.saturating_add(refused / NEEDED_STEP));
+    }
+    Err(Error::Memory { needed_bytes: refused, limit_bytes: limits.memory_bytes })
+}
+
+fn plan_within(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let results = result_bytes(roots);
     if limits.memory_bytes < results {
         // Smaller chunks cannot help. A plan with enough memory tells the number of bytes needed.
@@ -157,6 +171,8 @@ fn result_bytes(roots: &[NodeRef]) -> u64 {
 }
 
 const REPLANS_MAX: usize = 6;
+/// A number of bytes that did not do is raised by at least this part of it.
+const NEEDED_STEP: u64 = 16;
 
 /// Runs plans on a fixed number of threads of this process.
 #[derive(Clone, Copy, Debug)]

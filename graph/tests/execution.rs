@@ -310,6 +310,24 @@ fn metrics_and_progress_count_each_task_once() {
 }
 
 #[test]
+fn the_memory_that_a_refusal_names_is_enough() {
+    let x = apply(Indexed { shape: vec![100_003], map: IndexMap::Uniform(Key::new(1, 0)) }, &[]);
+    let log = apply(Unary(UnaryOp::Log), &[&x]);
+    let sums = apply(Cumulative { scan: Scan::Sum, axis: 0 }, &[&log]);
+    for (root, memory_bytes) in [(&log, 1 << 10), (&log, 810_000), (&sums, 1 << 16), (&sums, 900_000)] {
+        for threads in [1, 3] {
+            let limits = LocalExecutor::sized(threads, memory_bytes).limits();
+            let refused = plan(from_ref(root), limits).unwrap_err();
+            let Error::Memory { needed_bytes, limit_bytes } = refused else { panic!("{refused:?}") };
+            assert!(limit_bytes == memory_bytes && memory_bytes < needed_bytes, "{refused:?}");
+            let executor = LocalExecutor::sized(threads, needed_bytes);
+            let job = plan(from_ref(root), executor.limits()).unwrap();
+            assert!(job.schedule.bound_bytes <= needed_bytes);
+        }
+    }
+}
+
+#[test]
 fn plans_of_many_chunks_are_as_small_as_plans_of_few() {
     let plan_of = |chunk: usize| {
         let root = apply(Unary(UnaryOp::Square), &[&numbers(&[10_000], chunk)]);
