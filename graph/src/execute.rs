@@ -3,7 +3,7 @@
 use crate::chunk_table::ChunkTable;
 use crate::error::Error;
 use crate::lower::{Limits, Lowered, lower};
-use crate::node::NodeRef;
+use crate::node::{NodeRef, distinct_nodes};
 use crate::ops::{Resident, ResidentChunk};
 use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
@@ -164,9 +164,12 @@ fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     Ok(Job { runnable, schedule, resident, progress: Progress::default() })
 }
 
-/// Bytes of the results that are not resident yet.
+/// Bytes of the results that are not resident yet. Equal results are one tensor.
 fn result_bytes(roots: &[NodeRef]) -> u64 {
-    let made = roots.iter().filter(|root| root.op().resident().is_none());
+    let (nodes, _, mut roots) = distinct_nodes(roots);
+    roots.sort_unstable();
+    roots.dedup();
+    let made = roots.iter().map(|&root| &nodes[root]).filter(|root| root.op().resident().is_none());
     made.map(|root| root.meta().bytes()).fold(0, u64::saturating_add)
 }
 

@@ -328,6 +328,18 @@ fn the_memory_that_a_refusal_names_is_enough() {
 }
 
 #[test]
+fn a_result_asked_for_twice_takes_its_memory_once() {
+    // 800 kB in 1 MiB.
+    let log = |seed| {
+        let x = apply(Indexed { shape: vec![100_003], map: IndexMap::Uniform(Key::new(seed, 0)) }, &[]);
+        apply(Unary(UnaryOp::Log), &[&x])
+    };
+    let limits = LocalExecutor::sized(2, 1 << 20).limits();
+    assert!(plan(&[log(1), log(1), log(1)], limits).unwrap().schedule.bound_bytes <= 1 << 20);
+    assert!(matches!(plan(&[log(1), log(2)], limits).unwrap_err(), Error::Memory { .. }));
+}
+
+#[test]
 fn plans_of_many_chunks_are_as_small_as_plans_of_few() {
     let plan_of = |chunk: usize| {
         let root = apply(Unary(UnaryOp::Square), &[&numbers(&[10_000], chunk)]);
