@@ -262,6 +262,9 @@ pub struct BenchArgs {
     /// Bytes per second that the disk is to move at most, such as 200MB/s.
     #[arg(long, value_name = "RATE", value_parser = TextParser(parse::rate))]
     pub disk_limit: Option<u64>,
+    /// With transfer and task-throughput: between nodes that know each other by certificates.
+    #[arg(long)]
+    pub tls: bool,
     /// With axpb: keep the result instead of its sum. With spill and shuffle: bytes of the store.
     #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
     pub store: Option<Option<u64>>,

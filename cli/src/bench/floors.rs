@@ -3,12 +3,15 @@
 //! The other process of a floor is this program again, started with `bench-peer KIND ARGUMENT`.
 
 use anyhow::{Context, Result, bail};
+use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tharsis_identity::{Authority, Called, Role, Tls};
 use tharsis_object_store::{Arena, Channel, Segment, SpinPolicy};
 
 /// Messages of one batch of the echo.
@@ -75,19 +78,45 @@ pub fn cold_memcpy_gb_s(bytes: usize) -> Result<f64> {
 pub fn tcp_gb_s(bytes: usize) -> Result<f64> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut child = peer("tcp", &format!("{} {bytes}", listener.local_addr()?))?;
-    let (mut stream, _) = listener.accept()?;
+    let (stream, _) = listener.accept()?;
+    let rate = best_rate(stream, bytes)?;
+    child.wait()?;
+    Ok(rate)
+}
+
+/// The same under TLS 1.3, with the library and the ciphers of a cluster's connections.
+pub fn tls_gb_s(bytes: usize) -> Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let own = tls_in(folder.path())?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let argument = format!("{} {bytes} {}", listener.local_addr()?, folder.path().display());
+    let mut child = peer("tls", &argument)?;
+    let (stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    let rate = best_rate(StreamOwned::new(ServerConnection::new(own.server())?, stream), bytes)?;
+    child.wait()?;
+    Ok(rate)
+}
+
+/// An identity of the authority in a folder, which is made if it is not there.
+fn tls_in(folder: &Path) -> Result<Tls> {
+    let authority = Authority::load_or_make(folder)?;
+    Ok(Tls::new(&authority.own(Role::Node, None, true, Duration::from_secs(3600))?)?)
+}
+
+/// The best of several runs in which the other side sends `bytes` bytes when it is asked.
+fn best_rate(mut stream: impl Read + Write, bytes: usize) -> Result<f64> {
     let mut target = vec![1u8; bytes];
     let mut best: f64 = 0.0;
     for _ in 0..FLOOR_ROUNDS {
         let started = Instant::now();
         stream.write_all(&[1])?;
+        stream.flush()?;
         for piece in target.chunks_mut(TCP_CHUNK_BYTES) {
             stream.read_exact(piece)?;
         }
         best = best.max(bytes as f64 / 1e9 / started.elapsed().as_secs_f64());
     }
-    drop(stream);
-    child.wait()?;
     Ok(best)
 }
 
@@ -101,6 +130,7 @@ pub fn serve(kind: &str, argument: &str) -> Result<()> {
         "spin" => answer_pings(argument, SpinPolicy::BRIEF),
         "echo" => answer_echo(argument),
         "tcp" => send_over_tcp(argument),
+        "tls" => send_over_tls(argument),
         _ => bail!("unknown floor {kind:?}"),
     }
 }
@@ -168,12 +198,28 @@ fn answer_pings(names: &str, policy: SpinPolicy) -> Result<()> {
 
 fn send_over_tcp(argument: &str) -> Result<()> {
     let (address, bytes) = argument.split_once(' ').context("an address and a length")?;
-    let mut stream = TcpStream::connect(address)?;
-    let source = vec![7u8; bytes.parse()?];
-    while stream.read(&mut [0])? == 1 {
+    send_when_asked(TcpStream::connect(address)?, bytes.parse()?)
+}
+
+fn send_over_tls(argument: &str) -> Result<()> {
+    let mut parts = argument.splitn(3, ' ');
+    let mut next = || parts.next().context("an address, a length and a folder");
+    let (address, bytes, folder) = (next()?, next()?.parse()?, next()?);
+    let connection =
+        ClientConnection::new(tls_in(folder.as_ref())?.client(), Called::Control.server_name()?)?;
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    send_when_asked(StreamOwned::new(connection, stream), bytes)
+}
+
+fn send_when_asked(mut stream: impl Read + Write, bytes: usize) -> Result<()> {
+    let source = vec![7u8; bytes];
+    // The asking side hangs up at the end, under TLS without taking leave.
+    while stream.read(&mut [0]).is_ok_and(|len| len == 1) {
         for piece in source.chunks(TCP_CHUNK_BYTES) {
             stream.write_all(piece)?;
         }
+        stream.flush()?;
     }
     Ok(())
 }

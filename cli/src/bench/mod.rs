@@ -10,6 +10,7 @@ mod churn;
 mod disk_floor;
 mod elementwise;
 mod floors;
+mod identities;
 mod memory;
 mod nested;
 mod noise;
@@ -121,6 +122,9 @@ const BENCHES: &[Entry] = &[
     row("object-small", objects::small, "<= 5, get <= 3", "<= 2, get <= 1"),
     row("object-large", objects::large, "ratio >= 0.8", ">= 0.95"),
     row("transfer", objects::transfer, "ratio >= 0.6", ">= 0.9"),
+    row("transfer-tls", identities::transfer, "ratio >= 0.6", ">= 0.9"),
+    row("task-throughput-tls", identities::throughput, "ratio >= 0.9", ""),
+    row("join", identities::join, "<= 300", "<= 100"),
     row("coldstart", system::coldstart, "<= 150, embedded <= 20", "<= 50, embedded 5"),
     row("idle", system::idle, "<= 30", "<= 15"),
     row("pi", tensors::pi, "ratio >= 0.25", ">= 0.7").sized(1_000_000_000, 100_000_000),

@@ -10,7 +10,7 @@ use tharsis::prelude::*;
 /// Bytes of a small object.
 const SMALL_BYTES: usize = 1000;
 /// Bytes of a large object.
-const LARGE_BYTES: usize = 1_000_000_000;
+pub const LARGE_BYTES: usize = 1_000_000_000;
 
 /// Reads of each large object; the first one finds the caches full of the copied bytes.
 const GETS_PER_PUT: usize = 20;
@@ -48,6 +48,13 @@ pub fn transfer(options: &Options) -> Result<Measurement> {
     let bytes = if options.quick { LARGE_BYTES / 10 } else { LARGE_BYTES };
     let floor = floors::tcp_gb_s(bytes)?;
     let cluster = LocalCluster::start(2, 1.0, bytes as u64 * 5 / 2)?;
+    let (mut rates, cold) = transfer_rates(&cluster, bytes)?;
+    Ok(Measurement::new("transfer", median(&mut rates), "GB/s", floor).with("cold_gb_s", cold))
+}
+
+/// GB/s at which a driver on the first node reads objects of the second one: of all reads but the first, and
+/// of that.
+pub fn transfer_rates(cluster: &LocalCluster, bytes: usize) -> Result<(Vec<f64>, f64)> {
     let socket = cluster.socket(0).context("the first node is gone")?;
     let far = cluster.node(1).context("the second node is gone")?;
     let _runtime = tharsis::init().address(socket.display().to_string()).start()?;
@@ -68,7 +75,7 @@ pub fn transfer(options: &Options) -> Result<Measurement> {
             rates.push(rate);
         }
     }
-    Ok(Measurement::new("transfer", median(&mut rates), "GB/s", floor).with("cold_gb_s", cold))
+    Ok((rates, cold))
 }
 
 /// put of a gigabyte into warm pages, and the cost of the first put.

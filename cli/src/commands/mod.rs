@@ -62,8 +62,10 @@ pub fn run(args: Args) -> Result<()> {
 }
 
 fn run_bench(asked: BenchArgs) -> Result<()> {
-    let BenchArgs { name, json, embedded, quick, on, size, random, compressible, disk_limit, store } = asked;
+    let BenchArgs { name, json, embedded, quick, on, size, random, compressible, disk_limit, tls, store } =
+        asked;
     let name = if store == Some(None) { format!("{name}-store") } else { name };
+    let name = if tls { format!("{name}-tls") } else { name };
     let store = store.flatten();
     let options = bench::Options { embedded, quick, on, size: 0, random, compressible, disk_limit, store };
     bench::run(&name, options, size, json)
