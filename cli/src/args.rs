@@ -6,7 +6,7 @@ use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
-use tharsis::process::TOKEN_VARIABLE;
+use tharsis::join::TOKEN_VARIABLE;
 use tharsis_identity::Role;
 use tharsis_protos::handshake::Subject;
 use tharsis_protos::listing::Filter;

@@ -120,11 +120,13 @@ fn a_revoked_machine_leaves_and_does_not_come_back() {
 }
 
 #[test]
-fn a_machine_of_a_driver_runs_no_node() {
+fn a_machine_of_a_driver_brings_no_resources_and_one_that_only_looks_no_node() {
     let head = head();
-    let member = Home::new();
-    let refused = head.join(&member, Some(&head.token(&["--role", "driver"])));
-    refused.assert_refused(2, &["a machine with the role driver cannot run a node"]);
+    let refused = head.join(&Home::new(), Some(&head.token(&["--role", "driver"])));
+    assert_ne!(refused.status, 0);
+    assert!(refused.err.contains("without resources"), "{}", refused.err);
+    let refused = head.join(&Home::new(), Some(&head.token(&["--role", "observer"])));
+    refused.assert_refused(2, &["a machine with the role observer cannot run a node"]);
     assert_eq!(head.machine.status(None)["nodes"].as_array().unwrap().len(), 1);
 }
 

@@ -10,7 +10,8 @@
 //! | `UnregisterNode` | itself | itself | x | |
 //!
 //! The table in code is [`RIGHTS`]; a call that is not in it is nobody's. What a node says of a node, it says
-//! of itself only. The node of a driver has no resources: nobody else's work runs there. Without certificates whoever knows the cluster's secret may call everything.
+//! of itself only. The node of a driver has no resources: nobody else's work runs there. Without certificates
+//! whoever knows the cluster's secret may call everything.
 
 use crate::proof::Caller;
 use http::Extensions;

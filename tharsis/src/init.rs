@@ -64,8 +64,8 @@ impl Init {
         self
     }
 
-    /// The folder with this user's identities in clusters, for [`Init::address`]; by default one in the user's
-    /// data folder, the same as that of `tharsis start`.
+    /// The folder with this user's identities in clusters, for [`Init::address`]; by default one in the
+    /// user's data folder, the same as that of `tharsis start`.
     pub fn identity_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.identity_dir = Some(folder.into());
         self

@@ -72,7 +72,8 @@ extern crate self as tharsis;
 mod cluster;
 mod embedded;
 mod init;
-mod join;
+#[doc(hidden)]
+pub mod join;
 #[doc(hidden)]
 pub mod machine;
 pub mod observe;

@@ -9,7 +9,7 @@ use crate::{output, reach, telemetry};
 use anyhow::Result;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tharsis::process::{self, ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
-use tharsis::{FailureKind, SpillChoice, machine, observe, spill_dirs};
+use tharsis::{FailureKind, SpillChoice, join, machine, observe, spill_dirs};
 use tharsis_identity::Token;
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
@@ -36,7 +36,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
         return Err(Refusal::NotForMembers { flag: key.flag() }.into());
     }
     let settings = Settings::read(flags)?;
-    join(part, &settings)?;
+    join_once(part, &settings)?;
     let spec = spec(part, &settings)?;
     if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
         return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
@@ -52,7 +52,7 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
 }
 
 /// Joins the cluster with a token, if there is one. The node's process never sees it.
-fn join(part: &Part, settings: &Settings) -> Result<()> {
+fn join_once(part: &Part, settings: &Settings) -> Result<()> {
     let Some(token) = &part.token else { return Ok(()) };
     let address = part.entry.address.as_ref().ok_or(Refusal::TokenAlone)?;
     let token: Token = token.parse()?;
@@ -144,7 +144,7 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
             let host = match (host, &security) {
                 (Some(host), _) => host,
                 (None, Security::Secret(_)) => loopback,
-                (None, Security::Identity { .. }) => process::address_towards(head).map_err(|cause| {
+                (None, Security::Identity { .. }) => join::address_towards(head).map_err(|cause| {
                     Refusal::NothingAnswers { address: head.clone(), cause: cause.to_string() }
                 })?,
             };
@@ -162,7 +162,7 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
 
 /// The security of a member of the cluster at `head`.
 fn member_security(head: &str, settings: &Settings) -> Result<Security> {
-    Ok(process::security_towards(head, &settings.identity_dir(), settings.secret_file())?)
+    Ok(join::security_towards(head, &settings.identity_dir(), settings.secret_file())?)
 }
 
 /// GPUs whose device files are there.

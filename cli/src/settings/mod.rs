@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tharsis::process::Security;
-use tharsis::{machine, process};
+use tharsis::{join, machine, process};
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
@@ -251,7 +251,7 @@ impl Settings {
 fn unknown_variable(name: &OsStr) -> Option<String> {
     const OTHERS: [&str; 5] = [
         FILE_VARIABLE,
-        process::TOKEN_VARIABLE,
+        join::TOKEN_VARIABLE,
         process::NODE_VARIABLE,
         process::WORKER_SOCKET_VARIABLE,
         process::WORKER_START_VARIABLE,

@@ -56,10 +56,10 @@ impl Cluster {
         join::with_token(&self.address(), &token, "host").await.unwrap()
     }
 
-    /// Credentials of a caller of this role, which is node 1 if it is a node.
+    /// Credentials of a caller of this role, which is node 1 if its role has nodes.
     async fn caller(&self, role: Role) -> Credentials {
         let machine = Tls::new(&self.machine(role).await).unwrap();
-        if role != Role::Node {
+        if !role.has_nodes() {
             return credentials(machine, None);
         }
         let (own, _) = join::as_node(&self.address(), &machine, NodeId(1)).await.unwrap();
@@ -135,9 +135,9 @@ async fn a_certificate_is_of_no_use_for_another_node() {
 }
 
 #[tokio::test]
-async fn only_machines_of_nodes_get_certificates_of_nodes() {
+async fn machines_that_only_look_get_no_certificates_of_nodes() {
     let cluster = Cluster::start().await;
-    for role in [Role::Driver, Role::Observer, Role::Operator] {
+    for role in [Role::Observer, Role::Operator] {
         let machine = Tls::new(&cluster.machine(role).await).unwrap();
         let refused = join::as_node(&cluster.address(), &machine, NodeId(1)).await.map(drop);
         assert!(matches!(&refused, Err(JoinError::Refused(why)) if why.contains(role.name())), "{refused:?}");
@@ -145,6 +145,18 @@ async fn only_machines_of_nodes_get_certificates_of_nodes() {
         let refused = own.connect(&cluster.address(), Called::Control, Purpose::Transfers).await.map(drop);
         assert!(matches!(refused, Err(ProofError::Refused(Reason::WrongRole))), "{refused:?}");
     }
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_drivers_node_has_no_resources() {
+    let cluster = Cluster::start().await;
+    let own = cluster.caller(Role::Driver).await;
+    let client = connect(&cluster.address(), &own).await.unwrap();
+    let refused = client.register_node(&node(1), 0).await.unwrap_err();
+    assert_eq!(code(&refused), RefusalCode::PermissionDenied);
+    let without = NodeInfo { resources: Resources::default(), ..node(1) };
+    client.register_node(&without, 0).await.unwrap();
     cluster.server.stop().await.unwrap();
 }
 
