@@ -14,7 +14,7 @@ const HEADER: &str = "// Written by `cargo xtask protos`; edit the .proto file i
 
 /// Writes the generated code.
 pub fn write() -> anyhow::Result<()> {
-    let folder = protos().join("src/generated");
+    let folder = protos()?.join("src/generated");
     for (name, text) in generate()? {
         let path = folder.join(&name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -24,7 +24,7 @@ pub fn write() -> anyhow::Result<()> {
 
 /// Fails if the generated code that is checked in is not what [`write`] would write.
 pub fn check() -> anyhow::Result<()> {
-    let found = read(&protos().join("src/generated"))?;
+    let found = read(&protos()?.join("src/generated"))?;
     let wanted = generate()?;
     let stale: Vec<&String> =
         found.keys().chain(wanted.keys()).filter(|name| found.get(*name) != wanted.get(*name)).collect();
@@ -35,7 +35,7 @@ pub fn check() -> anyhow::Result<()> {
 }
 
 fn generate() -> anyhow::Result<BTreeMap<String, String>> {
-    let sources = protos().join("proto");
+    let sources = protos()?.join("proto");
     let mut compiler = protox::Compiler::new([&sources])?;
     compiler.include_imports(true).include_source_info(true);
     for source in SOURCES {
@@ -62,8 +62,10 @@ fn read(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-fn protos() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../protos")
+/// The crate `protos` of the tree that cargo runs this for, whichever tree it was compiled in.
+fn protos() -> anyhow::Result<PathBuf> {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").context("run it as `cargo xtask`")?;
+    Ok(Path::new(&xtask).join("../protos"))
 }
 
 #[cfg(test)]
