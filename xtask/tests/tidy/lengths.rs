@@ -3,9 +3,21 @@
 
 use crate::{root, sources};
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// Longest file of product code, in lines.
-const FILE_LINES_MAX: usize = 1_000;
+/// Longest file of product code, in lines, with its unit tests.
+const FILE_LINES_MAX: usize = 600;
+
+/// Longest file of tests.
+const TEST_FILE_LINES_MAX: usize = 1_000;
+
+/// Files of product code that are longer today, with their length. They may shrink, never grow.
+const LONG_FILES: &[(&str, usize)] = &[
+    ("core/src/lease/mod.rs", 604),
+    ("core/src/pull.rs", 642),
+    ("object-store/src/transfer.rs", 630),
+    ("protos/src/peer/convert.rs", 671),
+];
 
 /// Longest function of product code, in lines, from its signature to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
@@ -29,10 +41,17 @@ const DOC_WORDS_MIN: usize = 4;
 
 #[test]
 fn files_fit_a_reader() {
+    let known: BTreeMap<&str, usize> = LONG_FILES.iter().copied().collect();
+    let mut long = Vec::new();
     for (path, text) in sources() {
-        let lines = text.lines().count();
-        assert!(lines <= FILE_LINES_MAX, "{} has {lines} lines", path.display());
+        let (file, lines) = (relative(&path), text.lines().count());
+        let usual = if is_test(&file) { TEST_FILE_LINES_MAX } else { FILE_LINES_MAX };
+        let max = known.get(file.as_str()).copied().unwrap_or(usual);
+        if max < lines {
+            long.push(format!("{file} has {lines} lines, {max} are allowed"));
+        }
     }
+    assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
 #[test]
@@ -102,17 +121,18 @@ fn docs_of_public_functions_say_more_than_the_name() {
 
 /// Files below `src` that are not tests, by their path from the root.
 fn product() -> impl Iterator<Item = (String, String)> {
-    let relative = |path: &std::path::Path| {
-        path.strip_prefix(root()).expect("sources lie below the root").to_string_lossy().into_owned()
-    };
-    let is_product = |file: &String| {
-        let is_test = file.ends_with("_tests.rs") || file.ends_with("tests.rs") || file.contains("/tests/");
-        file.contains("/src/") && !file.starts_with("tests/") && !is_test
-    };
     sources()
         .into_iter()
-        .map(move |(path, text)| (relative(&path), text))
-        .filter(move |(file, _)| is_product(file))
+        .map(|(path, text)| (relative(&path), text))
+        .filter(|(file, _)| file.contains("/src/") && !is_test(file))
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).expect("sources lie below the root").to_string_lossy().into_owned()
+}
+
+fn is_test(file: &str) -> bool {
+    file.starts_with("tests/") || file.contains("/tests/") || file.ends_with("tests.rs")
 }
 
 /// Functions with a body, as rustfmt lays them out: the closing brace stands below the signature's first
