@@ -16,12 +16,12 @@ use tharsis_numeric::random::default_rng;
 
 const MEMORY_BYTES: u64 = 1_000_000_000;
 
-/// `sqrt(x * 3 - y)`, added up.
+/// `sqrt((x + 1) * 3 - y)`, added up.
 pub fn sqrt(options: &Options) -> Result<Measurement> {
     root::<f64>("sqrt", options)
 }
 
-/// `sqrt(x * 3 - y)` of float32, added up.
+/// `sqrt((x + 1) * 3 - y)` of float32, added up.
 pub fn sqrt_f32(options: &Options) -> Result<Measurement> {
     root::<f32>("sqrt-f32", options)
 }

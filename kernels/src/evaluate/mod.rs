@@ -11,7 +11,7 @@
 //! | way | takes | worth |
 //! |---|---|---|
 //! | `chain` | one source, one or two cheap maps with constants, stored, added up, or added up in pairs; float64 | `((x + 1) * 2).sum()` 0.8 of the loop by hand; as a group 0.7 |
-//! | `group` and `tiles` | sums, differences, products, quotients, roots, extremes, exponentials and casts of floats, in any order, with their sources and the fold behind them | `sqrt(x * 3 - y).sum()` 0.7; step by step 0.5 |
+//! | `group` and `tiles` | sums, differences, products, quotients, roots, extremes, exponentials and casts of floats, in any order, with their sources and the fold behind them | `sqrt((x + 1) * 3 - y).sum()` 0.7; step by step 0.5 |
 //! | `steps` | everything | a load and a store per element and step |
 //!
 //! `peephole` has one more rewrite, for comparisons of square roots. Its use is counting points in a circle.
