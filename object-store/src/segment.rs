@@ -4,12 +4,13 @@
 //! `tharsis-PID-PREFIX-NUMBER`. Three hazards shape this module:
 //!
 //! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before
-//! the segment is handed out, and exhaustion is a [`NoSpace`] at creation. * **A SIGKILL leaks the name.** So
-//! the creator calls [`Segment::unlink`] as soon as the peer has mapped it: from then on the kernel frees the
-//! memory with the last process. If the creator is killed before that moment, [`sweep`] removes the segment
-//! at the next start of a node: it recognises it by the process id in the name and by our uid. * **A mapping
-//! outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping stays for as
-//! long as anything points into it.
+//!   the segment is handed out, and exhaustion is a [`NoSpace`] at creation.
+//! * **A SIGKILL leaks the name.** So the creator calls [`Segment::unlink`] as soon as the peer has mapped
+//!   it: from then on the kernel frees the memory with the last process. If the creator is killed before
+//!   that moment, [`sweep`] removes the segment at the next start of a node: it recognises it by the process
+//!   id in the name and by our uid.
+//! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping
+//!   stays for as long as anything points into it.
 //!
 //! A peer of the same user could shrink a named segment behind our back; only a sealed memfd prevents that.
 //! So object bytes are in an [arena](crate::arena), and only rings and bells are here.

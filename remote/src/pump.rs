@@ -15,13 +15,16 @@
 //! consecutive naps (a worker without work, a driver in a long `get`), the pump *rests* until that leader
 //! leaves and wakes it, so that an idle process takes no CPU time.
 //!
-//! No wake-up is lost: * A leader that leaves unlocks, then reads `followers` and wakes one, which becomes
-//! the leader. A follower adds itself to the list, then tries the lock once more. Both have a fence in
-//! between, so one of them sees the other. * A follower's condition changes in a dispatch, which wakes its
-//! waiters. The follower registered itself before its last check of the condition, under the lock of the
-//! handle. * A leader returns with unread records in the ring only if its own condition holds; the pump, if
-//! it listens, was woken by the bell for them, and otherwise reads them when its nap ends. * Loss of the
-//! connection fails every handle, wakes all listed threads and rings the client's own bell.
+//! No wake-up is lost:
+//!
+//! * A leader that leaves unlocks, then reads `followers` and wakes one, which becomes the leader. A
+//!   follower adds itself to the list, then tries the lock once more. Both have a fence in between, so one
+//!   of them sees the other.
+//! * A follower's condition changes in a dispatch, which wakes its waiters. The follower registered itself
+//!   before its last check of the condition, under the lock of the handle.
+//! * A leader returns with unread records in the ring only if its own condition holds; the pump, if it
+//!   listens, was woken by the bell for them, and otherwise reads them when its nap ends.
+//! * Loss of the connection fails every handle, wakes all listed threads and rings the client's own bell.
 //!
 //! Code that runs inside a dispatch never waits: its records are deferred (see `link.rs`).
 //!

@@ -5,15 +5,17 @@
 //! It knows bytes and keys, not their users.
 //!
 //! * **Segments.** Objects are appended to files of 64 to 256 MiB. If the file system supports it, they are
-//! written directly, without the page cache: that doubles the speed of a disk and takes no memory from
-//! others. Several writers get several segments. * **Nothing is trusted.** A checksum covers every byte on
-//! disk (`header.rs` has the layout); the header is compared with the one in memory, so that files that were
-//! swapped or stem from another session are found too. A range is returned only after its blocks were
-//! verified. * **Nothing survives its process.** Files of an earlier process are never opened; the index is
-//! in memory. The next process that uses the directory removes files of a killed one. So writes are synced
-//! only where errors would not show otherwise. * **Compression only where it pays**: [`CodecChoice`] measures
-//! the disk and a little of every object. * **Space comes back.** A segment goes with its last object;
-//! [`SpillDir::compact`] punches holes or moves living objects.
+//!   written directly, without the page cache: that doubles the speed of a disk and takes no memory from
+//!   others. Several writers get several segments.
+//! * **Nothing is trusted.** A checksum covers every byte on disk (`header.rs` has the layout); the header
+//!   is compared with the one in memory, so that files that were swapped or stem from another session are
+//!   found too. A range is returned only after its blocks were verified.
+//! * **Nothing survives its process.** Files of an earlier process are never opened; the index is in memory.
+//!   The next process that uses the directory removes files of a killed one. So writes are synced only where
+//!   errors would not show otherwise.
+//! * **Compression only where it pays**: [`CodecChoice`] measures the disk and a little of every object.
+//! * **Space comes back.** A segment goes with its last object; [`SpillDir::compact`] punches holes or moves
+//!   living objects.
 //!
 //! Decisions are separate from I/O, each in its file with its tests: placement, compaction, compression.
 
