@@ -12,14 +12,97 @@ pub const TEXT_BYTES_MAX: usize = 256;
 /// Filters of a question at most.
 pub const FILTERS_MAX: usize = 32;
 
-/// Columns of a list of tasks: unfinished ones that the node owns or runs.
-pub const TASK_COLUMNS: &[&str] =
-    &["task", "name", "state", "job", "attempt", "age_ms", "owner", "node", "worker", "call_site"];
-/// Columns of a list of workers.
-pub const WORKER_COLUMNS: &[&str] = &["worker", "pid", "job", "state", "task", "name", "age_ms", "in_line"];
-/// Columns of a list of jobs: those with a driver, a worker or an unfinished task here.
-pub const JOB_COLUMNS: &[&str] =
-    &["job", "name", "namespace", "driver_pid", "program", "workers", "tasks", "running"];
+/// Defines the columns of a list as an enum, so that the code that fills a row has to name each of them.
+macro_rules! columns {
+    ($(#[$doc:meta])* $Column:ident: $($(#[$meaning:meta])* $variant:ident $name:literal,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $Column { $($(#[$meaning])* $variant),* }
+
+        impl $Column {
+            /// All columns, in the order of the list.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            /// Names of [`Self::ALL`].
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// The column of this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+columns! {
+    /// Columns of a list of tasks: unfinished ones that the node owns or runs.
+    TaskColumn:
+    /// Id.
+    Task "task",
+    /// Name from the options, or the path of the function.
+    Name "name",
+    /// Stage, such as `queued`.
+    State "state",
+    /// Job of the task.
+    Job "job",
+    /// Attempt, from 0.
+    Attempt "attempt",
+    /// Time since it reached its state.
+    AgeMs "age_ms",
+    /// Node on which it was submitted.
+    Owner "owner",
+    /// Node that runs it.
+    Node "node",
+    /// Worker that runs it.
+    Worker "worker",
+    /// Place of the call, as file and line.
+    CallSite "call_site",
+}
+
+columns! {
+    /// Columns of a list of workers.
+    WorkerColumn:
+    /// Number of the worker at its node.
+    Worker "worker",
+    /// Its process.
+    Pid "pid",
+    /// Job that it works for.
+    Job "job",
+    /// State of its task, or `idle`.
+    State "state",
+    /// Its task.
+    Task "task",
+    /// Name of its task.
+    Name "name",
+    /// Time since its task reached its state.
+    AgeMs "age_ms",
+    /// Number of runs behind its task.
+    InLine "in_line",
+}
+
+columns! {
+    /// Columns of a list of jobs: those with a driver, a worker or an unfinished task here.
+    JobColumn:
+    /// Number of the job.
+    Job "job",
+    /// Name that its driver gave it.
+    Name "name",
+    /// Namespace of its names.
+    Namespace "namespace",
+    /// Process of its driver, if that is at this node.
+    DriverPid "driver_pid",
+    /// Executable of its driver and workers.
+    Program "program",
+    /// Number of its workers.
+    Workers "workers",
+    /// Number of its unfinished tasks.
+    Tasks "tasks",
+    /// Number of its tasks that run, or wait inside for others.
+    Running "running",
+}
 
 /// Kind of list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,9 +156,9 @@ impl Listing {
     #[must_use]
     pub fn columns(&self) -> &'static [&'static str] {
         match self {
-            Self::Jobs => JOB_COLUMNS,
-            Self::Tasks(_) => TASK_COLUMNS,
-            Self::Workers => WORKER_COLUMNS,
+            Self::Jobs => JobColumn::NAMES,
+            Self::Tasks(_) => TaskColumn::NAMES,
+            Self::Workers => WorkerColumn::NAMES,
         }
     }
 }

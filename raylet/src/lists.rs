@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use tharsis_core::node::{TaskItem, TaskStage, WorkerItem};
 use tharsis_core::{MS, Node, Now};
 use tharsis_protos::listing::{
-    Cell, FILTERS_MAX, Filter, JOB_COLUMNS, Listing, ROWS_MAX, TASK_COLUMNS, Table,
+    Cell, FILTERS_MAX, Filter, JobColumn, Listing, ROWS_MAX, Table, TaskColumn, WorkerColumn,
 };
 use tharsis_types::{ClientId, Failure, FailureKind, JobId};
 
@@ -21,9 +21,10 @@ pub(crate) fn check(listing: &Listing) -> Result<(), Failure> {
     if FILTERS_MAX < filters.len() {
         return bad(format!("{} filters; at most {FILTERS_MAX} are possible", filters.len()));
     }
-    match filters.iter().find(|filter| !TASK_COLUMNS.contains(&filter.column.as_str())) {
+    match filters.iter().find(|filter| TaskColumn::from_name(&filter.column).is_none()) {
         Some(filter) => {
-            bad(format!("tasks have no {:?}; they have {}", filter.column, TASK_COLUMNS.join(", ")))
+            let known = TaskColumn::NAMES.join(", ");
+            bad(format!("tasks have no {:?}; they have {known}", filter.column))
         }
         None => Ok(()),
     }
@@ -41,7 +42,8 @@ pub(crate) fn table<'a>(
     match listing {
         Listing::Jobs => table.rows = jobs(now, node, ports, registry),
         Listing::Tasks(filters) => {
-            let list = node.list_tasks(now, ROWS_MAX, |task| accepts(filters, task));
+            let filters = of_columns(filters);
+            let list = node.list_tasks(now, ROWS_MAX, |task| accepts(&filters, task));
             table.rows = list.tasks.iter().map(task_row).collect();
             table.other_count = list.other_count;
         }
@@ -53,53 +55,60 @@ pub(crate) fn table<'a>(
     table
 }
 
-fn accepts(filters: &[Filter], task: &TaskItem<'_>) -> bool {
-    filters.iter().all(|filter| filter.accepts(&task_text(task, &filter.column)))
+/// Filters with their columns, which [`check`] has seen.
+fn of_columns(filters: &[Filter]) -> Vec<(TaskColumn, &Filter)> {
+    filters.iter().filter_map(|filter| Some((TaskColumn::from_name(&filter.column)?, filter))).collect()
+}
+
+fn accepts(filters: &[(TaskColumn, &Filter)], task: &TaskItem<'_>) -> bool {
+    filters.iter().all(|(column, filter)| filter.accepts(&task_text(task, *column)))
 }
 
 /// The cell of a task as a filter compares it. The columns that people filter by most take no allocation.
-fn task_text<'a>(task: &'a TaskItem<'_>, column: &str) -> Cow<'a, str> {
+fn task_text<'a>(task: &'a TaskItem<'_>, column: TaskColumn) -> Cow<'a, str> {
     match column {
-        "state" => task.stage.name().into(),
-        "name" => task.class.name.as_str().into(),
-        "call_site" => task.class.call_site.as_str().into(),
+        TaskColumn::State => task.stage.name().into(),
+        TaskColumn::Name => task.class.name.as_str().into(),
+        TaskColumn::CallSite => task.class.call_site.as_str().into(),
         _ => task_cell(task, column).to_string().into(),
     }
 }
 
 fn task_row(task: &TaskItem<'_>) -> Vec<Cell> {
-    TASK_COLUMNS.iter().map(|column| task_cell(task, column)).collect()
+    TaskColumn::ALL.iter().map(|column| task_cell(task, *column)).collect()
 }
 
-fn task_cell(task: &TaskItem<'_>, column: &str) -> Cell {
+fn task_cell(task: &TaskItem<'_>, column: TaskColumn) -> Cell {
     match column {
-        "task" => Cell::text(&task.id.to_string()),
-        "name" => Cell::text(&task.class.name),
-        "state" => Cell::text(task.stage.name()),
-        "job" => Cell::Number(task.id.job().0.into()),
-        "attempt" => Cell::Number(task.attempt.into()),
-        "age_ms" => Cell::Number(task.age / MS),
-        "owner" => Cell::text(&task.owner.to_string()),
-        "node" => task.node.map_or(Cell::Nothing, |node| Cell::text(&node.to_string())),
-        "worker" => Cell::number(task.worker.map(|worker| worker.0.into())),
-        "call_site" => Cell::text(&task.class.call_site),
-        _ => Cell::Nothing,
+        TaskColumn::Task => Cell::text(&task.id.to_string()),
+        TaskColumn::Name => Cell::text(&task.class.name),
+        TaskColumn::State => Cell::text(task.stage.name()),
+        TaskColumn::Job => Cell::Number(task.id.job().0.into()),
+        TaskColumn::Attempt => Cell::Number(task.attempt.into()),
+        TaskColumn::AgeMs => Cell::Number(task.age / MS),
+        TaskColumn::Owner => Cell::text(&task.owner.to_string()),
+        TaskColumn::Node => task.node.map_or(Cell::Nothing, |node| Cell::text(&node.to_string())),
+        TaskColumn::Worker => Cell::number(task.worker.map(|worker| worker.0.into())),
+        TaskColumn::CallSite => Cell::text(&task.class.call_site),
     }
 }
 
 fn worker_row(worker: &WorkerItem<'_>, pids: &HashMap<ClientId, u32>) -> Vec<Cell> {
+    WorkerColumn::ALL.iter().map(|column| worker_cell(worker, pids, *column)).collect()
+}
+
+fn worker_cell(worker: &WorkerItem<'_>, pids: &HashMap<ClientId, u32>, column: WorkerColumn) -> Cell {
     let of_task = |column| worker.task.as_ref().map_or(Cell::Nothing, |task| task_cell(task, column));
-    let state = worker.task.as_ref().map_or("idle", |task| task.stage.name());
-    vec![
-        Cell::Number(worker.client.0.into()),
-        Cell::number(pids.get(&worker.client).map(|pid| (*pid).into())),
-        Cell::Number(worker.job.0.into()),
-        Cell::text(state),
-        of_task("task"),
-        of_task("name"),
-        of_task("age_ms"),
-        Cell::Number(worker.in_line_count as u64),
-    ]
+    match column {
+        WorkerColumn::Worker => Cell::Number(worker.client.0.into()),
+        WorkerColumn::Pid => Cell::number(pids.get(&worker.client).map(|pid| (*pid).into())),
+        WorkerColumn::Job => Cell::Number(worker.job.0.into()),
+        WorkerColumn::State => Cell::text(worker.task.as_ref().map_or("idle", |task| task.stage.name())),
+        WorkerColumn::Task => of_task(TaskColumn::Task),
+        WorkerColumn::Name => of_task(TaskColumn::Name),
+        WorkerColumn::AgeMs => of_task(TaskColumn::AgeMs),
+        WorkerColumn::InLine => Cell::Number(worker.in_line_count as u64),
+    }
 }
 
 /// A job as far as this node knows it.
@@ -129,10 +138,7 @@ fn jobs<'a>(
         counts.tasks += 1;
         counts.running += u64::from(matches!(task.stage, TaskStage::Running | TaskStage::Blocked));
     }
-    let rows: Vec<_> =
-        jobs.iter().take(ROWS_MAX).map(|(job, counts)| job_row(*job, counts, registry)).collect();
-    assert!(rows.iter().all(|row| row.len() == JOB_COLUMNS.len()), "a job has a cell for each column");
-    rows
+    jobs.iter().take(ROWS_MAX).map(|(job, counts)| job_row(*job, counts, registry)).collect()
 }
 
 fn job_row(job: JobId, counts: &JobCounts, registry: &Registry) -> Vec<Cell> {
@@ -140,14 +146,15 @@ fn job_row(job: JobId, counts: &JobCounts, registry: &Registry) -> Vec<Cell> {
     let text = |of: fn(&crate::registry::Job) -> String| {
         known.as_ref().map_or(Cell::Nothing, |job| Cell::text(&of(job)))
     };
-    vec![
-        Cell::Number(job.0.into()),
-        text(|job| job.name.clone()),
-        text(|job| job.namespace.clone()),
-        Cell::number(counts.driver_pid.map(Into::into)),
-        text(|job| job.executable.to_string()),
-        Cell::Number(counts.workers),
-        Cell::Number(counts.tasks),
-        Cell::Number(counts.running),
-    ]
+    let cell = |column: &JobColumn| match column {
+        JobColumn::Job => Cell::Number(job.0.into()),
+        JobColumn::Name => text(|job| job.name.clone()),
+        JobColumn::Namespace => text(|job| job.namespace.clone()),
+        JobColumn::DriverPid => Cell::number(counts.driver_pid.map(Into::into)),
+        JobColumn::Program => text(|job| job.executable.to_string()),
+        JobColumn::Workers => Cell::Number(counts.workers),
+        JobColumn::Tasks => Cell::Number(counts.tasks),
+        JobColumn::Running => Cell::Number(counts.running),
+    };
+    JobColumn::ALL.iter().map(cell).collect()
 }

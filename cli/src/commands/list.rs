@@ -14,7 +14,7 @@ use std::path::Path;
 use tharsis::observe;
 use tharsis_protos::handshake::Question;
 use tharsis_protos::inventory::{Inventory, ObjectRow};
-use tharsis_protos::listing::{Cell, Filter, JOB_COLUMNS, Listing, TASK_COLUMNS, Table, WORKER_COLUMNS};
+use tharsis_protos::listing::{Cell, Filter, JobColumn, Listing, Table, TaskColumn, WorkerColumn};
 use tharsis_protos::report::{NodeRow, Report};
 
 const NODE_COLUMNS: &[&str] = &["node", "total", "free", "labels"];
@@ -39,11 +39,11 @@ pub enum Kind {
 impl Kind {
     fn columns(self) -> &'static [&'static str] {
         match self {
-            Self::Jobs => JOB_COLUMNS,
+            Self::Jobs => JobColumn::NAMES,
             Self::Nodes => NODE_COLUMNS,
             Self::Objects => OBJECT_COLUMNS,
-            Self::Tasks => TASK_COLUMNS,
-            Self::Workers => WORKER_COLUMNS,
+            Self::Tasks => TaskColumn::NAMES,
+            Self::Workers => WorkerColumn::NAMES,
         }
     }
 
