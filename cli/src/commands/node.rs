@@ -8,7 +8,7 @@ use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
 use crate::{output, reach, telemetry};
 use anyhow::Result;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use tharsis::process::{self, ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
+use tharsis::process::{ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
 use tharsis::{FailureKind, SpillChoice, join, machine, observe, spill_dirs};
 use tharsis_identity::Token;
 use tharsis_protos::handshake::Question;

@@ -465,7 +465,7 @@ fn a_program_joins_at_an_address() {
     assert_eq!(here::remote().get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
     drop(entered);
     drop(runtime);
-    cluster.await_count(1, SOON).unwrap();
+    cluster.await_count(1, Duration::from_secs_f64(SOON)).unwrap();
     let nobody = init().address("127.0.0.1:1").store_bytes(STORE_BYTES).start_local().unwrap_err();
     assert!(nobody.to_string().contains("127.0.0.1:1"), "{nobody}");
 }
