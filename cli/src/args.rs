@@ -303,8 +303,8 @@ pub struct Entry {
     /// Begin a cluster: the control store runs in the node.
     #[arg(long)]
     pub head: bool,
-    /// Join the cluster whose head or control store is at HOST:PORT.
-    #[arg(long, value_name = "HOST:PORT", value_parser = TextParser(parse::host_and_port))]
+    /// Join the cluster whose head or control store is at HOST:PORT; several with commas between them.
+    #[arg(long, value_name = "HOST:PORT,..", value_parser = TextParser(parse::hosts_and_ports))]
     pub address: Option<String>,
 }
 

@@ -17,6 +17,7 @@ use tharsis_identity::Token;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Time that a control store may take to listen: it may have been started a moment ago.
@@ -66,27 +67,47 @@ pub fn check_head(address: &str, own: &Credentials) -> Result<()> {
     })?)
 }
 
-/// Joins the cluster at an address with a token, and keeps the identity in a folder.
+/// Joins the cluster at one of several addresses with a token, and keeps the identity in a folder for all of
+/// them.
 ///
 /// # Errors
 /// `NothingAnswers` or `NotJoined`.
-pub fn join(folder: &Path, address: &str, token: &Token) -> Result<()> {
+pub fn join(folder: &Path, addresses: &str, token: &Token) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(await_listener(address))?;
-    let joined = process::join_with_token(folder, address, token);
-    Ok(joined.map_err(|cause| Refusal::NotJoined { address: address.to_owned(), cause })?)
+    let address = runtime.block_on(await_listener(addresses))?;
+    let joined = process::join_with_token(folder, &address, token);
+    Ok(joined.map_err(|cause| Refusal::NotJoined { address, cause })?)
 }
 
-async fn await_listener(address: &str) -> Result<(), Refusal> {
+/// The first of several addresses at which somebody listens.
+async fn await_listener(addresses: &str) -> Result<String, Refusal> {
     let until = Instant::now() + LISTEN_WAIT;
-    let nothing = |cause: String| Refusal::NothingAnswers { address: address.to_owned(), cause };
+    let nothing = |cause: String| Refusal::NothingAnswers { address: addresses.to_owned(), cause };
     loop {
-        match timeout(LISTEN_WAIT, TcpStream::connect(address)).await {
-            Ok(Ok(_reachable)) => return Ok(()),
-            Ok(Err(cause)) if until < Instant::now() => return Err(nothing(cause.to_string())),
-            Err(_) => return Err(nothing(format!("no connection within {} s", LISTEN_WAIT.as_secs()))),
-            Ok(Err(_may_be_starting)) => sleep(LISTEN_PAUSE).await,
+        // All at once: one that is cut off delays nobody.
+        let mut attempts: JoinSet<_> =
+            addresses.split(',').map(|address| connect(address.to_owned())).collect();
+        let mut failed = String::new();
+        while let Some(attempt) = attempts.join_next().await {
+            match attempt {
+                Ok(Ok(address)) => return Ok(address),
+                Ok(Err(cause)) => failed = cause,
+                Err(error) => failed = error.to_string(),
+            }
         }
+        if until < Instant::now() {
+            return Err(nothing(failed));
+        }
+        // It may be starting.
+        sleep(LISTEN_PAUSE).await;
+    }
+}
+
+async fn connect(address: String) -> Result<String, String> {
+    match timeout(LISTEN_WAIT, TcpStream::connect(&address)).await {
+        Ok(Ok(_reachable)) => Ok(address),
+        Ok(Err(cause)) => Err(cause.to_string()),
+        Err(_) => Err(format!("no connection within {} s", LISTEN_WAIT.as_secs())),
     }
 }
 

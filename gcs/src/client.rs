@@ -1,13 +1,20 @@
-//! Calls to the control store that outlast its short absences, and a view of the membership that converges.
+//! Calls to the control stores that outlast their absences, and a view of the membership that converges.
 //!
-//! A call is tried again while the server cannot be reached or does not answer in time, until the patience of
+//! A call goes to the control store that answered last. If that one cannot be reached, or cannot serve now,
+//! the next one is called at once; if it is silent for [`SILENCE_MAX`], the next one is called as well, and
+//! the first answer counts. When all have been tried the call pauses and begins again, until the patience of
 //! its caller ends: a control store that restarts, or whose etcd has lost its quorum, is waited for, and what
 //! needs nothing of it goes on. All calls are safe to send twice, with one exception: a `kv_put` that must
 //! not overwrite is sent once, because after a lost answer nobody could say whose value it is.
 
+use crate::addresses::KnownStores;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{
@@ -16,34 +23,40 @@ use tharsis_protos::control::{
 };
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Between the first attempts.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// Between later attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// A control store that is silent for this long is not waited for alone.
+const SILENCE_MAX: Duration = Duration::from_millis(500);
+
 /// Time limits of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientOptions {
     /// For one answer.
     pub call_deadline: Duration,
-    /// For a server that cannot be reached, all attempts of a call together. Zero: one attempt.
+    /// For servers that cannot be reached, all attempts of a call together. Zero: one attempt at each.
     pub patience: Duration,
 }
 
-/// Calls to one control store. Cheap to clone; all clones share one connection.
+/// Calls to the control stores of one cluster. Cheap to clone; all clones share one connection to each.
 #[derive(Clone, Debug)]
 pub struct ControlClient {
-    stub: Stub,
-    patience: Duration,
+    stores: KnownStores,
+    own: Credentials,
+    options: ClientOptions,
+    stubs: Arc<Mutex<HashMap<String, Stub>>>,
 }
 
 /// The membership as it changes. Streams that break are opened again; what changed meanwhile is shown then.
 #[derive(Debug)]
 pub struct Membership {
     client: ControlClient,
-    events: Option<NodeEvents>,
+    /// The open stream and the address of its server.
+    events: Option<(String, NodeEvents)>,
     nodes: BTreeMap<NodeId, NodeInfo>,
     queue: VecDeque<NodeChange>,
 }
@@ -55,36 +68,46 @@ impl Default for ClientOptions {
 }
 
 impl ControlClient {
-    /// Calls the control store at `address` (`host:port`) and checks that it speaks our protocol.
+    /// Calls the control stores at `addresses` (`host:port`, several with commas between them) and checks
+    /// that the one that answers speaks our protocol.
     ///
     /// # Errors
     /// [`CallError`] if nobody answers there in time, or somebody else does.
     pub async fn connect(
-        address: &str,
+        addresses: &str,
         own: &Credentials,
         options: ClientOptions,
     ) -> Result<(Self, ClusterInfo), CallError> {
-        let stub = Stub::new(address, own, options.call_deadline)?;
-        let client = Self::over(stub, options.patience);
+        let client = Self::new(KnownStores::parse(addresses), own, options)?;
         let info = client.cluster_info().await?;
         if PROTOCOL.speaks_with(&info.protocol) {
             return Ok((client, info));
         }
         let reason = format!("it speaks protocol {}, this release {PROTOCOL}", info.protocol);
         let refusal = Refusal::new(RefusalCode::FailedPrecondition, reason);
-        Err(CallError::Refused { call: "connect", address: address.to_owned(), refusal })
+        Err(CallError::Refused { call: "connect", address: client.address(), refusal })
     }
 
-    /// Calls over a stub that someone else made. Checks nothing.
-    #[must_use]
-    pub fn over(stub: Stub, patience: Duration) -> Self {
-        Self { stub, patience }
+    /// Calls control stores whose addresses others may know and change too. Checks nothing but the addresses.
+    ///
+    /// # Errors
+    /// [`CallError::Unreachable`] if one of the addresses is none.
+    pub fn new(stores: KnownStores, own: &Credentials, options: ClientOptions) -> Result<Self, CallError> {
+        let client = Self { stores, own: own.clone(), options, stubs: Arc::default() };
+        client.stores.in_turn().iter().try_for_each(|address| client.stub(address).map(drop))?;
+        Ok(client)
     }
 
-    /// The address of the server, as `host:port`.
+    /// The same calls over the same connections, with another patience.
     #[must_use]
-    pub fn address(&self) -> &str {
-        self.stub.address()
+    pub fn with_patience(&self, patience: Duration) -> Self {
+        Self { options: ClientOptions { patience, ..self.options }, ..self.clone() }
+    }
+
+    /// The address of the server that answered last, as `host:port`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.stores.current()
     }
 
     /// The cluster and the release of the server.
@@ -92,7 +115,9 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn cluster_info(&self) -> Result<ClusterInfo, CallError> {
-        self.patiently(|| self.stub.cluster_info()).await
+        let info = self.patiently(|stub| async move { stub.cluster_info().await }).await?;
+        self.stores.learn(&info.stores);
+        Ok(info)
     }
 
     /// Makes a node a member. Sent again it answers the same.
@@ -100,16 +125,28 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn register_node(&self, node: &NodeInfo, clock_unix_ms: u64) -> Result<Registered, CallError> {
-        self.patiently(|| self.stub.register_node(node.clone(), clock_unix_ms)).await
+        let register = |stub: Stub| {
+            let node = node.clone();
+            async move { stub.register_node(node, clock_unix_ms).await }
+        };
+        let registered = self.patiently(register).await?;
+        self.stores.learn(&registered.stores);
+        Ok(registered)
     }
 
     /// Renews the lease of a node. False: the others have been told that it is gone, and it must not act on
     /// what it held.
     ///
     /// # Errors
-    /// [`CallError`]. One attempt: the next keep-alive is the next attempt.
+    /// [`CallError`]. One attempt at each control store: the next keep-alive is the next attempt.
     pub async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<bool, CallError> {
-        self.stub.keep_alive(node, load).await
+        let renew = |stub: Stub| {
+            let load = load.clone();
+            async move { stub.keep_alive(node, load).await }
+        };
+        let renewed = self.once(&renew).await?;
+        self.stores.learn(&renewed.stores);
+        Ok(renewed.known)
     }
 
     /// Ends a membership; false if there was none.
@@ -117,16 +154,16 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn unregister_node(&self, node: NodeId, reason: &str) -> Result<bool, CallError> {
-        self.patiently(|| self.stub.unregister_node(node, reason)).await
+        self.patiently(|stub| async move { stub.unregister_node(node, reason).await }).await
     }
 
-    /// Has the control store look for a member whose streams broke; whether it is no member (any more). It is
-    /// asked once: if it cannot be reached, nobody is declared dead.
+    /// Has the control store look for a member whose streams broke; whether it is no member (any more). Each
+    /// store is asked once: if none can be reached, nobody is declared dead.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn suspect_node(&self, node: NodeId) -> Result<bool, CallError> {
-        self.stub.suspect_node(node).await
+        self.once(&|stub: Stub| async move { stub.suspect_node(node).await }).await
     }
 
     /// All members.
@@ -134,7 +171,7 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn list_nodes(&self) -> Result<Members, CallError> {
-        self.patiently(|| self.stub.list_nodes()).await
+        self.patiently(|stub| async move { stub.list_nodes().await }).await
     }
 
     /// The membership, from the members of now on.
@@ -148,7 +185,11 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn register_job(&self, job: &JobRequest) -> Result<JobId, CallError> {
-        self.patiently(|| self.stub.register_job(job.clone())).await
+        let register = |stub: Stub| {
+            let job = job.clone();
+            async move { stub.register_job(job).await }
+        };
+        self.patiently(register).await
     }
 
     /// Ends a job; false if there is none of that id.
@@ -156,7 +197,7 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn finish_job(&self, job: JobId, succeeded: bool, message: &str) -> Result<bool, CallError> {
-        self.patiently(|| self.stub.finish_job(job, succeeded, message)).await
+        self.patiently(|stub| async move { stub.finish_job(job, succeeded, message).await }).await
     }
 
     /// Jobs with a larger id than `after` (0 to begin), at most `limit` (0 for a whole page).
@@ -164,7 +205,7 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn list_jobs(&self, after: JobId, limit: u32) -> Result<JobPage, CallError> {
-        self.patiently(|| self.stub.list_jobs(after, limit)).await
+        self.patiently(|stub| async move { stub.list_jobs(after, limit).await }).await
     }
 
     /// Says that a node holds a code unit, for as long as it is a member.
@@ -177,7 +218,7 @@ impl ControlClient {
         size_bytes: u64,
         holder: NodeId,
     ) -> Result<(), CallError> {
-        self.patiently(|| self.stub.put_code_unit(unit, size_bytes, holder)).await
+        self.patiently(|stub| async move { stub.put_code_unit(unit, size_bytes, holder).await }).await
     }
 
     /// Address from which a code unit can be fetched; `None` if no member holds it.
@@ -185,7 +226,7 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn get_code_unit(&self, unit: CodeUnitId) -> Result<Option<CodeUnit>, CallError> {
-        match self.patiently(|| self.stub.get_code_unit(unit)).await {
+        match self.patiently(|stub| async move { stub.get_code_unit(unit).await }).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.refusal_code() == Some(RefusalCode::NotFound) => Ok(None),
             Err(error) => Err(error),
@@ -197,7 +238,7 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn put_program(&self, job: JobId, unit: CodeUnitId, node: NodeId) -> Result<(), CallError> {
-        self.patiently(|| self.stub.put_program(job, unit, node)).await
+        self.patiently(|stub| async move { stub.put_program(job, unit, node).await }).await
     }
 
     /// The program of a job; none if its node has not said yet.
@@ -205,7 +246,7 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls; `NotFound` if the job has ended.
     pub async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, CallError> {
-        self.patiently(|| self.stub.get_program(job)).await
+        self.patiently(|stub| async move { stub.get_program(job).await }).await
     }
 
     /// Sets a value.
@@ -213,7 +254,11 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn kv_put(&self, namespace: &str, key: Bytes, value: Bytes) -> Result<(), CallError> {
-        self.patiently(|| self.stub.kv_put(namespace, key.clone(), value.clone(), false)).await.map(drop)
+        let put = |stub: Stub| {
+            let (key, value) = (key.clone(), value.clone());
+            async move { stub.kv_put(namespace, key, value, false).await }
+        };
+        self.patiently(put).await.map(drop)
     }
 
     /// Sets a value if there is none; false if there is one.
@@ -226,7 +271,7 @@ impl ControlClient {
         key: Bytes,
         value: Bytes,
     ) -> Result<bool, CallError> {
-        self.stub.kv_put(namespace, key, value, true).await
+        self.stub(&self.address())?.kv_put(namespace, key, value, true).await
     }
 
     /// A value, if there is one.
@@ -234,7 +279,11 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn kv_get(&self, namespace: &str, key: Bytes) -> Result<Option<Bytes>, CallError> {
-        self.patiently(|| self.stub.kv_get(namespace, key.clone())).await
+        let get = |stub: Stub| {
+            let key = key.clone();
+            async move { stub.kv_get(namespace, key).await }
+        };
+        self.patiently(get).await
     }
 
     /// Removes a value; false if there was none (or an earlier attempt of this call removed it).
@@ -242,7 +291,11 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`], as for all calls.
     pub async fn kv_delete(&self, namespace: &str, key: Bytes) -> Result<bool, CallError> {
-        self.patiently(|| self.stub.kv_delete(namespace, key.clone())).await
+        let delete = |stub: Stub| {
+            let key = key.clone();
+            async move { stub.kv_delete(namespace, key).await }
+        };
+        self.patiently(delete).await
     }
 
     /// Keys that begin with `prefix` and come after `after` (empty to begin), at most `limit` (0 for a whole
@@ -257,26 +310,94 @@ impl ControlClient {
         after: Bytes,
         limit: u32,
     ) -> Result<KeyPage, CallError> {
-        self.patiently(|| self.stub.kv_list(namespace, prefix.clone(), after.clone(), limit)).await
+        let list = |stub: Stub| {
+            let (prefix, after) = (prefix.clone(), after.clone());
+            async move { stub.kv_list(namespace, prefix, after, limit).await }
+        };
+        self.patiently(list).await
     }
 
-    async fn patiently<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, CallError>
+    async fn patiently<T, F>(&self, call: impl Fn(Stub) -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.options.patience;
         let mut pause = PAUSE_MIN;
         loop {
-            match call().await {
+            match self.once(&call).await {
                 Err(error) if may_pass(&error) && Instant::now() + pause < end => {
                     tracing::debug!(%error, "trying again");
-                    tokio::time::sleep(pause).await;
+                    sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
                 other => return other,
             }
         }
     }
+
+    /// One attempt at each control store, until one answers. Dropping the future drops the attempts.
+    async fn once<T, F>(&self, call: &impl Fn(Stub) -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let attempt = |address: String| async move {
+            let answer = match self.stub(&address) {
+                Ok(stub) => call(stub).await,
+                Err(error) => Err(error),
+            };
+            (address, answer)
+        };
+        let mut others = self.stores.in_turn().into_iter();
+        let mut attempts: FuturesUnordered<_> = others.next().map(attempt).into_iter().collect();
+        let mut others = others.peekable();
+        let mut impatient_at = Instant::now() + SILENCE_MAX;
+        let mut failed = None;
+        loop {
+            let silent = tokio::select! {
+                biased;
+                answered = attempts.next() => match answered {
+                    Some((_, Err(error))) if may_differ(&error) => {
+                        failed = failed.filter(may_pass).or(Some(error));
+                        false
+                    }
+                    Some((address, answer)) => {
+                        self.stores.answered(&address);
+                        return answer;
+                    }
+                    None => return Err(failed.unwrap_or_else(nobody)),
+                },
+                () = sleep_until(impatient_at), if others.peek().is_some() => true,
+            };
+            if let Some(address) = others.next() {
+                tracing::debug!(address, silent, "calling another control store");
+                attempts.push(attempt(address));
+                impatient_at = Instant::now() + SILENCE_MAX;
+            }
+        }
+    }
+
+    /// Calls to one control store.
+    fn stub(&self, address: &str) -> Result<Stub, CallError> {
+        let mut stubs = self.stubs.lock();
+        if let Some(stub) = stubs.get(address) {
+            return Ok(stub.clone());
+        }
+        let stub = Stub::new(address, &self.own, self.options.call_deadline)?;
+        stubs.insert(address.to_owned(), stub.clone());
+        Ok(stub)
+    }
+}
+
+/// The error of a call for which no address is known.
+fn nobody() -> CallError {
+    let cause = "no address of a control store is known".to_owned();
+    CallError::Unreachable { call: "connect", address: String::new(), cause }
+}
+
+/// Whether another control store may answer differently: this one may also be a stranger that took over the
+/// port of one that is gone.
+fn may_differ(error: &CallError) -> bool {
+    may_pass(error) || error.refusal_code() == Some(RefusalCode::Unauthenticated)
 }
 
 /// Whether the same call may succeed later. A call that was carried out after all does no harm when it comes
@@ -309,13 +430,25 @@ impl Membership {
                 self.note(&change);
                 return Ok(change);
             }
-            let Some(events) = &mut self.events else {
+            let Some((address, events)) = &mut self.events else {
                 // Always a list first: a revision means nothing to a server whose store was lost.
-                let client = &self.client;
-                self.events = Some(client.patiently(|| client.stub.watch_nodes(0)).await?);
+                let watch = |stub: Stub| async move {
+                    let events = stub.watch_nodes(0).await?;
+                    Ok((stub.address().to_owned(), events))
+                };
+                self.events = Some(self.client.patiently(watch).await?);
                 continue;
             };
-            match events.next().await {
+            let event = tokio::select! {
+                biased;
+                event = events.next() => event,
+                // The server of this stream may hang: others are called instead.
+                () = self.client.stores.moved_from(address) => {
+                    self.events = None;
+                    continue;
+                }
+            };
+            match event {
                 Ok(Some(event)) => self.take(event.change),
                 Ok(None) => self.again().await,
                 Err(error) if error.is_transient() => self.again().await,
@@ -329,7 +462,7 @@ impl Membership {
 
     async fn again(&mut self) {
         self.events = None;
-        tokio::time::sleep(PAUSE_MIN).await;
+        sleep(PAUSE_MIN).await;
     }
 
     /// Queues what is new in an event.

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod backend;
 pub mod choice;
 pub mod client;
@@ -33,6 +34,7 @@ pub mod tables;
 mod journal;
 mod keyspace;
 
+pub use addresses::{Addresses, KnownStores};
 pub use backend::{Answer, Backend, Compare, Op, Response, StoreLease, Txn, TxnResult, Watch, WatchItem};
 pub use choice::BackendChoice;
 pub use client::{ClientOptions, ControlClient, Membership};
@@ -42,4 +44,4 @@ pub use error::StoreError;
 pub use etcd::{Etcd, EtcdOptions, EtcdTls};
 pub use keyspace::EmbeddedLimits;
 pub use server::{ServeError, Server, serve};
-pub use service::{Control, ControlOptions};
+pub use service::{Control, ControlOptions, renewal_pace};

@@ -1,15 +1,18 @@
 //! The control store as a service: the tables over a back end, membership by lease, and changes for watchers.
 //!
 //! A node is a member while it has a record, and it keeps the record by renewing a lease (`judge.rs` decides
-//! when a node without a lease is dead, and `suspects.rs` when one with a lease is). Watchers learn from the
-//! removal of the record that the node is gone. So several servers over one etcd agree without talking to
-//! each other.
+//! when a node without a lease is dead, `suspects.rs` and `silence.rs` when one with a lease is). Watchers
+//! learn from the removal of the record that the node is gone. So several servers over one etcd agree without
+//! talking to each other; `stores.rs` tells members the addresses of all of them.
 //!
 //! The load of a node goes from its keep-alive directly to the watchers of the same server and is not stored.
 //! A slow watcher misses some reports; the next report repeats everything.
 
 mod calls;
+mod hang;
 mod judge;
+mod silence;
+mod stores;
 mod suspects;
 mod watch;
 
@@ -17,6 +20,7 @@ use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
 use crate::tables;
 use parking_lot::Mutex;
+use silence::Silences;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -26,6 +30,8 @@ use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
 use tokio::sync::{Semaphore, broadcast};
 use tonic::service::Routes;
+
+pub use silence::renewal_pace;
 
 /// Most watchers of one server: every node, and some people.
 pub const WATCHERS_MAX: usize = NODES_MAX + 256;
@@ -60,6 +66,12 @@ struct Shared {
     leases: Mutex<HashMap<NodeId, StoreLease>>,
     /// Members that are being probed.
     suspects: Mutex<HashSet<NodeId>>,
+    /// When members were last heard of.
+    silences: Mutex<Silences>,
+    /// Addresses of all control stores, as of the last roll call.
+    stores: Mutex<Vec<String>>,
+    /// The lease of this control store's own address, once that is written.
+    own_lease: Mutex<Option<StoreLease>>,
     loads: broadcast::Sender<(NodeId, NodeLoad)>,
     watchers: Arc<Semaphore>,
     stopping: tokio::sync::watch::Sender<bool>,
@@ -94,12 +106,16 @@ impl Control {
             lease_ttl: options.lease_ttl,
             leases: Mutex::default(),
             suspects: Mutex::default(),
+            silences: Mutex::new(Silences::new(options.lease_ttl)),
+            stores: Mutex::default(),
+            own_lease: Mutex::default(),
             loads: broadcast::Sender::new(LOADS_WAITING_MAX),
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             stopping: tokio::sync::watch::Sender::new(false),
         };
         let shared = Arc::new(shared);
         tokio::spawn(judge::judge(Arc::downgrade(&shared), options.lease_ttl));
+        tokio::spawn(hang::watch_silences(Arc::downgrade(&shared)));
         Ok(Self { shared })
     }
 
@@ -115,6 +131,15 @@ impl Control {
         control::routes(routes, self.shared.clone())
     }
 
+    /// Tells members, and other control stores over the same tables, that this one is reached at `address`
+    /// (`host:port`), until it stops.
+    ///
+    /// # Errors
+    /// Errors of the back end.
+    pub async fn announce(&self, address: String) -> Result<(), StoreError> {
+        self.shared.announce(address).await
+    }
+
     /// Ends all watches, so that a server that waits for its last stream can stop.
     pub fn end_watches(&self) {
         self.shared.stopping.send_replace(true);
@@ -123,6 +148,7 @@ impl Control {
     /// Ends all watches and closes the back end. Members stay members until their leases run out.
     pub async fn stop(&self) {
         self.end_watches();
+        self.shared.withdraw().await;
         self.shared.backend.close().await;
     }
 }

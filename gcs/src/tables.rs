@@ -6,6 +6,7 @@
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
 //! | `alive/<node>` | the node's lease as text, under that lease |
+//! | `stores/<address>` | nothing, under the lease of the control store at that address |
 //! | `jobs/<job>` | [`JobRecord`] |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
@@ -28,7 +29,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo};
+use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo, STORES_MAX};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 
 /// Ended jobs are kept until this many younger ones were registered.
@@ -37,6 +38,7 @@ pub const JOBS_KEPT_MAX: u32 = 10_000;
 /// Prefix of the records of all nodes.
 pub const NODES: &str = "nodes/";
 const ALIVE: &str = "alive/";
+const STORES: &str = "stores/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
 const NEXT_JOB: &str = "meta/next-job";
@@ -189,10 +191,24 @@ pub fn read_node(result: &TxnResult) -> Result<Option<StoredNode>, StoreError> {
     Ok(Some(StoredNode { record: parse(entry)?, version: entry.version, lease }))
 }
 
-/// Reads the nodes with a record, and the nodes with a lease.
+/// Reads the nodes with a record, the nodes with a lease, and the control stores.
 #[must_use]
 pub fn roll_call() -> Txn {
-    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into())])
+    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into()), keys(STORES.into())])
+}
+
+/// Lists a control store at an address for as long as its lease lasts.
+#[must_use]
+pub fn list_store(address: &str, lease: StoreLease) -> Txn {
+    let key = format!("{STORES}{address}").into_bytes();
+    Txn::always(vec![Op::Put { key, value: Vec::new(), lease: Some(lease) }])
+}
+
+/// Addresses of the control stores that [`roll_call`] found; the first ones if there are too many.
+#[must_use]
+pub fn stores(result: &TxnResult) -> Vec<String> {
+    let keys = ranged(result, 2).0.iter().filter_map(|entry| std::str::from_utf8(&entry.key).ok());
+    keys.filter_map(|key| key.strip_prefix(STORES)).take(STORES_MAX).map(str::to_owned).collect()
 }
 
 /// The nodes without a lease that [`roll_call`] found, each with the version of its record.

@@ -132,7 +132,7 @@ impl LocalCluster {
     pub fn add(&mut self, node: LocalNode) -> Result<usize> {
         let role = match self.reports.first() {
             None => self.head(),
-            Some(head) => ClusterRole::Member { head: head.address.clone() },
+            Some(head) => ClusterRole::Member { heads: vec![head.address.clone()] },
         };
         self.add_as(node, role)
     }

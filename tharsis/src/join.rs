@@ -18,37 +18,64 @@ use tharsis_types::Resources;
 /// The variable with the token of a program that joins for the first time.
 pub const TOKEN_VARIABLE: &str = "THARSIS_TOKEN";
 
-/// The security with which this machine joins the cluster at `head` (`host:port`): the identity that it has
-/// for that cluster, or the user's secret if the head is on this machine.
+/// The addresses (`host:port`) in a text, which are separated by commas.
+#[must_use]
+pub fn heads(addresses: &str) -> Vec<String> {
+    addresses.split(',').map(|address| address.trim().to_owned()).collect()
+}
+
+/// The security with which this machine joins the cluster at `heads` (`host:port`): the identity that it has
+/// for that cluster, or the user's secret if all heads are on this machine.
 ///
 /// # Errors
-/// `NoIdentity` if the head is elsewhere and this machine has never joined there, `Folder`.
+/// `NoIdentity` if a head is elsewhere and this machine has never joined there, `Folder`.
 pub fn security_towards(
-    head: &str,
+    heads: &[String],
     identity_dir: &Path,
     secret_file: PathBuf,
 ) -> std::result::Result<Security, IdentityError> {
-    if machine_folder(identity_dir).find(head)?.is_some() {
+    if is_known(heads, identity_dir)? {
         // A member signs nothing, so the lifetime of what it would sign does not matter.
         return Ok(Security::Identity { folder: identity_dir.to_owned(), lifetime_ms: 0 });
     }
-    let is_here =
-        head.to_socket_addrs().is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()));
-    if is_here {
+    let is_here = |head: &String| {
+        head.to_socket_addrs().is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()))
+    };
+    if heads.iter().all(is_here) {
         return Ok(Security::Secret(secret_file));
     }
-    Err(IdentityError::NoIdentity(head.to_owned()))
+    Err(IdentityError::NoIdentity(heads.join(",")))
 }
 
-/// The address of this machine from which it reaches `head` (`host:port`).
+/// Whether this machine has an identity for the cluster at one of `heads`.
+fn is_known(heads: &[String], identity_dir: &Path) -> std::result::Result<bool, IdentityError> {
+    let folder = machine_folder(identity_dir);
+    for head in heads {
+        if folder.find(head)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The address of this machine from which it reaches the first of `heads` (`host:port`) to which there is a
+/// way.
 ///
 /// # Errors
-/// If there is no way there.
-pub fn address_towards(head: &str) -> io::Result<IpAddr> {
-    // Nothing is sent: connecting a datagram socket only looks up the route.
-    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
-        .and_then(|socket| local_address(&socket, head))
-        .or_else(|_| local_address(&UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?, head))
+/// If there is no way to any of them.
+pub fn address_towards(heads: &[String]) -> io::Result<IpAddr> {
+    let mut nowhere = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for head in heads {
+        // Nothing is sent: connecting a datagram socket only looks up the route.
+        let found = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
+            .and_then(|socket| local_address(&socket, head))
+            .or_else(|_| local_address(&UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?, head));
+        match found {
+            Ok(address) => return Ok(address),
+            Err(cause) => nowhere = cause,
+        }
+    }
+    Err(nowhere)
 }
 
 fn local_address(socket: &UdpSocket, head: &str) -> io::Result<IpAddr> {
@@ -61,7 +88,7 @@ pub(crate) fn is_own_node(address: &str) -> bool {
     observe::ask(&machine::default_socket(), Question::Status).is_ok_and(|report| report.address == address)
 }
 
-/// Starts a node of this program that joins the cluster at `head` and ends with this process. It has no
+/// Starts a node of this program that joins the cluster at `addresses` and ends with this process. It has no
 /// resources: tasks run on other nodes.
 ///
 /// # Errors
@@ -69,23 +96,21 @@ pub(crate) fn is_own_node(address: &str) -> bool {
 pub(crate) fn start_node(
     init: &Init,
     options: NodeOptions,
-    head: &str,
+    addresses: &str,
     restartable: Restartable,
 ) -> Result<NodeProcess> {
+    let heads = heads(addresses);
     let identities = init.identity_dir.clone().unwrap_or_else(machine::default_identity_folder);
     let refused = |error: IdentityError| Error::new(FailureKind::InvalidArgument, error.to_string());
-    let is_known = machine_folder(&identities).find(head).map_err(refused)?.is_some();
-    if let Some(token) = token(init).filter(|_| !is_known) {
+    if let Some(token) = token(init).filter(|_| !is_known(&heads, &identities).unwrap_or(false)) {
         let token: Token = token.parse().map_err(refused)?;
-        let text = |error: &dyn std::fmt::Display| format!("cannot join the cluster at {head}: {error}");
-        join_with_token(&identities, head, &token)
-            .map_err(|error| Error::new(FailureKind::Disconnected, text(&error)))?;
+        join_once(&identities, &heads, &token)?;
     }
-    let security = security_towards(head, &identities, machine::default_secret_file()).map_err(refused)?;
+    let security = security_towards(&heads, &identities, machine::default_secret_file()).map_err(refused)?;
     let host = match &security {
         Security::Secret(_) => Ipv4Addr::LOCALHOST.into(),
-        Security::Identity { .. } => address_towards(head).map_err(|cause| {
-            Error::new(FailureKind::Disconnected, format!("there is no way to {head}: {cause}"))
+        Security::Identity { .. } => address_towards(&heads).map_err(|cause| {
+            Error::new(FailureKind::Disconnected, format!("there is no way to {addresses}: {cause}"))
         })?,
     };
     let spec = NodeSpec {
@@ -95,10 +120,25 @@ pub(crate) fn start_node(
         cluster: Some(ClusterSpec {
             listen: SocketAddr::from((host, 0)),
             security,
-            role: ClusterRole::Member { head: head.to_owned() },
+            role: ClusterRole::Member { heads },
         }),
     };
-    NodeProcess::start_as(&spec, restartable)
+    NodeProcess::start_as(&spec, restartable).map_err(|error| {
+        let text = format!("the program's node did not join the cluster at {addresses}: {error}");
+        Error::new(FailureKind::Disconnected, text)
+    })
+}
+
+/// Joins at the first head that admits this machine.
+fn join_once(identities: &Path, heads: &[String], token: &Token) -> Result<()> {
+    let mut failed = None;
+    for head in heads {
+        match join_with_token(identities, head, token) {
+            Ok(()) => return Ok(()),
+            Err(error) => failed = Some(format!("cannot join the cluster at {head}: {error}")),
+        }
+    }
+    Err(Error::new(FailureKind::Disconnected, failed.unwrap_or_default()))
 }
 
 fn token(init: &Init) -> Option<String> {

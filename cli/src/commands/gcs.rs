@@ -33,6 +33,7 @@ pub fn run(settings: &Settings) -> Result<()> {
         let listener = TcpListener::bind(listen).await.map_err(|cause| taken(listen, cause))?;
         let server = serve(control, listener, gate, Routes::default())?;
         let address = server.address().to_string();
+        server.control().announce(address.clone()).await?;
         if let Some(renewal) = renewal {
             tokio::spawn(renewal.run());
         }

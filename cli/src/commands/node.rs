@@ -46,7 +46,8 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     }
     if let Some(address) = &part.entry.address {
         let security = member_security(address, &settings)?;
-        reach::check_head(address, &security.credentials(address).map_err(tharsis::Error::from)?)?;
+        let own = security.credentials(&join::heads(address)).map_err(tharsis::Error::from)?;
+        reach::check_head(address, &own)?;
     }
     Ok((spec, settings))
 }
@@ -140,15 +141,15 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
     let host = settings.host()?;
     let (role, security, host) = match &part.entry.address {
         Some(head) => {
-            let security = member_security(head, settings)?;
+            let (security, heads) = (member_security(head, settings)?, join::heads(head));
             let host = match (host, &security) {
                 (Some(host), _) => host,
                 (None, Security::Secret(_)) => loopback,
-                (None, Security::Identity { .. }) => join::address_towards(head).map_err(|cause| {
+                (None, Security::Identity { .. }) => join::address_towards(&heads).map_err(|cause| {
                     Refusal::NothingAnswers { address: head.clone(), cause: cause.to_string() }
                 })?,
             };
-            (ClusterRole::Member { head: head.clone() }, security, host)
+            (ClusterRole::Member { heads }, security, host)
         }
         None if part.entry.head => {
             let lease_ttl_ms = u64::try_from(settings.lease_ttl()?.as_millis()).unwrap_or(u64::MAX);
@@ -160,9 +161,10 @@ fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
     Ok(Some(ClusterSpec { listen: SocketAddr::from((host, settings.port()?)), security, role }))
 }
 
-/// The security of a member of the cluster at `head`.
-fn member_security(head: &str, settings: &Settings) -> Result<Security> {
-    Ok(join::security_towards(head, &settings.identity_dir(), settings.secret_file())?)
+/// The security of a member of the cluster at these addresses.
+fn member_security(addresses: &str, settings: &Settings) -> Result<Security> {
+    let heads = join::heads(addresses);
+    Ok(join::security_towards(&heads, &settings.identity_dir(), settings.secret_file())?)
 }
 
 /// GPUs whose device files are there.

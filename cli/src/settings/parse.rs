@@ -72,6 +72,12 @@ pub fn host_and_port(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Addresses as [`host_and_port`], separated by commas.
+pub fn hosts_and_ports(text: &str) -> Result<String, String> {
+    let addresses: Result<Vec<_>, _> = text.split(',').map(|address| host_and_port(address.trim())).collect();
+    Ok(addresses?.join(","))
+}
+
 /// A size in bytes: a whole number with a suffix.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong =
@@ -230,6 +236,8 @@ mod tests {
     fn addresses_name_a_host_and_a_port_to_connect_to() {
         assert!(host_and_port("localhost:6379").is_ok());
         assert!(host_and_port("[::1]:6379").is_ok());
+        assert_eq!(hosts_and_ports("a:1, b:2"), Ok("a:1,b:2".to_owned()));
+        assert!(hosts_and_ports("a:1,").is_err() && hosts_and_ports("a:1,b").is_err());
         for bad in ["localhost", ":1", "localhost:", "localhost:0", "localhost:65536", "localhost:x"] {
             assert!(host_and_port(bad).is_err(), "{bad}");
         }

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use std::future::Future;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobRequest, KeyPage, Members, NODES_MAX,
-    NodeInfo, NodeLoad, PROTOCOL, Registered, Service,
+    NodeInfo, NodeLoad, PROTOCOL, Registered, Renewed, Service,
 };
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
+use tokio::time::Instant;
 
 /// A job that runs.
 struct Running {
@@ -25,20 +26,25 @@ struct Running {
 impl Service for Shared {
     async fn cluster_info(&self) -> Result<ClusterInfo, Refusal> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(ClusterInfo { cluster: self.cluster, protocol: PROTOCOL, version })
+        let stores = self.stores.lock().clone();
+        Ok(ClusterInfo { cluster: self.cluster, protocol: PROTOCOL, version, stores })
     }
 
     async fn register_node(&self, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
         within("register node", self.register(node, clock_unix_ms)).await
     }
 
-    async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<bool, Refusal> {
+    async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<Renewed, Refusal> {
+        // Heard of, whatever becomes of the lease.
+        self.silences.lock().heard(node, Instant::now());
         let known = within("keep alive", self.renew(node)).await?;
         if known {
             // An error means that there is no watcher.
             let _ = self.loads.send((node, load));
+        } else {
+            self.silences.lock().forget(node);
         }
-        Ok(known)
+        Ok(Renewed { known, stores: self.stores.lock().clone() })
     }
 
     async fn unregister_node(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
@@ -156,8 +162,10 @@ impl Shared {
         for _ in 0..ATTEMPTS_MAX {
             if let Some(lease) = self.join(&node).await? {
                 self.leases.lock().insert(node.id, lease);
+                self.silences.lock().heard(node.id, Instant::now());
                 let members = self.members().await.map_err(refusal)?;
-                return Ok(Registered { lease_ttl: self.lease_ttl, members, clock_skew_ms });
+                let stores = self.stores.lock().clone();
+                return Ok(Registered { lease_ttl: self.lease_ttl, members, clock_skew_ms, stores });
             }
         }
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
@@ -235,6 +243,7 @@ impl Shared {
 
     pub(super) async fn unregister(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
         self.leases.lock().remove(&node);
+        self.silences.lock().forget(node);
         for _ in 0..ATTEMPTS_MAX {
             let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(false) };
             let record = known.record;

@@ -70,6 +70,7 @@ pub(super) async fn judge(shared: Weak<Shared>, lease_ttl: Duration) {
 async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError> {
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());
+    *shared.stores.lock() = tables::stores(&answer);
     if !pulse.may_judge() {
         return Ok(());
     }
@@ -83,6 +84,7 @@ async fn declare_dead(shared: &Shared, node: NodeId, version: u64) -> Result<(),
     if shared.backend.txn(tables::remove_dead(node, version)).await?.succeeded {
         tracing::warn!(%node, "the node was not heard of for the time of its lease: it is declared dead");
         shared.leases.lock().remove(&node);
+        shared.silences.lock().forget(node);
         shared.forget_code_of(node).await?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The caller's side: one function per call, each with the deadline of the stub and checked answers.
 
-use super::wire::{hash, nodes};
+use super::wire::{hash, nodes, stores};
 use super::*;
 use crate::call::{CallError, chain};
 use crate::connection::{Called, Credentials};
@@ -82,11 +82,12 @@ impl Stub {
         let call = "cluster info";
         let mut client = self.client.clone();
         let answer = self.within(call, client.cluster_info(wire::ClusterInfoRequest {})).await?;
-        self.checked(call, || {
+        self.checked(call, move || {
             Ok(ClusterInfo {
                 cluster: ClusterId(message::fixed("cluster_id", &answer.cluster_id)?),
                 protocol: message::required("protocol", answer.protocol)?.into(),
-                version: message::text("version", answer.version.clone(), TEXT_BYTES_MAX)?,
+                version: message::text("version", answer.version, TEXT_BYTES_MAX)?,
+                stores: stores(answer.stores)?,
             })
         })
     }
@@ -109,18 +110,21 @@ impl Stub {
                 lease_ttl: Duration::from_millis(answer.lease_ttl_ms),
                 members: Members { nodes: nodes(answer.members)?, revision: answer.revision },
                 clock_skew_ms: answer.clock_skew_ms,
+                stores: stores(answer.stores)?,
             })
         })
     }
 
-    /// Renews the lease of a node; false if it has run out.
+    /// Renews the lease of a node.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
-    pub async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<bool, CallError> {
+    pub async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<Renewed, CallError> {
+        let call = "keep alive";
         let request = wire::KeepAliveRequest { node_id: node.0, load: Some(load.into()) };
         let mut client = self.client.clone();
-        Ok(self.within("keep alive", client.keep_alive(request)).await?.known)
+        let answer = self.within(call, client.keep_alive(request)).await?;
+        self.checked(call, move || Ok(Renewed { known: answer.known, stores: stores(answer.stores)? }))
     }
 
     /// Ends a membership; false if there was none.
@@ -242,7 +246,7 @@ impl Stub {
         self.within("put program", client.put_program(request)).await.map(drop)
     }
 
-    /// The program of a job that runs; none if its node has not said yet.
+    /// The program of a job that runs, and the node of its driver.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.

@@ -26,6 +26,8 @@ pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 1, minor: 0 };
 
 /// Nodes of one cluster.
 pub const NODES_MAX: usize = 1024;
+/// Control stores of one cluster.
+pub const STORES_MAX: usize = 16;
 /// Bytes of all that one node says of itself.
 pub const NODE_BYTES_MAX: usize = 12 * KIB;
 const _: () =
@@ -70,6 +72,8 @@ pub struct ClusterInfo {
     pub protocol: ProtocolVersion,
     /// Release of the server, for people.
     pub version: String,
+    /// Addresses of all control stores of the cluster.
+    pub stores: Vec<String>,
 }
 
 /// Description of a node that joins.
@@ -122,6 +126,17 @@ pub struct Registered {
     pub members: Members,
     /// The server's clock less the node's, in ms; only to be shown.
     pub clock_skew_ms: i64,
+    /// Addresses of all control stores of the cluster.
+    pub stores: Vec<String>,
+}
+
+/// The answer to a node that renewed its lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Whether the node is a member. If not, the others have been told, and it must not act on what it held.
+    pub known: bool,
+    /// Addresses of all control stores of the cluster.
+    pub stores: Vec<String>,
 }
 
 /// One change of the membership.

@@ -29,8 +29,12 @@ pub trait Service: Send + Sync + 'static {
         node: NodeInfo,
         clock_unix_ms: u64,
     ) -> impl Future<Output = Result<Registered, Refusal>> + Send;
-    /// Renews the lease of a node; false if it has run out.
-    fn keep_alive(&self, node: NodeId, load: NodeLoad) -> impl Future<Output = Result<bool, Refusal>> + Send;
+    /// Renews the lease of a node.
+    fn keep_alive(
+        &self,
+        node: NodeId,
+        load: NodeLoad,
+    ) -> impl Future<Output = Result<Renewed, Refusal>> + Send;
     /// Ends a membership; false if there was none.
     fn unregister_node(
         &self,
@@ -70,7 +74,7 @@ pub trait Service: Send + Sync + 'static {
         unit: CodeUnitId,
         node: NodeId,
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
-    /// The program of a job that runs; none if its node has not said yet.
+    /// The program of a job that runs, and the node of its driver.
     fn get_program(&self, job: JobId) -> impl Future<Output = Result<Option<CodeUnitId>, Refusal>> + Send;
     /// Sets a value; false if it was to be set only if absent and was not.
     fn kv_put(
@@ -143,6 +147,7 @@ impl<S: Service> Control for Door<S> {
             cluster_id: Bytes::copy_from_slice(&info.cluster.0),
             protocol: Some(info.protocol.into()),
             version: info.version,
+            stores: info.stores,
         }))
     }
 
@@ -163,6 +168,7 @@ impl<S: Service> Control for Door<S> {
             members: to_wire(done.members.nodes),
             revision: done.members.revision,
             clock_skew_ms: done.clock_skew_ms,
+            stores: done.stores,
         }))
     }
 
@@ -171,8 +177,8 @@ impl<S: Service> Control for Door<S> {
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
         rights::check_node(&extensions, node)?;
         let load = load("load", request.load).map_err(bad)?;
-        let known = self.0.keep_alive(node, load).await?;
-        Ok(Response::new(wire::KeepAliveAnswer { known }))
+        let Renewed { known, stores } = self.0.keep_alive(node, load).await?;
+        Ok(Response::new(wire::KeepAliveAnswer { known, stores }))
     }
 
     async fn unregister_node(

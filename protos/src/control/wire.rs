@@ -202,6 +202,14 @@ pub(super) fn nodes(members: Vec<wire::Node>) -> Result<Vec<NodeInfo>, BadMessag
     members.into_iter().map(NodeInfo::try_from).collect::<Result<_, _>>().map_err(|bad| bad.within("members"))
 }
 
+/// Addresses of control stores.
+pub(super) fn stores(stores: Vec<String>) -> Result<Vec<String>, BadMessage> {
+    if stores.len() > STORES_MAX {
+        return Err(BadMessage::too_many("stores", stores.len(), STORES_MAX, "addresses"));
+    }
+    stores.into_iter().map(|store| message::address("stores", store)).collect()
+}
+
 pub(super) fn to_wire<A, B: From<A>>(values: Vec<A>) -> Vec<B> {
     values.into_iter().map(B::from).collect()
 }

@@ -69,6 +69,9 @@ pub struct ClusterInfoAnswer {
     /// Release of the server, for people.
     #[prost(string, tag = "3")]
     pub version: ::prost::alloc::string::String,
+    /// host:port of every control store of the cluster.
+    #[prost(string, repeated, tag = "4")]
+    pub stores: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RegisterNodeRequest {
@@ -92,6 +95,9 @@ pub struct RegisterNodeAnswer {
     /// Server's clock less the node's.
     #[prost(sint64, tag = "4")]
     pub clock_skew_ms: i64,
+    /// host:port of every control store of the cluster.
+    #[prost(string, repeated, tag = "5")]
+    pub stores: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct KeepAliveRequest {
@@ -100,11 +106,14 @@ pub struct KeepAliveRequest {
     #[prost(message, optional, tag = "2")]
     pub load: ::core::option::Option<Load>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeepAliveAnswer {
     /// False: the lease has run out and the others have been told. The node must not act on what it held.
     #[prost(bool, tag = "1")]
     pub known: bool,
+    /// host:port of every control store of the cluster.
+    #[prost(string, repeated, tag = "2")]
+    pub stores: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnregisterNodeRequest {

@@ -13,14 +13,18 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tharsis_gcs::KnownStores;
 use tharsis_identity::{self as identity, Authority, Identity, IdentityError, MachineFolder, Tls, Token};
 use tharsis_protos::connection::{Credentials, Gate, Signer, Trust};
 use tharsis_protos::join::{self, JoinError};
+use tharsis_protos::proof::ProofError;
 use tharsis_types::{Failure, FailureKind, NodeId};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// A certificate that could not be replaced is tried again after this part of its lifetime.
 const RETRIES_PER_LIFETIME: u32 = 20;
+/// Time limit for the certificate of one head while there are others to ask.
+const HEAD_WAIT: Duration = Duration::from_secs(1);
 /// Between two attempts to reach a head that is not there yet.
 const JOIN_PAUSE: Duration = Duration::from_millis(100);
 
@@ -57,8 +61,8 @@ pub struct Renewal {
 enum Source {
     /// The authority on this machine, for this process.
     Own { authority: Arc<Authority>, node: Option<NodeId> },
-    /// The head, for this node, to whoever shows the machine's identity.
-    Head { address: String, machine: Tls, node: NodeId },
+    /// One of the heads, for this node, to whoever shows the machine's identity.
+    Head { stores: KnownStores, machine: Tls, node: NodeId },
 }
 
 /// The folder of the cluster's authority.
@@ -86,25 +90,30 @@ pub fn join_with_token(folder: &Path, address: &str, token: &Token) -> Result<()
     Ok(machine_folder(folder).keep(&identity, address)?)
 }
 
-/// The identity of this machine for the cluster that was joined at `head`.
+/// The identity of this machine for the cluster that was joined at one of `heads`.
 ///
 /// # Errors
 /// `NoIdentity` if it was never joined there, and why it cannot be read.
-pub fn machine_identity(folder: &Path, head: &str) -> Result<Identity, IdentityError> {
-    machine_folder(folder).find(head)?.ok_or_else(|| IdentityError::NoIdentity(head.to_owned()))
+pub fn machine_identity(folder: &Path, heads: &[String]) -> Result<Identity, IdentityError> {
+    for head in heads {
+        if let Some(identity) = machine_folder(folder).find(head)? {
+            return Ok(identity);
+        }
+    }
+    Err(IdentityError::NoIdentity(heads.join(",")))
 }
 
 impl Security {
-    /// Credentials of a process of this machine at `head`, before it is a node.
+    /// Credentials of a process of this machine at one of `heads`, before it is a node.
     ///
     /// # Errors
     /// `InvalidArgument`: there is no identity, or the secret cannot be read.
-    pub fn credentials(&self, head: &str) -> Result<Credentials, Failure> {
+    pub fn credentials(&self, heads: &[String]) -> Result<Credentials, Failure> {
         match self {
             Security::Secret(file) => Ok(Credentials::with_secret(secret::load_or_make(file)?, None)),
             Security::Identity { folder, .. } => {
                 let tls =
-                    machine_identity(folder, head).and_then(|found| Tls::new(&found)).map_err(refused)?;
+                    machine_identity(folder, heads).and_then(|found| Tls::new(&found)).map_err(refused)?;
                 Ok(Credentials { trust: Trust::Identity(tls), node: None })
             }
         }
@@ -126,7 +135,12 @@ impl Security {
     }
 
     /// Credentials and gate of a node.
-    pub(crate) async fn enter(&self, me: NodeId, role: &Role) -> Result<Entry, Failure> {
+    pub(crate) async fn enter(
+        &self,
+        me: NodeId,
+        role: &Role,
+        stores: &KnownStores,
+    ) -> Result<Entry, Failure> {
         match (self, role) {
             (Security::Secret(file), _) => {
                 let secret = secret::load_or_make(file)?;
@@ -139,9 +153,9 @@ impl Security {
                 let credentials = Credentials { trust: Trust::Identity(tls), node: Some(me) };
                 Ok(Entry { credentials, gate, renewal: Some(renewal) })
             }
-            (Security::Identity { folder, .. }, Role::Member { head }) => {
-                let machine = machine_identity(folder, head).and_then(|found| Tls::new(&found));
-                member(head, machine.map_err(refused)?, me).await
+            (Security::Identity { folder, .. }, Role::Member { heads }) => {
+                let machine = machine_identity(folder, heads).and_then(|found| Tls::new(&found));
+                member(stores, machine.map_err(refused)?, me).await
             }
         }
     }
@@ -162,19 +176,43 @@ fn own(
 }
 
 /// A node of a machine that has joined. The head may have been started a moment ago.
-async fn member(head: &str, machine: Tls, me: NodeId) -> Result<Entry, Failure> {
+async fn member(stores: &KnownStores, machine: Tls, me: NodeId) -> Result<Entry, Failure> {
     let until = Instant::now() + JOIN_PATIENCE;
     let (own, lifetime) = loop {
-        match join::as_node(head, &machine, me).await {
-            Err(error) if is_away(&error) && Instant::now() < until => sleep(JOIN_PAUSE).await,
-            asked => break asked.map_err(|error| not_joined(head, &error))?,
+        match ask_one(stores, &machine, me).await {
+            Err((_, error)) if is_away(&error) && Instant::now() < until => sleep(JOIN_PAUSE).await,
+            asked => break asked.map_err(|(head, error)| not_joined(&head, &error))?,
         }
     };
     let tls = Tls::new(&own).map_err(refused)?;
     let credentials = Credentials { trust: Trust::Identity(tls.clone()), node: Some(me) };
     let gate = Gate::new(Trust::Identity(tls.clone()));
-    let source = Source::Head { address: head.to_owned(), machine, node: me };
+    let source = Source::Head { stores: stores.clone(), machine, node: me };
     Ok(Entry { credentials, gate, renewal: Some(Renewal { tls, source, lifetime }) })
+}
+
+/// Asks the heads one after the other, until one signs. The error is of the first head that refused, or of
+/// the last one if none answered.
+async fn ask_one(
+    stores: &KnownStores,
+    machine: &Tls,
+    node: NodeId,
+) -> Result<(Identity, Duration), (String, JoinError)> {
+    let mut heads = stores.in_turn().into_iter().peekable();
+    let mut failed = None;
+    while let Some(head) = heads.next() {
+        let asked = join::as_node(&head, machine, node);
+        // The last one may take as long as a connection may.
+        let answer = match heads.peek() {
+            Some(_) => timeout(HEAD_WAIT, asked).await.unwrap_or(Err(ProofError::Timeout.into())),
+            None => asked.await,
+        };
+        match answer {
+            Ok(signed) => return Ok(signed),
+            Err(error) => failed = failed.filter(|(_, earlier)| !is_away(earlier)).or(Some((head, error))),
+        }
+    }
+    Err(failed.unwrap_or_else(|| (String::new(), IdentityError::NoIdentity(String::new()).into())))
 }
 
 impl Renewal {
@@ -198,8 +236,8 @@ impl Renewal {
             Source::Own { authority, node } => {
                 authority.own(identity::Role::Node, node.map(|node| node.0), true, self.lifetime)?
             }
-            Source::Head { address, machine, node } => {
-                let (own, lifetime) = join::as_node(address, machine, *node).await?;
+            Source::Head { stores, machine, node } => {
+                let (own, lifetime) = ask_one(stores, machine, *node).await.map_err(|(_, error)| error)?;
                 self.lifetime = lifetime;
                 own
             }
@@ -210,7 +248,6 @@ impl Renewal {
 
 /// Whether nobody answered, which may change.
 fn is_away(error: &JoinError) -> bool {
-    use tharsis_protos::proof::ProofError;
     matches!(error, JoinError::Unreachable { .. } | JoinError::Proof(ProofError::Io(_) | ProofError::Timeout))
 }
 

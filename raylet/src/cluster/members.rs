@@ -15,15 +15,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tharsis_core::Event;
 use tharsis_core::event::Member;
-use tharsis_gcs::ControlClient;
+use tharsis_gcs::{ControlClient, renewal_pace};
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{NodeChange, NodeInfo, NodeLoad};
 use tharsis_types::NodeId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-/// The lease is renewed this often within its time to live.
-const RENEWALS_PER_LEASE: u32 = 4;
 /// After a watch that was refused.
 const WATCH_PAUSE: Duration = Duration::from_millis(500);
 /// The time for which a node that stops tries to say so.
@@ -75,7 +73,7 @@ impl Membership {
             let (control, node, load) = (self.control.clone(), self.me.id, load.clone());
             async move { control.keep_alive(node, load).await }
         };
-        renew_until_lost(self.lease_ttl / RENEWALS_PER_LEASE, renew).await;
+        renew_until_lost(renewal_pace(self.lease_ttl), renew).await;
         self.fence("its lease ran out");
     }
 

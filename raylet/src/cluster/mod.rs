@@ -58,10 +58,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::event::Member;
-use tharsis_gcs::{Control, ControlClient, ControlOptions, StoreError};
+use tharsis_gcs::{ClientOptions, Control, ControlClient, ControlOptions, KnownStores, StoreError};
 use tharsis_object_store::Arena;
 use tharsis_protos::connection::Gate;
-use tharsis_protos::control::{JobRequest, NodeInfo, Stub};
+use tharsis_protos::control::{JobRequest, NodeInfo};
 use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
@@ -115,10 +115,10 @@ pub enum Role {
         /// A node that is not heard of for this long is declared dead, in ms.
         lease_ttl_ms: u64,
     },
-    /// It joins the cluster whose control store is at `head`, `host:port`.
+    /// It joins the cluster whose control stores are at these addresses.
     Member {
-        /// The address.
-        head: String,
+        /// Addresses of heads or control stores, `host:port`; at least one.
+        heads: Vec<String>,
     },
 }
 
@@ -349,14 +349,20 @@ async fn join(
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
     let JoiningNode { member, arena, inbox, spill } = joining;
     let me = member.node;
-    let Entry { credentials: own, gate, renewal } = options.security.enter(me, &options.role).await?;
-    let folder = make_folder(&options.folder)?;
-    let (control, head) = match &options.role {
-        Role::Head { store, lease_ttl_ms } => (Some(begin(store, *lease_ttl_ms).await?), address.clone()),
-        Role::Member { head } => (None, head.clone()),
+    let stores = match &options.role {
+        Role::Head { .. } => KnownStores::new([address.clone()]),
+        Role::Member { heads } => KnownStores::new(heads.iter().cloned()),
     };
-    let stub = Stub::new(&head, &own, CALL_DEADLINE).map_err(|e| refused("the cluster's address", &e))?;
-    let client = ControlClient::over(stub.clone(), PATIENCE);
+    let entry = options.security.enter(me, &options.role, &stores).await?;
+    let Entry { credentials: own, gate, renewal } = entry;
+    let folder = make_folder(&options.folder)?;
+    let control = match &options.role {
+        Role::Head { store, lease_ttl_ms } => Some(begin(store, *lease_ttl_ms, &address).await?),
+        Role::Member { .. } => None,
+    };
+    let limits = ClientOptions { call_deadline: CALL_DEADLINE, patience: PATIENCE };
+    let client =
+        ControlClient::new(stores, &own, limits).map_err(|e| refused("the cluster's address", &e))?;
     let tasks = Tasks::current();
     let peers = Arc::new(Peers::new(me));
     let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
@@ -381,8 +387,9 @@ async fn join(
         resources: member.resources,
         labels: member.labels.into_iter().collect(),
     };
-    let registered = ControlClient::over(stub, JOIN_PATIENCE).register_node(&info, members::unix_ms()).await;
-    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {head}"), &e))?;
+    let registered = client.with_patience(JOIN_PATIENCE).register_node(&info, members::unix_ms()).await;
+    let place = client.address();
+    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
     if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
         let skew_s = registered.clock_skew_ms as f64 / 1e3;
         tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
@@ -404,7 +411,7 @@ async fn join(
 }
 
 /// A control store in this process.
-async fn begin(store: &BackendChoice, lease_ttl_ms: u64) -> Result<Control, Failure> {
+async fn begin(store: &BackendChoice, lease_ttl_ms: u64, address: &str) -> Result<Control, Failure> {
     let failed = |error: StoreError| {
         let kind = match error {
             StoreError::InUse { .. } => FailureKind::InUse,
@@ -414,7 +421,9 @@ async fn begin(store: &BackendChoice, lease_ttl_ms: u64) -> Result<Control, Fail
     };
     let backend = store.open().await.map_err(failed)?;
     let options = ControlOptions { lease_ttl: Duration::from_millis(lease_ttl_ms), cluster: None };
-    Control::start(backend, options).await.map_err(failed)
+    let control = Control::start(backend, options).await.map_err(failed)?;
+    control.announce(address.to_owned()).await.map_err(failed)?;
+    Ok(control)
 }
 
 /// Starts to accept connections for the gRPC services and for transfers.

@@ -112,7 +112,7 @@ fn objects_are_sent_to_members_only() {
     let address = cluster.address(1).unwrap();
     // The identity of the second machine, which is a member; the connection is in the name of no node.
     let security = Security::Identity { folder: folder.path().join("machine-1"), lifetime_ms: 0 };
-    let own = security.credentials(cluster.address(0).unwrap()).unwrap();
+    let own = security.credentials(&[cluster.address(0).unwrap().to_owned()]).unwrap();
     let stream = std::net::TcpStream::connect(address).unwrap();
     let called = Called::Node(cluster.node(1).unwrap().0);
     let refused = own.meet_blocking(stream, called, Purpose::Transfers).map(drop);

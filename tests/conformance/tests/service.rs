@@ -12,7 +12,7 @@ use std::time::Duration;
 use tharsis_conformance::raw;
 use tharsis_gcs::{
     Answer, Backend, ClientOptions, Control, ControlClient, ControlOptions, Embedded, EmbeddedLimits,
-    Membership, Server, StoreError, StoreLease, Txn, TxnResult, Watch, serve,
+    KnownStores, Membership, Server, StoreError, StoreLease, Txn, TxnResult, Watch, serve,
 };
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{
@@ -176,7 +176,7 @@ async fn a_watcher_that_missed_what_was_compacted_converges() {
     }
     let members = client.register_node(&node(2), 0).await.unwrap().members;
     cluster.store.compact(members.revision);
-    let stub = Stub::new(client.address(), &own(), Duration::from_secs(5)).unwrap();
+    let stub = Stub::new(&client.address(), &own(), Duration::from_secs(5)).unwrap();
     let mut events = stub.watch_nodes(2).await.unwrap();
     loop {
         let event = events.next().await.unwrap().unwrap();
@@ -342,8 +342,9 @@ async fn an_answer_that_comes_too_late_is_asked_for_again() {
         drop(silent);
         serve_on(listener, Arc::new(Embedded::memory(EmbeddedLimits::default()))).await
     });
-    let stub = Stub::new(&address, &own(), Duration::from_millis(200)).unwrap();
-    let client = ControlClient::over(stub, Duration::from_secs(20));
+    let options =
+        ClientOptions { call_deadline: Duration::from_millis(200), patience: Duration::from_secs(20) };
+    let client = ControlClient::new(KnownStores::parse(&address), &own(), options).unwrap();
     let first = client.register_job(&job(1)).await.unwrap();
     assert_eq!(client.register_job(&job(1)).await.unwrap(), first, "however often it was sent");
     served.await.unwrap().stop().await.unwrap();
@@ -640,7 +641,7 @@ async fn nobody_there_and_somebody_else_are_told_apart_from_refusals() {
 #[tokio::test]
 async fn stopping_ends_watches_and_closes_the_store() {
     let cluster = cluster().await;
-    let stub = Stub::new(cluster.client.address(), &own(), Duration::from_secs(5)).unwrap();
+    let stub = Stub::new(&cluster.client.address(), &own(), Duration::from_secs(5)).unwrap();
     let mut events = stub.watch_nodes(0).await.unwrap();
     assert!(matches!(events.next().await, Ok(Some(_))));
     let begin = std::time::Instant::now();
