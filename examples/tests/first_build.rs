@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Most packages that an example is made of, ours included.
-const PACKAGE_COUNT_MAX: usize = 175;
-/// Packages of other parts of the workspace: tests, the control store's other back ends, Arrow.
+///
+/// 16 of them are TLS and certificates: the same program joins a cluster of other machines.
+const PACKAGE_COUNT_MAX: usize = 188;
+/// Packages of other parts of the workspace: tests, the control store's other back ends, Arrow; and a parser
+/// of certificates, which nothing needs.
 const OF_OTHERS: [&str; 8] =
-    ["arrow-array", "clap", "etcd-client", "prost-build", "redb", "rustls", "tempfile", "trybuild"];
+    ["arrow-array", "clap", "etcd-client", "prost-build", "redb", "tempfile", "trybuild", "x509-parser"];
 
 #[test]
 fn an_example_is_built_of_few_packages() {

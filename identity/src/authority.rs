@@ -15,7 +15,7 @@ use crate::subject::number;
 use crate::{AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SubjectPublicKeyInfo,
+    KeyUsagePurpose, PublicKeyData, SignatureAlgorithm,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -95,8 +95,8 @@ impl Authority {
     pub fn load(folder: &Path) -> Result<Authority, IdentityError> {
         let missing = || IdentityError::NoAuthority(folder.to_owned());
         let certificate = read(&folder.join("ca.der"))?.ok_or_else(missing)?;
-        let issuer = Issuer::from_ca_cert_der(&certificate.as_slice().into(), key_in(folder)?)
-            .map_err(IdentityError::certificate)?;
+        // The certificate was made of these parameters and this key, so the issuer is the one that it names.
+        let issuer = Issuer::new(authority_params()?, key_in(folder)?);
         Ok(Authority { folder: folder.to_owned(), certificate, issuer })
     }
 
@@ -327,7 +327,7 @@ impl Authority {
         public_key: &[u8],
         lifetime: Duration,
     ) -> Result<Vec<u8>, IdentityError> {
-        let public_key = SubjectPublicKeyInfo::from_der(public_key).map_err(IdentityError::certificate)?;
+        let public_key = P256Point::new(public_key)?;
         let mut params = CertificateParams::new(subject.names()).map_err(IdentityError::certificate)?;
         params.distinguished_name = rcgen::DistinguishedName::new();
         valid_for(&mut params, lifetime);
@@ -339,6 +339,33 @@ impl Authority {
         }
         let certificate = params.signed_by(&public_key, &self.issuer).map_err(IdentityError::certificate)?;
         Ok(certificate.der().to_vec())
+    }
+}
+
+/// A public key that somebody else made: a point of the curve P-256, uncompressed.
+///
+/// Nobody checks that the point lies on the curve: a certificate for one that does not is of no use to anybody,
+/// because no signature fits it.
+struct P256Point<'a>(&'a [u8]);
+
+impl<'a> P256Point<'a> {
+    fn new(bytes: &'a [u8]) -> Result<P256Point<'a>, IdentityError> {
+        // SEC 1, section 2.3.3: the tag of an uncompressed point, then two coordinates of 32 bytes.
+        if bytes.len() == 65 && bytes.first() == Some(&4) {
+            Ok(P256Point(bytes))
+        } else {
+            Err(IdentityError::certificate("the public key is not an uncompressed point of P-256"))
+        }
+    }
+}
+
+impl PublicKeyData for P256Point<'_> {
+    fn der_bytes(&self) -> &[u8] {
+        self.0
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &rcgen::PKCS_ECDSA_P256_SHA256
     }
 }
 

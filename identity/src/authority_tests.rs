@@ -96,7 +96,9 @@ fn machines_that_only_look_have_no_nodes() {
 fn a_key_that_is_none_is_refused() {
     let (_folder, authority) = authority();
     let token = authority.make_token(Role::Node, HOUR).unwrap();
-    for key in [&b""[..], b"\x30\x03abc", &[0xff; 200]] {
+    let point = NewKey::generate().unwrap().public();
+    let compressed = [&[2], &point[1..33]].concat();
+    for key in [&b""[..], b"\x30\x03abc", &[0xff; 200], &point[..64], &compressed] {
         assert!(matches!(authority.admit(&token, key, "host"), Err(IdentityError::Certificate(_))));
     }
 }

@@ -37,10 +37,10 @@ impl NewKey {
         KeyPair::generate().map(NewKey).map_err(IdentityError::certificate)
     }
 
-    /// The public key, as the authority wants it: DER of `SubjectPublicKeyInfo`.
+    /// The public key, as the authority wants it: an uncompressed point of P-256, 65 bytes.
     #[must_use]
     pub fn public(&self) -> Vec<u8> {
-        self.0.subject_public_key_info()
+        self.0.der_bytes().to_vec()
     }
 
     /// The key with the certificate that the authority made for it.
