@@ -163,6 +163,18 @@ impl Node {
         }
     }
 
+    /// Drops a copy of an earlier run that was for other owners than `owner`. Only they protect the objects
+    /// inside that value, and two runs need not have put the same ones there. They are told that the copy is
+    /// gone, as if it had been evicted.
+    pub(super) fn give_up_copy_of_others(&mut self, object: ObjectId, owner: NodeId) {
+        let others = self.copy_owners.of(object);
+        let is_own = owner == self.id && self.counts_on_copy(object);
+        if !others.is_empty() && !others.contains(&owner) && !is_own {
+            self.copy_gone(object);
+            self.store.free(object);
+        }
+    }
+
     /// Drops the copies of a dead owner's objects. A copy stays if a reference here names another node as its
     /// owner, or if somebody else counts on it.
     pub(super) fn drop_orphaned_copies(&mut self, owner: NodeId) {

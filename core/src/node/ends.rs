@@ -25,9 +25,9 @@ impl Node {
         let Some(run) = self.runs.get(slot).filter(|run| run.client == client && !run.is_staging()) else {
             return;
         };
-        let (task, max_calls) = (run.task, run.max_calls);
+        let (task, max_calls, owner) = (run.task, run.max_calls, run.lease.0);
         let is_dying = run.is_doomed() || self.pressure.is_doomed(client);
-        let outcome = self.seal_outputs(task, client, outcome);
+        let outcome = self.seal_outputs(task, owner, client, outcome);
         self.end_run(slot, run_ns, outcome, out);
         if is_dying && !self.runs.has_sent(client) {
             return self.dismiss_idle(client, out);
@@ -40,15 +40,22 @@ impl Node {
         }
     }
 
-    /// Enters written outputs into the store. A value of an earlier run that is still here stays: its owner
-    /// refers to the objects inside that value. The bytes that this run wrote are then freed with their
-    /// region.
-    fn seal_outputs(&mut self, task: TaskId, client: ClientId, mut outcome: TaskOutcome) -> TaskOutcome {
+    /// Enters written outputs into the store. A value of an earlier run for the same owner that is still here
+    /// stays: its owner refers to the objects inside that value. The bytes that this run wrote are then freed
+    /// with their region.
+    fn seal_outputs(
+        &mut self,
+        task: TaskId,
+        owner: NodeId,
+        client: ClientId,
+        mut outcome: TaskOutcome,
+    ) -> TaskOutcome {
         let TaskOutcome::Returned(outputs) = &mut outcome else { return outcome };
         let mut sealed = SmallVec::<[ObjectId; 4]>::new();
         for (index, output) in outputs.iter_mut().enumerate() {
             let OutputValue::Written(extent) = &mut output.value else { continue };
             let object = ObjectId::output(task, index as u32);
+            self.give_up_copy_of_others(object, owner);
             if let Some(len) = self.store.spilled_len(object) {
                 extent.len = len;
                 continue;
