@@ -344,8 +344,7 @@ impl Authority {
 
 /// A public key that somebody else made: a point of the curve P-256, uncompressed.
 ///
-/// Nobody checks that the point lies on the curve: a certificate for one that does not is of no use to anybody,
-/// because no signature fits it.
+/// Nobody checks that the point lies on the curve: no signature fits a certificate for one that does not.
 struct P256Point<'a>(&'a [u8]);
 
 impl<'a> P256Point<'a> {

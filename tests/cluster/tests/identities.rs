@@ -92,13 +92,13 @@ fn work_and_transfers_go_on_while_certificates_are_replaced() {
     let entered = runtime.enter();
     let until = Instant::now() + WHILE_REPLACED;
     let mut rounds = 0;
-    while Instant::now() < until {
+    // On a busy machine one round may outlast several certificates.
+    while Instant::now() < until || rounds < 2 {
         let made = bytes_of::options().resource("there", 1.0).remote(rounds, LARGE_BYTES);
         let summed = sum_of::options().resource("here", 1.0).remote(&made);
         assert_eq!(summed.get().unwrap(), sum(&pattern(rounds, LARGE_BYTES)), "round {rounds}");
         rounds += 1;
     }
-    assert!(2 <= rounds, "{rounds} rounds");
     // A node that joins now connects to all others: their first certificates are over.
     let resources = Resources::cpus(1.0).unwrap();
     let node =
