@@ -174,6 +174,16 @@ pub enum Event {
         /// The value.
         reference: RefId,
     },
+    /// The node has reached nobody for a while, or reaches somebody again.
+    IsolationChanged {
+        /// Whether it reaches nobody.
+        is_isolated: bool,
+    },
+    /// A job ended because the node of its driver left.
+    JobEnded {
+        /// The job.
+        job: JobId,
+    },
     /// A node joined the cluster.
     MemberJoined(Member),
     /// A node left the cluster or died.

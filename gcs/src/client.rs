@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{
-    ClusterInfo, CodeUnit, JobPage, JobRequest, KeyPage, LeftReason, Members, NodeChange, NodeEvents,
-    NodeInfo, NodeLoad, PROTOCOL, Registered, Stub,
+    ClusterInfo, CodeUnit, JobPage, JobProgram, JobRequest, KeyPage, LeftReason, Members, NodeChange,
+    NodeEvents, NodeInfo, NodeLoad, PROTOCOL, Registered, Stub,
 };
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -102,6 +102,12 @@ impl ControlClient {
     #[must_use]
     pub fn with_patience(&self, patience: Duration) -> Self {
         Self { options: ClientOptions { patience, ..self.options }, ..self.clone() }
+    }
+
+    /// The addresses of all control stores, as `host:port`, the one that answered last first.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.stores.in_turn()
     }
 
     /// The address of the server that answered last, as `host:port`.
@@ -245,7 +251,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`CallError`], as for all calls; `NotFound` if the job has ended.
-    pub async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, CallError> {
+    pub async fn get_program(&self, job: JobId) -> Result<JobProgram, CallError> {
         self.patiently(|stub| async move { stub.get_program(job).await }).await
     }
 

@@ -8,6 +8,7 @@
 //! | `alive/<node>` | the node's lease as text, under that lease |
 //! | `stores/<address>` | nothing, under the lease of the control store at that address |
 //! | `jobs/<job>` | [`JobRecord`] |
+//! | `driven/<node>/<job>` | nothing; until the job of a driver on that node ends |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
 //! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
@@ -39,6 +40,7 @@ pub const JOBS_KEPT_MAX: u32 = 10_000;
 pub const NODES: &str = "nodes/";
 const ALIVE: &str = "alive/";
 const STORES: &str = "stores/";
+const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
 const NEXT_JOB: &str = "meta/next-job";
@@ -191,10 +193,30 @@ pub fn read_node(result: &TxnResult) -> Result<Option<StoredNode>, StoreError> {
     Ok(Some(StoredNode { record: parse(entry)?, version: entry.version, lease }))
 }
 
-/// Reads the nodes with a record, the nodes with a lease, and the control stores.
+/// Reads the nodes with a record, the nodes with a lease, the control stores, and the jobs that run.
 #[must_use]
 pub fn roll_call() -> Txn {
-    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into()), keys(STORES.into())])
+    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into()), keys(STORES.into()), keys(DRIVEN.into())])
+}
+
+/// The jobs whose driver's node has no record any more, in what [`roll_call`] found.
+///
+/// If more jobs run than one page holds, those of the nodes with the largest ids wait until others end.
+#[must_use]
+pub fn without_driver(result: &TxnResult) -> Vec<(JobId, NodeId)> {
+    let members: BTreeSet<NodeId> = ranged(result, 0).0.iter().filter_map(|e| node_of_key(&e.key)).collect();
+    let driven = ranged(result, 3).0.iter().filter_map(|e| job_and_driver(&e.key));
+    driven.filter(|(_, node)| !members.contains(node)).collect()
+}
+
+fn driven_key(node: NodeId, job: JobId) -> Vec<u8> {
+    format!("{DRIVEN}{node}/{job}").into_bytes()
+}
+
+fn job_and_driver(key: &[u8]) -> Option<(JobId, NodeId)> {
+    let (node, job) = std::str::from_utf8(key).ok()?.strip_prefix(DRIVEN)?.split_once('/')?;
+    let node = u64::from_str_radix(node, 16).ok().map(NodeId)?;
+    Some((u32::from_str_radix(job, 16).ok().map(JobId)?, node))
 }
 
 /// Lists a control store at an address for as long as its lease lasts.
@@ -314,6 +336,7 @@ pub fn make_job(
         Op::put(NEXT_JOB, next.to_string()),
         Op::put(request_key(&record.request), record.info.id.0.to_string()),
         Op::put(key.clone(), json(&key, record)?),
+        Op::put(driven_key(record.info.driver_node, record.info.id), Vec::new()),
     ];
     ops.extend(outdated.map(|job| Op::Delete(job_key(job))));
     let unchanged = match counter.version {
@@ -332,7 +355,8 @@ pub fn end_job(record: &JobRecord, version: u64) -> Result<Txn, StoreError> {
     let put = Op::put(key.clone(), json(&key, record)?);
     let forget = Op::Delete(request_key(&record.request));
     let program = Op::Delete(program_key(record.info.id));
-    Ok(Txn::always(vec![put, forget, program]).when(Compare::Version(key, version)))
+    let driven = Op::Delete(driven_key(record.info.driver_node, record.info.id));
+    Ok(Txn::always(vec![put, forget, program, driven]).when(Compare::Version(key, version)))
 }
 
 /// The key of a job.

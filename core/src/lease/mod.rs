@@ -28,7 +28,7 @@ use crate::journal::{About, Entry, Fact, Journal};
 use idle::Idle;
 use share::Shares;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
@@ -83,6 +83,9 @@ pub struct Leases {
     ended_jobs: JobSet,
     /// Whether requests wait although there may be room: the node is short of memory.
     is_held: bool,
+    /// While set, only requests of these jobs are placed: the node is isolated, and others may do the work of
+    /// all other jobs.
+    served: Option<BTreeSet<JobId>>,
     journal: Journal,
 }
 
@@ -143,6 +146,7 @@ impl Leases {
             clock: 0,
             ended_jobs: JobSet::default(),
             is_held: false,
+            served: None,
             journal: Journal::default(),
         }
     }
@@ -251,6 +255,7 @@ impl Leases {
             return;
         }
         let room = !self.is_held
+            && self.serves(class.job)
             && self.waiting.is_empty()
             && self.resuming.is_empty()
             && self.free.fits(&class.resources);
@@ -406,6 +411,42 @@ impl Leases {
     pub fn resume_placing(&mut self, out: &mut Vec<Effect>) {
         self.is_held = false;
         self.place_waiting(out);
+    }
+
+    /// Places only requests of these jobs from now on, and asks all leases of other jobs back. Returns those
+    /// that have workers.
+    pub fn serve_only(&mut self, jobs: BTreeSet<JobId>, out: &mut Vec<Effect>) -> Vec<LeaseKey> {
+        let others = self.leases.iter().filter(|(_, lease)| !jobs.contains(&lease.class.job));
+        let active: Vec<_> = others
+            .filter(|(_, l)| matches!(l.state, State::Active(_)))
+            .map(|(k, l)| (*k, l.recalled))
+            .collect();
+        let placed = self.placed.iter().filter(|key| !jobs.contains(&self.leases[*key].class.job));
+        for key in placed.copied().collect::<Vec<_>>() {
+            self.unplace(key);
+        }
+        self.served = Some(jobs);
+        for (key, _) in active.iter().filter(|(_, is_recalled)| !is_recalled) {
+            self.ask_back(*key, out);
+        }
+        active.into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// Serves one more job, if only some are served.
+    pub fn serve_also(&mut self, job: JobId) {
+        if let Some(served) = &mut self.served {
+            served.insert(job);
+        }
+    }
+
+    /// Ends the restriction of [`Leases::serve_only`].
+    pub fn serve_all(&mut self, out: &mut Vec<Effect>) {
+        self.served = None;
+        self.place_waiting(out);
+    }
+
+    fn serves(&self, job: JobId) -> bool {
+        self.served.as_ref().is_none_or(|served| served.contains(&job))
     }
 
     /// Ends all leases of a node that died. A busy worker keeps its lease, and so its resources, until it is

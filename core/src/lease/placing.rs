@@ -39,9 +39,10 @@ impl Leases {
     }
 
     /// Requests in the order in which they are served: the most urgent first, then the job that has had
-    /// least, then the oldest.
+    /// least, then the oldest. Without those that are not served now.
     pub(super) fn in_order(&self) -> Vec<LeaseKey> {
-        let mut order: Vec<_> = self.waiting.values().copied().collect();
+        let is_served = |key: &LeaseKey| self.serves(self.leases[key].class.job);
+        let mut order: Vec<_> = self.waiting.values().copied().filter(is_served).collect();
         self.put_in_order(&mut order);
         order
     }
@@ -57,17 +58,23 @@ impl Leases {
     pub(super) fn unplace_for_resuming(&mut self, out: &mut Vec<Effect>) {
         while !self.resuming.is_empty()
             && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key))
-            && let Some(key) = self.placed.remove(at)
+            && let Some(key) = self.placed.get(at).copied()
         {
-            let lease = lease_mut(&mut self.leases, key);
-            assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
-            let class = lease.class.clone();
-            lease.state = State::Waiting(lease.asked);
-            self.waiting.insert((Reverse(class.priority), lease.asked), key);
-            self.shares.wait(class.job);
-            self.release(class.job, &class.resources);
+            self.unplace(key);
             self.place_waiting(out);
         }
+    }
+
+    /// Makes a placed lease wait again.
+    pub(super) fn unplace(&mut self, key: LeaseKey) {
+        self.placed.retain(|placed| *placed != key);
+        let lease = lease_mut(&mut self.leases, key);
+        assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
+        let class = lease.class.clone();
+        lease.state = State::Waiting(lease.asked);
+        self.waiting.insert((Reverse(class.priority), lease.asked), key);
+        self.shares.wait(class.job);
+        self.release(class.job, &class.resources);
     }
 
     fn takes_cpu(&self, key: LeaseKey) -> bool {

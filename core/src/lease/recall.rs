@@ -107,7 +107,7 @@ impl Leases {
         (!is_lent).then(|| (is_idle(client), lease.class.resources.clone()))
     }
 
-    fn ask_back(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
+    pub(super) fn ask_back(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
         let lease = lease_mut(&mut self.leases, key);
         assert!(!lease.recalled, "{key:?} is asked back twice");
         lease.recalled = true;

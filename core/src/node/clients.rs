@@ -12,7 +12,7 @@ use super::runs::Run;
 use crate::event::{Action, Operation, OutputValue, Record, Remains, Value};
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Message;
@@ -32,6 +32,11 @@ impl Clients {
     pub(super) fn driver_joined(&mut self, client: ClientId, job: JobId) {
         let before = self.drivers.insert(client, job);
         assert!(before.is_none(), "driver {} joins twice", client.0);
+    }
+
+    /// The jobs of the drivers.
+    pub(super) fn driven_jobs(&self) -> BTreeSet<JobId> {
+        self.drivers.values().copied().collect()
     }
 
     /// The job of a driver that is gone.
@@ -244,6 +249,7 @@ impl Node {
     pub(super) fn driver_joined(&mut self, client: ClientId, job: JobId, weight: u32, out: &mut Vec<Action>) {
         self.clients.driver_joined(client, job);
         self.leases.set_weight(job, weight);
+        self.leases.serve_also(job);
         self.lease_change(out, |leases, effects| leases.prestart(job, effects));
     }
 
@@ -275,7 +281,6 @@ impl Node {
         }
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.clients.driver_gone(client) {
-            self.owner.drop_job(job, &mut self.effects);
             self.peers.job_ended(job);
             self.job_ended(job, out);
             self.apply(out);
@@ -283,8 +288,9 @@ impl Node {
         }
     }
 
-    /// Ends the workers of a job that has ended.
+    /// Ends the tasks and the workers of a job that has ended.
     pub(super) fn job_ended(&mut self, job: JobId, out: &mut Vec<Action>) {
+        self.owner.drop_job(job, &mut self.effects);
         self.leases.job_ended(job);
         out.push(Action::Do(Operation::ForgetJob { job }));
         let workers: Vec<_> = self.leases.workers_of(job).collect();

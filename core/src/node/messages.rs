@@ -96,10 +96,7 @@ impl Node {
             Message::HolderRemoved { object } => {
                 self.owner.copy_changed(from, object, false, &mut self.effects)
             }
-            Message::JobEnded { job } => {
-                self.owner.drop_job(job, &mut self.effects);
-                self.job_ended(job, out);
-            }
+            Message::JobEnded { job } => self.job_ended(job, out),
             Message::LeaseDenied { lease, free } => self.lease_denied(from, lease, free),
             Message::LeaseFailed { lease, failure } => {
                 self.owner.lease_failed(now, lease, &failure, &mut self.effects)

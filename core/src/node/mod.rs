@@ -61,6 +61,7 @@ mod copies;
 mod effects;
 mod ends;
 mod inventory;
+mod isolation;
 mod leftovers;
 mod lists;
 mod making_room;
@@ -311,6 +312,8 @@ impl Node {
             Event::LocationsWanted { client, request, reference } => {
                 out.push(Record::Locations { request, reference }.to(client));
             }
+            Event::IsolationChanged { is_isolated } => self.isolation_changed(is_isolated, out),
+            Event::JobEnded { job } => self.job_ended(job, out),
             Event::MemberJoined(member) => self.member_joined(member),
             Event::MemberLeft { node } => self.member_left(now, node, out),
             Event::MemoryRead(reading) => self.memory_read(&reading, out),

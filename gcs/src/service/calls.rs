@@ -7,8 +7,8 @@ use crate::tables::{self, JOBS_KEPT_MAX, JobRecord, NodeRecord, StoredNode};
 use bytes::Bytes;
 use std::future::Future;
 use tharsis_protos::control::{
-    ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobRequest, KeyPage, Members, NODES_MAX,
-    NodeInfo, NodeLoad, PROTOCOL, Registered, Renewed, Service,
+    ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobProgram, JobRequest, KeyPage, Members,
+    NODES_MAX, NodeInfo, NodeLoad, PROTOCOL, Registered, Renewed, Service,
 };
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -95,8 +95,16 @@ impl Service for Shared {
         within("put program", self.set_program(job, unit, node)).await
     }
 
-    async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, Refusal> {
-        within("get program", async { Ok(self.running(job).await?.program) }).await
+    async fn get_program(&self, job: JobId) -> Result<JobProgram, Refusal> {
+        let ask = async {
+            let Running { info, program, .. } = self.running(job).await?;
+            if self.node(info.driver_node).await.map_err(refusal)?.is_none() {
+                let reason = format!("job {job} ends with node {}, which has left", info.driver_node);
+                return Err(Refusal::new(RefusalCode::NotFound, reason));
+            }
+            Ok(JobProgram { unit: program, driver_node: info.driver_node })
+        };
+        within("get program", ask).await
     }
 
     async fn kv_put(
@@ -319,7 +327,7 @@ impl Shared {
         Ok(ended.then_some(old))
     }
 
-    async fn end_job(&self, job: JobId, end: JobEnd) -> Result<bool, StoreError> {
+    pub(super) async fn end_job(&self, job: JobId, end: JobEnd) -> Result<bool, StoreError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some((mut record, version)) = self.job(job).await? else { return Ok(false) };
             if record.info.end.is_some() {

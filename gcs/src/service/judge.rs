@@ -6,15 +6,18 @@
 //! is dead at once. After a silence of the store, every node has the time of one lease to send a keep-alive,
 //! which gives it a new lease.
 //!
+//! The jobs of a driver end with its node, however that left; the judge ends them too.
+//!
 //! Declaring a node dead means removing its record, in a transaction that requires that the node still has no
 //! lease. All members see the removal, and a node without a record gets no lease any more. So all members
 //! agree whether a node is alive, however many judges there are.
 
-use super::Shared;
+use super::{Shared, unix_ms};
 use crate::error::StoreError;
 use crate::tables;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tharsis_protos::control::JobEnd;
 use tharsis_types::NodeId;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -71,6 +74,12 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());
     *shared.stores.lock() = tables::stores(&answer);
+    for (job, node) in tables::without_driver(&answer) {
+        let message = format!("its driver's node {node} has left");
+        let end = JobEnd { succeeded: false, message, ended_unix_ms: unix_ms() };
+        shared.end_job(job, end).await?;
+        tracing::info!(%job, %node, "the job ends with its driver's node");
+    }
     if !pulse.may_judge() {
         return Ok(());
     }

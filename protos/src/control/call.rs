@@ -250,12 +250,13 @@ impl Stub {
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
-    pub async fn get_program(&self, job: JobId) -> Result<Option<CodeUnitId>, CallError> {
+    pub async fn get_program(&self, job: JobId) -> Result<JobProgram, CallError> {
         let call = "get program";
         let mut client = self.client.clone();
         let answer = self.within(call, client.get_program(wire::GetProgramRequest { job_id: job.0 })).await?;
         self.checked(call, || {
-            answer.hash.map(|hash| message::fixed("hash", &hash).map(CodeUnitId)).transpose()
+            let unit = answer.hash.map(|hash| message::fixed("hash", &hash).map(CodeUnitId)).transpose()?;
+            Ok(JobProgram { unit, driver_node: message::node_id("driver_node", answer.driver_node)? })
         })
     }
 

@@ -238,6 +238,15 @@ pub struct JobPage {
     pub more: bool,
 }
 
+/// The program of a job that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobProgram {
+    /// Its code unit; `None` until the driver's node has reported it.
+    pub unit: Option<CodeUnitId>,
+    /// The node of the job's driver. The job ends when this node leaves.
+    pub driver_node: NodeId,
+}
+
 /// Places where a code unit can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeUnit {

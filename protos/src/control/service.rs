@@ -75,7 +75,7 @@ pub trait Service: Send + Sync + 'static {
         node: NodeId,
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
     /// The program of a job that runs, and the node of its driver.
-    fn get_program(&self, job: JobId) -> impl Future<Output = Result<Option<CodeUnitId>, Refusal>> + Send;
+    fn get_program(&self, job: JobId) -> impl Future<Output = Result<JobProgram, Refusal>> + Send;
     /// Sets a value; false if it was to be set only if absent and was not.
     fn kv_put(
         &self,
@@ -271,8 +271,8 @@ impl<S: Service> Control for Door<S> {
     async fn get_program(&self, request: Request<wire::GetProgramRequest>) -> Answer<wire::GetProgramAnswer> {
         let job = message::job_id("job_id", request.into_inner().job_id).map_err(bad)?;
         let found = self.0.get_program(job).await?;
-        let hash = found.map(|unit| Bytes::copy_from_slice(&unit.0));
-        Ok(Response::new(wire::GetProgramAnswer { hash }))
+        let hash = found.unit.map(|unit| Bytes::copy_from_slice(&unit.0));
+        Ok(Response::new(wire::GetProgramAnswer { hash, driver_node: found.driver_node.0 }))
     }
 
     async fn kv_put(&self, request: Request<wire::KvPutRequest>) -> Answer<wire::KvPutAnswer> {

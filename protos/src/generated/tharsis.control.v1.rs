@@ -338,6 +338,9 @@ pub struct GetProgramAnswer {
     /// Absent: the job runs and its node has not said yet.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub hash: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The node of the job's driver: the job ends with it.
+    #[prost(fixed64, tag = "2")]
+    pub driver_node: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KvPutRequest {

@@ -69,6 +69,8 @@ struct State {
     is_publishing: bool,
     /// Programs of other nodes' jobs.
     found: HashMap<JobId, Executable>,
+    /// The nodes of the drivers of jobs whose programs were looked up.
+    driver_nodes: HashMap<JobId, NodeId>,
     /// Programs that others may fetch here.
     programs: HashMap<ObjectKey, Program>,
 }
@@ -186,7 +188,15 @@ impl Code {
         let mut state = lock(&self.state);
         state.unpublished.remove(&job);
         state.found.remove(&job);
+        state.driver_nodes.remove(&job);
         state.leave(job);
+    }
+
+    /// The jobs with programs here whose drivers were on `node`.
+    #[must_use]
+    pub fn jobs_driven_by(&self, node: NodeId) -> Vec<JobId> {
+        let state = lock(&self.state);
+        state.driver_nodes.iter().filter(|(_, driver)| **driver == node).map(|(job, _)| *job).collect()
     }
 
     /// Whether a key of the transfer port stands for a program.
@@ -326,7 +336,14 @@ impl Code {
         loop {
             let control = self.control.clone();
             let found = self.tasks.ask(async move { control.get_program(job).await })?;
-            if let Some(unit) = found.map_err(|e| unavailable(job, &e))? {
+            let found = found.map_err(|e| unavailable(job, &e))?;
+            let is_noted = lock(&self.state).driver_nodes.insert(job, found.driver_node).is_some();
+            if !is_noted {
+                // The driver's node may have left before this was noted. An answer from now on says so; a
+                // later leave finds the note.
+                continue;
+            }
+            if let Some(unit) = found.unit {
                 return Ok(unit);
             }
             if until < Instant::now() {

@@ -95,6 +95,12 @@ impl Peers {
         lock(&self.table).get(&node).cloned()
     }
 
+    /// Addresses of some members, at most `limit`.
+    #[must_use]
+    pub fn some_addresses(&self, limit: usize) -> Vec<String> {
+        lock(&self.table).values().take(limit).map(|peer| peer.info.listen.clone()).collect()
+    }
+
     /// Whether this node is alone.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -6,6 +6,7 @@
 //! itself, because others have begun to do its work again.
 
 use super::code::Code;
+use super::isolation::{Isolation, LOOKS_PER_LEASE, reaches_somebody};
 use super::links::{Peers, dial};
 use super::pulls::Pulls;
 use crate::inbox::{Inbox, Input};
@@ -45,6 +46,8 @@ pub struct Membership {
     pub code: Arc<Code>,
     /// The time for which its lease lasts.
     pub lease_ttl: Duration,
+    /// When somebody was last heard of.
+    pub isolation: Arc<Mutex<Isolation>>,
     /// Why this node had to end itself, if it had to.
     pub fenced: Arc<Mutex<Option<String>>>,
 }
@@ -56,6 +59,7 @@ impl Membership {
             () = self.keep_alive() => {}
             () = self.watch() => {}
             () = self.report_broken() => {}
+            () = self.watch_isolation() => {}
         }
     }
 
@@ -71,7 +75,14 @@ impl Membership {
         let load = NodeLoad { total: self.me.resources.clone(), ..NodeLoad::default() };
         let renew = || {
             let (control, node, load) = (self.control.clone(), self.me.id, load.clone());
-            async move { control.keep_alive(node, load).await }
+            let heard = Arc::clone(&self.isolation);
+            async move {
+                let answer = control.keep_alive(node, load).await;
+                if answer.is_ok() {
+                    lock(&heard).heard(Instant::now());
+                }
+                answer
+            }
         };
         renew_until_lost(renewal_pace(self.lease_ttl), renew).await;
         self.fence("its lease ran out");
@@ -110,6 +121,28 @@ impl Membership {
         }
     }
 
+    /// Tells the node when it is isolated, and when no longer.
+    async fn watch_isolation(&self) {
+        let pace = self.lease_ttl / LOOKS_PER_LEASE;
+        let mut ticks = interval_at(Instant::now() + pace, pace);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let is_unsure = lock(&self.isolation).is_unsure(Instant::now());
+            if is_unsure && reaches_somebody(&self.control, &self.peers, pace).await {
+                lock(&self.isolation).heard(Instant::now());
+            }
+            let changed = lock(&self.isolation).change(Instant::now());
+            if let Some(is_isolated) = changed {
+                match is_isolated {
+                    true => tracing::warn!("nobody answers: this node starts no work of others"),
+                    false => tracing::info!("somebody answers: this node goes on"),
+                }
+                self.inbox.put(Input::Event(Event::IsolationChanged { is_isolated }));
+            }
+        }
+    }
+
     fn joined(&self, node: NodeInfo) {
         let member = Member {
             node: node.id,
@@ -132,6 +165,9 @@ impl Membership {
             tracing::info!(%node, reason, "node left");
             self.pulls.node_left(node);
             self.inbox.put(Input::Event(Event::MemberLeft { node }));
+            for job in self.code.jobs_driven_by(node) {
+                self.inbox.put(Input::Event(Event::JobEnded { job }));
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 //! | read | for |
 //! |---|---|
 //! | [`members`] | who is in the cluster, and when this node must end itself |
+//! | [`isolation`] | whether it reaches anybody, and so may start work of others |
 //! | [`links`], [`wire`] | messages of the machines |
 //! | [`listen`], [`places`], [`pulls`] | object bytes |
 //! | [`code`] | the programs of jobs |
@@ -27,6 +28,7 @@
 
 pub mod code;
 pub mod identity;
+pub mod isolation;
 pub mod links;
 pub mod listen;
 pub mod members;
@@ -43,6 +45,7 @@ use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use code::Code;
 use identity::Entry;
+use isolation::Isolation;
 use links::{Links, Peers};
 use listen::{Callers, Senders};
 use members::Membership;
@@ -67,6 +70,7 @@ use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tonic::service::Routes;
 
 pub use identity::Security;
@@ -404,6 +408,7 @@ async fn join(
         pulls: Arc::clone(&pulls),
         code: Arc::clone(&code),
         lease_ttl: registered.lease_ttl,
+        isolation: Arc::new(Mutex::new(Isolation::new(registered.lease_ttl, Instant::now()))),
         fenced: Arc::clone(&fenced),
     };
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, fenced };

@@ -16,7 +16,7 @@ use tharsis_gcs::{
 };
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{
-    JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
+    JobProgram, JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
     VALUE_BYTES_MAX,
 };
 use tharsis_protos::proof::Secret;
@@ -428,13 +428,15 @@ async fn a_program_is_set_by_the_node_of_its_job_once_it_holds_it() {
     let (client, unit, other) = (&cluster.client, CodeUnitId([9; 32]), CodeUnitId([8; 32]));
     let error = client.put_program(JobId(1), unit, NodeId(7)).await.unwrap_err();
     assert_eq!(code(error), RefusalCode::NotFound, "there is no such job");
-    let job = client.register_job(&job(1)).await.unwrap();
-    assert_eq!(client.get_program(job).await.unwrap(), None, "its node has not said yet");
-    let owner = client.list_jobs(JobId(0), 0).await.unwrap().jobs[0].driver_node;
+    let request = job(1);
+    let owner = request.driver_node;
     let stranger = NodeId(owner.0 + 1);
     for id in [owner, stranger] {
         client.register_node(&node(id.0), 0).await.unwrap();
     }
+    let job = client.register_job(&request).await.unwrap();
+    let program = |unit| JobProgram { unit, driver_node: owner };
+    assert_eq!(client.get_program(job).await.unwrap(), program(None), "its node has not said yet");
     let error = client.put_program(job, unit, owner).await.unwrap_err();
     assert_eq!(code(error), RefusalCode::FailedPrecondition, "it does not hold the program");
     for unit in [unit, other] {
@@ -451,11 +453,42 @@ async fn a_program_is_set_by_the_node_of_its_job_once_it_holds_it() {
     let key = Bytes::from(job.to_string());
     let error = client.kv_put("tharsis.programs", key, Bytes::from_static(&[1; 32])).await.unwrap_err();
     assert!(error.to_string().contains("field namespace: begins with tharsis."), "{error}");
-    assert_eq!(client.get_program(job).await.unwrap(), Some(unit));
+    assert_eq!(client.get_program(job).await.unwrap(), program(Some(unit)));
     client.finish_job(job, true, "").await.unwrap();
     for late in [client.get_program(job).await.map(drop), client.put_program(job, unit, owner).await] {
         assert!(late.unwrap_err().to_string().contains("has ended"), "the entry ends with the job");
     }
+    cluster.server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_ends_with_the_node_of_its_driver() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    for id in [1, 2] {
+        client.register_node(&node(id), 0).await.unwrap();
+    }
+    let [lost, kept] = [(1, NodeId(1)), (2, NodeId(2))].map(|(number, driver_node)| {
+        let request = JobRequest { driver_node, ..job(number) };
+        async move { client.register_job(&request).await.unwrap() }
+    });
+    let (lost, kept) = (lost.await, kept.await);
+    client.unregister_node(NodeId(1), "it lost its power").await.unwrap();
+    let until = std::time::Instant::now() + 2 * TTL;
+    let ends = loop {
+        client.keep_alive(NodeId(2), NodeLoad::default()).await.unwrap();
+        let jobs = client.list_jobs(JobId(0), 10).await.unwrap().jobs;
+        let end = |id| jobs.iter().find(|job| job.id == id).unwrap().end.clone();
+        if end(lost).is_some() || until < std::time::Instant::now() {
+            break [end(lost), end(kept)];
+        }
+        tokio::time::sleep(TTL / 20).await;
+    };
+    let [Some(end), None] = ends else { panic!("{ends:?}") };
+    assert!(!end.succeeded);
+    assert_eq!(end.message, format!("its driver's node {} has left", NodeId(1)));
+    let late = client.get_program(lost).await.unwrap_err();
+    assert!(late.to_string().contains("has ended"), "{late}");
     cluster.server.stop().await.unwrap();
 }
 

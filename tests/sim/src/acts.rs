@@ -453,6 +453,7 @@ impl Cluster {
         }
         let Some(record) = client.queue.pop_front() else { return };
         self.note_start(&record);
+        self.check_isolated(host, record.task.job());
         let payload = Payload::decode(&record.payload);
         let Some(payload) = payload else {
             self.fail("arguments arrive as they were sent", format!("payload of {}", record.task));

@@ -72,10 +72,8 @@ impl Cluster {
     pub(crate) fn check_no_workers(&mut self) {
         let orphaned = self.oracle.ended_jobs.clone();
         for host in self.living() {
-            // A driver that died with its node could tell nobody.
-            let told = self.oracle.node_deaths == 0;
             let left = self.hosts[host].clients.values().filter(|c| orphaned.contains(&c.job)).count();
-            if told && left > 0 {
+            if left > 0 {
                 self.fail("workers end with their job", format!("{left} on node {host}"));
             }
         }

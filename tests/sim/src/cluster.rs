@@ -46,6 +46,7 @@ pub(crate) struct Faults {
     pub(crate) no_pages: u64,
     pub(crate) uses_relays: bool,
     pub(crate) memory_ends: u64,
+    pub(crate) isolations: u64,
 }
 
 /// Something that will happen.
@@ -57,6 +58,8 @@ pub(crate) enum SimEvent {
     CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
     Drop { host: usize, client: ClientId, token: u64 },
     Gone { host: usize, client: ClientId, remains: Remains, failure: Arc<Failure> },
+    IsolationChanged { host: usize, until: Option<Now> },
+    Isolate { host: usize },
     Join,
     LastSteps { host: usize, client: ClientId, steps: LastSteps },
     MemoryEnds { host: usize },
@@ -71,7 +74,7 @@ pub(crate) enum SimEvent {
     Tick { host: usize },
     ToClient { host: usize, client: ClientId, record: ClientRecord },
     ToldJoined { host: usize, about: usize },
-    ToldLeft { host: usize, about: usize },
+    ToldLeft { host: usize, about: usize, jobs: Vec<JobId> },
     Unmap { host: usize, client: ClientId, token: u64 },
     WorkerStarts { host: usize, start: u64, job: JobId },
 }
@@ -137,6 +140,10 @@ pub(crate) struct Host {
     next_client: u32,
     settles: bool,
     tick_at: Option<Now>,
+    /// Jobs whose drivers are or were here.
+    pub(crate) driven: Vec<JobId>,
+    /// Since when its node has known that it reaches nobody, and until when that is so.
+    pub(crate) isolated: Option<(Now, Now)>,
 }
 
 /// All machines and what is on its way between them.
@@ -157,7 +164,7 @@ pub(crate) struct Cluster {
     trace: u64,
     violation: Option<Violation>,
     /// Pairs of hosts that cannot reach each other, and until when.
-    cuts: Vec<(usize, usize, Now)>,
+    pub(crate) cuts: Vec<(usize, usize, Now)>,
     pull_failures: BTreeMap<ObjectId, u32>,
     next_pinner: u32,
     next_job: u32,
@@ -442,6 +449,8 @@ impl Cluster {
                 let from = self.hosts[from].id;
                 self.feed(to, Event::PacketReceived { from, packet });
             }
+            SimEvent::IsolationChanged { host, until } => self.isolation_changed(host, until),
+            SimEvent::Isolate { host } => self.isolate(host),
             SimEvent::Partition => self.partition(),
             SimEvent::PullEnds { host, transfer } => self.pull_ends(host, &transfer),
             SimEvent::Record { host, event } => self.feed_record(host, event),
@@ -467,9 +476,10 @@ impl Cluster {
                     self.feed(host, Event::MemberJoined(member));
                 }
             }
-            SimEvent::ToldLeft { host, about } => {
+            SimEvent::ToldLeft { host, about, jobs } => {
                 let node = self.hosts[about].id;
                 self.feed(host, Event::MemberLeft { node });
+                jobs.into_iter().for_each(|job| self.feed(host, Event::JobEnded { job }));
             }
             SimEvent::WorkerStarts { host, start, job } => self.worker_starts(host, start, job),
         }
@@ -709,7 +719,9 @@ impl Cluster {
         if !self.hosts[host].alive {
             return;
         }
-        if self.rng.chance(self.faults.start_failure) {
+        // The control store gives no program of a job whose driver's node is gone.
+        let is_orphan = self.hosts.iter().any(|h| !h.alive && h.driven.contains(&job));
+        if is_orphan || self.rng.chance(self.faults.start_failure) {
             self.oracle.start_failures += 1;
             let failure = Arc::new(Failure::new(FailureKind::WorkerStartFailed, "no process"));
             self.feed(host, Event::WorkerStartFailed { start, failure });
@@ -765,6 +777,8 @@ impl Cluster {
             next_client: 0,
             settles: false,
             tick_at: None,
+            driven: Vec::new(),
+            isolated: None,
         });
         self.hosts.len() - 1
     }
@@ -775,6 +789,7 @@ impl Cluster {
             let host = self.rng.index(node_count);
             let job = JobId(self.next_job);
             self.next_job += 1;
+            self.hosts[host].driven.push(job);
             let ops_left = self.rng.range(10, 80) as u32;
             let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
             self.feed(host, Event::DriverJoined { client, job, weight: 100 });
@@ -801,6 +816,11 @@ impl Cluster {
         for _ in 0..self.faults.partitions {
             let when = self.now + self.rng.range(MS, 400 * MS);
             self.at(when, SimEvent::Partition);
+        }
+        for _ in 0..self.faults.isolations {
+            let when = self.now + self.rng.range(MS, 400 * MS);
+            let host = self.rng.index(self.hosts.len());
+            self.at(when, SimEvent::Isolate { host });
         }
         for _ in 0..self.faults.memory_ends {
             let when = self.now + self.rng.range(MS, 400 * MS);
@@ -833,15 +853,14 @@ impl Cluster {
         self.summary.node_death_count += 1;
         self.hosts[host].alive = false;
         let clients = std::mem::take(&mut self.hosts[host].clients);
-        for client in clients.into_values() {
-            if client.driver.is_some() {
-                self.oracle.ended_jobs.insert(client.job);
-            }
-        }
+        let drivers = clients.into_values().filter(|client| client.driver.is_some());
+        self.oracle.ended_jobs.extend(drivers.map(|driver| driver.job));
+        // Also those whose end may not have been heard.
+        let jobs = self.hosts[host].driven.clone();
         for other in 0..self.hosts.len() {
             if other != host && self.hosts[other].alive {
                 let when = self.now + self.rng.range(25 * MS, 300 * MS);
-                self.at(when, SimEvent::ToldLeft { host: other, about: host });
+                self.at(when, SimEvent::ToldLeft { host: other, about: host, jobs: jobs.clone() });
             }
         }
     }
@@ -924,6 +943,7 @@ fn faults(rng: &mut Rng) -> Faults {
         memory_ends: often(400, 12),
         no_pages: often(200, 50),
         uses_relays: often(700, 1000) > 0,
+        isolations: often(300, 2),
     }
 }
 

@@ -26,13 +26,15 @@
 //! | 16 | a run that is announced can be read | `Cluster::send_run` |
 //! | 17 | only idle workers are stopped | `Cluster::told` |
 //! | 18 | one id is one call, with its arguments, or one value put | `Oracle::submitted` |
-//! | 19 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
+//! | 19 | an isolated node starts no work of others | `Cluster::check_isolated` |
+//! | 20 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //!
 //! | file | is |
 //! |---|---|
 //! | `program.rs` | what tasks do and what values must come out |
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `cluster.rs` | hosts, network, agenda, faults |
+//! | `isolation.rs` | hosts that reach nobody |
 //! | `oracle.rs`, `check.rs` | the rules |
 //! | `report.rs` | what the nodes tell of the tasks and objects that a broken rule names |
 
@@ -43,6 +45,7 @@ mod check;
 mod client;
 mod cluster;
 mod disk;
+mod isolation;
 mod oracle;
 mod program;
 mod report;

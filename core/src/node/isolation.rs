@@ -1,0 +1,27 @@
+//! A node that reaches nobody: it goes on with the jobs of its own drivers and starts no work of others.
+//!
+//! The other nodes declare it dead when its lease runs out, and start its tasks again. It cannot hear of that.
+//! So it stops before: leases of other nodes' jobs are asked back, their unstarted runs are given back, and no
+//! new ones are placed. Tasks that run go on. The jobs of its own drivers end with it for all other nodes, so
+//! nobody starts their tasks again.
+
+use super::Node;
+use crate::event::{Action, Record};
+
+impl Node {
+    /// The node has reached nobody for a while, or reaches somebody again.
+    pub(super) fn isolation_changed(&mut self, is_isolated: bool, out: &mut Vec<Action>) {
+        if !is_isolated {
+            return self.lease_change(out, |leases, effects| leases.serve_all(effects));
+        }
+        let own = self.clients.driven_jobs();
+        let mut left = Vec::new();
+        self.lease_change(out, |leases, effects| left = leases.serve_only(own, effects));
+        for key in left {
+            if let Some(client) = self.leases.worker(key) {
+                self.staging_given_back(client, out);
+                out.push(Record::StealBack { count: u32::MAX }.to(client));
+            }
+        }
+    }
+}

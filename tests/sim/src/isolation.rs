@@ -1,0 +1,38 @@
+//! Hosts that reach nobody for a while, and what they may start meanwhile.
+
+use crate::cluster::{Cluster, SimEvent};
+use tharsis_core::{Event, MS, Now};
+use tharsis_types::JobId;
+
+/// Workers are told within this time to give back what they have not started.
+const TOLD_WITHIN: Now = 50 * MS;
+
+impl Cluster {
+    /// Cuts a host off from all others for a while. Its node learns of both, a little late.
+    pub(crate) fn isolate(&mut self, host: usize) {
+        let until = self.now + self.rng.range(100 * MS, 1_500 * MS);
+        let others = (0..self.hosts.len()).filter(|other| *other != host);
+        self.cuts.extend(others.map(|other| (host, other, until)));
+        let noticed = self.now + self.rng.range(0, 50 * MS);
+        let over = until + self.rng.range(0, 50 * MS);
+        self.at(noticed, SimEvent::IsolationChanged { host, until: Some(until) });
+        self.at(over, SimEvent::IsolationChanged { host, until: None });
+    }
+
+    /// A node notices that it reaches nobody, until some time, or that this is over.
+    pub(crate) fn isolation_changed(&mut self, host: usize, until: Option<Now>) {
+        self.hosts[host].isolated = until.map(|until| (self.now, until));
+        self.feed(host, Event::IsolationChanged { is_isolated: until.is_some() });
+    }
+
+    /// An isolated node starts no work of jobs whose drivers are elsewhere.
+    pub(crate) fn check_isolated(&mut self, host: usize, job: JobId) {
+        let at = &self.hosts[host];
+        let is_late =
+            at.isolated.is_some_and(|(since, until)| since + TOLD_WITHIN < self.now && self.now < until);
+        let is_own = at.driven.contains(&job);
+        if is_late && !is_own {
+            self.fail("an isolated node starts no work of others", format!("{job} on node {}", at.id));
+        }
+    }
+}
