@@ -32,8 +32,12 @@ pub struct LocalCluster {
     /// Folder of the identities of its machines, and lifetime of the certificates of nodes; none with the
     /// user's secret.
     identities: Option<(PathBuf, Duration)>,
-    /// The nodes and what they are; none where one was killed or stopped.
+    /// The nodes and what they are; none where one was killed or paused.
     nodes: Vec<Option<NodeProcess>>,
+    /// Nodes that were paused: they end with the cluster.
+    paused: Vec<NodeProcess>,
+    /// Addresses of the nodes with control stores.
+    heads: Vec<String>,
     reports: Vec<Report>,
 }
 
@@ -79,7 +83,15 @@ impl LocalCluster {
     #[must_use]
     pub fn empty() -> Self {
         let store = BackendChoice::Memory;
-        Self { lease_ttl_ms: LEASE_TTL_MS, store, identities: None, nodes: Vec::new(), reports: Vec::new() }
+        Self {
+            lease_ttl_ms: LEASE_TTL_MS,
+            store,
+            identities: None,
+            nodes: Vec::new(),
+            paused: Vec::new(),
+            heads: Vec::new(),
+            reports: Vec::new(),
+        }
     }
 
     /// A node that is not heard of for this long is declared dead; 10 s if nothing is said. Only before the
@@ -130,11 +142,10 @@ impl LocalCluster {
     /// # Errors
     /// Why it does not start.
     pub fn add(&mut self, node: LocalNode) -> Result<usize> {
-        let role = match self.reports.first() {
-            None => self.head(),
-            Some(head) => ClusterRole::Member { heads: vec![head.address.clone()] },
-        };
-        self.add_as(node, role)
+        match self.heads.is_empty() {
+            true => self.add_head(node),
+            false => self.add_as(node, ClusterRole::Member { heads: self.heads.clone() }),
+        }
     }
 
     /// Adds a node with a control store of its own over the same tables, and waits until all others see it.
@@ -143,11 +154,10 @@ impl LocalCluster {
     /// # Errors
     /// Why it does not start.
     pub fn add_head(&mut self, node: LocalNode) -> Result<usize> {
-        self.add_as(node, self.head())
-    }
-
-    fn head(&self) -> ClusterRole {
-        ClusterRole::Head { store: self.store.clone(), lease_ttl_ms: self.lease_ttl_ms }
+        let role = ClusterRole::Head { store: self.store.clone(), lease_ttl_ms: self.lease_ttl_ms };
+        let index = self.add_as(node, role)?;
+        self.heads.extend(self.address(index).map(str::to_owned));
+        Ok(index)
     }
 
     fn add_as(&mut self, node: LocalNode, role: ClusterRole) -> Result<usize> {
@@ -177,8 +187,14 @@ impl LocalCluster {
         let process = NodeProcess::start_as(&spec, restartable)?;
         self.reports.push(observe::ask(process.socket(), Question::Status)?);
         self.nodes.push(Some(process));
-        self.await_count(self.nodes.iter().flatten().count(), MEET_WAIT)?;
+        self.await_count(self.running_count(), MEET_WAIT)?;
         Ok(self.nodes.len() - 1)
+    }
+
+    /// Number of nodes that were neither killed nor paused.
+    #[must_use]
+    pub fn running_count(&self) -> usize {
+        self.nodes.iter().flatten().count()
     }
 
     /// The socket of a node, for `init().address(..)`; none if it was killed.
@@ -210,8 +226,7 @@ impl LocalCluster {
     /// # Errors
     /// `Disconnected` if it does not answer.
     pub fn report(&self, index: usize) -> Result<Report> {
-        let gone = || Error::new(FailureKind::Disconnected, format!("node {index} does not run"));
-        observe::ask(self.socket(index).ok_or_else(gone)?, Question::Status)
+        observe::ask(self.socket(index).ok_or_else(|| not_running(index))?, Question::Status)
     }
 
     /// Kills a node as a crash would; its workers die with it.
@@ -219,6 +234,19 @@ impl LocalCluster {
         if let Some(mut node) = self.nodes.get_mut(index).and_then(Option::take) {
             node.kill();
         }
+    }
+
+    /// Stops the process of a node, as if its machine hung. The node is not asked for anything any more; it
+    /// ends with the cluster.
+    ///
+    /// # Errors
+    /// `Disconnected` if it does not run.
+    pub fn pause(&mut self, index: usize) -> Result<()> {
+        let node = self.nodes.get_mut(index).and_then(Option::take);
+        let node = node.ok_or_else(|| not_running(index))?;
+        let paused = node.pause();
+        self.paused.push(node);
+        paused
     }
 
     /// Waits until every node sees as many nodes as run.
@@ -247,8 +275,14 @@ impl LocalCluster {
     pub fn stop(self) {}
 }
 
+fn not_running(index: usize) -> Error {
+    Error::new(FailureKind::Disconnected, format!("node {index} does not run"))
+}
+
 impl Drop for LocalCluster {
     fn drop(&mut self) {
+        // What is paused cannot stop by itself.
+        self.paused.drain(..).for_each(|mut node| node.kill());
         while let Some(node) = self.nodes.pop() {
             drop(node);
         }

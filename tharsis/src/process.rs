@@ -228,6 +228,14 @@ impl NodeProcess {
         let _reaped = self.child.wait();
     }
 
+    /// Stops the process without ending it.
+    pub(crate) fn pause(&self) -> Result<()> {
+        let gone = || Error::new(FailureKind::Disconnected, "the node process has ended".to_owned());
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let pid = pid.ok_or_else(gone)?;
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).map_err(|_| gone())
+    }
+
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }

@@ -37,6 +37,8 @@ const ALL: &[Scenario] = &[
         "an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody",
         an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody,
     ),
+    ("a_control_store_that_is_killed_is_not_missed", a_control_store_that_is_killed_is_not_missed),
+    ("a_control_store_that_hangs_is_not_missed", a_control_store_that_hangs_is_not_missed),
 ];
 
 #[tharsis::main]
@@ -202,6 +204,54 @@ fn an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody() {
     // A node that dies now is declared dead.
     cluster.kill(1);
     cluster.await_count(2, LEASE_TTL * 5).unwrap();
+}
+
+/// Which nodes and jobs there are is asked of the first control store until then.
+fn a_control_store_that_is_killed_is_not_missed() {
+    assert_not_missed(Duration::from_secs(5), |cluster, head| cluster.kill(head));
+}
+
+/// Its node counts as dead: it neither answers nor refuses.
+fn a_control_store_that_hangs_is_not_missed() {
+    // A new node meets all others, so it waits until that one is known to hang.
+    assert_not_missed(Duration::from_secs(10), |cluster, head| cluster.pause(head).unwrap());
+}
+
+/// One of two control stores fails under load: tasks that run do not notice, a driver joins within 5 s, and
+/// then a node.
+fn assert_not_missed(node_within: Duration, fail: impl FnOnce(&mut LocalCluster, usize)) {
+    let etcd = now(EtcdProcess::start());
+    let mut cluster = cluster(vec![etcd.endpoint().to_owned()]);
+    let first = cluster.add_head(node()).unwrap();
+    // They are told the first one's address alone, and learn of the second.
+    let members = add_two(&mut cluster);
+    cluster.add_head(node()).unwrap();
+    let runtime = driver(&cluster, 1);
+    let _entered = runtime.enter();
+    assert_all_run(&members);
+    let tasks: Vec<_> = members
+        .iter()
+        .flat_map(|there| {
+            (0..10).map(|_| here_after::options().node(*there, false).max_retries(0).remote(300))
+        })
+        .collect();
+    let begin = Instant::now();
+    fail(&mut cluster, first);
+    let socket = cluster.socket(2).unwrap().display().to_string();
+    let other = init().address(socket).start_local().unwrap();
+    println!("a driver joined {:?} after the failure", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    drop(other);
+    // It is told both addresses, the failed one's first.
+    let third = cluster.add(node()).unwrap();
+    println!("a node joined {:?} after the failure", begin.elapsed());
+    assert!(begin.elapsed() < node_within, "{:?}", begin.elapsed());
+    for task in &tasks {
+        assert!(members.contains(&task.get_timeout(SOON).unwrap()));
+    }
+    // The failed one's node is gone, and nobody else.
+    cluster.await_count(4, LEASE_TTL * 5).unwrap();
+    assert_all_run(&[members[0], members[1], cluster.node(third).unwrap()]);
 }
 
 fn add_two(cluster: &mut LocalCluster) -> [NodeId; 2] {
