@@ -9,6 +9,7 @@ mod broadcast;
 mod churn;
 mod disk_floor;
 mod elementwise;
+mod failover;
 mod floors;
 mod identities;
 mod memory;
@@ -154,6 +155,7 @@ const BENCHES: &[Entry] = &[
         .with_flags(&["--store"])
         .apart(),
     row("recovery", recovery::recovery, "<= 2", "<= 0.5").sized(100, 10).apart(),
+    row("failover", failover::failover, "<= 5", "<= 1").apart(),
     row("broadcast", broadcast::broadcast, "<= 2", "").sized(1_000, 100).apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
