@@ -56,7 +56,7 @@ impl Home {
 
     /// The variables that name folders: of what may be lost with the machine's next start, and of what may
     /// not.
-    fn folders(&self) -> [(&str, &Path); 2] {
+    pub fn folders(&self) -> [(&str, &Path); 2] {
         [("TMPDIR", self.folder.path()), ("XDG_DATA_HOME", self.folder.path())]
     }
 
