@@ -250,9 +250,12 @@ pub struct BenchArgs {
     /// Executor of the tasks of a bench over tensors.
     #[arg(long, value_enum, default_value_t)]
     pub on: Place,
-    /// Amount of work of a bench: points, elements, chunks, rows, or megabytes of values.
+    /// Amount of work of a bench: points, elements, chunks, rows, nodes, or megabytes of values.
     #[arg(long, value_name = "COUNT")]
     pub size: Option<usize>,
+    /// With cluster: number of nodes; the same as --size.
+    #[arg(long, value_name = "COUNT", conflicts_with = "size")]
+    pub nodes: Option<usize>,
     /// Read spilled values back in random order.
     #[arg(long)]
     pub random: bool,

@@ -185,7 +185,7 @@ pub enum Event {
         job: JobId,
     },
     /// A node joined the cluster.
-    MemberJoined(Member),
+    MemberJoined(Arc<Member>),
     /// A node left the cluster or died.
     MemberLeft {
         /// The node that left.

@@ -287,6 +287,7 @@ impl World {
             annex_bytes: number(options, "annex", 0),
             create_timeout: 1000 * MS,
             queued_tasks_max: usize::MAX,
+            small_cluster_max: usize::MAX,
             can_spill: options.contains_key("spill"),
             high_water_bytes: u64::MAX,
             low_water_bytes: u64::MAX,
@@ -299,9 +300,9 @@ impl World {
         let others: Vec<_> = self.hosts.keys().filter(|other| *other != name).cloned().collect();
         for other in others {
             let known = self.hosts[&other].node.snapshot().total;
-            self.feed(&other, Event::MemberJoined(member(node, cpus)));
+            self.feed(&other, Event::MemberJoined(Arc::new(member(node, cpus))));
             let resources = Member { resources: known, ..member(node_id(&other), 0.0) };
-            self.feed(name, Event::MemberJoined(resources));
+            self.feed(name, Event::MemberJoined(Arc::new(resources)));
         }
         self.deliver();
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, JobPage, JobProgram, JobRequest, KeyPage, LeftReason, Members, NodeChange,
-    NodeEvents, NodeInfo, NodeLoad, PROTOCOL, Registered, Stub,
+    NodeEvents, NodeInfo, PROTOCOL, Registered, Stub,
 };
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -145,12 +145,8 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`CallError`]. One attempt at each control store: the next keep-alive is the next attempt.
-    pub async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<bool, CallError> {
-        let renew = |stub: Stub| {
-            let load = load.clone();
-            async move { stub.keep_alive(node, load).await }
-        };
-        let renewed = self.once(&renew).await?;
+    pub async fn keep_alive(&self, node: NodeId) -> Result<bool, CallError> {
+        let renewed = self.once(&|stub: Stub| async move { stub.keep_alive(node).await }).await?;
         self.stores.learn(&renewed.stores);
         Ok(renewed.known)
     }
@@ -421,7 +417,7 @@ impl Membership {
         &self.nodes
     }
 
-    /// The next change: a join, a leave or a load, never a list. Begins with a join per member. Each node is
+    /// The next change: a join or a leave, never a list. Begins with a join per member. Each node is
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
     /// # Errors
@@ -485,8 +481,7 @@ impl Membership {
                 );
             }
             NodeChange::Joined(node) if self.nodes.contains_key(&node.id) => {}
-            NodeChange::Left { node, .. } | NodeChange::Load { node, .. }
-                if !self.nodes.contains_key(&node) => {}
+            NodeChange::Left { node, .. } if !self.nodes.contains_key(&node) => {}
             change => self.queue.push_back(change),
         }
     }
@@ -499,7 +494,7 @@ impl Membership {
             NodeChange::Left { node, .. } => {
                 self.nodes.remove(node);
             }
-            NodeChange::Listed(_) | NodeChange::Load { .. } => {}
+            NodeChange::Listed(_) => {}
         }
     }
 }

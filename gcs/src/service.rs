@@ -5,8 +5,9 @@
 //! learn from the removal of the record that the node is gone. So several servers over one etcd agree without
 //! talking to each other; `stores.rs` tells members the addresses of all of them.
 //!
-//! The load of a node goes from its keep-alive directly to the watchers of the same server and is not stored.
-//! A slow watcher misses some reports; the next report repeats everything.
+//! A watcher gets one list and then changes only. The renewals of leases are not among them, so an idle cluster
+//! of n nodes costs n calls per second, and no events. (The refused design: loads in the renewals, passed on to
+//! all watchers, n * n events per second that nobody needs. Nodes tell their loads to a few others instead.)
 
 mod calls;
 mod hang;
@@ -25,18 +26,16 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tharsis_protos::control::{ClusterId, NODES_MAX, NodeLoad};
+use tharsis_protos::control::{ClusterId, NODES_MAX};
 use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::Semaphore;
 use tonic::service::Routes;
 
 pub use silence::renewal_pace;
 
 /// Most watchers of one server: every node, and some people.
 pub const WATCHERS_MAX: usize = NODES_MAX + 256;
-/// Most loads that wait for a slow watcher; older ones are dropped.
-const LOADS_WAITING_MAX: usize = 1024;
 /// Time limit of one call; longer than the time limits of the back ends.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// Number of tries of a transaction that conflicts with others.
@@ -72,7 +71,6 @@ struct Shared {
     stores: Mutex<Vec<String>>,
     /// The lease of this control store's own address, once that is written.
     own_lease: Mutex<Option<StoreLease>>,
-    loads: broadcast::Sender<(NodeId, NodeLoad)>,
     watchers: Arc<Semaphore>,
     stopping: tokio::sync::watch::Sender<bool>,
 }
@@ -109,7 +107,6 @@ impl Control {
             silences: Mutex::new(Silences::new(options.lease_ttl)),
             stores: Mutex::default(),
             own_lease: Mutex::default(),
-            loads: broadcast::Sender::new(LOADS_WAITING_MAX),
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             stopping: tokio::sync::watch::Sender::new(false),
         };

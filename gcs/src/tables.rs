@@ -283,6 +283,18 @@ pub fn all_nodes() -> Txn {
     Txn::always(vec![Op::range(NODES)])
 }
 
+/// A transaction that counts the nodes with a record.
+#[must_use]
+pub fn count_nodes() -> Txn {
+    Txn::always(vec![keys(NODES.into())])
+}
+
+/// The number of nodes that [`count_nodes`] found.
+#[must_use]
+pub fn node_count(result: &TxnResult) -> usize {
+    ranged(result, 0).0.len()
+}
+
 /// The members in the result of [`all_nodes`], by id.
 #[must_use]
 pub fn members(result: &TxnResult) -> Vec<NodeInfo> {

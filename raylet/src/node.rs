@@ -54,6 +54,9 @@ pub struct NodeOptions {
     pub lineage_bytes: usize,
     /// Unfinished tasks that one job may have here before the calls of its driver wait.
     pub queued_tasks_max: usize,
+    /// Maximum number of nodes of a cluster in which every node deals with every other one; nearly always
+    /// [`SMALL_CLUSTER_MAX`](tharsis_types::limits::SMALL_CLUSTER_MAX).
+    pub small_cluster_max: usize,
     /// The longest time that a worker process may take until it says hello; then it is killed.
     pub worker_start_timeout: Duration,
 }
@@ -185,6 +188,7 @@ impl Parts {
             relay_bytes_min: RELAY_BYTES_MIN,
             lineage_bytes_max: options.lineage_bytes,
             queued_tasks_max: options.queued_tasks_max,
+            small_cluster_max: options.small_cluster_max,
         };
         let registry = Arc::new(Registry::new());
         Ok(Self {
@@ -325,7 +329,7 @@ impl NodeHandle {
             resources: options.resources.clone(),
             labels: options.labels.clone(),
         };
-        let timeout = options.worker_start_timeout;
+        let (timeout, small_cluster_max) = (options.worker_start_timeout, options.small_cluster_max);
         let mut parts = Parts::new(member.node, options, program, true)?;
         let socket = cluster.socket.clone();
         let joining = JoiningNode {
@@ -333,6 +337,7 @@ impl NodeHandle {
             arena: Arc::clone(&parts.arena),
             inbox: Arc::clone(&parts.inbox),
             spill: parts.spill.clone(),
+            small_cluster_max,
         };
         let (cluster, cluster_handle) = Cluster::start(joining, cluster)?;
         let find_program = {

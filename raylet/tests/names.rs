@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 use tharsis_protos::records::{FromClient, RefsView, ToClient, ValueView};
 use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Shared, SpillChoice, Workforce, connect_embedded};
+use tharsis_types::limits::SMALL_CLUSTER_MAX;
 use tharsis_types::{ClientId, Failure, JobId, ObjectId, Resources, TaskId};
 
 /// No workers: nothing here runs.
@@ -26,6 +27,7 @@ fn node() -> NodeHandle {
         memory_limit_bytes: 0,
         lineage_bytes: 0,
         queued_tasks_max: usize::MAX,
+        small_cluster_max: SMALL_CLUSTER_MAX,
         worker_start_timeout: Duration::from_secs(1),
     };
     NodeHandle::embedded(options, |_shared| Box::new(Nobody)).unwrap()

@@ -1,6 +1,6 @@
 //! Several nodes on one machine, each a process of this program: for tests, benchmarks and trying things out.
 
-use crate::part::restartable;
+use crate::part::{Restartable, restartable};
 use crate::process::{
     BackendChoice, ClusterRole, ClusterSpec, NodeOptions, NodeProcess, NodeSpec, Security, authority_folder,
     fresh_folder, join_with_token,
@@ -15,7 +15,7 @@ use tharsis_protos::report::Report;
 use tharsis_raylet::SpillChoice;
 use tharsis_remote::{Error, FailureKind, NodeId, Result};
 use tharsis_types::Resources;
-use tharsis_types::limits::QUEUED_TASKS_MAX;
+use tharsis_types::limits::{QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 
 /// A node that is not heard of for this long is declared dead.
 const LEASE_TTL_MS: u64 = 10_000;
@@ -23,12 +23,15 @@ const LEASE_TTL_MS: u64 = 10_000;
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
 /// The longest time that nodes may take to see each other.
 const MEET_WAIT: Duration = Duration::from_secs(10);
+/// Processes of nodes that start at a time, when many are added together.
+const STARTING_MAX: usize = 8;
 
 /// A cluster whose nodes are processes on this machine. Its `main` must carry `#[tharsis::main]`. Dropping it
 /// ends all of them.
 pub struct LocalCluster {
     lease_ttl_ms: u64,
     store: BackendChoice,
+    small_cluster_max: usize,
     /// Folder of the identities of its machines, and lifetime of the certificates of nodes; none with the
     /// user's secret.
     identities: Option<(PathBuf, Duration)>,
@@ -73,19 +76,17 @@ impl LocalCluster {
     /// Why one of them does not start.
     pub fn start_nodes(nodes: Vec<LocalNode>) -> Result<Self> {
         let mut cluster = Self::empty();
-        for node in nodes {
-            cluster.add(node)?;
-        }
+        cluster.add_all(nodes)?;
         Ok(cluster)
     }
 
     /// No nodes yet: settings come first, then [`LocalCluster::add`].
     #[must_use]
     pub fn empty() -> Self {
-        let store = BackendChoice::Memory;
         Self {
             lease_ttl_ms: LEASE_TTL_MS,
-            store,
+            store: BackendChoice::Memory,
+            small_cluster_max: SMALL_CLUSTER_MAX,
             identities: None,
             nodes: Vec::new(),
             paused: Vec::new(),
@@ -99,6 +100,14 @@ impl LocalCluster {
     #[must_use]
     pub fn lease_ttl(mut self, ttl: Duration) -> Self {
         self.lease_ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Maximum number of nodes of a cluster in which every node deals with every other one; 16 if nothing is
+    /// said. With 0 even two nodes behave as in a large cluster. Only before the first node.
+    #[must_use]
+    pub fn small_cluster_max(mut self, nodes: usize) -> Self {
+        self.small_cluster_max = nodes;
         self
     }
 
@@ -119,12 +128,12 @@ impl LocalCluster {
         self
     }
 
-    /// Security of the node that is added next.
-    fn security(&self) -> Result<Security> {
+    /// Security of the node of a number.
+    fn security(&self, number: usize) -> Result<Security> {
         let Some((folder, lifetime)) = &self.identities else {
             return Ok(Security::Secret(machine::default_secret_file()));
         };
-        let machine = folder.join(format!("machine-{}", self.reports.len()));
+        let machine = folder.join(format!("machine-{number}"));
         if let Some(head) = self.reports.first() {
             let refused = |error: String| Error::new(FailureKind::InvalidArgument, error);
             let first = authority_folder(&folder.join("machine-0"));
@@ -144,8 +153,42 @@ impl LocalCluster {
     pub fn add(&mut self, node: LocalNode) -> Result<usize> {
         match self.heads.is_empty() {
             true => self.add_head(node),
-            false => self.add_as(node, ClusterRole::Member { heads: self.heads.clone() }),
+            false => self.add_as(node, self.member()),
         }
+    }
+
+    /// Adds nodes, several at a time, and waits until all see all.
+    ///
+    /// # Errors
+    /// Why one of them does not start.
+    pub fn add_all(&mut self, nodes: Vec<LocalNode>) -> Result<()> {
+        let mut nodes = nodes.into_iter();
+        if self.nodes.is_empty()
+            && let Some(head) = nodes.next()
+        {
+            self.add(head)?;
+        }
+        let first = self.nodes.len();
+        let specs = nodes.enumerate().map(|(index, node)| self.spec(node, self.member(), first + index));
+        let specs = specs.collect::<Result<Vec<_>>>()?;
+        for together in specs.chunks(STARTING_MAX) {
+            let restartable = restartable()?;
+            let started: Vec<_> = std::thread::scope(|scope| {
+                let starting = together.iter().map(|spec| scope.spawn(move || start(spec, restartable)));
+                let starting: Vec<_> = starting.collect();
+                starting.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
+            });
+            for node in started {
+                let (process, report) = node?;
+                self.reports.push(report);
+                self.nodes.push(Some(process));
+            }
+        }
+        self.await_count(self.running_count(), MEET_WAIT)
+    }
+
+    fn member(&self) -> ClusterRole {
+        ClusterRole::Member { heads: self.heads.clone() }
     }
 
     /// Adds a node with a control store of its own over the same tables, and waits until all others see it.
@@ -162,6 +205,16 @@ impl LocalCluster {
 
     fn add_as(&mut self, node: LocalNode, role: ClusterRole) -> Result<usize> {
         let restartable = restartable()?;
+        let spec = self.spec(node, role, self.reports.len())?;
+        let (process, report) = start(&spec, restartable)?;
+        self.reports.push(report);
+        self.nodes.push(Some(process));
+        self.await_count(self.running_count(), MEET_WAIT)?;
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// Settings of the process of a node.
+    fn spec(&self, node: LocalNode, role: ClusterRole, number: usize) -> Result<NodeSpec> {
         machine::check_store_bytes(node.store_bytes, machine::memory_bytes())?;
         let options = NodeOptions {
             resources: node.resources,
@@ -172,23 +225,19 @@ impl LocalCluster {
             memory_limit_bytes: 0,
             lineage_bytes: machine::LINEAGE_BYTES,
             queued_tasks_max: QUEUED_TASKS_MAX,
+            small_cluster_max: self.small_cluster_max,
             worker_start_timeout: machine::WORKER_START_TIMEOUT,
         };
-        let spec = NodeSpec {
+        Ok(NodeSpec {
             socket: fresh_folder(None).join("node.sock"),
             options,
             ends_with_stdin: true,
             cluster: Some(ClusterSpec {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-                security: self.security()?,
+                security: self.security(number)?,
                 role,
             }),
-        };
-        let process = NodeProcess::start_as(&spec, restartable)?;
-        self.reports.push(observe::ask(process.socket(), Question::Status)?);
-        self.nodes.push(Some(process));
-        self.await_count(self.running_count(), MEET_WAIT)?;
-        Ok(self.nodes.len() - 1)
+        })
     }
 
     /// Number of nodes that were neither killed nor paused.
@@ -279,10 +328,22 @@ fn not_running(index: usize) -> Error {
     Error::new(FailureKind::Disconnected, format!("node {index} does not run"))
 }
 
+/// Starts the process of a node; returns what the node says of itself.
+fn start(spec: &NodeSpec, restartable: Restartable) -> Result<(NodeProcess, Report)> {
+    let process = NodeProcess::start_as(spec, restartable)?;
+    let report = observe::ask(process.socket(), Question::Status)?;
+    Ok((process, report))
+}
+
+fn died() -> Error {
+    Error::new(FailureKind::Internal, "the thread that starts a node has ended")
+}
+
 impl Drop for LocalCluster {
     fn drop(&mut self) {
         // What is paused cannot stop by itself.
         self.paused.drain(..).for_each(|mut node| node.kill());
+        self.nodes.iter_mut().skip(1).flatten().for_each(NodeProcess::tell_to_stop);
         while let Some(node) = self.nodes.pop() {
             drop(node);
         }

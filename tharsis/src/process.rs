@@ -236,6 +236,12 @@ impl NodeProcess {
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).map_err(|_| gone())
     }
 
+    /// Tells it to end, and does not wait.
+    pub(crate) fn tell_to_stop(&mut self) {
+        // The end of its input says so.
+        drop(self.child.stdin.take());
+    }
+
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
@@ -258,8 +264,7 @@ impl NodeProcess {
 
 impl Drop for NodeProcess {
     fn drop(&mut self) {
-        // The end of its input tells the node to stop.
-        drop(self.child.stdin.take());
+        self.tell_to_stop();
         let until = Instant::now() + NODE_STOP_WAIT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(500));

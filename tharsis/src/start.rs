@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
 use tharsis_raylet::{NodeOptions, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
-use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX};
+use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 
 impl Init {
     /// Starts the runtime, for all threads of the program, until the returned value is dropped. There is one
@@ -127,6 +127,7 @@ fn options(init: &Init) -> Result<NodeOptions> {
         memory_limit_bytes,
         lineage_bytes: init.lineage_bytes.unwrap_or(machine::LINEAGE_BYTES),
         queued_tasks_max: init.queued_tasks_max.unwrap_or(QUEUED_TASKS_MAX),
+        small_cluster_max: SMALL_CLUSTER_MAX,
         worker_start_timeout: init.worker_start_timeout.unwrap_or(machine::WORKER_START_TIMEOUT),
     })
 }

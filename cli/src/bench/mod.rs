@@ -7,6 +7,7 @@
 mod bounded;
 mod broadcast;
 mod churn;
+mod cluster;
 mod disk_floor;
 mod elementwise;
 mod failover;
@@ -57,6 +58,8 @@ pub struct Options {
     pub disk_limit: Option<u64>,
     /// Bytes of the store.
     pub store: Option<u64>,
+    /// Number of nodes, where that is the size.
+    pub nodes: Option<usize>,
 }
 
 impl Options {
@@ -67,6 +70,7 @@ impl Options {
             ("--compressible", self.compressible),
             ("--disk-limit", self.disk_limit.is_some()),
             ("--store", self.store.is_some()),
+            ("--nodes", self.nodes.is_some()),
         ];
         given.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag))
     }
@@ -157,6 +161,10 @@ const BENCHES: &[Entry] = &[
     row("recovery", recovery::recovery, "<= 2", "<= 0.5").sized(100, 10).apart(),
     row("failover", failover::failover, "<= 5", "<= 1").apart(),
     row("broadcast", broadcast::broadcast, "<= 2", "").sized(1_000, 100).apart(),
+    row("cluster", cluster::cluster, "<= 20, idle <= 10 %", "")
+        .sized(100, 20)
+        .with_flags(&["--nodes"])
+        .apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
@@ -194,7 +202,7 @@ impl Entry {
     /// The options with a valid size for this bench.
     fn options(&self, options: Options, size: Option<usize>) -> Result<Options, Refusal> {
         let wrong = |problem: String| Err(Refusal::BenchSize { problem });
-        match (size, self.size) {
+        match (size.or(options.nodes), self.size) {
             (Some(0), _) => wrong("0 leaves nothing to measure".to_owned()),
             (Some(_), None) => wrong(format!("the bench {} has none", self.name)),
             (Some(size), Some(_)) => Ok(Options { size, ..options }),

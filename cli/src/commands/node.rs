@@ -13,7 +13,7 @@ use tharsis::{FailureKind, SpillChoice, join, machine, observe, spill_dirs};
 use tharsis_identity::Token;
 use tharsis_protos::handshake::Question;
 use tharsis_types::Resources;
-use tharsis_types::limits::QUEUED_TASKS_MAX;
+use tharsis_types::limits::{QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 
 /// Runs a node in the foreground until it is told to stop.
 ///
@@ -79,6 +79,7 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         spill: spill_choice(settings)?,
         memory_limit_bytes,
         queued_tasks_max: QUEUED_TASKS_MAX,
+        small_cluster_max: SMALL_CLUSTER_MAX,
         lineage_bytes: settings.get(Key::Lineage, parse::size)?.unwrap_or_default() as usize,
         worker_start_timeout: settings
             .get(Key::WorkerStartTimeout, parse::positive_duration)?

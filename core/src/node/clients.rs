@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Message;
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, ObjectId, RefId, TaskClass};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, TaskClass};
 
 /// Drivers, and the values that clients wait to read.
 #[derive(Debug, Default)]
@@ -281,16 +281,22 @@ impl Node {
         }
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.clients.driver_gone(client) {
-            self.peers.job_ended(job);
-            self.job_ended(job, out);
+            self.job_ended(job, None, out);
             self.apply(out);
             out.extend(self.store.free_ranges().map(|range| Action::Do(Operation::Reclaim(range))));
         }
     }
 
-    /// Ends the tasks and the workers of a job that has ended.
-    pub(super) fn job_ended(&mut self, job: JobId, out: &mut Vec<Action>) {
+    /// Ends the tasks and the workers of a job that has ended, and tells the nodes that this one has involved in it. `from` is
+    /// the node that told this one.
+    pub(super) fn job_ended(&mut self, job: JobId, from: Option<NodeId>, out: &mut Vec<Action>) {
         self.owner.drop_job(job, &mut self.effects);
+        let asked = self.involved.end(job);
+        let to: Vec<_> =
+            if asked.some_gone { self.view.others().collect() } else { asked.nodes.into_iter().collect() };
+        for node in to.into_iter().filter(|node| Some(*node) != from) {
+            self.send(node, Message::JobEnded { job });
+        }
         self.leases.job_ended(job);
         out.push(Action::Do(Operation::ForgetJob { job }));
         let workers: Vec<_> = self.leases.workers_of(job).collect();

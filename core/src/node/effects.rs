@@ -4,11 +4,13 @@
 //! message of this node to itself is handled at once, without a link and without a packet.
 
 use super::Node;
+use super::peers::Standing;
 use crate::event::{Action, Operation, Record};
 use crate::lease::{self, Leases};
 use crate::owner;
-use tharsis_types::NodeId;
+use std::sync::Arc;
 use tharsis_types::peer::Message;
+use tharsis_types::{LeaseId, NodeId, TaskClass};
 
 impl Node {
     /// Passes a message on to a node, this one or another.
@@ -23,8 +25,33 @@ impl Node {
     /// Sends a message to another node.
     pub(super) fn send(&mut self, to: NodeId, message: Message) {
         assert_ne!(to, self.id, "a node has no link to itself");
-        let owner = &self.owner;
-        self.peers.send(self.now, to, message, |node| owner.is_gone(node));
+        let (owner, view) = (&self.owner, &self.view);
+        self.peers.send(self.now, to, message, || match (owner.is_gone(to), view.knows(to)) {
+            (_, true) => Standing::Member,
+            (true, false) => Standing::Dead,
+            (false, false) => Standing::Unknown,
+        });
+    }
+
+    /// Asks a node, this one or another, for a lease.
+    fn request_lease(
+        &mut self,
+        to: NodeId,
+        lease: LeaseId,
+        class: Arc<TaskClass>,
+        wait: bool,
+        out: &mut Vec<Action>,
+    ) {
+        let (job, weight) = (class.job, self.leases.weight(class.job));
+        self.route(to, Message::LeaseRequest { lease, class, wait, weight }, out);
+        if to == self.id {
+            return;
+        }
+        if self.owner.has_ended(job) {
+            self.send(to, Message::JobEnded { job });
+        } else if self.view.knows(to) {
+            self.involved.ask(job, to);
+        }
     }
 
     /// Carries out the effects of the ledger until none is left.
@@ -55,8 +82,7 @@ impl Node {
             Effect::DropCopy { holder, object } => self.route(holder, Message::ObjectFree { object }, out),
             Effect::MemoryFreed => out.push(Action::Do(Operation::MemoryFreed)),
             Effect::RequestLease { to, lease, class, wait } => {
-                let weight = self.leases.weight(class.job);
-                self.route(to, Message::LeaseRequest { lease, class, wait, weight }, out)
+                self.request_lease(to, lease, class, wait, out)
             }
             Effect::ReturnLease { to, lease } => self.route(to, Message::LeaseReturned { lease }, out),
             Effect::Send { to, message } => self.send(to, message),

@@ -17,13 +17,19 @@ use tharsis_types::peer::{Message, Packet};
 use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
 
 impl Node {
-    pub(super) fn member_joined(&mut self, member: Member) {
+    pub(super) fn member_joined(&mut self, member: Arc<Member>) {
         if member.node == self.id || self.view.knows(member.node) {
             return;
         }
-        self.owner.node_joined(member.node);
-        self.peers.joined(member.node, self.load());
+        let (node, was_small) = (member.node, self.view.is_small());
+        self.owner.node_joined(node);
         self.view.joined(member);
+        self.peers.joined(node);
+        if self.view.is_small() {
+            self.listeners.add(self.now, node, true);
+        } else if was_small {
+            self.listeners.clear();
+        }
         self.owner.dirty_all();
     }
 
@@ -35,7 +41,13 @@ impl Node {
         if !self.view.knows(node) {
             return self.forget_node(now, node, out);
         }
+        let was_small = self.view.is_small();
         self.view.left(node);
+        self.listeners.remove(node);
+        self.involved.node_gone(node);
+        if self.view.is_small() && !was_small {
+            self.all_listen();
+        }
         self.pulls.holder_gone(node);
         self.transfers_with_gone(node, out);
         self.forget_node(now, node, out);
@@ -52,6 +64,12 @@ impl Node {
             busy.into_iter()
                 .map(|client| Action::Do(Operation::KillWorker { client, reason: reason.clone() })),
         );
+    }
+
+    /// The cluster is small: all members hear the load of this node from now on.
+    fn all_listen(&mut self) {
+        let now = self.now;
+        self.view.others().for_each(|node| self.listeners.add(now, node, true));
     }
 
     /// Gives up nodes that were named and never joined: they died before this node joined.
@@ -71,8 +89,10 @@ impl Node {
 
     pub(super) fn packet(&mut self, now: Now, from: NodeId, packet: Packet, out: &mut Vec<Action>) {
         // The sender has left, or has not joined here yet; in the latter case it repeats the packet.
-        let Some(messages) = self.peers.receive(now, from, packet) else { return };
-        for message in messages {
+        if !self.view.knows(from) {
+            return;
+        }
+        for message in self.peers.receive(now, from, packet) {
             self.message(from, message, out);
             self.apply(out);
         }
@@ -96,7 +116,7 @@ impl Node {
             Message::HolderRemoved { object } => {
                 self.owner.copy_changed(from, object, false, &mut self.effects)
             }
-            Message::JobEnded { job } => self.job_ended(job, out),
+            Message::JobEnded { job } => self.job_ended(job, Some(from), out),
             Message::LeaseDenied { lease, free } => self.lease_denied(from, lease, free),
             Message::LeaseFailed { lease, failure } => {
                 self.owner.lease_failed(now, lease, &failure, &mut self.effects)
@@ -106,6 +126,7 @@ impl Node {
             Message::LeaseRequest { lease, class, wait, weight } => {
                 if from != self.id {
                     self.leases.set_weight(class.job, weight);
+                    self.listeners.add(now, from, self.view.is_small());
                 }
                 self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
             }
@@ -114,7 +135,7 @@ impl Node {
             }
             Message::LeaseRevoked { lease } => self.owner.lease_revoked(lease, &mut self.effects),
             Message::LoadReport { free, waiting } => {
-                self.view.reported(from, Load { free, waiting });
+                self.view.reported(now, from, Load { free, waiting });
                 self.owner.dirty_all();
             }
             Message::ObjectFree { object } if from == self.id => self.drop_own_copy(object),

@@ -15,7 +15,9 @@
 //! | `Store` | the arena, its annex, spilled copies | [`crate::store`] | all that pins, makes or frees a copy |
 //! | `Pulls` | bundles of objects that are needed here | [`crate::pull`] | `pulls`, through `pull_change` |
 //! | `View` | the members and their load | [`crate::place`] | messages, rounds of scheduling |
-//! | `Peers` | links, unknown peers, broadcasts | `peers.rs` | `route` and `send`, messages, `settle` |
+//! | `Peers` | links, unknown peers | `peers.rs` | `route` and `send`, messages, `settle` |
+//! | `Listeners` | nodes that are told the load of this one | `listeners.rs` | messages, `settle` |
+//! | `Involved` | nodes that must hear of the end of a job | `involved.rs` | `effects`, messages, `clients` |
 //! | `Transfers` | large objects asked for and read, readers here | `transfers.rs` | messages, `pulls`, `making_room` |
 //! | `CopyOwners` | other nodes that own a copy here | `copies.rs` | `copies`, `ends` |
 //! | `Room` | waiters for room, the speed and refusals of the disk | `room/` | `making_room`, `clients` |
@@ -61,8 +63,10 @@ mod copies;
 mod effects;
 mod ends;
 mod inventory;
+mod involved;
 mod isolation;
 mod leftovers;
+mod listeners;
 mod lists;
 mod making_room;
 mod mappings;
@@ -93,12 +97,15 @@ use crate::{MS, Now};
 use ahead::Streams;
 use clients::Clients;
 use copies::CopyOwners;
+use involved::Involved;
+use listeners::Listeners;
 use mappings::Mappings;
 use peers::Peers;
 use pressure::Pressure;
 use pulls::Pulls;
 use room::Room;
 use runs::Runs;
+use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, Resources};
 use transfers::Transfers;
 
@@ -133,6 +140,9 @@ pub struct Config {
     pub lineage_bytes_max: usize,
     /// Unfinished tasks that one job may have here before its driver has to wait.
     pub queued_tasks_max: usize,
+    /// Maximum number of nodes of a small cluster. There every node tells every other its load, and all are
+    /// compared when work is placed. In a larger one both are done with a few.
+    pub small_cluster_max: usize,
 }
 
 /// One node.
@@ -157,6 +167,8 @@ pub struct Node {
     pulls: Pulls,
     view: View,
     peers: Peers,
+    listeners: Listeners,
+    involved: Involved,
     transfers: Transfers,
     copy_owners: CopyOwners,
     room: Room,
@@ -229,8 +241,10 @@ impl Node {
             leases: Leases::new(config.member.resources.clone()),
             store: Store::with_annex(config.store_bytes, config.annex_bytes),
             pulls: Pulls::beside((config.annex_bytes > 0).then_some(config.store_bytes)),
-            view: View::new(config.member.clone()),
-            peers: Peers::new(load),
+            view: View::new(config.member.clone(), config.small_cluster_max),
+            peers: Peers::default(),
+            listeners: Listeners::new(load),
+            involved: Involved::default(),
             transfers: Transfers::default(),
             copy_owners: CopyOwners::default(),
             room: Room::new(config.store_bytes, config.create_timeout),
@@ -313,7 +327,7 @@ impl Node {
                 out.push(Record::Locations { request, reference }.to(client));
             }
             Event::IsolationChanged { is_isolated } => self.isolation_changed(is_isolated, out),
-            Event::JobEnded { job } => self.job_ended(job, out),
+            Event::JobEnded { job } => self.job_ended(job, None, out),
             Event::MemberJoined(member) => self.member_joined(member),
             Event::MemberLeft { node } => self.member_left(now, node, out),
             Event::MemoryRead(reading) => self.memory_read(&reading, out),
@@ -334,7 +348,7 @@ impl Node {
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);
-        self.peers.report(now, || load_of(&self.leases));
+        self.report_load(now);
         out.extend(self.pressure.take_request());
         self.peers.transmit(now, out);
     }
@@ -358,7 +372,8 @@ impl Node {
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let recall = self.leases.has_waiters().then(|| self.recalled_at + RECALL_EVERY);
         let all = [
-            self.peers.next_timeout(|| self.load()),
+            self.peers.next_timeout(),
+            self.listeners.next_timeout(&self.load()),
             recall,
             self.room.next_timeout(self.now, self.mappings.ask_next_at()),
             self.owner.next_timeout(now),
@@ -423,8 +438,8 @@ impl Node {
         &self.config.member.labels
     }
 
-    /// The nodes that it knows, itself included, and their load.
-    pub fn members(&self) -> impl Iterator<Item = (&Member, &Load)> {
+    /// The nodes that it knows, itself included, and their load as far as this node has heard it.
+    pub fn members(&self) -> impl Iterator<Item = (&Member, Load)> {
         self.view.members()
     }
 
@@ -467,7 +482,10 @@ impl Node {
         self.leases.check();
         self.pulls.check();
         self.store.check();
-        self.peers.check(self.view.others());
+        self.view.check();
+        self.peers.check(|node| self.view.knows(node));
+        self.listeners.check(|node| self.view.knows(node));
+        self.involved.check(|node| self.view.knows(node), |job| self.owner.has_ended(job));
         self.transfers.check();
         self.copy_owners.check(self.id);
         self.room.check(|object| self.pulls.is_running(object));
@@ -502,7 +520,15 @@ impl Node {
     }
 
     fn refresh_view(&mut self) {
-        self.view.reported(self.id, self.load());
+        self.view.reported(self.now, self.id, self.load());
+    }
+
+    /// Tells the load of this node to those that listen and do not know it.
+    fn report_load(&mut self, now: Now) {
+        let load = self.load();
+        for node in self.listeners.report(now, self.view.is_small(), load.clone()) {
+            self.send(node, Message::LoadReport { free: load.free.clone(), waiting: load.waiting });
+        }
     }
 }
 

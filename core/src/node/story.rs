@@ -149,7 +149,7 @@ impl Node {
     fn room_of_nodes(&self, demand: &Resources) -> Vec<String> {
         let mut members: Vec<_> = self.view.members().collect();
         members.sort_by_key(|(member, _)| (Reverse(member.node == self.id), member.node));
-        let line = |(member, load): &(&crate::event::Member, &crate::place::Load)| {
+        let line = |(member, load): &(&crate::event::Member, crate::place::Load)| {
             let whose = if member.node == self.id { "this node" } else { "node" };
             let (node, all, waiting) = (member.node, &member.resources, load.waiting);
             let room = match load.free.lacking(demand) {

@@ -147,6 +147,12 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
+    /// Whether a job has ended.
+    #[must_use]
+    pub fn has_ended(&self, job: JobId) -> bool {
+        self.jobs.contains(job)
+    }
+
     /// Fails every unfinished task of a job, or cancels it if it was sent; none starts again.
     pub fn drop_job(&mut self, job: JobId, out: &mut Vec<Effect>) {
         self.jobs.add(job);

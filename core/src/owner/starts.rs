@@ -218,7 +218,8 @@ mod tests {
     #[test]
     fn an_attempt_does_not_read_the_arguments_of_the_task_that_took_its_slot_and_its_lease() {
         let (me, driver) = (NodeId(1), ClientId(1));
-        let mut view = View::new(Member { node: me, resources: Resources::default(), labels: Vec::new() });
+        let mut view =
+            View::new(Member { node: me, resources: Resources::default(), labels: Vec::new() }, usize::MAX);
         let mut owner = Owner::new(me, 0);
         let mut out = Vec::new();
         owner.define_class(driver, 0, &class(1));

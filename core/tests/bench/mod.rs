@@ -42,6 +42,7 @@ impl Bench {
             annex_bytes: 0,
             create_timeout: 1000 * MS,
             queued_tasks_max: usize::MAX,
+            small_cluster_max: usize::MAX,
             can_spill: false,
             high_water_bytes: u64::MAX,
             low_water_bytes: u64::MAX,

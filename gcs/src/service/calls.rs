@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::future::Future;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobProgram, JobRequest, KeyPage, Members,
-    NODES_MAX, NodeInfo, NodeLoad, PROTOCOL, Registered, Renewed, Service,
+    NODES_MAX, NodeInfo, PROTOCOL, Registered, Renewed, Service,
 };
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -34,14 +34,11 @@ impl Service for Shared {
         within("register node", self.register(node, clock_unix_ms)).await
     }
 
-    async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<Renewed, Refusal> {
+    async fn keep_alive(&self, node: NodeId) -> Result<Renewed, Refusal> {
         // Heard of, whatever becomes of the lease.
         self.silences.lock().heard(node, Instant::now());
         let known = within("keep alive", self.renew(node)).await?;
-        if known {
-            // An error means that there is no watcher.
-            let _ = self.loads.send((node, load));
-        } else {
+        if !known {
             self.silences.lock().forget(node);
         }
         Ok(Renewed { known, stores: self.stores.lock().clone() })
@@ -162,7 +159,7 @@ impl Shared {
     async fn register(&self, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
         let clock_skew_ms =
             i64::try_from(i128::from(unix_ms()) - i128::from(clock_unix_ms)).unwrap_or(i64::MAX);
-        let count = self.members().await.map_err(refusal)?.nodes.len();
+        let count = tables::node_count(&self.backend.txn(tables::count_nodes()).await.map_err(refusal)?);
         if NODES_MAX <= count {
             let reason = format!("the cluster has {count} nodes, the limit is {NODES_MAX}");
             return Err(Refusal::new(RefusalCode::ResourceExhausted, reason));
@@ -171,9 +168,8 @@ impl Shared {
             if let Some(lease) = self.join(&node).await? {
                 self.leases.lock().insert(node.id, lease);
                 self.silences.lock().heard(node.id, Instant::now());
-                let members = self.members().await.map_err(refusal)?;
                 let stores = self.stores.lock().clone();
-                return Ok(Registered { lease_ttl: self.lease_ttl, members, clock_skew_ms, stores });
+                return Ok(Registered { lease_ttl: self.lease_ttl, clock_skew_ms, stores });
             }
         }
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))

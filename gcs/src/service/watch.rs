@@ -12,10 +12,10 @@ use futures::StreamExt;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tharsis_protos::control::{EventStream, LeftReason, Members, NodeChange, NodeEvent, NodeLoad};
+use tharsis_protos::control::{EventStream, LeftReason, Members, NodeChange, NodeEvent};
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
-use tokio::sync::{OwnedSemaphorePermit, broadcast, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// Pause between attempts to watch again while the back end cannot be reached.
 const RETRY: Duration = Duration::from_millis(250);
@@ -26,7 +26,6 @@ struct NodeWatch {
     changes: Option<Watch>,
     /// The first revision that was not delivered yet.
     next: u64,
-    loads: broadcast::Receiver<(NodeId, NodeLoad)>,
     stopping: watch::Receiver<bool>,
     /// Nodes whose leave was delivered with its announcement, and whose records are not deleted yet.
     departed: BTreeSet<NodeId>,
@@ -37,7 +36,6 @@ struct NodeWatch {
 
 enum Wake {
     Change(Option<Result<WatchItem, StoreError>>),
-    Load(NodeId, NodeLoad),
     Nothing,
     Stop,
 }
@@ -48,13 +46,11 @@ impl Shared {
             let reason = format!("{} watchers are being served, the limit", super::WATCHERS_MAX);
             Refusal::new(RefusalCode::ResourceExhausted, reason)
         })?;
-        let loads = self.loads.subscribe();
         let now = self.members().await.map_err(refusal)?;
         let mut state = NodeWatch {
             backend: self.backend.clone(),
             changes: None,
             next: from_revision,
-            loads,
             stopping: self.stopping.subscribe(),
             departed: BTreeSet::new(),
             queue: VecDeque::new(),
@@ -101,9 +97,6 @@ impl NodeWatch {
         match self.wake().await {
             Wake::Stop => self.done = true,
             Wake::Nothing => {}
-            Wake::Load(node, load) => {
-                self.queue.push_back(NodeEvent { revision: 0, change: NodeChange::Load { node, load } });
-            }
             Wake::Change(None) => {
                 self.changes = None;
                 self.pause().await;
@@ -131,11 +124,6 @@ impl NodeWatch {
             biased;
             _ = self.stopping.wait_for(|stop| *stop) => Wake::Stop,
             change = changes.next() => Wake::Change(change),
-            load = self.loads.recv() => match load {
-                Ok((node, load)) => Wake::Load(node, load),
-                Err(broadcast::error::RecvError::Lagged(_)) => Wake::Nothing,
-                Err(broadcast::error::RecvError::Closed) => Wake::Stop,
-            },
         }
     }
 

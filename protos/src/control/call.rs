@@ -108,7 +108,6 @@ impl Stub {
         self.checked(call, move || {
             Ok(Registered {
                 lease_ttl: Duration::from_millis(answer.lease_ttl_ms),
-                members: Members { nodes: nodes(answer.members)?, revision: answer.revision },
                 clock_skew_ms: answer.clock_skew_ms,
                 stores: stores(answer.stores)?,
             })
@@ -119,9 +118,9 @@ impl Stub {
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
-    pub async fn keep_alive(&self, node: NodeId, load: NodeLoad) -> Result<Renewed, CallError> {
+    pub async fn keep_alive(&self, node: NodeId) -> Result<Renewed, CallError> {
         let call = "keep alive";
-        let request = wire::KeepAliveRequest { node_id: node.0, load: Some(load.into()) };
+        let request = wire::KeepAliveRequest { node_id: node.0 };
         let mut client = self.client.clone();
         let answer = self.within(call, client.keep_alive(request)).await?;
         self.checked(call, move || Ok(Renewed { known: answer.known, stores: stores(answer.stores)? }))

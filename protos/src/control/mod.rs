@@ -93,21 +93,6 @@ pub struct NodeInfo {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The load of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeLoad {
-    /// Free resources.
-    pub free: Resources,
-    /// All resources.
-    pub total: Resources,
-    /// Tasks that wait.
-    pub queued_tasks: u64,
-    /// Bytes of objects in memory.
-    pub store_used_bytes: u64,
-    /// Bytes that objects may take in memory.
-    pub store_total_bytes: u64,
-}
-
 /// All members as of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
@@ -122,8 +107,6 @@ pub struct Members {
 pub struct Registered {
     /// The node must be heard of more often than this.
     pub lease_ttl: Duration,
-    /// All members, itself among them.
-    pub members: Members,
     /// The server's clock less the node's, in ms; only to be shown.
     pub clock_skew_ms: i64,
     /// Addresses of all control stores of the cluster.
@@ -142,7 +125,7 @@ pub struct Renewed {
 /// One change of the membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// The revision after which this holds; 0 for loads, which have none.
+    /// The revision after which this holds.
     pub revision: u64,
     /// The change.
     pub change: NodeChange,
@@ -162,13 +145,6 @@ pub enum NodeChange {
     },
     /// All members: whoever is not among them has left.
     Listed(Vec<NodeInfo>),
-    /// A node said how busy it is. Later news replaces earlier; some may be left out.
-    Load {
-        /// Which.
-        node: NodeId,
-        /// Its load.
-        load: NodeLoad,
-    },
 }
 
 /// Why a node is gone.

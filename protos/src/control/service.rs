@@ -1,7 +1,7 @@
 //! The server's side: each handler checks what came in, calls the service with plain values, packs the
 //! answer.
 
-use super::wire::{bounded, key, load, namespace, to_wire};
+use super::wire::{bounded, key, namespace, to_wire};
 use super::*;
 use crate::call::{Refusal, RefusalCode};
 use crate::generated::control as wire;
@@ -30,11 +30,7 @@ pub trait Service: Send + Sync + 'static {
         clock_unix_ms: u64,
     ) -> impl Future<Output = Result<Registered, Refusal>> + Send;
     /// Renews the lease of a node.
-    fn keep_alive(
-        &self,
-        node: NodeId,
-        load: NodeLoad,
-    ) -> impl Future<Output = Result<Renewed, Refusal>> + Send;
+    fn keep_alive(&self, node: NodeId) -> impl Future<Output = Result<Renewed, Refusal>> + Send;
     /// Ends a membership; false if there was none.
     fn unregister_node(
         &self,
@@ -165,8 +161,6 @@ impl<S: Service> Control for Door<S> {
         let done = self.0.register_node(node, request.clock_unix_ms).await?;
         Ok(Response::new(wire::RegisterNodeAnswer {
             lease_ttl_ms: u64::try_from(done.lease_ttl.as_millis()).unwrap_or(u64::MAX),
-            members: to_wire(done.members.nodes),
-            revision: done.members.revision,
             clock_skew_ms: done.clock_skew_ms,
             stores: done.stores,
         }))
@@ -176,8 +170,7 @@ impl<S: Service> Control for Door<S> {
         let (_, extensions, request) = request.into_parts();
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
         rights::check_node(&extensions, node)?;
-        let load = load("load", request.load).map_err(bad)?;
-        let Renewed { known, stores } = self.0.keep_alive(node, load).await?;
+        let Renewed { known, stores } = self.0.keep_alive(node).await?;
         Ok(Response::new(wire::KeepAliveAnswer { known, stores }))
     }
 

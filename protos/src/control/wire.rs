@@ -54,32 +54,6 @@ impl TryFrom<wire::Node> for NodeInfo {
     }
 }
 
-impl From<NodeLoad> for wire::Load {
-    fn from(load: NodeLoad) -> Self {
-        Self {
-            free: Some(load.free.into()),
-            total: Some(load.total.into()),
-            queued_tasks: load.queued_tasks,
-            store_used_bytes: load.store_used_bytes,
-            store_total_bytes: load.store_total_bytes,
-        }
-    }
-}
-
-impl TryFrom<wire::Load> for NodeLoad {
-    type Error = BadMessage;
-
-    fn try_from(load: wire::Load) -> Result<Self, BadMessage> {
-        Ok(Self {
-            free: resources("free", load.free)?,
-            total: resources("total", load.total)?,
-            queued_tasks: load.queued_tasks,
-            store_used_bytes: load.store_used_bytes,
-            store_total_bytes: load.store_total_bytes,
-        })
-    }
-}
-
 impl From<NodeEvent> for wire::NodeEvent {
     fn from(event: NodeEvent) -> Self {
         use wire::node_event::Event;
@@ -87,9 +61,6 @@ impl From<NodeEvent> for wire::NodeEvent {
             NodeChange::Joined(node) => Event::Joined(node.into()),
             NodeChange::Left { node, reason } => Event::Left(left(node, reason)),
             NodeChange::Listed(nodes) => Event::Listed(wire::NodeList { members: to_wire(nodes) }),
-            NodeChange::Load { node, load } => {
-                Event::Load(wire::NodeLoad { node_id: node.0, load: Some(load.into()) })
-            }
         };
         Self { revision: event.revision, event: Some(change) }
     }
@@ -112,10 +83,6 @@ impl TryFrom<wire::NodeEvent> for NodeEvent {
                 },
             },
             Event::Listed(list) => NodeChange::Listed(nodes(list.members)?),
-            Event::Load(load) => NodeChange::Load {
-                node: message::node_id("load.node_id", load.node_id)?,
-                load: self::load("load.load", load.load)?,
-            },
         };
         Ok(Self { revision: event.revision, change })
     }
@@ -188,11 +155,6 @@ impl TryFrom<wire::RegisterJobRequest> for JobRequest {
             request: message::fixed("request_id", &job.request_id)?,
         })
     }
-}
-
-/// The load of a node, which must be there and in bounds in every message that has it.
-pub(super) fn load(field: &str, load: Option<wire::Load>) -> Result<NodeLoad, BadMessage> {
-    message::required(field, load)?.try_into().map_err(|bad: BadMessage| bad.within(field))
 }
 
 pub(super) fn nodes(members: Vec<wire::Node>) -> Result<Vec<NodeInfo>, BadMessage> {

@@ -21,16 +21,6 @@ fn node(id: u64) -> NodeInfo {
     }
 }
 
-fn node_load() -> NodeLoad {
-    NodeLoad {
-        free: resources(),
-        total: resources(),
-        queued_tasks: 3,
-        store_used_bytes: 4,
-        store_total_bytes: 5,
-    }
-}
-
 fn job_request() -> JobRequest {
     JobRequest {
         name: "job".to_owned(),
@@ -87,11 +77,6 @@ fn a_node_survives_the_wire() {
 }
 
 #[test]
-fn a_load_survives_the_wire() {
-    assert_eq!(NodeLoad::try_from(sent(wire::Load::from(node_load()))), Ok(node_load()));
-}
-
-#[test]
 fn a_job_survives_the_wire_with_and_without_an_end() {
     assert_eq!(JobInfo::try_from(sent(wire::Job::from(job()))), Ok(job()));
     let runs = JobInfo { end: None, code_unit: Some(CodeUnitId([1; 32])), ..job() };
@@ -111,7 +96,6 @@ fn every_change_of_the_membership_survives_the_wire() {
         NodeChange::Left { node: NodeId(2), reason: LeftReason::Expired },
         NodeChange::Left { node: NodeId(2), reason: LeftReason::Unregistered("told to".to_owned()) },
         NodeChange::Listed(vec![node(1), node(2)]),
-        NodeChange::Load { node: NodeId(1), load: node_load() },
     ];
     for (revision, change) in (1..).zip(changes) {
         let event = NodeEvent { revision, change };
@@ -143,19 +127,6 @@ fn a_node_that_left_has_an_id_and_a_reason() {
     assert_eq!(NodeEvent::try_from(left(nobody)), Err(BadMessage::missing("left.node_id")));
     let unexplained = wire::NodeLeft { node_id: 1, reason: None };
     assert_eq!(NodeEvent::try_from(left(unexplained)), Err(BadMessage::missing("left.reason")));
-}
-
-#[test]
-fn a_load_names_its_node_and_its_amounts() {
-    let event = |node_id, load| wire::NodeEvent {
-        revision: 1,
-        event: Some(wire::node_event::Event::Load(wire::NodeLoad { node_id, load })),
-    };
-    let nobody = event(0, Some(node_load().into()));
-    assert_eq!(NodeEvent::try_from(nobody), Err(BadMessage::missing("load.node_id")));
-    assert_eq!(NodeEvent::try_from(event(1, None)), Err(BadMessage::missing("load.load")));
-    let half = wire::Load { total: None, ..node_load().into() };
-    assert_eq!(NodeEvent::try_from(event(1, Some(half))), Err(BadMessage::missing("load.load.total")));
 }
 
 #[test]
@@ -284,8 +255,9 @@ fn a_cluster_shows_its_id_in_hexadecimal_digits() {
 proptest! {
     #[test]
     fn amounts_survive_the_wire(cpu in 0..1_000_000_u64, gpu in 0..1_000_000_u64, memory: u64) {
-        let load = NodeLoad { free: Resources { cpu, gpu, memory, ..Resources::default() }, ..node_load() };
-        prop_assert_eq!(NodeLoad::try_from(sent(wire::Load::from(load.clone()))), Ok(load));
+        let resources = Resources { cpu, gpu, memory, ..Resources::default() };
+        let node = NodeInfo { resources, ..node(1) };
+        prop_assert_eq!(NodeInfo::try_from(sent(wire::Node::from(node.clone()))), Ok(node));
     }
 
     #[test]

@@ -44,19 +44,6 @@ pub struct Node {
         ::prost::alloc::string::String,
     >,
 }
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Load {
-    #[prost(message, optional, tag = "1")]
-    pub free: ::core::option::Option<Resources>,
-    #[prost(message, optional, tag = "2")]
-    pub total: ::core::option::Option<Resources>,
-    #[prost(uint64, tag = "3")]
-    pub queued_tasks: u64,
-    #[prost(uint64, tag = "4")]
-    pub store_used_bytes: u64,
-    #[prost(uint64, tag = "5")]
-    pub store_total_bytes: u64,
-}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ClusterInfoRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -83,15 +70,10 @@ pub struct RegisterNodeRequest {
     #[prost(uint64, tag = "3")]
     pub clock_unix_ms: u64,
 }
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RegisterNodeAnswer {
     #[prost(uint64, tag = "1")]
     pub lease_ttl_ms: u64,
-    #[prost(message, repeated, tag = "2")]
-    pub members: ::prost::alloc::vec::Vec<Node>,
-    /// The revision that `members` shows; a watch goes on from the one after it.
-    #[prost(uint64, tag = "3")]
-    pub revision: u64,
     /// Server's clock less the node's.
     #[prost(sint64, tag = "4")]
     pub clock_skew_ms: i64,
@@ -99,12 +81,10 @@ pub struct RegisterNodeAnswer {
     #[prost(string, repeated, tag = "5")]
     pub stores: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeepAliveRequest {
     #[prost(fixed64, tag = "1")]
     pub node_id: u64,
-    #[prost(message, optional, tag = "2")]
-    pub load: ::core::option::Option<Load>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeepAliveAnswer {
@@ -155,10 +135,10 @@ pub struct WatchNodesRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeEvent {
-    /// The revision after which this holds; 0 for loads, which have none.
+    /// The revision after which this holds.
     #[prost(uint64, tag = "1")]
     pub revision: u64,
-    #[prost(oneof = "node_event::Event", tags = "2, 3, 4, 5")]
+    #[prost(oneof = "node_event::Event", tags = "2, 3, 5")]
     pub event: ::core::option::Option<node_event::Event>,
 }
 /// Nested message and enum types in `NodeEvent`.
@@ -169,8 +149,6 @@ pub mod node_event {
         Joined(super::Node),
         #[prost(message, tag = "3")]
         Left(super::NodeLeft),
-        #[prost(message, tag = "4")]
-        Load(super::NodeLoad),
         #[prost(message, tag = "5")]
         Listed(super::NodeList),
     }
@@ -196,13 +174,6 @@ pub mod node_left {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Expired {}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct NodeLoad {
-    #[prost(fixed64, tag = "1")]
-    pub node_id: u64,
-    #[prost(message, optional, tag = "2")]
-    pub load: ::core::option::Option<Load>,
-}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeList {
     /// All members: whoever is not among them has left.

@@ -1,8 +1,16 @@
-//! Links: one stream of packets per pair of nodes, opened by the one with the lower id.
+//! Links: at most one stream of packets per pair of nodes, opened when there is something to send.
 //!
 //! A stream may break at any time; the machine's links repeat what was lost. So nothing here waits for
-//! anybody: a packet that finds its queue full is dropped, a stream that ends is opened again, and the queue
-//! outlives its streams.
+//! anybody: a packet that finds its queue full is dropped, a stream that ends is opened again when it is
+//! needed, and the queue outlives its streams.
+//!
+//! | a stream | is opened | is closed |
+//! |---|---|---|
+//! | in a small cluster, or between neighbours (`Peers::arrange`) | at once, by the node with the lower id | never |
+//! | between other nodes | by a node that has a packet for the other one | after [`IDLE_MAX`] without packets |
+//!
+//! If both nodes call at the same time, the call of the node with the lower id counts: it refuses the other
+//! one, which takes over the queue for the stream that comes in.
 //!
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
@@ -10,9 +18,10 @@
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use futures::StreamExt;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
@@ -25,6 +34,10 @@ use tharsis_types::peer::Packet;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+/// A stream that need not stay is closed after this time without packets.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// The longest time that a stream may take to end once it is to be closed.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Packets that wait for one stream; above, they are dropped and sent again later.
 const OUTBOX_PACKETS_MAX: usize = 1024;
 /// The longest time that a stream may take to open and to say who it is.
@@ -39,7 +52,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The other members, and how to reach them.
 pub struct Peers {
     me: NodeId,
-    table: Mutex<HashMap<NodeId, Arc<Peer>>>,
+    /// Maximum number of nodes of a cluster in which all streams stay open.
+    small_max: usize,
+    table: Mutex<BTreeMap<NodeId, Arc<Peer>>>,
     joined: Notify,
     /// Members whose streams broke, for the control store to look for.
     broken: Mutex<Vec<NodeId>>,
@@ -59,15 +74,34 @@ struct Outbox {
     packets: VecDeque<WirePacket>,
     /// The stream that takes them; an older one ends.
     stream: u64,
+    /// Whether there is one that takes them, or this node is opening one.
+    is_open: bool,
+    /// Whether this node opened it.
+    is_own: bool,
+    /// Whether it stays open without packets.
+    stays: bool,
+    /// When a packet last went or came; none before the first.
+    used: Option<Instant>,
     closed: bool,
+}
+
+/// The reason for which a stream is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    /// A node with a higher id called.
+    CalledByHigher,
+    /// A node with a lower id called.
+    CalledByLower,
+    /// This node calls.
+    Own,
 }
 
 impl Peers {
     /// A table without links to other nodes yet.
     #[must_use]
-    pub fn new(me: NodeId) -> Self {
+    pub fn new(me: NodeId, small_max: usize) -> Self {
         let (broken, broke) = (Mutex::default(), Notify::new());
-        Self { me, table: Mutex::default(), joined: Notify::new(), broken, broke }
+        Self { me, small_max, table: Mutex::default(), joined: Notify::new(), broken, broke }
     }
 
     /// A member joined; none if it is known already.
@@ -78,6 +112,7 @@ impl Peers {
         }
         let peer = Arc::new(Peer { info, outbox: Mutex::default(), news: Notify::new() });
         table.insert(peer.info.id, Arc::clone(&peer));
+        self.arrange(&table, peer.info.id);
         drop(table);
         self.joined.notify_waiters();
         Some(peer)
@@ -85,8 +120,32 @@ impl Peers {
 
     /// A member left: its streams end. False if it was none.
     pub fn remove(&self, node: NodeId) -> bool {
-        let removed = lock(&self.table).remove(&node);
+        let mut table = lock(&self.table);
+        let removed = table.remove(&node);
+        self.arrange(&table, node);
+        drop(table);
         removed.inspect(|peer| peer.close()).is_some()
+    }
+
+    /// Says which streams stay open, after `changed` joined or left.
+    ///
+    /// In a large cluster only the streams to neighbours stay. Each node has one neighbour on either side in the
+    /// order of ids, so that at least two nodes notice at once that a node has died, even if nobody has anything
+    /// to do with it.
+    fn arrange(&self, table: &BTreeMap<NodeId, Arc<Peer>>, changed: NodeId) {
+        let is_small = |others: usize| others < self.small_max;
+        if is_small(table.len()) || is_small(table.len().saturating_sub(1)) {
+            // Small, or no longer so by this change.
+            let all_stay = is_small(table.len());
+            let stays = |node| all_stay || is_neighbour(table, self.me, node);
+            return table.iter().for_each(|(node, peer)| peer.let_stay(stays(*node)));
+        }
+        // Only those on both sides of a node that comes or goes, as seen from here, may begin or cease to be
+        // neighbours.
+        let around = [before(table, changed), after(table, changed), Some(changed)];
+        for peer in around.into_iter().flatten().filter_map(|node| table.get(&node)) {
+            peer.let_stay(is_neighbour(table, self.me, peer.info.id));
+        }
     }
 
     /// A member, if it is one.
@@ -153,11 +212,27 @@ impl Peers {
     }
 }
 
+/// The member before a node in the order of ids, around the end.
+fn before(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
+    table.range(..node).next_back().or_else(|| table.iter().next_back()).map(|(id, _)| *id)
+}
+
+/// The member after a node in the order of ids, around the end.
+fn after(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
+    table.range((Excluded(node), Unbounded)).next().or_else(|| table.iter().next()).map(|(id, _)| *id)
+}
+
+/// Whether another member is next to this one, which is not in the table.
+fn is_neighbour(table: &BTreeMap<NodeId, Arc<Peer>>, me: NodeId, node: NodeId) -> bool {
+    before(table, me) == Some(node) || after(table, me) == Some(node)
+}
+
 impl Peer {
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);
         if outbox.packets.len() < OUTBOX_PACKETS_MAX {
             outbox.packets.push_back(packet);
+            outbox.used = Some(Instant::now());
             drop(outbox);
             self.news.notify_waiters();
         }
@@ -177,16 +252,68 @@ impl Peer {
         let mut outbox = lock(&self.outbox);
         if outbox.stream == stream {
             outbox.stream += 1;
+            outbox.is_open = false;
             drop(outbox);
             self.news.notify_waiters();
         }
     }
 
-    /// A new stream that takes the queue over, and its number.
-    fn open_stream(self: &Arc<Self>) -> (u64, Outgoing) {
+    /// Says whether a stream stays open without packets.
+    fn let_stay(&self, stays: bool) {
+        let mut outbox = lock(&self.outbox);
+        if outbox.stays != stays {
+            outbox.stays = stays;
+            drop(outbox);
+            self.news.notify_waiters();
+        }
+    }
+
+    /// Waits until this node has to open a stream. False if the peer is no member any more.
+    async fn await_need(&self, opens_what_stays: bool) -> bool {
+        loop {
+            let news = self.news.notified();
+            {
+                let outbox = lock(&self.outbox);
+                if outbox.closed {
+                    return false;
+                }
+                let is_needed = !outbox.packets.is_empty() || (outbox.stays && opens_what_stays);
+                if is_needed && !outbox.is_open {
+                    return true;
+                }
+            }
+            news.await;
+        }
+    }
+
+    /// A packet came, or a stream was opened.
+    fn note_use(&self) {
+        lock(&self.outbox).used = Some(Instant::now());
+    }
+
+    /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now, and
+    /// none if it stays.
+    fn closes_in(&self) -> Option<Duration> {
+        let outbox = lock(&self.outbox);
+        if outbox.stays || !outbox.packets.is_empty() {
+            return None;
+        }
+        let unused = outbox.used.map_or(Duration::ZERO, |used| used.elapsed());
+        Some(IDLE_MAX.saturating_sub(unused))
+    }
+
+    /// A new stream that takes the queue over, and its number; none if the other node called (not this one),
+    /// and this one has opened a stream that counts more.
+    fn open_stream(self: &Arc<Self>, opening: Opening) -> Option<(u64, Outgoing)> {
         let stream = {
             let mut outbox = lock(&self.outbox);
+            if opening == Opening::CalledByHigher && outbox.is_open && outbox.is_own {
+                return None;
+            }
             outbox.stream += 1;
+            outbox.is_open = true;
+            outbox.is_own = opening == Opening::Own;
+            outbox.used = Some(Instant::now());
             outbox.stream
         };
         self.news.notify_waiters();
@@ -194,7 +321,7 @@ impl Peer {
             let packet = peer.next(stream).await?;
             Some((packet, peer))
         });
-        (stream, packets.boxed())
+        Some((stream, packets.boxed()))
     }
 
     /// The next packet for a stream; none when the stream is to end.
@@ -232,7 +359,7 @@ impl peer::Service for Links {
         };
         let hello = convert::decode(first)
             .map_err(|bad| Refusal::new(RefusalCode::InvalidArgument, bad.to_string()))?;
-        if hello.to != me || me <= hello.from {
+        if hello.to != me || me == hello.from {
             let reason = format!("node {} calls node {}, and this is node {me}", hello.from, hello.to);
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
         }
@@ -244,43 +371,87 @@ impl peer::Service for Links {
             let reason = format!("node {} is no member of the cluster that node {me} sees", hello.from);
             return Err(Refusal::new(RefusalCode::Unavailable, reason));
         };
-        let (stream, outgoing) = peer.open_stream();
+        let opening = if me < hello.from { Opening::CalledByHigher } else { Opening::CalledByLower };
+        let Some((stream, outgoing)) = peer.open_stream(opening) else {
+            let reason = format!("node {me} has called node {} itself", hello.from);
+            return Err(Refusal::new(RefusalCode::Unavailable, reason));
+        };
         let (peers, inbox) = (Arc::clone(&self.peers), Arc::clone(&self.inbox));
         tokio::spawn(async move {
-            receive(me, Arc::clone(&peer), Arc::clone(&inbox), incoming).await;
+            let is_closed = receive(me, &peer, &inbox, &mut incoming).await;
+            let is_idle = peer.closes_in().is_some_and(|left| left < IDLE_MAX / 2);
             peer.end_stream(stream);
-            peers.stream_broke(peer.info.id);
+            // The node that opened a stream closes it when nobody has used it for long.
+            if !(is_closed && is_idle) {
+                peers.stream_broke(peer.info.id);
+            }
         });
         Ok(outgoing)
     }
 }
 
-/// Keeps a stream to a member open for as long as it is one.
+/// Opens streams to a member when they are needed, for as long as it is one.
 pub async fn dial(peers: Arc<Peers>, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbox>) {
-    let me = peers.me;
+    let opens_what_stays = peers.me < peer.info.id;
     let mut pause = PAUSE_MIN;
-    while !peer.is_closed() {
-        let (stream, packets) = peer.open_stream();
-        let hello = convert::hello(me, peer.info.id);
-        let outgoing = futures::stream::once(async move { hello }).chain(packets).boxed();
-        match peer::connect(peer.info.listen.clone(), peer.info.id, own.clone(), outgoing, OPEN_DEADLINE)
-            .await
-        {
-            Ok(incoming) => {
-                pause = PAUSE_MIN;
-                receive(me, Arc::clone(&peer), Arc::clone(&inbox), incoming).await;
-                peers.stream_broke(peer.info.id);
-            }
-            Err(error) => tracing::debug!(node = %peer.info.id, %error, "no stream yet"),
+    while peer.await_need(opens_what_stays).await {
+        // Most members are never called: what a call needs is kept only for as long as it lasts.
+        if Box::pin(call(&peers, &own, &peer, &inbox)).await {
+            pause = PAUSE_MIN;
         }
-        peer.end_stream(stream);
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// Passes packets on until the stream ends.
-async fn receive(me: NodeId, peer: Arc<Peer>, inbox: Arc<Inbox>, mut incoming: Incoming) {
+/// Opens a stream to a member and serves it until it ends; false if it cannot be opened.
+async fn call(peers: &Peers, own: &Credentials, peer: &Arc<Peer>, inbox: &Inbox) -> bool {
+    let (me, node) = (peers.me, peer.info.id);
+    let Some((stream, packets)) = peer.open_stream(Opening::Own) else { return false };
+    let hello = convert::hello(me, node);
+    let outgoing = futures::stream::once(async move { hello }).chain(packets).boxed();
+    let opened = peer::connect(peer.info.listen.clone(), node, own.clone(), outgoing, OPEN_DEADLINE).await;
+    let mut incoming = match opened {
+        Ok(incoming) => incoming,
+        Err(error) => {
+            tracing::debug!(%node, %error, "no stream yet");
+            peer.end_stream(stream);
+            // One that refuses lives.
+            if error.refusal_code().is_none() {
+                peers.stream_broke(node);
+            }
+            return false;
+        }
+    };
+    peer.note_use();
+    let is_closed = tokio::select! {
+        _ = receive(me, peer, inbox, &mut incoming) => false,
+        () = idle(peer) => true,
+    };
+    peer.end_stream(stream);
+    if is_closed {
+        tracing::debug!(%node, "a stream that was not used is closed");
+        // Packets that are on their way still come in; if it does not end by itself, it is cut off.
+        let _ended = timeout(CLOSE_WAIT, receive(me, peer, inbox, &mut incoming)).await;
+    } else {
+        peers.stream_broke(node);
+    }
+    true
+}
+
+/// Waits until a stream can be closed because nobody uses it.
+async fn idle(peer: &Peer) {
+    loop {
+        match peer.closes_in() {
+            Some(Duration::ZERO) => return,
+            Some(left) => sleep(left).await,
+            None => sleep(IDLE_MAX).await,
+        }
+    }
+}
+
+/// Passes packets on until the stream ends; whether the other node closed it.
+async fn receive(me: NodeId, peer: &Peer, inbox: &Inbox, incoming: &mut Incoming) -> bool {
     let from = peer.info.id;
     while let Some(packet) = incoming.next().await {
         let decoded =
@@ -288,18 +459,20 @@ async fn receive(me: NodeId, peer: Arc<Peer>, inbox: Arc<Inbox>, mut incoming: I
         match decoded {
             Ok(received) if received.from == from && received.to == me => {
                 if peer.is_closed() {
-                    return;
+                    return false;
                 }
+                peer.note_use();
                 inbox.put(Input::Event(Event::PacketReceived { from, packet: received.packet }));
             }
             Ok(received) => {
                 tracing::warn!(%from, claimed = %received.from, "packet of another node: stream is cut off");
-                return;
+                return false;
             }
             Err(problem) => {
                 tracing::info!(%from, problem, "stream has ended");
-                return;
+                return false;
             }
         }
     }
+    true
 }

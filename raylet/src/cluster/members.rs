@@ -18,7 +18,7 @@ use tharsis_core::Event;
 use tharsis_core::event::Member;
 use tharsis_gcs::{ControlClient, renewal_pace};
 use tharsis_protos::connection::Credentials;
-use tharsis_protos::control::{NodeChange, NodeInfo, NodeLoad};
+use tharsis_protos::control::{NodeChange, NodeInfo};
 use tharsis_types::NodeId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
@@ -72,12 +72,11 @@ impl Membership {
     }
 
     async fn keep_alive(&self) {
-        let load = NodeLoad { total: self.me.resources.clone(), ..NodeLoad::default() };
         let renew = || {
-            let (control, node, load) = (self.control.clone(), self.me.id, load.clone());
+            let (control, node) = (self.control.clone(), self.me.id);
             let heard = Arc::clone(&self.isolation);
             async move {
-                let answer = control.keep_alive(node, load).await;
+                let answer = control.keep_alive(node).await;
                 if answer.is_ok() {
                     lock(&heard).heard(Instant::now());
                 }
@@ -97,7 +96,7 @@ impl Membership {
                     return self.fence(&reason.to_string());
                 }
                 Ok(NodeChange::Left { node, reason }) => self.left(node, &reason.to_string()),
-                Ok(NodeChange::Load { .. } | NodeChange::Listed(_)) => {}
+                Ok(NodeChange::Listed(_)) => {}
                 Err(error) => {
                     tracing::info!(%error, "membership is not seen");
                     sleep(WATCH_PAUSE).await;
@@ -151,12 +150,9 @@ impl Membership {
         };
         let Some(peer) = self.peers.add(node) else { return };
         tracing::info!(node = %member.node, "node joined");
-        let (me, them) = (self.me.id, member.node);
-        self.inbox.put(Input::Event(Event::MemberJoined(member)));
-        if me < them {
-            let dialing = dial(Arc::clone(&self.peers), self.own.clone(), peer, Arc::clone(&self.inbox));
-            tokio::spawn(dialing);
-        }
+        self.inbox.put(Input::Event(Event::MemberJoined(Arc::new(member))));
+        let dialing = dial(Arc::clone(&self.peers), self.own.clone(), peer, Arc::clone(&self.inbox));
+        tokio::spawn(dialing);
         self.code.node_joined();
     }
 

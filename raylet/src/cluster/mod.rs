@@ -155,6 +155,8 @@ pub(crate) struct JoiningNode {
     pub(crate) inbox: Arc<Inbox>,
     /// The spill directories of it.
     pub(crate) spill: Option<Arc<Spill>>,
+    /// Maximum number of nodes of a cluster in which all connections stay open.
+    pub(crate) small_cluster_max: usize,
 }
 
 struct Started {
@@ -351,7 +353,7 @@ async fn join(
     listener: std::net::TcpListener,
     address: String,
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
-    let JoiningNode { member, arena, inbox, spill } = joining;
+    let JoiningNode { member, arena, inbox, spill, small_cluster_max } = joining;
     let me = member.node;
     let stores = match &options.role {
         Role::Head { .. } => KnownStores::new([address.clone()]),
@@ -368,7 +370,7 @@ async fn join(
     let client =
         ControlClient::new(stores, &own, limits).map_err(|e| refused("the cluster's address", &e))?;
     let tasks = Tasks::current();
-    let peers = Arc::new(Peers::new(me));
+    let peers = Arc::new(Peers::new(me, small_cluster_max));
     let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
     let pulls = Arc::new(pulls);
     let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));

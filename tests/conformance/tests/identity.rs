@@ -214,7 +214,7 @@ async fn a_revoked_machine_is_shut_out_of_calls_that_it_has_begun_to_make() {
     client.register_node(&node(1), 0).await.unwrap();
     let machine = cluster.authority.machine_of(1).unwrap().unwrap();
     assert!(cluster.authority.revoke_machine(machine).unwrap());
-    let refused = client.keep_alive(NodeId(1), Default::default()).await.unwrap_err();
+    let refused = client.keep_alive(NodeId(1)).await.unwrap_err();
     assert_eq!(code(&refused), RefusalCode::PermissionDenied);
     let Trust::Identity(tls) = &own.trust else { panic!("it has an identity") };
     let refused = join::as_node(&cluster.address(), tls, NodeId(1)).await.map(drop);

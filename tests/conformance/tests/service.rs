@@ -16,7 +16,7 @@ use tharsis_gcs::{
 };
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{
-    JobProgram, JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, NodeLoad, PAGE_ENTRIES_MAX, Stub,
+    JobProgram, JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, PAGE_ENTRIES_MAX, Stub,
     VALUE_BYTES_MAX,
 };
 use tharsis_protos::proof::Secret;
@@ -101,16 +101,6 @@ async fn next(membership: &mut Membership) -> NodeChange {
     tokio::time::timeout(Duration::from_secs(10), membership.next()).await.expect("in time").unwrap()
 }
 
-/// The next change that is not a load.
-async fn next_move(membership: &mut Membership) -> NodeChange {
-    loop {
-        let change = next(membership).await;
-        if !matches!(change, NodeChange::Load { .. }) {
-            return change;
-        }
-    }
-}
-
 fn code(error: CallError) -> RefusalCode {
     error.refusal_code().unwrap_or_else(|| panic!("not refused: {error}"))
 }
@@ -122,27 +112,25 @@ async fn nodes_join_are_seen_and_leave() {
     let mut membership = client.membership();
     let done = client.register_node(&node(1), 0).await.unwrap();
     assert_eq!(done.lease_ttl, TTL);
-    assert_eq!(done.members.nodes, [node(1)]);
+    assert_eq!(client.list_nodes().await.unwrap().nodes, [node(1)]);
     assert!(0 < done.clock_skew_ms, "the node's clock stands at 1970");
     let again = client.register_node(&node(1), 0).await.unwrap();
-    assert_eq!(again.members, done.members, "sent twice, it is done once");
+    assert_eq!(again.lease_ttl, done.lease_ttl, "sent twice, it is done once");
     assert_eq!(next(&mut membership).await, NodeChange::Joined(node(1)));
     client.register_node(&node(2), 0).await.unwrap();
     assert_eq!(next(&mut membership).await, NodeChange::Joined(node(2)));
 
-    let load = NodeLoad { queued_tasks: 5, free: Resources::cpus(1.0).unwrap(), ..NodeLoad::default() };
-    assert!(client.keep_alive(NodeId(1), load.clone()).await.unwrap());
-    assert_eq!(next(&mut membership).await, NodeChange::Load { node: NodeId(1), load });
+    assert!(client.keep_alive(NodeId(1)).await.unwrap());
 
     assert!(client.unregister_node(NodeId(2), "drained").await.unwrap());
     let reason = LeftReason::Unregistered("drained".to_owned());
-    assert_eq!(next_move(&mut membership).await, NodeChange::Left { node: NodeId(2), reason });
+    assert_eq!(next(&mut membership).await, NodeChange::Left { node: NodeId(2), reason });
     assert!(!client.unregister_node(NodeId(2), "again").await.unwrap());
-    assert!(!client.keep_alive(NodeId(2), NodeLoad::default()).await.unwrap());
+    assert!(!client.keep_alive(NodeId(2)).await.unwrap());
 
     let expired = NodeChange::Left { node: NodeId(1), reason: LeftReason::Expired };
-    assert_eq!(next_move(&mut membership).await, expired, "it was not heard of again");
-    assert!(!client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    assert_eq!(next(&mut membership).await, expired, "it was not heard of again");
+    assert!(!client.keep_alive(NodeId(1)).await.unwrap());
     assert!(client.list_nodes().await.unwrap().nodes.is_empty());
     drop(membership);
     cluster.server.stop().await.unwrap();
@@ -154,7 +142,7 @@ async fn a_node_that_is_heard_of_stays() {
     cluster.client.register_node(&node(1), 0).await.unwrap();
     for _ in 0..8 {
         tokio::time::sleep(TTL / 3).await;
-        assert!(cluster.client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+        assert!(cluster.client.keep_alive(NodeId(1)).await.unwrap());
     }
     assert_eq!(cluster.client.list_nodes().await.unwrap().nodes, [node(1)]);
     let other = NodeInfo { listen: "127.0.0.1:1".to_owned(), ..node(1) };
@@ -171,10 +159,11 @@ async fn a_watcher_that_missed_what_was_compacted_converges() {
     for n in 0..1000_u32 {
         client.kv_put("churn", Bytes::from_static(b"k"), Bytes::from(n.to_string())).await.unwrap();
         if n % 10 == 0 {
-            client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap();
+            client.keep_alive(NodeId(1)).await.unwrap();
         }
     }
-    let members = client.register_node(&node(2), 0).await.unwrap().members;
+    client.register_node(&node(2), 0).await.unwrap();
+    let members = client.list_nodes().await.unwrap();
     cluster.store.compact(members.revision);
     let stub = Stub::new(&client.address(), &own(), Duration::from_secs(5)).unwrap();
     let mut events = stub.watch_nodes(2).await.unwrap();
@@ -214,9 +203,9 @@ async fn a_restart_of_the_store_is_waited_for() {
     let second = serve_at(&address, open().await).await;
     assert_eq!(second.server.control().cluster(), cluster_id);
     assert_eq!(waiting.await.unwrap().unwrap().as_deref(), Some(b"v".as_slice()), "reads wait and succeed");
-    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap(), "members stay members");
+    assert!(client.keep_alive(NodeId(1)).await.unwrap(), "members stay members");
     client.register_node(&node(2), 0).await.unwrap();
-    assert_eq!(next_move(&mut membership).await, NodeChange::Joined(node(2)), "and the watch goes on");
+    assert_eq!(next(&mut membership).await, NodeChange::Joined(node(2)), "and the watch goes on");
     drop(membership);
     second.server.stop().await.unwrap();
 }
@@ -233,14 +222,14 @@ async fn nobody_dies_because_the_store_was_away() {
     for id in [1, 2] {
         client.register_node(&node(id), 0).await.unwrap();
         client.put_code_unit(unit, 9, NodeId(id)).await.unwrap();
-        assert_eq!(next_move(&mut membership).await, NodeChange::Joined(node(id)));
+        assert_eq!(next(&mut membership).await, NodeChange::Joined(node(id)));
     }
     store.pause();
     tokio::time::sleep(TTL * 3 / 2).await;
-    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.is_err(), "the store does not answer");
+    assert!(client.keep_alive(NodeId(1)).await.is_err(), "the store does not answer");
     store.resume();
     let resumed = tokio::time::Instant::now();
-    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    assert!(client.keep_alive(NodeId(1)).await.unwrap());
     assert_eq!(client.list_nodes().await.unwrap().nodes, [node(1), node(2)]);
     assert_eq!(client.get_code_unit(unit).await.unwrap().unwrap().holders, [NodeId(1), NodeId(2)]);
     let stays = tokio::spawn({
@@ -248,14 +237,14 @@ async fn nobody_dies_because_the_store_was_away() {
         async move {
             for _ in 0..12 {
                 tokio::time::sleep(TTL / 4).await;
-                assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+                assert!(client.keep_alive(NodeId(1)).await.unwrap());
             }
         }
     });
     let expired = NodeChange::Left { node: NodeId(2), reason: LeftReason::Expired };
-    assert_eq!(next_move(&mut membership).await, expired);
+    assert_eq!(next(&mut membership).await, expired);
     assert!(TTL <= resumed.elapsed(), "it had the time of one lease: {:?}", resumed.elapsed());
-    assert!(!client.keep_alive(NodeId(2), NodeLoad::default()).await.unwrap(), "the dead stay dead");
+    assert!(!client.keep_alive(NodeId(2)).await.unwrap(), "the dead stay dead");
     assert_eq!(client.get_code_unit(unit).await.unwrap().unwrap().holders, [NodeId(1)]);
     stays.await.unwrap();
     assert_eq!(client.list_nodes().await.unwrap().nodes, [node(1)]);
@@ -410,15 +399,15 @@ async fn a_member_is_dead_when_its_port_is_closed_and_lives_while_it_is_open() {
     assert!(matches!(next(&mut membership).await, NodeChange::Joined(_)));
     assert!(client.suspect_node(NodeId(9)).await.unwrap(), "it is no member");
     assert!(!client.suspect_node(NodeId(1)).await.unwrap(), "it listens, and is only slow");
-    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    assert!(client.keep_alive(NodeId(1)).await.unwrap());
     drop(listener);
     let began = std::time::Instant::now();
     let (first, second) = tokio::join!(client.suspect_node(NodeId(1)), client.suspect_node(NodeId(1)));
     assert!(first.unwrap() | second.unwrap(), "two members may tell the same");
     let reason = LeftReason::Unregistered(format!("its process has ended: nobody listens at {listen}"));
-    assert_eq!(next_move(&mut membership).await, NodeChange::Left { node: NodeId(1), reason });
+    assert_eq!(next(&mut membership).await, NodeChange::Left { node: NodeId(1), reason });
     assert!(began.elapsed() < TTL / 2, "{:?}", began.elapsed());
-    assert!(!client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap(), "a dead node stays dead");
+    assert!(!client.keep_alive(NodeId(1)).await.unwrap(), "a dead node stays dead");
     cluster.server.stop().await.unwrap();
 }
 
@@ -476,7 +465,7 @@ async fn a_job_ends_with_the_node_of_its_driver() {
     client.unregister_node(NodeId(1), "it lost its power").await.unwrap();
     let until = std::time::Instant::now() + 2 * TTL;
     let ends = loop {
-        client.keep_alive(NodeId(2), NodeLoad::default()).await.unwrap();
+        client.keep_alive(NodeId(2)).await.unwrap();
         let jobs = client.list_jobs(JobId(0), 10).await.unwrap().jobs;
         let end = |id| jobs.iter().find(|job| job.id == id).unwrap().end.clone();
         if end(lost).is_some() || until < std::time::Instant::now() {
@@ -643,12 +632,12 @@ async fn a_clock_that_is_years_off_is_measured_and_decides_nothing() {
         let clock_unix_ms = u64::try_from(clock.as_millis()).unwrap();
         let done = cluster.client.register_node(&node(id), clock_unix_ms).await.unwrap();
         assert!((done.clock_skew_ms as f64 / 1e3 - skew).abs() < 60.0, "{} ms", done.clock_skew_ms);
-        assert!(cluster.client.keep_alive(NodeId(id), NodeLoad::default()).await.unwrap());
+        assert!(cluster.client.keep_alive(NodeId(id)).await.unwrap());
     }
     // As long as a lease and a half, renewed once in between: both clocks would have ended or kept it
     // wrongly.
     tokio::time::sleep(TTL / 2).await;
-    assert!(cluster.client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap());
+    assert!(cluster.client.keep_alive(NodeId(1)).await.unwrap());
     tokio::time::sleep(TTL).await;
     let left: Vec<_> = cluster.client.list_nodes().await.unwrap().nodes.iter().map(|node| node.id).collect();
     assert!(!left.contains(&NodeId(2)), "its lease ran out by the store's clock");

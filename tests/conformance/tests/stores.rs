@@ -13,7 +13,7 @@ use tharsis_gcs::{
     Server, serve,
 };
 use tharsis_protos::connection::{Credentials, Gate};
-use tharsis_protos::control::{NodeChange, NodeInfo, NodeLoad};
+use tharsis_protos::control::{NodeChange, NodeInfo};
 use tharsis_protos::proof::Secret;
 use tharsis_types::{NodeId, Resources};
 use tokio::net::TcpListener;
@@ -87,7 +87,7 @@ async fn a_member_goes_on_with_a_store_that_it_learned_of() {
     // Its own listener stops at once; the back end stays open for the other one.
     drop(first);
     let begin = Instant::now();
-    assert!(client.keep_alive(NodeId(1), NodeLoad::default()).await.unwrap(), "the other one knows it");
+    assert!(client.keep_alive(NodeId(1)).await.unwrap(), "the other one knows it");
     client.register_node(&node(2), 0).await.unwrap();
     await_join(&mut membership, NodeId(2)).await;
     assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());

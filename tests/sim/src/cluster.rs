@@ -128,7 +128,7 @@ pub(crate) struct Host {
     pub(crate) node: Node,
     pub(crate) id: NodeId,
     pub(crate) alive: bool,
-    pub(crate) member: Member,
+    pub(crate) member: Arc<Member>,
     pub(crate) clients: BTreeMap<ClientId, Client>,
     /// Contents of the arena, by offset: (bytes, value).
     pub(crate) arena: BTreeMap<u64, (u64, Content)>,
@@ -170,6 +170,7 @@ pub(crate) struct Cluster {
     next_job: u32,
     pub(crate) store_bytes: u64,
     annex_bytes: u64,
+    small_cluster_max: usize,
     high_water_bytes: u64,
     at_once: u32,
     sabotage_at: u64,
@@ -213,6 +214,8 @@ impl Cluster {
             next_pinner: PINNERS,
             next_job: 1,
             store_bytes,
+            // Some clusters are large, some become so or cease to be, and some are small.
+            small_cluster_max: [0, 2, 3, 16][mix(options.seed, 1) as usize % 4],
             annex_bytes: if tiny { 1 << 20 } else { 0 },
             high_water_bytes,
             at_once: 0,
@@ -225,7 +228,7 @@ impl Cluster {
         cluster.nodes_at_start = cluster.hosts.iter().map(|h| h.id).collect();
         for about in 0..node_count {
             for host in (0..node_count).filter(|host| *host != about) {
-                let member = cluster.hosts[about].member.clone();
+                let member = Arc::clone(&cluster.hosts[about].member);
                 cluster.feed(host, Event::MemberJoined(member));
             }
         }
@@ -405,7 +408,8 @@ impl Cluster {
 
     fn run_dry(&mut self) -> Result<(), Violation> {
         while let Some(((when, _), happening)) = self.agenda.pop_first() {
-            self.at_once = if when > self.now { 0 } else { self.at_once + 1 };
+            // A node that goes on at once asks for the next nanosecond.
+            self.at_once = if when > self.now + 1 { 0 } else { self.at_once + 1 };
             self.now = when;
             self.summary.event_count += 1;
             if self.verbose {
@@ -472,7 +476,7 @@ impl Cluster {
             SimEvent::ToClient { host, client, record } => self.told(host, client, record),
             SimEvent::ToldJoined { host, about } => {
                 if self.hosts[about].alive {
-                    let member = self.hosts[about].member.clone();
+                    let member = Arc::clone(&self.hosts[about].member);
                     self.feed(host, Event::MemberJoined(member));
                 }
             }
@@ -750,13 +754,14 @@ impl Cluster {
         let mut resources = Resources { cpu: cpus * Resources::UNIT, ..Resources::default() };
         resources.custom.insert("disk".to_owned(), Resources::UNIT);
         let id = NodeId(self.rng.next() | 1);
-        let member = Member { node: id, resources, labels: Vec::new() };
+        let member = Arc::new(Member { node: id, resources, labels: Vec::new() });
         let config = Config {
-            member: member.clone(),
+            member: Member::clone(&member),
             store_bytes: self.store_bytes,
             annex_bytes: self.annex_bytes,
             create_timeout: 500 * MS,
             queued_tasks_max: usize::MAX,
+            small_cluster_max: self.small_cluster_max,
             can_spill: true,
             high_water_bytes: self.high_water_bytes,
             low_water_bytes: self.high_water_bytes / 4 * 3,

@@ -36,6 +36,7 @@
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `isolation.rs` | hosts that reach nobody |
 //! | `oracle.rs`, `check.rs` | the rules |
+//! | `growth.rs` | thousands of nodes without faults: what each of them sends |
 //! | `report.rs` | what the nodes tell of the tasks and objects that a broken rule names |
 
 #![forbid(unsafe_code)]
@@ -45,6 +46,7 @@ mod check;
 mod client;
 mod cluster;
 mod disk;
+pub mod growth;
 mod isolation;
 mod oracle;
 mod program;

@@ -110,7 +110,7 @@ impl Schedule {
 
     /// The node to ask for a lease of a shape. Nodes on which workers of its job do not start are left out
     /// while there are others.
-    fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &View, near: Option<NodeId>) -> Choice {
+    fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &mut View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);
         if !left_out.is_empty() {
@@ -163,7 +163,7 @@ impl Schedule {
         shape.stuck = None;
         self.next_lease += 1;
         let lease = LeaseId(self.next_lease);
-        view.asked(node, &shape.key.resources);
+        view.asked(now, node, &shape.key.resources);
         shape.leases.push(lease);
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, now));
         assert!(old.is_none(), "two leases have one name");
