@@ -71,12 +71,13 @@ pub fn cluster(options: &Options) -> Result<Measurement> {
         known = killed_at.elapsed();
         Ok(())
     })?;
+    let used: BTreeSet<_> = [&spread, &again, &disturbed].into_iter().flat_map(|run| &run.nodes).collect();
     Ok(Measurement::new("cluster", joined, "s", floor)
         .with("nodes", count as f64)
         .with("idle_percent", idle_percent)
         .with("first_tasks_per_s", tasks as f64 / spread.seconds)
         .with("tasks_per_s", tasks as f64 / again.seconds)
-        .with("used_nodes", spread.nodes.len() as f64)
+        .with("used_nodes", used.len() as f64)
         .with("killed", killed as f64)
         .with("known_s", known.as_secs_f64())
         .with("disturbed_s", disturbed.seconds)

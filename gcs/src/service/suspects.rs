@@ -6,6 +6,8 @@
 //! this control store, whose connections are refused. In all other cases the lease decides (`judge.rs`).
 
 use super::{Shared, refusal};
+use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::time::Duration;
 use tharsis_protos::Refusal;
@@ -28,19 +30,38 @@ impl Shared {
     /// Removes a member whose port is closed; returns whether the node is no member (any more).
     pub(super) async fn suspect(&self, node: NodeId) -> Result<bool, Refusal> {
         let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(true) };
-        if !self.suspects.lock().insert(node) {
+        let Some(_probe) = Probe::begin(&self.suspects, node) else {
             // A probe for another member is in progress; all members will see its result.
             return Ok(false);
-        }
+        };
         let listen = known.record.info.listen;
-        let is_closed = is_closed(&listen).await;
-        self.suspects.lock().remove(&node);
-        if !is_closed {
+        if !is_closed(&listen).await {
             return Ok(false);
         }
         tracing::warn!(%node, listen, "the node's port is closed: it is declared dead");
         self.unregister(node, format!("its process has ended: nobody listens at {listen}")).await?;
         Ok(true)
+    }
+}
+
+/// A probe in progress. It also ends when the member that asked for it ends, and with it the call: the next one
+/// that asks begins anew.
+struct Probe<'a> {
+    suspects: &'a Mutex<HashSet<NodeId>>,
+    node: NodeId,
+}
+
+impl<'a> Probe<'a> {
+    /// None if the node is being probed.
+    fn begin(suspects: &'a Mutex<HashSet<NodeId>>, node: NodeId) -> Option<Self> {
+        let is_first = suspects.lock().insert(node);
+        is_first.then(|| Self { suspects, node })
+    }
+}
+
+impl Drop for Probe<'_> {
+    fn drop(&mut self) {
+        self.suspects.lock().remove(&self.node);
     }
 }
 
@@ -65,6 +86,15 @@ async fn is_closed(address: &str) -> bool {
 mod tests {
     use super::*;
     use tokio::net::TcpListener;
+
+    #[test]
+    fn a_probe_that_is_broken_off_does_not_prevent_the_next_one() {
+        let suspects = Mutex::default();
+        let first = Probe::begin(&suspects, NodeId(1));
+        assert!(first.is_some() && Probe::begin(&suspects, NodeId(1)).is_none());
+        drop(first);
+        assert!(Probe::begin(&suspects, NodeId(1)).is_some());
+    }
 
     #[tokio::test]
     async fn a_port_is_closed_when_nobody_listens() {

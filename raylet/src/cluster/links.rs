@@ -6,7 +6,7 @@
 //!
 //! | a stream | is opened | is closed |
 //! |---|---|---|
-//! | in a small cluster, or between neighbours (`Peers::arrange`) | at once, by the node with the lower id | never |
+//! | in a small cluster, or between neighbours (`Peers::arrange`) | at once, by the node with the lower id if it lives | never |
 //! | between other nodes | by a node that has a packet for the other one | after [`IDLE_MAX`] without packets |
 //!
 //! If both nodes call at the same time, the call of the node with the lower id counts: it refuses the other
@@ -34,6 +34,9 @@ use tharsis_types::peer::Packet;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+/// A stream that is to stay is opened by the node with the higher id if the other one has not done so by now: it may
+/// have died.
+const SECOND_AFTER: Duration = Duration::from_millis(500);
 /// A stream that need not stay is closed after this time without packets.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// The longest time that a stream may take to end once it is to be closed.
@@ -83,6 +86,17 @@ struct Outbox {
     /// When a packet last went or came; none before the first.
     used: Option<Instant>,
     closed: bool,
+}
+
+/// Whether a stream is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// There is one, or none is needed.
+    Nothing,
+    /// It is to stay open, and there is nothing to send yet.
+    SomeTime,
+    /// Packets wait for it.
+    Soon,
 }
 
 /// The reason for which a stream is opened.
@@ -268,21 +282,26 @@ impl Peer {
         }
     }
 
-    /// Waits until this node has to open a stream. False if the peer is no member any more.
-    async fn await_need(&self, opens_what_stays: bool) -> bool {
+    /// Waits until a stream is needed and there is none. False if the peer is no member any more.
+    async fn await_need(&self) -> bool {
         loop {
             let news = self.news.notified();
-            {
-                let outbox = lock(&self.outbox);
-                if outbox.closed {
-                    return false;
-                }
-                let is_needed = !outbox.packets.is_empty() || (outbox.stays && opens_what_stays);
-                if is_needed && !outbox.is_open {
-                    return true;
-                }
+            if self.is_closed() {
+                return false;
+            }
+            if self.need() != Need::Nothing {
+                return true;
             }
             news.await;
+        }
+    }
+
+    fn need(&self) -> Need {
+        let outbox = lock(&self.outbox);
+        match (outbox.is_open, outbox.packets.is_empty(), outbox.stays) {
+            (false, false, _) => Need::Soon,
+            (false, true, true) => Need::SomeTime,
+            _ => Need::Nothing,
         }
     }
 
@@ -392,9 +411,15 @@ impl peer::Service for Links {
 
 /// Opens streams to a member when they are needed, for as long as it is one.
 pub async fn dial(peers: Arc<Peers>, own: Credentials, peer: Arc<Peer>, inbox: Arc<Inbox>) {
-    let opens_what_stays = peers.me < peer.info.id;
+    let is_first = peers.me < peer.info.id;
     let mut pause = PAUSE_MIN;
-    while peer.await_need(opens_what_stays).await {
+    while peer.await_need().await {
+        if !is_first && peer.need() == Need::SomeTime {
+            sleep(SECOND_AFTER).await;
+            if peer.need() == Need::Nothing {
+                continue;
+            }
+        }
         // Most members are never called: what a call needs is kept only for as long as it lasts.
         if Box::pin(call(&peers, &own, &peer, &inbox)).await {
             pause = PAUSE_MIN;
