@@ -10,7 +10,7 @@ use tharsis::join::TOKEN_VARIABLE;
 use tharsis_identity::Role;
 use tharsis_protos::handshake::Subject;
 use tharsis_protos::listing::Filter;
-use tharsis_types::NotAnId;
+use tharsis_types::{NotAnId, TaskId};
 
 /// Call functions remotely and get futures: on one machine or on many.
 #[derive(Debug, Parser)]
@@ -43,6 +43,22 @@ pub enum Command {
     /// Look at the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Have a node leave without loss: it takes no new work, its runs end, and other nodes keep its objects.
+    Drain {
+        /// The node, as `tharsis nodes` shows it; by default the one of this machine.
+        #[arg(value_parser = node_id)]
+        node: Option<u64>,
+        /// The node leaves after this time, whatever is left.
+        #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse::positive_duration)]
+        deadline: Duration,
+        /// Addresses (host:port) of the cluster's control stores, with commas; by default those that the node
+        /// of this machine has.
+        #[arg(long, value_name = "ADDRESS")]
+        address: Option<String>,
+        /// The node to ask, and the identity to show.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::CALL }>,
+    },
     /// Answer programs over tensors: a JSON object a line from standard input, a JSON object a line back.
     Eval {
         /// Show the operations there are, and run nothing.
@@ -59,6 +75,8 @@ pub enum Command {
     },
     /// List the jobs that a node knows.
     Jobs(ListArgs),
+    /// Show what workers wrote, on all nodes of the cluster or on one.
+    Logs(LogsArgs),
     /// Show what lies in a node's store, who keeps it, and what made it.
     Memory {
         /// One JSON object.
@@ -104,8 +122,18 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
-    /// Stop the node of this machine and its workers.
+    /// Stop the node of this machine and its workers, at once unless it is to drain.
     Stop {
+        /// Let it drain first, for this long at most.
+        #[arg(
+            long,
+            value_name = "DURATION",
+            num_args = 0..=1,
+            require_equals = true,
+            default_missing_value = "30s",
+            value_parser = parse::positive_duration
+        )]
+        drain: Option<Duration>,
         /// The node to ask.
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
@@ -187,6 +215,11 @@ pub enum TokenCommand {
     },
 }
 
+/// A node by its 16 hexadecimal digits.
+fn node_id(text: &str) -> Result<u64, String> {
+    subject_of_revocation(text)
+}
+
 /// A token, machine or node by its 16 hexadecimal digits.
 fn subject_of_revocation(text: &str) -> Result<u64, String> {
     let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -202,6 +235,37 @@ fn subject(text: &str) -> Result<Subject, NotAnId> {
         true => text.parse().map(Subject::Object),
         false => text.parse().map(Subject::Task),
     }
+}
+
+/// Lines of workers to show.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct LogsArgs {
+    /// Go on with lines that come, until interrupted.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only lines of this job, as `tharsis jobs` shows it.
+    #[arg(long, value_name = "JOB")]
+    pub job: Option<u32>,
+    /// Only lines that a worker wrote while it ran this task, by their time: where tasks are short, lines of
+    /// its neighbours may be among them.
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<TaskId>,
+    /// Only lines of workers of this node, as `tharsis nodes` shows it.
+    #[arg(long, value_name = "NODE", value_parser = node_id)]
+    pub node: Option<u64>,
+    /// Begin with this many lines from the end.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    pub tail: u32,
+    /// A JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Addresses (host:port) of the cluster's control stores, with commas; by default those that the node of
+    /// this machine has.
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
+    /// The node to ask, and the identity to show.
+    #[command(flatten)]
+    pub settings: FlagsOf<{ key::CALL }>,
 }
 
 /// Rows of a list, their order and form.

@@ -4,6 +4,7 @@
 //! for a while, and cannot distinguish that from a foreign server.
 
 use crate::refusal::Refusal;
+use crate::settings::Settings;
 use anyhow::Result;
 use procfs::net::TcpState;
 use procfs::process::FDTarget;
@@ -11,10 +12,10 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
-use tharsis::process;
+use tharsis::{join, process};
 use tharsis_gcs::{ClientOptions, ControlClient};
-use tharsis_identity::Token;
-use tharsis_protos::connection::Credentials;
+use tharsis_identity::{Authority, Role, Tls, Token};
+use tharsis_protos::connection::{Credentials, Trust};
 use tharsis_protos::{CallError, RefusalCode};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -24,6 +25,8 @@ use tokio::time::{Instant, sleep, timeout};
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
 /// Pause between attempts to reach it.
 const LISTEN_PAUSE: Duration = Duration::from_millis(100);
+/// Lifetime of the certificate with which the head's machine makes calls of an operator.
+const OPERATOR_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time that a listening server may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(2500);
 
@@ -125,6 +128,32 @@ async fn ask(address: &str, own: &Credentials) -> Result<(), Refusal> {
         }
         Ok(Err(error)) => Err(mismatch(error.to_string())),
         Err(_) => Err(mismatch(format!("it says nothing within {} ms", ANSWER_WAIT.as_millis()))),
+    }
+}
+
+/// Credentials for calls of an operator to the cluster whose control stores are at `addresses`: those of this
+/// machine, or on the head's machine those that the cluster's authority signs for itself.
+///
+/// # Errors
+/// `NoIdentity`: this machine never joined there.
+pub fn operator(addresses: &str, settings: &Settings) -> Result<Credentials> {
+    let heads = join::heads(addresses);
+    match join::security_towards(&heads, &settings.identity_dir(), settings.secret_file()) {
+        Ok(security) => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
+        Err(unknown) => {
+            let authority = Authority::load(&process::authority_folder(&settings.identity_dir()));
+            let own = authority.map_err(|_| unknown)?.own(Role::Operator, None, false, OPERATOR_LIFETIME)?;
+            Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
+        }
+    }
+}
+
+/// The error of a call that was refused or did not get through.
+pub fn refused(address: &str, error: &CallError) -> anyhow::Error {
+    let (address, cause) = (address.to_owned(), error.to_string());
+    match is_shut_out(error) {
+        true => Refusal::NotAdmitted { address, cause }.into(),
+        false => Refusal::NothingAnswers { address, cause }.into(),
     }
 }
 

@@ -110,6 +110,21 @@ pub enum Refusal {
         /// The columns of the list.
         columns: String,
     },
+    /// The cluster has no such node.
+    #[error("UnknownNode: the cluster has no node {node:016x}; `tharsis nodes` shows those there are")]
+    UnknownNode {
+        /// The node.
+        node: u64,
+    },
+    /// The node does not drain.
+    #[error("{cause}")]
+    NotDrained {
+        /// Its reason.
+        cause: String,
+    },
+    /// Only a node of this machine can be drained by its socket.
+    #[error("--address: name the NODE to drain as well")]
+    DrainWhom,
     /// No node answers.
     #[error("{cause}; name its --socket, or start one with `tharsis start --head`")]
     NoNode {
@@ -195,6 +210,8 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. }
             | Refusal::NotIssued { .. }
+            | Refusal::DrainWhom
+            | Refusal::UnknownNode { .. }
             | Refusal::TokenAlone => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NotAdmitted { .. }
@@ -203,7 +220,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
             Refusal::NodeEnded { status, .. } => *status,
             Refusal::ResourceExhausted { .. } => EXHAUSTED,
-            Refusal::Unknown { .. } => process::FAILED,
+            Refusal::NotDrained { .. } | Refusal::Unknown { .. } => process::FAILED,
         };
     }
     if let Some(error) = error.downcast_ref::<IdentityError>() {

@@ -111,6 +111,11 @@ pub enum Event {
         /// The object.
         object: ObjectId,
     },
+    /// The node is to leave without loss: it takes no new work, and ends with [`Operation::Leave`].
+    DrainWanted {
+        /// Nanoseconds after which it leaves, whatever is left.
+        within: crate::Now,
+    },
     /// A driver connected.
     DriverJoined {
         /// The driver.
@@ -353,6 +358,8 @@ pub enum Operation {
         /// The reason for the kill.
         reason: Arc<Failure>,
     },
+    /// End the node: it has drained, as far as its time allowed.
+    Leave,
     /// The tables returned memory of finished tasks to the allocator.
     MemoryFreed,
     /// Read an object from another node into the arena.

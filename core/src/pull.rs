@@ -22,8 +22,8 @@ const TRANSFERS_MAX: usize = 8;
 /// Maximum number of failed transfers of one object, for each holder.
 const TRIES_PER_HOLDER: usize = 3;
 
-/// Rank of read-ahead: after reads of values and arguments.
-const RANK_AHEAD: u8 = 2;
+/// Rank of read-ahead: after everything that somebody waits for.
+const RANK_AHEAD: u8 = 3;
 
 /// Rank of a bundle and its number in the order of arrival: the smaller goes first.
 type Order = (u8, u64);
@@ -40,6 +40,8 @@ pub enum Purpose<R> {
     Read(ClientId, u64),
     /// A run needs its arguments.
     Arguments(R),
+    /// A node that drains has the only copy: it is to be kept here.
+    Move(ObjectId),
     /// Read-ahead: nobody waits for it yet.
     Ahead(ObjectId),
 }
@@ -202,6 +204,7 @@ impl<R: RunName> Pulls<R> {
         let rank = match purpose {
             Purpose::Read(..) => 0,
             Purpose::Arguments(_) => 1,
+            Purpose::Move(_) => 2,
             Purpose::Ahead(_) => RANK_AHEAD,
         };
         let order = (rank, self.clock);
@@ -312,10 +315,7 @@ impl<R: RunName> Pulls<R> {
     #[must_use]
     pub fn runs_that_need(&self, object: ObjectId) -> Vec<R> {
         let needed_by = self.pulls.get(&object).map(|p| &p.needed_by);
-        let run = |purpose: &Purpose<R>| match purpose {
-            Purpose::Arguments(run) => Some(*run),
-            Purpose::Read(..) | Purpose::Ahead(_) => None,
-        };
+        let run = |wanted: &Purpose<R>| if let Purpose::Arguments(run) = wanted { Some(*run) } else { None };
         needed_by.into_iter().flat_map(BTreeMap::values).filter_map(run).collect()
     }
 

@@ -21,6 +21,7 @@
 //! | `memory a USED/LIMIT w1=MIB ..` | a reading of the memory of a node and its workers, in MiB |
 //! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node sends this message about another node's lease, even if it was not asked for it |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
+//! | `drain b MS` | a node is to leave within this time |
 //! | `tick MS` | time passes |
 //! | `die b [unheard]` | a node dies, and the others are told, or not yet |
 //! | `hear a b` | node `a` is told that node `b` is dead |
@@ -39,7 +40,7 @@ use tharsis_core::journal::About;
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
-use tharsis_types::peer::{DoneOutcome, DoneValue, Message, Packet, RemoteState, Turn};
+use tharsis_types::peer::{DoneOutcome, DoneValue, DrainMessage, Message, Packet, RemoteState, Turn};
 use tharsis_types::task::Output;
 use tharsis_types::{
     ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId,
@@ -250,6 +251,10 @@ impl World {
             ("net", []) => self.deliver(),
             ("forge", [from, to, what, lease]) => self.forge(from, to, what, LeaseId(lease.parse().unwrap())),
             ("lose", []) => self.packets.clear(),
+            ("drain", [host, ms]) => {
+                let within = ms.parse::<u64>().unwrap() * MS;
+                self.feed(host, Event::DrainWanted { within });
+            }
             ("tick", [ms]) => self.tick(ms.parse().unwrap()),
             ("die", [host, rest @ ..]) => self.die(host, rest != ["unheard"]),
             ("hear", [host, gone]) => self.feed(host, Event::MemberLeft { node: node_id(gone) }),
@@ -587,6 +592,7 @@ impl World {
                 let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };
                 format!("kill {}: {:?} {why}", self.who(host, client), reason.kind).trim_end().to_owned()
             }
+            Operation::Leave => "leave".to_owned(),
             Operation::MemoryFreed | Operation::Reclaim(_) => return None,
             Operation::Pull { object, from, done_bytes, .. } => {
                 self.hosts.get_mut(host).unwrap().pulls.insert(object, from);
@@ -679,6 +685,7 @@ impl World {
                 format!("give back {count} of {}", self.name(*object))
             }
             Message::CopiesUnreadable { object } => format!("no copy of {} can be read", self.name(*object)),
+            Message::Drain(message) => self.tell_drain(message),
             Message::HolderAdded { object } => format!("have a copy of {}", self.name(*object)),
             Message::HolderRemoved { object } => format!("have no copy of {}", self.name(*object)),
             Message::JobEnded { job } => format!("job {} ended", job.0),
@@ -733,6 +740,22 @@ impl World {
             }
             Message::TaskStealBack { lease } => format!("steal back from lease {}", lease.0),
         })
+    }
+
+    fn tell_drain(&self, message: &DrainMessage) -> String {
+        match message {
+            DrainMessage::Begun => "drain".to_owned(),
+            DrainMessage::CopyKept { object } => format!("keep a copy of {}", self.name(*object)),
+            DrainMessage::CopyLeaving { object } => format!("leave with a copy of {}", self.name(*object)),
+            DrainMessage::CopyMove { reference, len, from, others } => {
+                let others: Vec<_> = others.iter().map(|node| node_name(*node)).collect();
+                let (object, from) = (self.name(reference.object), node_name(*from));
+                format!(
+                    "keep the {len} bytes of {object} from {from}, or pass it on to [{}]",
+                    others.join(" ")
+                )
+            }
+        }
     }
 
     fn name(&self, object: ObjectId) -> String {

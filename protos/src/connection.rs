@@ -10,7 +10,8 @@
 //! [`crate::rights`].
 
 use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
-use crate::rights::Admitted;
+use crate::rights::{Admitted, PortCounts};
+use crate::scrape::{self, Pass};
 use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -56,6 +57,16 @@ pub struct Credentials {
 pub struct Gate {
     trust: Trust,
     signer: Option<Signer>,
+    counts: Arc<PortCounts>,
+}
+
+/// A connection that was let in at a port.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// A caller of the cluster.
+    Caller(Caller, Stream),
+    /// A request for a scrape that has begun with these bytes. What it must show is not looked at yet.
+    Scrape(Stream, [u8; proof::MAGIC.len()], Pass),
 }
 
 /// The authority behind a port, and for how long it signs.
@@ -181,13 +192,19 @@ impl Gate {
     /// Lets members of this trust in.
     #[must_use]
     pub fn new(trust: Trust) -> Gate {
-        Gate { trust, signer: None }
+        Gate { trust, signer: None, counts: Arc::default() }
     }
 
     /// Signs certificates for machines that join, as well.
     #[must_use]
     pub fn signing(self, signer: Signer) -> Gate {
         Gate { signer: Some(signer), ..self }
+    }
+
+    /// Counts of what the port refused.
+    #[must_use]
+    pub fn counts(&self) -> &Arc<PortCounts> {
+        &self.counts
     }
 
     pub(crate) fn signer(&self) -> Option<&Signer> {
@@ -198,7 +215,7 @@ impl Gate {
     ///
     /// # Errors
     /// [`ProofError`]; the caller has been told and the connection is over.
-    pub(crate) async fn admit(&self, mut stream: TcpStream) -> Result<(Caller, Stream), ProofError> {
+    pub(crate) async fn admit(&self, mut stream: TcpStream) -> Result<Admission, ProofError> {
         // Its latency matters more than its count of packets; without this it is only slower.
         let _nodelay = stream.set_nodelay(true);
         let called = stream.local_addr()?;
@@ -208,8 +225,13 @@ impl Gate {
                     Purpose::Join => Err(Reason::NoAuthority),
                     Purpose::Calls | Purpose::Transfers => Ok(()),
                 };
-                let caller = proof::admit(&mut stream, &secret.at(called), allow).await?;
-                (caller, Transport::Clear(stream))
+                match proof::admit(&mut stream, &secret.at(called), allow).await {
+                    Err(ProofError::Scrape(begun)) => {
+                        let stream = Stream { transport: Transport::Clear(stream), admitted: None };
+                        return Ok(Admission::Scrape(stream, begun, Pass::Token(scrape::token(secret))));
+                    }
+                    admitted => (admitted?, Transport::Clear(stream)),
+                }
             }
             Trust::Identity(tls) => {
                 let stream = self.shake_hands(tls, stream).await?;
@@ -218,12 +240,23 @@ impl Gate {
                 let subject = subject_of(connection.peer_certificates());
                 let key = Secret::from_bytes(proof_key(connection)?);
                 let allow = |caller: &Caller| self.allow(subject, caller);
-                let caller = proof::admit(&mut stream, &key, allow).await?;
-                (Caller { subject, ..caller }, Transport::Tls(Box::new(stream.into())))
+                match proof::admit(&mut stream, &key, allow).await {
+                    Err(ProofError::Scrape(begun)) => {
+                        let transport = Transport::Tls(Box::new(stream.into()));
+                        let caller = Caller { purpose: Purpose::Calls, node: None, subject };
+                        let pass = Pass::Certificate(subject, Some(self.admitted(caller)));
+                        return Ok(Admission::Scrape(Stream { transport, admitted: None }, begun, pass));
+                    }
+                    admitted => (Caller { subject, ..admitted? }, Transport::Tls(Box::new(stream.into()))),
+                }
             }
         };
+        Ok(Admission::Caller(caller, Stream { transport, admitted: Some(self.admitted(caller)) }))
+    }
+
+    fn admitted(&self, caller: Caller) -> Admitted {
         let authority = self.signer.as_ref().map(|signer| Arc::clone(&signer.authority));
-        Ok((caller, Stream { transport, admitted: Some(Admitted { caller, authority }) }))
+        Admitted { caller, authority, counts: Arc::clone(&self.counts) }
     }
 
     async fn shake_hands(

@@ -8,13 +8,14 @@
 
 use crate::inventory::{Inventory, SITE_BYTES_MAX, SITES_MAX};
 use crate::listing::{Listing, Table};
-use crate::report::{Report, Story};
+use crate::logs::{LogLine, LogQuery};
+use crate::report::{DrainRow, Report, Story};
 use serde::{Deserialize, Serialize};
 use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -91,6 +92,12 @@ pub enum Answer {
     Story(Box<Story>),
     /// A list of what the node has.
     Table(Box<Table>),
+    /// Progress of a drain; others follow until it is over.
+    Draining(Box<DrainRow>),
+    /// Output of workers; more follows.
+    Lines(Vec<LogLine>),
+    /// All output that was asked for has been told.
+    LinesEnd,
 }
 
 /// Everything a client needs to work with its node.
@@ -127,6 +134,14 @@ pub enum Question {
     Why(Subject),
     /// One list of the node, answered by [`Answer::Table`].
     List(Listing),
+    /// Leave without loss within this time, in ms; answered by one [`Answer::Draining`] after the other.
+    Drain {
+        /// The node leaves after this time, whatever is left.
+        within_ms: u64,
+    },
+    /// Output of the workers, answered by one [`Answer::Lines`] after the other, and [`Answer::LinesEnd`] at
+    /// last. Some are empty: whoever hears no more is noticed by that.
+    Logs(LogQuery),
 }
 
 /// Subject of an observer's question.

@@ -23,6 +23,7 @@ pub mod handshake;
 pub mod inventory;
 pub mod join;
 pub mod listing;
+pub mod logs;
 pub mod message;
 pub mod peer;
 pub mod port;
@@ -30,6 +31,7 @@ pub mod proof;
 pub mod records;
 pub mod report;
 pub mod rights;
+pub mod scrape;
 
 mod generated;
 mod mount;

@@ -5,12 +5,22 @@
 //! checks what arrives.
 
 pub mod convert;
+mod drain;
+mod drains;
+mod logs;
+mod names;
+
+pub use drain::{DrainStream, drain};
+pub use logs::{LogStream, logs};
 
 use crate::call::{CallError, Refusal, chain};
 use crate::connection::{Called, Credentials};
 use crate::generated::peer::peer_client::PeerClient;
 use crate::generated::peer::peer_server::{Peer, PeerServer};
+use crate::logs::{LogLine, LogQuery};
+use crate::message::{BadMessage, node_id};
 use crate::mount::mount;
+use crate::report::DrainRow;
 use crate::rights;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -57,6 +67,20 @@ pub trait Service: Send + Sync + 'static {
         certified: Option<NodeId>,
         incoming: Incoming,
     ) -> impl Future<Output = Result<Outgoing, Refusal>> + Send;
+
+    /// Begins to drain the node, which must be `node`: its progress until it leaves.
+    fn drain(
+        &self,
+        node: NodeId,
+        within: Duration,
+    ) -> impl Future<Output = Result<BoxStream<'static, DrainRow>, Refusal>> + Send;
+
+    /// Output of the workers of the node, which must be `node`.
+    fn logs(
+        &self,
+        node: NodeId,
+        query: LogQuery,
+    ) -> impl Future<Output = Result<BoxStream<'static, Vec<LogLine>>, Refusal>> + Send;
 }
 
 /// Adds a node to the services of one port.
@@ -123,7 +147,29 @@ struct Door<S>(Arc<S>);
 
 #[tonic::async_trait]
 impl<S: Service> Peer for Door<S> {
+    type DrainStream = BoxStream<'static, Result<wire::DrainProgress, Status>>;
+    type LogsStream = BoxStream<'static, Result<wire::LogLines, Status>>;
+
+    async fn logs(&self, request: Request<wire::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
+        let request = request.into_inner();
+        let invalid = |bad: BadMessage| Status::invalid_argument(bad.to_string());
+        let node = node_id("node", request.node).map_err(invalid)?;
+        let query = logs::query(&request).map_err(invalid)?;
+        let batches = self.0.logs(node, query).await?;
+        Ok(Response::new(batches.map(|lines| Ok(logs::to_wire(lines))).boxed()))
+    }
+
     type LinkStream = BoxStream<'static, Result<wire::Packet, Status>>;
+
+    async fn drain(
+        &self,
+        request: Request<wire::DrainRequest>,
+    ) -> Result<Response<Self::DrainStream>, Status> {
+        let wire::DrainRequest { node, within_ms } = request.into_inner();
+        let node = node_id("node", node).map_err(|bad| Status::invalid_argument(bad.to_string()))?;
+        let rows = self.0.drain(node, Duration::from_millis(within_ms)).await?;
+        Ok(Response::new(rows.map(|row| Ok(row.into())).boxed()))
+    }
 
     async fn link(
         &self,

@@ -4,12 +4,13 @@
 //! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
 //! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out.
 
-use crate::connection::{Gate, Stream};
-use crate::join;
+use crate::connection::{Admission, Gate, Stream};
 use crate::proof::{Caller, ProofError, Purpose};
+use crate::{join, scrape};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -27,6 +28,11 @@ pub trait PortHandler: Send + Sync + 'static {
 
     /// A connection was not proved; for the log.
     fn refused(&self, error: &ProofError);
+
+    /// The metrics of this port in Prometheus' text format; none if there are none now.
+    fn metrics(&self) -> impl Future<Output = Option<String>> + Send {
+        std::future::ready(None)
+    }
 }
 
 /// Accepts connections for ever.
@@ -42,7 +48,7 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
         let (gate, handler) = (Arc::clone(&gate), Arc::clone(&handler));
         let proving = tokio::spawn(async move {
             match gate.admit(stream).await {
-                Ok((caller, stream)) => {
+                Ok(Admission::Caller(caller, stream)) => {
                     // A task of its own: what was proved is no longer in the way.
                     tokio::spawn(async move {
                         match gate.signer().filter(|_| caller.purpose == Purpose::Join) {
@@ -51,7 +57,17 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
                         }
                     });
                 }
-                Err(error) => handler.refused(&error),
+                // Not a task of its own: scrapes count among connections that have proved nothing.
+                Ok(Admission::Scrape(mut stream, begun, pass)) => {
+                    let answered = scrape::serve(&mut stream, &begun, &pass, || handler.metrics()).await;
+                    if !matches!(answered, Ok(true)) {
+                        gate.counts().connections_refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Err(error) => {
+                    gate.counts().connections_refused.fetch_add(1, Ordering::Relaxed);
+                    handler.refused(&error);
+                }
             }
         });
         unproved.push_back(proving.abort_handle());

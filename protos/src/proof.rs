@@ -52,7 +52,9 @@ pub const VERDICT_BYTES: usize = 40;
 pub(crate) const PROOF_WAIT: Duration = Duration::from_secs(5);
 /// First bytes of an HTTP/2 client, which has nothing proved.
 pub(crate) const HTTP2: [u8; 8] = *b"PRI * HT";
-/// Answer to such a client: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
+/// First bytes of the requests of HTTP/1.1 that are answered ([`crate::scrape`]).
+const HTTP1: [&[u8]; 2] = [b"GET /", b"HEAD /"];
+/// Answer to a client of HTTP/2: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
 const GO_AWAY: [u8; 26] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12];
 /// Limits on time and bytes of the rest that is read of a refused caller, so that it can read why it was
 /// refused.
@@ -102,6 +104,9 @@ pub enum ProofError {
     /// The listener refused.
     #[error("{0}")]
     Refused(Reason),
+    /// The caller proves nothing: it begins like a request of HTTP/1.1, with these bytes.
+    #[error("the connection began with a request of HTTP/1.1")]
+    Scrape([u8; MAGIC.len()]),
     /// One side does not believe the other's certificate.
     #[error("TLS: {0}")]
     Tls(io::Error),
@@ -200,6 +205,12 @@ impl Secret {
     pub fn at(&self, called: SocketAddr) -> Secret {
         let called = SocketAddr::new(called.ip().to_canonical(), called.port());
         Secret(blake3::keyed_hash(self.0.as_bytes(), format!("tharsis port {called}").as_bytes()))
+    }
+
+    /// A secret that follows from this one, and does not tell it.
+    #[must_use]
+    pub(crate) fn derived(&self, purpose: &[u8]) -> Secret {
+        Secret(blake3::keyed_hash(self.0.as_bytes(), purpose))
     }
 
     fn mac(&self, who: &[u8], hello: &Hello, challenge: &Hello) -> blake3::Hash {
@@ -321,6 +332,11 @@ async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result
     if magic == HTTP2 {
         stream.write_all(&GO_AWAY).await?;
         return Err(ProofError::Refused(Reason::NoProof));
+    }
+    if let Some(magic) =
+        magic.first_chunk().filter(|magic| HTTP1.iter().any(|first| magic.starts_with(first)))
+    {
+        return Err(ProofError::Scrape(*magic));
     }
     if magic != MAGIC {
         stream.write_all(&challenge(Some(Reason::NoProof), &[0; 32])).await?;

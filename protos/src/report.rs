@@ -11,6 +11,10 @@ pub struct Report {
     pub pid: u32,
     /// Address at which other nodes reach it; empty if it is alone.
     pub address: String,
+    /// Address of the control store that it uses; empty if it is alone.
+    pub control: String,
+    /// Whether it serves a control store itself.
+    pub is_head: bool,
     /// All nodes it knows, itself first.
     pub nodes: Vec<NodeRow>,
     /// Its arena: bytes in use and in all, objects, pinned objects.
@@ -42,6 +46,41 @@ pub struct NodeRow {
     pub free: String,
     /// Its labels.
     pub labels: Vec<(String, String)>,
+    /// Whether it takes no new work, and leaves soon.
+    pub is_draining: bool,
+}
+
+/// Work and objects that are left at a node that drains, and the objects that were moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainRow {
+    /// Milliseconds until the node leaves, whatever is left.
+    pub remaining_ms: u64,
+    /// Whether the node leaves now.
+    pub is_over: bool,
+    /// Whether nothing was left when it left.
+    pub is_clean: bool,
+    /// Runs that have not ended.
+    pub runs: u64,
+    /// Leases of its workers that their owners have not given back.
+    pub leases: u64,
+    /// Jobs whose drivers are connected to it.
+    pub jobs: u64,
+    /// Unfinished tasks that it owns.
+    pub tasks: u64,
+    /// Objects that it owns or that other nodes know through it.
+    pub objects: u64,
+    /// Copies of other nodes' objects.
+    pub copies: u64,
+    /// The part of these copies that was put by a call: no task can make it again.
+    pub put_copies: u64,
+    /// Bytes of the copies.
+    pub copy_bytes: u64,
+    /// Messages to other nodes that are not acknowledged.
+    pub messages: u64,
+    /// Copies that other nodes keep now, or that nobody needed any more.
+    pub moved: u64,
+    /// Bytes of these.
+    pub moved_bytes: u64,
 }
 
 /// Use of an arena.

@@ -8,6 +8,9 @@
 //! | `SuspectNode`, `RegisterJob`, `KvPut`, `KvDelete` | x | x | | |
 //! | `FinishJob` | x | x | x | |
 //! | `UnregisterNode` | itself | itself | x | |
+//! | `Drain` | | | x | |
+//! | `Logs` | | | x | x |
+//! | `GET /metrics` | x | x | x | x |
 //!
 //! The table in code is [`RIGHTS`]; a call that is not in it is nobody's. What a node says of a node, it says
 //! of itself only. The node of a driver has no resources: nobody else's work runs there. Without certificates
@@ -17,6 +20,7 @@ use crate::proof::Caller;
 use http::Extensions;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_identity::{Authority, Role, Subject};
 use tharsis_types::{NodeId, Resources};
 use tonic::Status;
@@ -28,6 +32,17 @@ pub struct Admitted {
     pub caller: Caller,
     /// Knows which machines were revoked, if it is on this machine.
     pub authority: Option<Arc<Authority>>,
+    /// Counts of the port.
+    pub counts: Arc<PortCounts>,
+}
+
+/// Counts of what a port refused.
+#[derive(Debug, Default)]
+pub struct PortCounts {
+    /// Connections that did not prove that they are of the cluster.
+    pub connections_refused: AtomicU64,
+    /// Calls that are not for the role of their caller.
+    pub calls_refused: AtomicU64,
 }
 
 const EVERYBODY: &[Role] = &[Role::Driver, Role::Node, Role::Observer, Role::Operator];
@@ -36,9 +51,11 @@ const EVERYBODY: &[Role] = &[Role::Driver, Role::Node, Role::Observer, Role::Ope
 const NODES: &[Role] = &[Role::Driver, Role::Node];
 
 /// The roles that may make each call, by the last part of its path.
-pub const RIGHTS: [(&str, &[Role]); 19] = [
+pub const RIGHTS: [(&str, &[Role]); 22] = [
     ("ClusterInfo", EVERYBODY),
+    ("Drain", &[Role::Operator]),
     ("FinishJob", &[Role::Driver, Role::Node, Role::Operator]),
+    ("GET /metrics", EVERYBODY),
     ("GetCodeUnit", EVERYBODY),
     ("GetProgram", EVERYBODY),
     ("KeepAlive", NODES),
@@ -49,6 +66,7 @@ pub const RIGHTS: [(&str, &[Role]); 19] = [
     ("Link", NODES),
     ("ListJobs", EVERYBODY),
     ("ListNodes", EVERYBODY),
+    ("Logs", &[Role::Observer, Role::Operator]),
     ("PutCodeUnit", NODES),
     ("PutProgram", NODES),
     ("RegisterJob", NODES),
@@ -62,16 +80,29 @@ pub const RIGHTS: [(&str, &[Role]); 19] = [
 pub(crate) fn check_call(extensions: &Extensions, path: &str) -> Result<(), Status> {
     let Some(admitted) = admitted(extensions) else { return Ok(()) };
     let Some(subject) = admitted.caller.subject else { return Ok(()) };
-    if admitted.authority.as_ref().is_some_and(|authority| authority.is_revoked(subject.machine)) {
-        return Err(Status::permission_denied(format!("machine {} was revoked", subject.machine)));
-    }
     let call = path.rsplit('/').next().unwrap_or_default();
+    check(call, subject, Some(admitted)).map_err(|why| {
+        admitted.counts.calls_refused.fetch_add(1, Ordering::Relaxed);
+        Status::permission_denied(why)
+    })
+}
+
+/// Refuses a scrape by a role that may not look, or a machine that was revoked.
+pub(crate) fn check_scrape(subject: Subject, admitted: Option<&Admitted>) -> Result<(), String> {
+    check("GET /metrics", subject, admitted)
+}
+
+fn check(call: &str, subject: Subject, admitted: Option<&Admitted>) -> Result<(), String> {
+    let authority = admitted.and_then(|admitted| admitted.authority.as_ref());
+    if authority.is_some_and(|authority| authority.is_revoked(subject.machine)) {
+        return Err(format!("machine {} was revoked", subject.machine));
+    }
     let rights = RIGHTS.iter().find(|(name, _)| *name == call);
     if rights.is_some_and(|(_, roles)| roles.contains(&subject.role)) {
         return Ok(());
     }
     let role = subject.role.name();
-    Err(Status::permission_denied(format!("{call} is not for the role {role}")))
+    Err(format!("{call} is not for the role {role}"))
 }
 
 /// The node of the caller's certificate; none without certificates, or if it is no node's.
@@ -131,7 +162,7 @@ mod tests {
     fn admitted(role: Role) -> Option<Admitted> {
         let subject = Subject { machine: MachineId(1), role, node: Some(1), is_control: false };
         let caller = Caller { purpose: Purpose::Calls, node: Some(NodeId(1)), subject: Some(subject) };
-        Some(Admitted { caller, authority: None })
+        Some(Admitted { caller, authority: None, counts: Arc::default() })
     }
 
     fn extensions(role: Role) -> Extensions {
@@ -144,6 +175,7 @@ mod tests {
     fn every_call_has_its_row() {
         let mut calls = calls_of(include_str!("../proto/control.proto"));
         calls.extend(calls_of(include_str!("../proto/peer.proto")));
+        calls.push("GET /metrics".to_owned());
         calls.sort_unstable();
         let rows: Vec<String> = RIGHTS.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(calls, rows);

@@ -90,10 +90,22 @@ impl Effects {
         self.cluster.as_ref().map(|c| c.address().to_owned())
     }
 
-    /// Bytes of objects that were sent to other nodes so far.
+    /// The address of the control store that this node uses.
     #[must_use]
-    pub fn sent_bytes(&self) -> u64 {
-        self.cluster.as_ref().map_or(0, Cluster::sent_bytes)
+    pub fn control_address(&self) -> Option<String> {
+        self.cluster.as_ref().map(Cluster::control_address)
+    }
+
+    /// Whether this node serves a control store.
+    #[must_use]
+    pub fn is_head(&self) -> bool {
+        self.cluster.as_ref().is_some_and(Cluster::is_head)
+    }
+
+    /// Bytes of objects that were sent to other nodes and read from them so far.
+    #[must_use]
+    pub fn transfer_bytes(&self) -> (u64, u64) {
+        self.cluster.as_ref().map_or((0, 0), |c| (c.sent_bytes(), c.received_bytes()))
     }
 
     /// Ends a worker now.
@@ -126,6 +138,8 @@ impl Effects {
                 }
             }
             Operation::KillWorker { client, reason } => self.kill(*client, reason),
+            // The loop ends itself.
+            Operation::Leave => {}
             // The allocator need not keep the memory.
             Operation::MemoryFreed => (self.give_back_memory)(),
             Operation::Pull { object, from, into, done_bytes } => {

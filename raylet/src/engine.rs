@@ -6,13 +6,16 @@
 //! With nothing to do, it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a
 //! mark, an input or the machine's next timeout.
 
+use crate::drain::Drain;
 use crate::effects::Effects;
-use crate::inbox::{Inbox, Input};
+use crate::inbox::{Counts, Inbox, Input};
 use crate::inventory;
 use crate::lists;
+use crate::logs::unix_ms;
 use crate::observe::Observation;
 use crate::port::{Drained, Port, Taken};
 use crate::record_codec;
+use crate::windows::{RunTime, Window, Windows};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::event::Remains;
@@ -21,12 +24,16 @@ use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::records::FromClient;
 use tharsis_protos::report::{NodeRow, PendingRow, Report};
 use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, Failure, FailureKind};
+use tharsis_types::{ClientId, Failure, FailureKind, TaskId};
 
 /// Maximum number of records taken from one client before the next one gets its turn.
 const VISIT_RECORDS: usize = 1024;
 /// The time for which the loop spins before it sleeps.
 const SPIN: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
+/// The machine's clock when the loop starts.
+const CLOCK_START: Now = 1_000 * tharsis_core::MS;
+/// Interval at which the progress of a drain is noted.
+const NOTE_DRAIN_EVERY: Now = 50 * tharsis_core::MS;
 /// A full ring of a client is looked at again after this long, in case its bell was missed.
 const OVERFLOW_RETRY: Duration = Duration::from_millis(2);
 
@@ -40,12 +47,18 @@ pub struct Engine {
     effects: Effects,
     observation: Option<Observation>,
     started: Instant,
+    /// The same for people, in ms since 1970.
+    started_unix_ms: u64,
+    windows: Windows,
     actions: Vec<Action>,
     /// Clients with more records than one visit takes.
     unfinished: Vec<usize>,
     /// Drivers whose next call is not read until their job has fewer tasks.
     held: Vec<usize>,
     stopping: bool,
+    drain: Arc<Drain>,
+    /// When the progress of the drain is noted next.
+    note_drain_at: Now,
 }
 
 impl Engine {
@@ -57,6 +70,7 @@ impl Engine {
         inbox: Arc<Inbox>,
         effects: Effects,
         observation: Option<Observation>,
+        drain: Arc<Drain>,
     ) -> Self {
         Self {
             node,
@@ -67,10 +81,14 @@ impl Engine {
             effects,
             observation,
             started: Instant::now(),
+            started_unix_ms: unix_ms(),
+            windows: Windows::default(),
             actions: Vec::new(),
             unfinished: Vec::new(),
             held: Vec::new(),
             stopping: false,
+            drain,
+            note_drain_at: 0,
         }
     }
 
@@ -84,6 +102,9 @@ impl Engine {
         }
         for port in self.ports.iter_mut().flatten() {
             port.shutdown("the node stops");
+        }
+        if self.drain.has_begun() {
+            self.drain.await_told();
         }
         self.effects.stop();
     }
@@ -109,9 +130,26 @@ impl Engine {
         if busy {
             self.node.settle(now, &mut self.actions);
             self.perform();
+            self.note_drain(now);
         }
         self.flush();
         busy
+    }
+
+    fn begin_drain(&mut self, now: Now, within: Duration) {
+        let within = Now::try_from(within.as_nanos()).unwrap_or(Now::MAX);
+        self.node.handle(now, Event::DrainWanted { within }, &mut self.actions);
+    }
+
+    /// Tells those who wait for the end of a drain how far it is.
+    fn note_drain(&mut self, now: Now) {
+        if !self.node.is_draining() || (now < self.note_drain_at && !self.stopping) {
+            return;
+        }
+        self.note_drain_at = now + NOTE_DRAIN_EVERY;
+        if let Some(state) = self.node.drain_state() {
+            self.drain.note(&state);
+        }
     }
 
     fn visit(&mut self, now: Now, index: usize) {
@@ -122,6 +160,7 @@ impl Engine {
             actions: &mut self.actions,
             effects: &self.effects,
             observation: &mut self.observation,
+            windows: &mut self.windows,
         };
         match reader.drain(port, VISIT_RECORDS, port.is_driver) {
             Ok(Drained::All) => {}
@@ -177,6 +216,7 @@ impl Engine {
                 // The client may have written records before it was known here.
                 self.unfinished.push(index);
             }
+            Input::Drain { within } => self.begin_drain(now, within),
             Input::List { listing, reply } => {
                 // Settle first: a client that came in this round has no lease yet.
                 self.node.settle(now, &mut self.actions);
@@ -187,6 +227,11 @@ impl Engine {
                 for port in self.ports.iter_mut().flatten().filter(|p| p.is_driver && p.facts.job == job) {
                     port.log(pid, stderr, &text);
                 }
+            }
+            Input::Metrics { reply } => {
+                let (sent_bytes, received_bytes) = self.effects.transfer_bytes();
+                // The scraper may have gone.
+                let _gone = reply.send(Counts { gauges: self.node.gauges(), sent_bytes, received_bytes });
             }
             Input::OpenForTransfer { object, reply } => {
                 let place = self.node.pin_for_transfer(crate::TRANSFER_CLIENT, object);
@@ -208,6 +253,10 @@ impl Engine {
                 // Settle first: a request that came in this round has no lease and no reason to wait yet.
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.report());
+            }
+            Input::RunTimes { task, reply } => {
+                // The reader may have gone.
+                let _gone = reply.send(self.run_times(task));
             }
             Input::Stop => self.stopping = true,
             Input::Story { about, reply } => {
@@ -241,6 +290,7 @@ impl Engine {
             actions: &mut self.actions,
             effects: &self.effects,
             observation: &mut self.observation,
+            windows: &mut self.windows,
         };
         if let Err(problem) = reader.drain(&mut port, usize::MAX, false) {
             tracing::debug!(client = port.client.0, problem, "the last records of a client end here");
@@ -263,6 +313,7 @@ impl Engine {
         match action {
             Action::Do(operation) => {
                 self.effects.perform(operation);
+                self.stopping |= *operation == Operation::Leave;
                 if let Operation::KillWorker { client, reason } = operation
                     && let Some(port) = self.port(*client)
                 {
@@ -317,7 +368,30 @@ impl Engine {
 
     fn now(&self) -> Now {
         // The machine's clock starts well above zero, so that subtractions of intervals stay positive.
-        self.started.elapsed().as_nanos() as Now + 1_000 * tharsis_core::MS
+        self.started.elapsed().as_nanos() as Now + CLOCK_START
+    }
+
+    /// When a task ran here, as far as that is remembered.
+    fn run_times(&self, task: TaskId) -> Vec<RunTime> {
+        let since_ms = |at: Now| self.started_unix_ms + at.saturating_sub(CLOCK_START) / tharsis_core::MS;
+        let running = self.node.worker_of(task).and_then(|(client, from)| {
+            let port = self.ports.get(*self.index_of.get(&client)?)?.as_ref()?;
+            Some(Window { pid: port.facts.pid, from, to: None, next: None })
+        });
+        let all = self.windows.of(task).chain(running);
+        let told = |w: Window| RunTime {
+            pid: w.pid,
+            from_ms: since_ms(w.from),
+            to_ms: w.to.map(since_ms),
+            next_ms: w.next.or_else(|| w.to.and_then(|_| self.running_since(w.pid))).map(since_ms),
+        };
+        all.map(told).collect()
+    }
+
+    /// Since when a worker is at its present run.
+    fn running_since(&self, pid: u32) -> Option<Now> {
+        let port = self.ports.iter().flatten().find(|port| port.facts.pid == pid)?;
+        self.node.running_since(port.client)
     }
 
     fn report(&self) -> Report {
@@ -327,20 +401,24 @@ impl Engine {
             total: snapshot.total.to_string(),
             free: snapshot.free.to_string(),
             labels: self.node.labels().to_vec(),
+            is_draining: self.node.is_draining(),
         };
         let others = self.node.members().filter(|(m, _)| m.node != self.node.id()).map(|(m, load)| NodeRow {
             node: m.node.0,
             total: m.resources.to_string(),
             free: load.free.to_string(),
             labels: m.labels.clone(),
+            is_draining: self.node.drains(m.node),
         });
         Report {
             node: self.node.id().0,
             pid: std::process::id(),
             address: self.effects.address().unwrap_or_default(),
+            control: self.effects.control_address().unwrap_or_default(),
+            is_head: self.effects.is_head(),
             nodes: std::iter::once(mine).chain(others).collect(),
             store: inventory::store_row(&snapshot.store),
-            sent_bytes: self.effects.sent_bytes(),
+            sent_bytes: self.effects.transfer_bytes().0,
             object_count: snapshot.object_count,
             task_count: snapshot.task_count,
             running_count: snapshot.running_count,
@@ -368,6 +446,7 @@ struct Reader<'a> {
     actions: &'a mut Vec<Action>,
     effects: &'a Effects,
     observation: &'a mut Option<Observation>,
+    windows: &'a mut Windows,
 }
 
 impl Reader<'_> {
@@ -385,6 +464,11 @@ impl Reader<'_> {
             if let Some(event) = record_codec::event(client, facts, self.effects, decoded)? {
                 if let Some(observation) = self.observation {
                     observation.event(self.node.id(), &event);
+                }
+                if let Event::Finished { run, run_ns, .. } = event
+                    && let Some(task) = self.node.task_of_run(run)
+                {
+                    self.windows.ended(self.now, task, facts.pid, run_ns);
                 }
                 self.node.handle(self.now, event, self.actions);
             }

@@ -1,18 +1,21 @@
 //! Messages of other threads to the loop.
 
 use crate::port::Port;
+use crate::windows::RunTime;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tharsis_core::Event;
 use tharsis_core::journal::About;
-use tharsis_core::node::{Place, Story};
+use tharsis_core::node::{Gauges, Place, Story};
 use tharsis_object_store::BellBoard;
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
-use tharsis_types::{ClientId, Extent, Failure, JobId, ObjectId};
+use tharsis_types::{ClientId, Extent, Failure, JobId, ObjectId, TaskId};
+use tokio::sync::oneshot;
 
 /// An input of the loop.
 pub enum Input {
@@ -29,6 +32,11 @@ pub enum Input {
         port: Box<Port>,
         /// The event that tells the machine of it.
         event: Event,
+    },
+    /// The node is to leave without loss.
+    Drain {
+        /// It leaves after this time, whatever is left.
+        within: Duration,
     },
     /// An event for the machine.
     Event(Event),
@@ -55,6 +63,11 @@ pub enum Input {
         /// Complete lines.
         text: Vec<u8>,
     },
+    /// A monitor asks for the counts of the node.
+    Metrics {
+        /// Takes the answer.
+        reply: oneshot::Sender<Counts>,
+    },
     /// Another node reads an object: its place is wanted, and it is pinned if that is in the arena.
     OpenForTransfer {
         /// The object.
@@ -78,6 +91,13 @@ pub enum Input {
         /// Takes the answer.
         reply: SyncSender<Report>,
     },
+    /// A reader of logs asks when a task ran.
+    RunTimes {
+        /// The task.
+        task: TaskId,
+        /// Takes the answer.
+        reply: oneshot::Sender<Vec<RunTime>>,
+    },
     /// The loop must end.
     Stop,
     /// A request for the story of a task or an object.
@@ -87,6 +107,17 @@ pub enum Input {
         /// Takes the answer: nothing if the node does not know it.
         reply: SyncSender<Option<Story>>,
     },
+}
+
+/// Numbers that the loop knows.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// Those of the machine.
+    pub gauges: Gauges,
+    /// Bytes of objects that were sent to other nodes.
+    pub sent_bytes: u64,
+    /// Bytes of objects that were read from other nodes.
+    pub received_bytes: u64,
 }
 
 /// A queue into the loop. Producers are few (sockets, transfers, peers) and each waits for its own answers,

@@ -13,14 +13,18 @@
 //! | [`effects`], [`workers`], [`executable`], [`local`] | carrying out actions: processes, pages, sockets |
 //! | [`annex`] | room on disk for values that are larger than the store |
 //! | [`spill`] | writing objects to disk and reading them back |
+//! | [`drain`] | leaving without loss |
 //! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`observe`] | traces of tasks |
+//! | [`metrics`] | counts for monitors |
+//! | [`logs`], [`logbook`], [`windows`] | output of workers |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
 #![forbid(unsafe_code)]
 
 pub mod annex;
 pub mod cluster;
+pub mod drain;
 pub mod effects;
 pub mod engine;
 pub mod executable;
@@ -28,6 +32,9 @@ pub mod inbox;
 mod inventory;
 mod lists;
 pub mod local;
+pub mod logbook;
+pub mod logs;
+pub mod metrics;
 pub mod node;
 pub mod observe;
 pub mod port;
@@ -35,6 +42,7 @@ pub mod pressure;
 pub mod record_codec;
 pub mod registry;
 pub mod spill;
+pub mod windows;
 pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};

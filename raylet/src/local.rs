@@ -1,8 +1,10 @@
 //! The node's Unix socket: it admits clients, hands them their rings and the arena, and notices their ends.
 
+use crate::drain::Drain;
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::lists;
+use crate::logs::Logs;
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::workers::Arrivals;
@@ -34,6 +36,8 @@ const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 /// The longest time that the keeper of a worker that has ended may take to report it: the keeper waits for
 /// the last output.
 const KEEPER_WAIT: Duration = Duration::from_secs(1);
+/// Between two reports of the progress of a drain.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(5);
 /// The longest time that the loop may take to answer an observer.
 const REPORT_WAIT: Duration = Duration::from_secs(5);
 
@@ -72,6 +76,10 @@ pub struct ClientAcceptor {
     pub finish_job: FinishJob,
     /// Matches workers with their starts; none if the node starts no processes.
     pub arrivals: Option<Arrivals>,
+    /// Begins to drain the node, and knows whether that has begun.
+    pub drain: Arc<Drain>,
+    /// Output of the workers.
+    pub logs: Logs,
 }
 
 /// The socket's thread.
@@ -175,6 +183,11 @@ impl ClientAcceptor {
             Question::Memory => return self.answer_inventory(stream),
             Question::Status => self.report()?,
             Question::Why(subject) => return self.answer_why(stream, subject),
+            Question::Drain { within_ms } => return self.answer_drain(stream, within_ms),
+            Question::Logs(query) => {
+                self.logs.each(query, |lines| send(stream, &Answer::Lines(lines), None).is_ok());
+                return send(stream, &Answer::LinesEnd, None);
+            }
             Question::List(listing) => return self.answer_list(stream, listing),
             Question::Stop => {
                 let report = self.report()?;
@@ -183,6 +196,22 @@ impl ClientAcceptor {
             }
         };
         send(stream, &Answer::Report(Box::new(report)), None)
+    }
+
+    /// Begins to drain the node, and tells how far that is until the node ends.
+    fn answer_drain(&self, stream: &UnixStream, within_ms: u64) -> Result<(), String> {
+        let mut progress = match self.drain.begin(Duration::from_millis(within_ms)) {
+            Ok(progress) => progress,
+            Err(failure) => return refuse(stream, failure),
+        };
+        loop {
+            let row = progress.borrow_and_update().unwrap_or_default();
+            send(stream, &Answer::Draining(Box::new(row)), None)?;
+            if row.is_over {
+                return Ok(());
+            }
+            std::thread::sleep(PROGRESS_PAUSE);
+        }
     }
 
     fn answer_inventory(&self, stream: &UnixStream) -> Result<(), String> {
@@ -274,6 +303,10 @@ impl ClientAcceptor {
         pid: u32,
     ) -> Result<(JobId, Facts, Event, bool), Failure> {
         match hello.role {
+            Role::Driver { .. } if self.drain.has_begun() => {
+                let text = format!("node {} drains: it takes no new jobs", self.node);
+                Err(Failure::new(FailureKind::Shutdown, text))
+            }
             Role::Driver { job_name, namespace, executable, weight } => {
                 if let Some(arrivals) = &self.arrivals {
                     arrivals.check_driver(pid)?;

@@ -2,10 +2,13 @@
 
 use crate::annex::Blocks;
 use crate::cluster::{Cluster, ClusterHandle, ClusterOptions, JoiningNode};
+use crate::drain::Drain;
 use crate::effects::Effects;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
 use crate::local::{ClientAcceptor, LocalSocket, NewJob};
+use crate::logbook::LogBook;
+use crate::logs::Logs;
 use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
 use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
@@ -13,7 +16,7 @@ use crate::registry::Registry;
 use crate::spill::{Spill, SpillChoice};
 use crate::workers::{Processes, Starting, Workforce};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -85,6 +88,8 @@ pub struct NodeHandle {
     board_segment: Arc<Segment>,
     arena: Arc<Arena>,
     registry: Arc<Registry>,
+    drain: Arc<Drain>,
+    log: Option<Arc<LogBook>>,
     socket: Option<LocalSocket>,
     cluster_handle: Option<ClusterHandle>,
     engine: Mutex<Option<JoinHandle<()>>>,
@@ -143,6 +148,8 @@ pub(crate) struct Parts {
     board_segment: Arc<Segment>,
     inbox: Arc<Inbox>,
     registry: Arc<Registry>,
+    drain: Arc<Drain>,
+    log: Option<Arc<LogBook>>,
     spill: Option<Arc<Spill>>,
     program: Program,
     memory_limit_bytes: u64,
@@ -197,13 +204,27 @@ impl Parts {
             arena,
             board,
             board_segment,
+            drain: Arc::new(Drain::new(id, Arc::clone(&inbox))),
             inbox,
+            log: None,
             registry,
             spill,
             program,
             memory_limit_bytes: options.memory_limit_bytes,
             memory_watch: None,
         })
+    }
+
+    /// Begins the log of the workers, beside the node's socket.
+    fn keep_log(&mut self, socket: &Path) -> Result<Arc<LogBook>, Failure> {
+        let folder = socket.parent().unwrap_or(Path::new(".")).join("logs").join(self.id.to_string());
+        let failed = |cause| {
+            let text = format!("folder {} for the output of workers: {cause}", folder.display());
+            Failure::new(FailureKind::InvalidArgument, text)
+        };
+        let log = Arc::new(LogBook::open(folder.clone()).map_err(failed)?);
+        self.log = Some(Arc::clone(&log));
+        Ok(log)
     }
 
     /// Starts to read the memory of worker processes, and protects the node's own process.
@@ -248,8 +269,14 @@ impl Parts {
         .with_blocks(blocks)
         .watching(self.memory_watch);
         let observation = (self.program.collector)().map(Observation::new);
-        let engine =
-            Engine::new(self.node, self.board.clone(), Arc::clone(&self.inbox), effects, observation);
+        let engine = Engine::new(
+            self.node,
+            self.board.clone(),
+            Arc::clone(&self.inbox),
+            effects,
+            observation,
+            Arc::clone(&self.drain),
+        );
         let thread = std::thread::Builder::new().name("node".into()).spawn(move || engine.run());
         let thread = thread.map_err(no_thread)?;
         Ok(NodeHandle {
@@ -259,6 +286,8 @@ impl Parts {
             board_segment: self.board_segment,
             arena: self.arena,
             registry: self.registry,
+            drain: self.drain,
+            log: self.log,
             socket,
             cluster_handle,
             engine: Mutex::new(Some(thread)),
@@ -294,7 +323,8 @@ impl NodeHandle {
             job.map(|j| j.executable)
                 .ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
         });
-        let starting = Starting { socket: socket.clone(), find_program, timeout };
+        let log = parts.keep_log(&socket)?;
+        let starting = Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log) };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let register_job = {
             let registry = Arc::clone(&registry);
@@ -309,6 +339,8 @@ impl NodeHandle {
             register_job,
             finish_job: Arc::new(|_job| {}),
             arrivals: Some(workforce.arrivals()),
+            drain: Arc::clone(&parts.drain),
+            logs: Logs::new(log, Arc::clone(&parts.inbox)),
         };
         parts.watch_memory(workforce.roster())?;
         let listening = LocalSocket::start(&socket, acceptor)?;
@@ -332,19 +364,22 @@ impl NodeHandle {
         let (timeout, small_cluster_max) = (options.worker_start_timeout, options.small_cluster_max);
         let mut parts = Parts::new(member.node, options, program, true)?;
         let socket = cluster.socket.clone();
+        let log = parts.keep_log(&socket)?;
         let joining = JoiningNode {
             member,
             arena: Arc::clone(&parts.arena),
             inbox: Arc::clone(&parts.inbox),
             spill: parts.spill.clone(),
             small_cluster_max,
+            drain: Arc::clone(&parts.drain),
+            logs: Logs::new(Arc::clone(&log), Arc::clone(&parts.inbox)),
         };
         let (cluster, cluster_handle) = Cluster::start(joining, cluster)?;
         let find_program = {
             let (registry, cluster_handle) = (Arc::clone(&parts.registry), cluster_handle.clone());
             Arc::new(move |job| cluster_handle.find_program(&registry, job))
         };
-        let starting = Starting { socket: socket.clone(), find_program, timeout };
+        let starting = Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log) };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let (registering, finishing) = (cluster_handle.clone(), cluster_handle.clone());
         let acceptor = ClientAcceptor {
@@ -356,6 +391,8 @@ impl NodeHandle {
             register_job: Arc::new(move |new: &NewJob| registering.register_job(new)),
             finish_job: Arc::new(move |job| finishing.finish_job(job)),
             arrivals: Some(workforce.arrivals()),
+            drain: Arc::clone(&parts.drain),
+            logs: Logs::new(log, Arc::clone(&parts.inbox)),
         };
         if let Err(failure) = parts.watch_memory(workforce.roster()) {
             cluster.stop();
@@ -439,9 +476,21 @@ impl NodeHandle {
         if let Some(socket) = &self.socket {
             socket.stop();
         }
+        if let Some(log) = &self.log {
+            log.remove();
+        }
         // The name of the segment must not stay, even if a thread still holds this node when the process
         // ends.
         let _gone = self.board_segment.unlink();
+    }
+
+    /// Begins to drain: the node takes no new work, and ends when nothing is left here, or after `within`.
+    /// Does not wait.
+    ///
+    /// # Errors
+    /// `InUse` if it drains already.
+    pub fn drain(&self, within: Duration) -> Result<(), Failure> {
+        self.drain.begin(within).map(drop)
     }
 
     /// Ends the loop, the workers and the socket.

@@ -6,6 +6,8 @@
 
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
+use crate::logbook::LogBook;
+use crate::logs::unix_ms;
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
 use crate::registry::lock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -63,6 +65,8 @@ pub struct Starting {
     pub find_program: FindProgram,
     /// The longest time that one may take until it says hello; then it is killed.
     pub timeout: Duration,
+    /// Keeps their output.
+    pub log: Arc<LogBook>,
 }
 
 /// The worker processes of a node.
@@ -406,7 +410,7 @@ fn read_output(
     pid: u32,
     stderr: bool,
 ) {
-    let (inbox, tail) = (Arc::clone(&shared.inbox), Arc::clone(tail));
+    let (inbox, log, tail) = (Arc::clone(&shared.inbox), Arc::clone(&shared.starting.log), Arc::clone(tail));
     *lock(&tail.open_pipes) += 1;
     let reader = std::thread::Builder::new().name("output".into()).stack_size(128 << 10);
     let also_tail = Arc::clone(&tail);
@@ -421,11 +425,13 @@ fn read_output(
             if full > 0 {
                 let rest = line.split_off(full);
                 let text = std::mem::replace(&mut line, rest);
+                log.write(unix_ms(), job, pid, stderr, &text);
                 inbox.put(Input::Log { job, pid, stderr, text });
             }
         }
         if !line.is_empty() {
             line.push(b'\n');
+            log.write(unix_ms(), job, pid, stderr, &line);
             inbox.put(Input::Log { job, pid, stderr, text: line });
         }
         tail.pipe_closed();
@@ -533,7 +539,10 @@ mod tests {
         let inbox = Arc::new(Inbox::new(BellBoard::at(&segment, 0).unwrap()));
         let timeout = Duration::from_millis(200);
         let find_program: FindProgram = Arc::new(move |_job| Ok(program.clone()));
-        let starting = Starting { socket: PathBuf::from("nowhere"), find_program, timeout };
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(LogBook::open(folder.path().join("logs")).unwrap());
+        let starting =
+            Starting { socket: PathBuf::from("nowhere"), find_program, timeout, log: Arc::clone(&log) };
         let processes = Processes::new(Arc::clone(&inbox), starting);
         let started = Instant::now();
         processes.start(7, JobId(1));

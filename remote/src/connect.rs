@@ -103,7 +103,13 @@ fn greet(
     stream.set_read_timeout(None).map_err(|cause| broken(&cause))?;
     match answer {
         Answer::Refused(failure) => Err(Greeting::Refused(failure)),
-        Answer::Inventory(_) | Answer::Report(_) | Answer::Story(_) | Answer::Table(_) => {
+        Answer::Draining(_)
+        | Answer::Inventory(_)
+        | Answer::Lines(_)
+        | Answer::LinesEnd
+        | Answer::Report(_)
+        | Answer::Story(_)
+        | Answer::Table(_) => {
             Err(Greeting::Broken("the node answered a question that was not asked".to_owned()))
         }
         Answer::Welcome(welcome) => match arena {

@@ -8,6 +8,7 @@ use crate::process::{
 use crate::{machine, observe, spill_dirs};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use tharsis_identity::{Authority, Role};
 use tharsis_protos::handshake::Question;
@@ -237,6 +238,7 @@ impl LocalCluster {
                 security: self.security(number)?,
                 role,
             }),
+            drain_within: machine::DRAIN_WITHIN,
         })
     }
 
@@ -296,6 +298,19 @@ impl LocalCluster {
         let paused = node.pause();
         self.paused.push(node);
         paused
+    }
+
+    /// Waits until the process of a node has ended by itself, and forgets the node. Answers its exit status.
+    ///
+    /// # Errors
+    /// `Disconnected` if it does not end in time, or does not run.
+    pub fn await_end(&mut self, index: usize, within: Duration) -> Result<ExitStatus> {
+        let slow = || Error::new(FailureKind::Disconnected, format!("node {index} did not end"));
+        let node = self.nodes.get_mut(index).ok_or_else(slow)?;
+        let status = node.as_mut().and_then(|node| node.end_within(within)).ok_or_else(slow)?;
+        // Its folder goes with it.
+        drop(node.take());
+        Ok(status)
     }
 
     /// Waits until every node sees as many nodes as run.

@@ -122,6 +122,7 @@ pub(crate) fn start_node(
             security,
             role: ClusterRole::Member { heads },
         }),
+        drain_within: machine::DRAIN_WITHIN,
     };
     NodeProcess::start_as(&spec, restartable).map_err(|error| {
         let text = format!("the program's node did not join the cluster at {addresses}: {error}");

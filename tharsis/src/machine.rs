@@ -9,6 +9,8 @@ use tharsis_remote::{Error, FailureKind, Result};
 pub const STORE_BYTES_MIN: u64 = 4 << 20;
 /// Memory for how finished tasks were called, if nothing is said.
 pub const LINEAGE_BYTES: usize = 256 << 20;
+/// The longest time that a node drains when SIGTERM tells it to end, if nothing is said.
+pub const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 /// The longest time that a worker process may take from its start until it connects, if nothing is said.
 pub const WORKER_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Share of the memory that a store may take if nothing is said, as a divisor.

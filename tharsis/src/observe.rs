@@ -9,7 +9,8 @@ use tharsis_protos::handshake::{
 };
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
-use tharsis_protos::report::{Report, Story};
+use tharsis_protos::logs::{LogLine, LogQuery};
+use tharsis_protos::report::{DrainRow, Report, Story};
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// The longest time that a node may take to answer.
@@ -59,6 +60,50 @@ pub fn list(socket: &Path, listing: Listing) -> Result<Table> {
     }
 }
 
+/// Has the node that listens at `socket` leave without loss `within` a time, and tells `told` how far that
+/// is. Answers what was known last: the node has left.
+///
+/// # Errors
+/// `Disconnected` if no node answers there, `InUse` if it drains already.
+pub fn drain(socket: &Path, within: Duration, mut told: impl FnMut(&DrainRow)) -> Result<DrainRow> {
+    let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+    let (stream, mut answer) = converse(socket, Question::Drain { within_ms })?;
+    loop {
+        let row = match answer {
+            Answer::Draining(row) => *row,
+            other => return Err(unasked(other)),
+        };
+        told(&row);
+        // The node may end before its last report is read.
+        let Ok((frame, _)) = recv_frame(&stream, HELLO_BYTES_MAX) else { return Ok(row) };
+        let corrupt = |cause| Error::new(FailureKind::DataCorrupt, format!("answer of the node: {cause}"));
+        answer = postcard::from_bytes(&frame).map_err(corrupt)?;
+    }
+}
+
+/// Asks the node that listens at `socket` for the output of its workers, batch after batch, until all that
+/// was asked for has come or `take` wants no more. A batch may be empty.
+///
+/// # Errors
+/// `Disconnected` if no node answers there, or if it ends.
+pub fn logs(socket: &Path, query: LogQuery, mut take: impl FnMut(Vec<LogLine>) -> bool) -> Result<()> {
+    let (stream, mut answer) = converse(socket, Question::Logs(query))?;
+    loop {
+        let lines = match answer {
+            Answer::Lines(lines) => lines,
+            Answer::LinesEnd => return Ok(()),
+            other => return Err(unasked(other)),
+        };
+        if !take(lines) {
+            return Ok(());
+        }
+        let ended = |cause| Error::new(FailureKind::Disconnected, format!("the node ended: {cause}"));
+        let (frame, _) = recv_frame(&stream, HELLO_BYTES_MAX).map_err(ended)?;
+        let corrupt = |cause| Error::new(FailureKind::DataCorrupt, format!("answer of the node: {cause}"));
+        answer = postcard::from_bytes(&frame).map_err(corrupt)?;
+    }
+}
+
 /// Error for an unexpected answer: the refusal of a node, or an answer that does not fit the question.
 fn unasked(answer: Answer) -> Error {
     match answer {
@@ -68,6 +113,11 @@ fn unasked(answer: Answer) -> Error {
 }
 
 fn answer(socket: &Path, question: Question) -> Result<Answer> {
+    converse(socket, question).map(|(_, answer)| answer)
+}
+
+/// Asks a question; answers with the connection, on which more may come, and the first answer.
+fn converse(socket: &Path, question: Question) -> Result<(UnixStream, Answer)> {
     let unreachable = |cause: &dyn std::fmt::Display| {
         let text = format!("no node answers at {}: {cause}", socket.display());
         Error::new(FailureKind::Disconnected, text)
@@ -85,5 +135,6 @@ fn answer(socket: &Path, question: Question) -> Result<Answer> {
     let hello = postcard::to_stdvec(&hello).map_err(|cause| unreachable(&cause))?;
     send_frame(&stream, &hello, HELLO_BYTES_MAX, None).map_err(|cause| unreachable(&cause))?;
     let (answer, _descriptor) = recv_frame(&stream, HELLO_BYTES_MAX).map_err(|cause| unreachable(&cause))?;
-    postcard::from_bytes(&answer).map_err(|cause| unreachable(&cause))
+    let answer = postcard::from_bytes(&answer).map_err(|cause| unreachable(&cause))?;
+    Ok((stream, answer))
 }

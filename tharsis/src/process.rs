@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio, Termination};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, Termination};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -50,6 +50,8 @@ pub struct NodeSpec {
     pub ends_with_stdin: bool,
     /// Its part in a cluster; none for a node alone.
     pub cluster: Option<ClusterSpec>,
+    /// The longest time that it drains when SIGTERM tells it to end.
+    pub drain_within: Duration,
 }
 
 /// A node's part in a cluster.
@@ -95,7 +97,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
-    stop_at_signals(&node)?;
+    stop_at_signals(&node, spec.drain_within)?;
     if spec.ends_with_stdin {
         let watched = Arc::clone(&node);
         // Ends with the process.
@@ -131,8 +133,9 @@ pub fn status_of(kind: FailureKind) -> u8 {
     }
 }
 
-/// Ctrl-C and SIGTERM end a node in good order, so that nothing stays behind. The second one ends it at once.
-fn stop_at_signals(node: &Arc<NodeHandle>) -> Result<()> {
+/// SIGTERM drains a node: it leaves without loss, within a time. Ctrl-C, or a signal while it drains, ends it
+/// in good order, so that no process or file stays behind. The next signal ends it at once.
+fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration) -> Result<()> {
     let failed = |cause: std::io::Error| Error::new(FailureKind::Internal, format!("signals: {cause}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let entered = runtime.enter();
@@ -141,18 +144,21 @@ fn stop_at_signals(node: &Arc<NodeHandle>) -> Result<()> {
     drop(entered);
     let node = Arc::clone(node);
     let watch = move || {
-        let mut told = || {
+        let mut is_interrupted = || {
             runtime.block_on(async {
                 tokio::select! {
-                    _told = interrupt.recv() => {}
-                    _told = terminate.recv() => {}
+                    _told = interrupt.recv() => true,
+                    _told = terminate.recv() => false,
                 }
-            });
+            })
         };
-        told();
+        // A node that drains already is told for the second time.
+        if !is_interrupted() && node.drain(drain_within).is_ok() {
+            is_interrupted();
+        }
         // Ends with the process.
         let _detached = std::thread::Builder::new().name("stop".into()).spawn(move || node.stop());
-        told();
+        is_interrupted();
         std::process::exit(STOPPED_TWICE);
     };
     // Ends with the process.
@@ -191,6 +197,7 @@ impl NodeProcess {
             options: options.clone(),
             ends_with_stdin: true,
             cluster: None,
+            drain_within: machine::DRAIN_WITHIN,
         };
         Self::start_as(&spec, restartable)
     }
@@ -219,6 +226,18 @@ impl NodeProcess {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits for its end, at most for a time; none if it has not ended.
+    pub(crate) fn end_within(&mut self, within: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + within;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+                _ => return None,
+            }
+        }
     }
 
     /// Ends it at once, as a crash would.

@@ -16,6 +16,8 @@ pub const INLINE_ARGS_BYTES_MAX: usize = INLINE_BYTES_MAX;
 pub const RETURNS_MAX: u32 = 1 << 16;
 /// References among the arguments of one task.
 pub const DEPENDENCIES_MAX: usize = 1 << 20;
+/// Nodes that are asked to keep the copy of a node that drains, one after the other.
+pub const MOVE_TARGETS_MAX: usize = 16;
 /// Bytes of one record in a ring. A call with a million references as arguments does not fit into a ring
 /// record and goes through the store instead (see `remote`).
 pub const RECORD_BYTES_MAX: usize = 256 * KIB;

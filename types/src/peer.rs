@@ -88,6 +88,8 @@ pub enum Message {
         /// The object.
         object: ObjectId,
     },
+    /// Part of the departure of a node that drains.
+    Drain(DrainMessage),
     /// The sender has a copy of the receiver's object now.
     HolderAdded {
         /// The object.
@@ -241,6 +243,34 @@ pub enum Message {
     },
 }
 
+/// A message about a node that drains, and the copies that others keep instead of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainMessage {
+    /// The sender drains: it takes no new work, and leaves soon.
+    Begun,
+    /// The sender has a copy of the receiver's object and keeps it: it is not evicted.
+    CopyKept {
+        /// The object.
+        object: ObjectId,
+    },
+    /// The sender drains, and has a copy of the receiver's object.
+    CopyLeaving {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Read an object from a node that drains, and keep the copy.
+    CopyMove {
+        /// The object.
+        reference: RefId,
+        /// Bytes.
+        len: u64,
+        /// The node that drains.
+        from: NodeId,
+        /// Nodes to pass the message on to if the receiver has no room, in this order.
+        others: Vec<NodeId>,
+    },
+}
+
 /// The outcome of an attempt as it looks from another node.
 pub type DoneOutcome = Outcome<DoneValue>;
 
@@ -283,6 +313,7 @@ impl Message {
             Self::BorrowAdded { .. }
             | Self::BorrowReleased { .. }
             | Self::CopiesUnreadable { .. }
+            | Self::Drain(_)
             | Self::HolderAdded { .. }
             | Self::HolderRemoved { .. }
             | Self::JobEnded { .. }

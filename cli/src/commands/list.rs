@@ -17,7 +17,7 @@ use tharsis_protos::inventory::{Inventory, ObjectRow};
 use tharsis_protos::listing::{Cell, Filter, JobColumn, Listing, Table, TaskColumn, WorkerColumn};
 use tharsis_protos::report::{NodeRow, Report};
 
-const NODE_COLUMNS: &[&str] = &["node", "total", "free", "labels"];
+const NODE_COLUMNS: &[&str] = &["node", "state", "total", "free", "labels"];
 const OBJECT_COLUMNS: &[&str] =
     &["object", "bytes", "place", "job", "mapped", "references", "name", "call_site", "owner"];
 
@@ -107,6 +107,7 @@ fn node_row(node: &NodeRow) -> Vec<Cell> {
     let labels: Vec<_> = node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     vec![
         Cell::text(&format!("{:016x}", node.node)),
+        Cell::text(if node.is_draining { "draining" } else { "serving" }),
         Cell::text(&node.total),
         Cell::text(&node.free),
         Cell::text(&labels.join(",")),

@@ -1,10 +1,12 @@
 //! The commands, one module each.
 
 mod config;
+mod drain;
 mod eval;
 mod eval_places;
 mod gcs;
 mod list;
+mod logs;
 mod memory;
 mod node;
 mod start;
@@ -39,10 +41,14 @@ pub fn run(args: Args) -> Result<()> {
         Command::Config(ConfigCommand::Show { json, settings }) => {
             config::show(&Settings::read(&settings)?, json)
         }
+        Command::Drain { node, deadline, address, settings } => {
+            drain::run(node, deadline, address.as_deref(), &Settings::read(&settings)?)
+        }
         Command::Eval { list: true, .. } => eval::list(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
         Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
+        Command::Logs(asked) => logs::run(&asked),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),
         Command::Node { command: Some(NodeCommand::Revoke { id, settings }), .. } => {
             token::revoke_machine(&Settings::read(&settings)?, id)
@@ -52,7 +58,8 @@ pub fn run(args: Args) -> Result<()> {
         Command::Objects(asked) => list::run(Kind::Objects, &asked),
         Command::Start { part, settings } => start::run(&part, &settings),
         Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
-        Command::Stop { settings } => stop::run(&Settings::read(&settings)?.socket()),
+        Command::Stop { drain: Some(within), settings } => drain::stop(within, &Settings::read(&settings)?),
+        Command::Stop { drain: None, settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Tasks(asked) => list::run(Kind::Tasks, &asked),
         Command::Token(asked) => token::run(asked),
         Command::Version { json } => version(json),

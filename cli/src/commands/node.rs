@@ -86,7 +86,8 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
             .unwrap_or_default(),
     };
     let cluster = cluster(part, settings)?;
-    Ok(NodeSpec { socket: settings.socket(), options, ends_with_stdin: false, cluster })
+    let drain_within = settings.get(Key::DrainTimeout, parse::positive_duration)?.unwrap_or_default();
+    Ok(NodeSpec { socket: settings.socket(), options, ends_with_stdin: false, cluster, drain_within })
 }
 
 /// The error of a value that does not suit the machine.

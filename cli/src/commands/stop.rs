@@ -23,14 +23,23 @@ pub fn run(socket: &Path) -> Result<()> {
         return output::line(&format!("Nothing to stop: no node of yours runs at {}.", socket.display()));
     }
     let report = super::ask(socket, Question::Stop)?;
+    await_end(report.pid, socket)?;
+    output::line(&format!("Node {:016x} has stopped.", report.node))
+}
+
+/// Waits until nothing is left of a node that ends.
+///
+/// # Errors
+/// If it does not end.
+pub fn await_end(pid: u32, socket: &Path) -> Result<()> {
     let until = Instant::now() + STOP_WAIT;
-    while is_running(report.pid) || socket.exists() {
+    while is_running(pid) || socket.exists() {
         if Instant::now() > until {
-            bail!("process {} did not end within {} s", report.pid, STOP_WAIT.as_secs());
+            bail!("process {pid} did not end within {} s", STOP_WAIT.as_secs());
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    output::line(&format!("Node {:016x} has stopped.", report.node))
+    Ok(())
 }
 
 /// Whether a process runs. A zombie does not: its parent may be gone or not have waited for it.

@@ -14,8 +14,10 @@ pub const STORE: u8 = 2;
 pub const ASK: u8 = 4;
 /// Settings of commands that work with the cluster's authority: `token`, `node revoke`.
 pub const IDENTITY: u8 = 8;
+/// Settings of commands that call other nodes: `drain`.
+pub const CALL: u8 = 16;
 /// All of them.
-pub const ALL: u8 = NODE | STORE | ASK | IDENTITY;
+pub const ALL: u8 = NODE | STORE | ASK | IDENTITY | CALL;
 
 /// Log levels, from the fewest messages to the most.
 pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -53,6 +55,8 @@ pub enum Key {
     Lineage,
     /// Silence after which a worker that was started is killed.
     WorkerStartTimeout,
+    /// The longest time that a node drains when SIGTERM tells it to end.
+    DrainTimeout,
     /// Custom resources.
     Resources,
     /// Labels.
@@ -110,13 +114,13 @@ pub struct Row {
 }
 
 /// All settings, in the order of help.
-const ROWS: [Row; 23] = [
+const ROWS: [Row; 24] = [
     Row {
         key: Key::Socket,
         name: "socket",
         value_name: "PATH",
         help: "Socket of the node for drivers and workers; by default in the user's own folder",
-        used_by: NODE | ASK | IDENTITY,
+        used_by: NODE | ASK | IDENTITY | CALL,
         form: Form::Text,
         check: not_empty,
     },
@@ -145,7 +149,7 @@ const ROWS: [Row; 23] = [
         value_name: "FILE",
         help: "File with the secret that the members of a cluster share, made if it is not there; by default in the \
              user's own folder",
-        used_by: NODE | STORE,
+        used_by: NODE | STORE | CALL,
         form: Form::Text,
         check: not_empty,
     },
@@ -155,7 +159,7 @@ const ROWS: [Row; 23] = [
         value_name: "DIR",
         help: "Folder with this user's identities in clusters, and on a head with the cluster's authority; made if it is \
              not there",
-        used_by: NODE | STORE | IDENTITY,
+        used_by: NODE | STORE | IDENTITY | CALL,
         form: Form::Text,
         check: not_empty,
     },
@@ -246,6 +250,15 @@ const ROWS: [Row; 23] = [
         name: "worker_start_timeout",
         value_name: "DURATION",
         help: "A worker that has not connected this long after its start is killed",
+        used_by: NODE,
+        form: Form::Text,
+        check: |text| parse::positive_duration(text).map(drop),
+    },
+    Row {
+        key: Key::DrainTimeout,
+        name: "drain_timeout",
+        value_name: "DURATION",
+        help: "Longest time that the node drains when SIGTERM tells it to end",
         used_by: NODE,
         form: Form::Text,
         check: |text| parse::positive_duration(text).map(drop),
@@ -376,6 +389,7 @@ impl Key {
             Self::SpillLowWater => "70".to_owned(),
             Self::Lineage => machine::LINEAGE_BYTES.to_string(),
             Self::WorkerStartTimeout => "30s".to_owned(),
+            Self::DrainTimeout => "10s".to_owned(),
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),

@@ -58,6 +58,11 @@ impl Idle {
 }
 
 impl Leases {
+    /// Workers without a lease.
+    pub(super) fn resting(&self) -> Vec<ClientId> {
+        self.idle.order.keys().map(|(_, client)| *client).collect()
+    }
+
     /// The time at which the next surplus worker is stopped.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
@@ -75,10 +80,10 @@ impl Leases {
         }
     }
 
-    /// Stops a worker that has no lease if its job has ended.
+    /// Stops a worker that has no lease if its job has ended, or if the node drains.
     pub(super) fn rest(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
-        if self.ended_jobs.contains(worker.job) {
+        if self.ended_jobs.contains(worker.job) || self.only_owner.is_some() {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
         }

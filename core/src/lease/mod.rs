@@ -10,12 +10,16 @@
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | leases and workers as they come and go |
+//! | `draining.rs` | the end of all leases when the node drains |
 //! | `idle.rs` | idle workers, and when they are stopped |
+//! | `isolation.rs` | what is served while the node reaches nobody |
 //! | `placing.rs` | grants and reservations of free resources |
 //! | `recall.rs` | choice of the leases that are asked back |
 //! | `share.rs` | use of the node by each job so far |
 
+mod draining;
 mod idle;
+mod isolation;
 mod placing;
 mod recall;
 mod share;
@@ -86,6 +90,8 @@ pub struct Leases {
     /// While set, only requests of these jobs are placed: the node is isolated, and others may do the work of
     /// all other jobs.
     served: Option<BTreeSet<JobId>>,
+    /// The only owner that still gets leases: this node, while it drains.
+    only_owner: Option<NodeId>,
     journal: Journal,
 }
 
@@ -147,6 +153,7 @@ impl Leases {
             ended_jobs: JobSet::default(),
             is_held: false,
             served: None,
+            only_owner: None,
             journal: Journal::default(),
         }
     }
@@ -252,6 +259,10 @@ impl Leases {
             if let State::Active(client) = known.state {
                 out.push(Effect::Granted(key, client));
             }
+            return;
+        }
+        if self.only_owner.is_some_and(|owner| owner != key.0) {
+            out.push(Effect::Denied(key));
             return;
         }
         let room = !self.is_held
@@ -400,53 +411,6 @@ impl Leases {
         let Some(worker) = self.workers.get_mut(&client) else { return false };
         worker.calls += 1;
         max_calls > 0 && worker.calls >= max_calls
-    }
-
-    /// Makes requests wait. Running tasks go on, and blocked workers may resume.
-    pub fn hold_placing(&mut self) {
-        self.is_held = true;
-    }
-
-    /// Ends the hold of [`Leases::hold_placing`].
-    pub fn resume_placing(&mut self, out: &mut Vec<Effect>) {
-        self.is_held = false;
-        self.place_waiting(out);
-    }
-
-    /// Places only requests of these jobs from now on, and asks all leases of other jobs back. Returns those
-    /// that have workers.
-    pub fn serve_only(&mut self, jobs: BTreeSet<JobId>, out: &mut Vec<Effect>) -> Vec<LeaseKey> {
-        let others = self.leases.iter().filter(|(_, lease)| !jobs.contains(&lease.class.job));
-        let active: Vec<_> = others
-            .filter(|(_, l)| matches!(l.state, State::Active(_)))
-            .map(|(k, l)| (*k, l.recalled))
-            .collect();
-        let placed = self.placed.iter().filter(|key| !jobs.contains(&self.leases[*key].class.job));
-        for key in placed.copied().collect::<Vec<_>>() {
-            self.unplace(key);
-        }
-        self.served = Some(jobs);
-        for (key, _) in active.iter().filter(|(_, is_recalled)| !is_recalled) {
-            self.ask_back(*key, out);
-        }
-        active.into_iter().map(|(key, _)| key).collect()
-    }
-
-    /// Serves one more job, if only some are served.
-    pub fn serve_also(&mut self, job: JobId) {
-        if let Some(served) = &mut self.served {
-            served.insert(job);
-        }
-    }
-
-    /// Ends the restriction of [`Leases::serve_only`].
-    pub fn serve_all(&mut self, out: &mut Vec<Effect>) {
-        self.served = None;
-        self.place_waiting(out);
-    }
-
-    fn serves(&self, job: JobId) -> bool {
-        self.served.as_ref().is_none_or(|served| served.contains(&job))
     }
 
     /// Ends all leases of a node that died. A busy worker keeps its lease, and so its resources, until it is

@@ -11,6 +11,17 @@ use tharsis_types::Resources;
 const RESERVE_AFTER: Now = 100 * MS;
 
 impl Leases {
+    /// Makes requests wait. Running tasks go on, and blocked workers may resume.
+    pub fn hold_placing(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Ends the hold of [`Leases::hold_placing`].
+    pub fn resume_placing(&mut self, out: &mut Vec<Effect>) {
+        self.is_held = false;
+        self.place_waiting(out);
+    }
+
     /// Serves resuming workers first, then the waiting leases that fit.
     pub(super) fn place_waiting(&mut self, out: &mut Vec<Effect>) {
         while let Some(client) = self.resuming.front().copied() {

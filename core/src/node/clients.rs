@@ -39,6 +39,11 @@ impl Clients {
         self.drivers.values().copied().collect()
     }
 
+    /// Number of drivers.
+    pub(super) fn driver_count(&self) -> usize {
+        self.drivers.len()
+    }
+
     /// The job of a driver that is gone.
     fn driver_gone(&mut self, client: ClientId) -> Option<JobId> {
         self.drivers.remove(&client)

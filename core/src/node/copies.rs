@@ -53,8 +53,22 @@ impl CopyOwners {
     }
 
     /// Other nodes that count on the copy.
-    fn of(&self, object: ObjectId) -> &[NodeId] {
+    pub(super) fn of(&self, object: ObjectId) -> &[NodeId] {
         self.owners.get(&object).map_or(&[], |owners| owners)
+    }
+
+    /// Objects of which a copy is here and that other nodes own.
+    pub(super) fn objects(&self) -> impl Iterator<Item = ObjectId> {
+        self.owners.keys().copied()
+    }
+
+    /// Whether another node counts on a copy here.
+    pub(super) fn has(&self, object: ObjectId) -> bool {
+        self.owners.contains_key(&object)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.owners.len()
     }
 
     /// Objects of which a copy is here and that a node owns.

@@ -6,6 +6,7 @@ use super::Node;
 use super::runs::Run;
 use crate::Now;
 use crate::owner::Unfinished;
+use crate::slab::Slot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tharsis_types::hash::IdMap;
@@ -95,6 +96,27 @@ impl TaskStage {
             Self::Running => "running",
             Self::Blocked => "blocked",
         }
+    }
+}
+
+impl Node {
+    /// The task of a run that is not over.
+    #[must_use]
+    pub fn task_of_run(&self, run: u32) -> Option<TaskId> {
+        self.runs.get(Slot::from_number(run)).map(|run| run.task)
+    }
+
+    /// Since when a worker is at its present run, if it has one.
+    #[must_use]
+    pub fn running_since(&self, client: ClientId) -> Option<Now> {
+        self.runs.first(client)?.first_since()
+    }
+
+    /// The worker in which a task runs here, and since when, if it has begun.
+    #[must_use]
+    pub fn worker_of(&self, task: TaskId) -> Option<(ClientId, Now)> {
+        let (_, run) = self.runs.find(task)?;
+        Some((run.client, run.first_since()?))
     }
 }
 

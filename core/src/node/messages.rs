@@ -13,7 +13,7 @@ use crate::owner::Ended;
 use crate::place::Load;
 use crate::relay::Request;
 use std::sync::Arc;
-use tharsis_types::peer::{Message, Packet};
+use tharsis_types::peer::{DrainMessage, Message, Packet};
 use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
 
 impl Node {
@@ -25,6 +25,9 @@ impl Node {
         self.owner.node_joined(node);
         self.view.joined(member);
         self.peers.joined(node);
+        if self.drain.is_draining() {
+            self.send(node, Message::Drain(DrainMessage::Begun));
+        }
         if self.view.is_small() {
             self.listeners.add(self.now, node, true);
         } else if was_small {
@@ -112,6 +115,7 @@ impl Node {
                 self.owner.borrows_returned(from, object, count, &mut self.effects)
             }
             Message::CopiesUnreadable { object } => self.owner.ask_anew(object, &mut self.effects),
+            Message::Drain(message) => self.drain_message(from, message, out),
             Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
             Message::HolderRemoved { object } => {
                 self.owner.copy_changed(from, object, false, &mut self.effects)

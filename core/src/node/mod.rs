@@ -26,6 +26,8 @@
 //! | `Runs` | runs, the lines of workers, children | `runs/` | `starts`, `arguments`, `ends`, `workers` |
 //! | `Pressure` | memory of workers, kills | `pressure.rs` | readings of the memory, `arguments`, `workers` |
 //! | `Streams` | readers of spilled values in order | `ahead.rs` | `clients` |
+//! | `Drain` | the deadline by which the node leaves, owners that were told of copies here | `drain.rs` | `settle` |
+//! | `Moves` | copies of nodes that drain, which are read here to be kept | `moves.rs` | messages, `pulls` |
 //!
 //! | file between them | concern |
 //! |---|---|
@@ -43,6 +45,8 @@
 //! | `copies.rs` | copies that come and go |
 //! | `making_room.rs` | regions and places in the arena, and the room for them |
 //! | `ahead.rs` | read-ahead of spilled values |
+//! | `drain.rs` | the end of work here, and the departure |
+//! | `moves.rs` | copies that other nodes keep instead of one that drains |
 //! | `pressure.rs` | choice of the worker that is killed when memory is short |
 //! | `inventory.rs` | contents of the store and their holders, for people |
 //! | `story.rs` | state and history of a task or an object, for people |
@@ -60,6 +64,7 @@ mod ahead;
 mod arguments;
 mod clients;
 mod copies;
+mod drain;
 mod effects;
 mod ends;
 mod inventory;
@@ -71,6 +76,7 @@ mod lists;
 mod making_room;
 mod mappings;
 mod messages;
+mod moves;
 mod peers;
 mod pressure;
 mod pulls;
@@ -81,6 +87,7 @@ mod story;
 mod transfers;
 mod workers;
 
+pub use drain::DrainState;
 pub use inventory::{Inventory, Item, Others};
 pub use lists::{TaskItem, TaskList, TaskStage, WorkerItem};
 pub use runs::{ArgumentValue, RunView};
@@ -88,18 +95,21 @@ pub use story::{Past, Story};
 
 use crate::event::{Action, Event, Member, Record, Value};
 use crate::lease::Leases;
-use crate::owner::{self, LineageUsage, Owner, Pending};
+use crate::owner::{self, LineageUsage, Owner, Pending, Totals};
 use crate::place::Load;
 use crate::place::View;
+use crate::pull::Purpose;
 use crate::slab::Slot;
 use crate::store::{Store, Usage};
 use crate::{MS, Now};
 use ahead::Streams;
 use clients::Clients;
 use copies::CopyOwners;
+use drain::Drain;
 use involved::Involved;
 use listeners::Listeners;
 use mappings::Mappings;
+use moves::Moves;
 use peers::Peers;
 use pressure::Pressure;
 use pulls::Pulls;
@@ -177,6 +187,8 @@ pub struct Node {
     runs: Runs,
     pressure: Pressure,
     streams: Streams,
+    drain: Drain,
+    moves: Moves,
 }
 
 /// The location of an object's bytes on a node.
@@ -189,6 +201,45 @@ pub enum Place {
         /// Bytes.
         len: u64,
     },
+}
+
+/// Counts of a node for a monitor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gauges {
+    /// Tasks of the ledger since the node started.
+    pub totals: Totals,
+    /// Its resources.
+    pub total: Resources,
+    /// The resources that are not in use.
+    pub free: Resources,
+    /// Its arena; pinned objects are not counted.
+    pub store: Usage,
+    /// Objects in the ledger.
+    pub object_count: usize,
+    /// Unfinished tasks in the ledger.
+    pub task_count: usize,
+    /// Tasks that wait for leases.
+    pub queued_count: usize,
+    /// Tasks that were sent to workers here.
+    pub running_count: usize,
+    /// Workers here.
+    pub worker_count: usize,
+    /// Drivers here.
+    pub driver_count: usize,
+    /// Leases of workers here, waiting requests included.
+    pub lease_count: usize,
+    /// Requests for leases that wait for resources.
+    pub waiting_count: usize,
+    /// Leases that this node's ledger asked for or has.
+    pub leased_count: usize,
+    /// Objects that are fetched from other nodes or from disk.
+    pub pull_count: usize,
+    /// Other nodes of the cluster.
+    pub peer_count: usize,
+    /// Messages to other nodes that are not acknowledged.
+    pub unacknowledged_count: usize,
+    /// Whether it takes no new work.
+    pub is_draining: bool,
 }
 
 /// State of a node for people.
@@ -253,6 +304,8 @@ impl Node {
             runs: Runs::default(),
             pressure: Pressure::default(),
             streams: Streams::default(),
+            drain: Drain::default(),
+            moves: Moves::default(),
             config,
         }
     }
@@ -320,6 +373,7 @@ impl Node {
                 self.client_gone(client, remains, &failure, out)
             }
             Event::CopyLost { object } => self.copy_lost(object, out),
+            Event::DrainWanted { within } => self.begin_drain(now, within, out),
             Event::DriverJoined { client, job, weight } => self.driver_joined(client, job, weight, out),
             Event::WorkerReady { start, client } => self.worker_ready(start, client, out),
             Event::WorkerStartFailed { start, failure } => self.start_failed(start, &failure, out),
@@ -348,6 +402,7 @@ impl Node {
         self.retry_for_room(now, out);
         self.refresh_view();
         self.schedule(now, out);
+        self.go_on_draining(now, out);
         self.report_load(now);
         out.extend(self.pressure.take_request());
         self.peers.transmit(now, out);
@@ -382,6 +437,7 @@ impl Node {
             self.runs.next_timeout(),
             self.pressure.next_timeout(),
             self.leases.next_timeout(),
+            self.drain.next_timeout(),
         ];
         all.into_iter().flatten().min()
     }
@@ -443,6 +499,12 @@ impl Node {
         self.view.members()
     }
 
+    /// Whether a node takes no new work, as far as this one was told.
+    #[must_use]
+    pub fn drains(&self, node: NodeId) -> bool {
+        self.view.is_draining(node)
+    }
+
     /// Every object in the ledger, with its owner; for tests and the simulator.
     pub fn references(&self) -> impl Iterator<Item = RefId> {
         self.owner.references()
@@ -467,6 +529,31 @@ impl Node {
             unacknowledged_count: self.peers.unacknowledged(),
             lineage: self.owner.lineage_usage(),
             pending: self.owner.pending(),
+        }
+    }
+
+    /// Counts of the node that cost little to know, for a monitor that asks all the time.
+    #[must_use]
+    pub fn gauges(&self) -> Gauges {
+        let (objects, tasks) = self.owner.counts();
+        Gauges {
+            totals: self.owner.totals(),
+            total: self.leases.total().clone(),
+            free: self.leases.free().clone(),
+            store: self.store.fill(),
+            object_count: objects,
+            task_count: tasks,
+            queued_count: self.owner.queued_count(),
+            running_count: self.runs.len(),
+            worker_count: self.leases.worker_count(),
+            driver_count: self.clients.driver_count(),
+            lease_count: self.leases.lease_count(),
+            waiting_count: self.leases.waiting_count(),
+            leased_count: self.owner.leased_count(),
+            pull_count: self.pulls.object_count(),
+            peer_count: self.view.others().count(),
+            unacknowledged_count: self.peers.unacknowledged(),
+            is_draining: self.drain.is_draining(),
         }
     }
 
@@ -495,6 +582,8 @@ impl Node {
         self.check_lists();
         self.runs.check();
         self.pressure.check();
+        self.drain.check();
+        self.moves.check(|object| self.pulls.has_bundle(Purpose::Move(object)));
     }
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {

@@ -49,6 +49,7 @@ impl Node {
         match purpose {
             Purpose::Ahead(_) => {}
             Purpose::Arguments(run) => self.arguments_ready(run, out),
+            Purpose::Move(object) => self.move_arrived(object),
             Purpose::Read(client, token) => self.read_arrived(client, token, out),
         }
     }
@@ -61,16 +62,18 @@ impl Node {
         cause: Option<&str>,
         out: &mut Vec<Action>,
     ) {
-        if matches!(purpose, Purpose::Ahead(_)) {
+        match purpose {
             // The next reader of the object finds out.
-            return;
+            Purpose::Ahead(_) => return,
+            Purpose::Move(_) => return self.move_failed(object, out),
+            Purpose::Arguments(_) | Purpose::Read(..) => {}
         }
         if !self.owner.is_awaited(object) {
             self.owner.lost(object, cause, &mut self.effects);
         }
         let is_awaited = self.owner.is_awaited(object);
         match purpose {
-            Purpose::Ahead(_) => {}
+            Purpose::Ahead(_) | Purpose::Move(_) => {}
             Purpose::Arguments(run) if is_awaited => self.argument_awaited(run, object, out),
             Purpose::Arguments(run) => self.arguments_lost(run, object, cause, out),
             Purpose::Read(client, token) => self.read_lost(client, token, object, out),
@@ -84,6 +87,7 @@ impl Node {
             match purpose {
                 Purpose::Ahead(_) => {}
                 Purpose::Arguments(run) => self.arguments_refused(run, failure.clone(), out),
+                Purpose::Move(object) => self.move_failed(object, out),
                 Purpose::Read(client, token) => self.read_refused(client, token, object, failure, out),
             }
         }

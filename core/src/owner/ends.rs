@@ -178,6 +178,7 @@ impl Owner {
 impl Owner {
     /// Ends a task with a failure under all its outputs.
     pub(super) fn fail(&mut self, slot: Slot<Task>, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+        self.totals.failed += 1;
         for output in self.finish(slot, out) {
             self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
         }
@@ -202,6 +203,7 @@ impl Owner {
             self.fail(slot, &failure, out);
             return;
         }
+        self.totals.returned += 1;
         // Adopt the references inside the values before the task drops its own references to the same
         // objects.
         let lender = (node != self.me).then_some(node);

@@ -212,6 +212,18 @@ pub struct Owner {
     jobs: EndedJobs,
     /// When to give back memory of entries that are gone.
     trim_at: Option<Now>,
+    totals: Totals,
+}
+
+/// Tasks of a ledger since its node started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Tasks that were submitted.
+    pub submitted: u64,
+    /// Tasks that returned; one that ran again for a lost value counts again.
+    pub returned: u64,
+    /// Tasks that failed.
+    pub failed: u64,
 }
 
 impl Owner {
@@ -227,7 +239,14 @@ impl Owner {
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
             trim_at: None,
+            totals: Totals::default(),
         }
+    }
+
+    /// Tasks since the node started.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals
     }
 
     /// Sets the time at which the changes that follow happen.

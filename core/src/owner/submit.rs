@@ -34,11 +34,13 @@ impl Owner {
             self.share_outputs(client, id, &tokens, out);
             return;
         }
+        self.totals.submitted += 1;
         let class = self.classes.callable(client, number, tokens.len(), &self.jobs);
         let outputs = self.insert_outputs(client, id, &tokens, is_fresh, out);
         let class = match class {
             Ok(class) => class,
             Err(failure) => {
+                self.totals.failed += 1;
                 for output in outputs {
                     self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
                 }

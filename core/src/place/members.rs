@@ -1,11 +1,11 @@
 //! The members of the cluster, and which of them could run a task at all.
 //!
 //! Who is able follows from the resources and labels of the members, which do not change. So it is worked
-//! out once per demand and remembered until a node joins or leaves: a decision then looks at a few nodes,
+//! out once per demand and remembered until a node joins, drains or leaves: a decision then looks at a few nodes,
 //! however many there are, and a task that only one node in thousands can run still finds it.
 
 use crate::event::Member;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::task::{LabelSelector, LabelTerm};
@@ -19,6 +19,8 @@ const DEMANDS_MAX: usize = 64;
 pub(super) struct Members {
     all: BTreeMap<NodeId, Arc<Member>>,
     able: IdMap<Demand, Arc<Able>>,
+    /// Members that take no new work.
+    draining: BTreeSet<NodeId>,
 }
 
 /// A demand: resources, and labels if any are asked for.
@@ -40,7 +42,7 @@ pub(super) struct Able {
 
 impl Members {
     pub(super) fn new(me: Arc<Member>) -> Self {
-        Self { all: BTreeMap::from([(me.node, me)]), able: HashMap::default() }
+        Self { all: BTreeMap::from([(me.node, me)]), able: HashMap::default(), draining: BTreeSet::new() }
     }
 
     pub(super) fn add(&mut self, member: Arc<Member>) {
@@ -50,7 +52,20 @@ impl Members {
 
     pub(super) fn remove(&mut self, node: NodeId) {
         self.all.remove(&node);
+        self.draining.remove(&node);
         self.able.clear();
+    }
+
+    /// A member takes no new work from now on.
+    pub(super) fn drain(&mut self, node: NodeId) {
+        if self.all.contains_key(&node) {
+            self.draining.insert(node);
+            self.able.clear();
+        }
+    }
+
+    pub(super) fn is_draining(&self, node: NodeId) -> bool {
+        self.draining.contains(&node)
     }
 
     pub(super) fn get(&self, node: NodeId) -> Option<&Arc<Member>> {
@@ -65,14 +80,16 @@ impl Members {
         self.all.values().map(|member| &**member)
     }
 
-    /// The members that could run a task.
+    /// The members that could run a task and take new work.
     pub(super) fn able(&mut self, resources: &Resources, labels: Option<&LabelSelector>) -> Arc<Able> {
         let demand = Demand { resources: resources.clone(), labels: labels.cloned() };
         if let Some(able) = self.able.get(&demand) {
             return Arc::clone(able);
         }
         let fits = |member: &&Member| {
-            member.resources.fits(resources) && labels.is_none_or(|labels| matches(labels, &member.labels))
+            !self.draining.contains(&member.node)
+                && member.resources.fits(resources)
+                && labels.is_none_or(|labels| matches(labels, &member.labels))
         };
         let (thrifty, wasteful): (Vec<_>, Vec<_>) =
             self.iter().filter(fits).partition(|member| !wastes_gpus(resources, member));

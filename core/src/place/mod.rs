@@ -11,6 +11,7 @@
 //! time do not all choose the same one. If none of these has room, up to [`LOOKS_MAX`] more are looked at,
 //! each decision going on where the last one ended. Nobody is asked while it looks.
 
+mod draining;
 mod loads;
 mod members;
 
@@ -74,6 +75,8 @@ struct Wish<'a> {
     left_out: &'a [NodeId],
     /// Whether the local node is filled to a level first.
     packs: bool,
+    /// Whether the local node may run it although it drains.
+    stays: bool,
 }
 
 impl View {
@@ -181,7 +184,8 @@ impl View {
         self.choose_besides(now, demand, placement, near, &[])
     }
 
-    /// As [`View::choose`], with some nodes left out.
+    /// As [`View::choose`], with some nodes left out. Nodes that drain are left out too. If this node drains
+    /// and no other one can run the task, it stays here.
     #[must_use]
     pub fn choose_besides(
         &mut self,
@@ -191,9 +195,19 @@ impl View {
         near: Option<NodeId>,
         left_out: &[NodeId],
     ) -> Choice {
-        let wish = Wish { now, demand, left_out, packs: !matches!(placement, Placement::Spread) };
+        let packs = !matches!(placement, Placement::Spread);
+        let wish = Wish { now, demand, left_out, packs, stays: false };
+        match self.choose_for(wish, placement, near) {
+            Choice::Nowhere(_) if self.is_draining(self.me) && !left_out.contains(&self.me) => {
+                self.choose_for(Wish { stays: true, ..wish }, placement, near)
+            }
+            choice => choice,
+        }
+    }
+
+    fn choose_for(&mut self, wish: Wish<'_>, placement: &Placement, near: Option<NodeId>) -> Choice {
         match placement {
-            Placement::Node { node, .. } if left_out.contains(node) => {
+            Placement::Node { node, .. } if wish.left_out.contains(node) => {
                 Choice::Nowhere(format!("node {node} is left out"))
             }
             Placement::Node { node, soft } => self.choose_node(wish, *node, *soft),
@@ -215,9 +229,10 @@ impl View {
         let demand = wish.demand;
         let fits = self.members.get(node).map(|member| member.resources.fits(demand));
         match (fits, soft) {
-            // A soft placement falls back to other nodes when the node is gone, not when it is busy.
-            (Some(true), _) => Choice::Wait(node),
+            // A soft placement falls back to other nodes if the node is gone or drains, not if it is busy.
+            (Some(true), _) if self.takes_work(wish, node) => Choice::Wait(node),
             (_, true) => self.choose_among(Wish { left_out: &[], ..wish }, None),
+            (Some(true), false) => Choice::Nowhere(format!("node {node} drains")),
             (Some(false), false) => Choice::Nowhere(format!("node {node} does not have {demand}")),
             (None, false) => {
                 let text =
@@ -268,6 +283,7 @@ impl View {
     fn is_able_here(&self, wish: Wish<'_>, labels: Option<&LabelSelector>) -> bool {
         let Some(member) = self.members.get(self.me) else { return false };
         !wish.left_out.contains(&self.me)
+            && self.takes_work(wish, self.me)
             && member.resources.fits(wish.demand)
             && labels.is_none_or(|labels| matches(labels, &member.labels))
     }
@@ -349,11 +365,15 @@ impl View {
     fn why_nowhere(&self, wish: Wish<'_>, labels: Option<&LabelSelector>) -> String {
         let is_asked_for = |member: &&Member| {
             !wish.left_out.contains(&member.node)
+                && self.takes_work(wish, member.node)
                 && labels.is_none_or(|labels| matches(labels, &member.labels))
         };
         let mut all = self.members.iter().filter(is_asked_for).peekable();
         if all.peek().is_none() {
-            return "no node has the labels asked for".to_owned();
+            let drain = self.members.iter().any(|member| self.is_draining(member.node));
+            let reason =
+                if drain { "all nodes that it may run on drain" } else { "no node has the labels asked for" };
+            return reason.to_owned();
         }
         let lacks: Vec<_> = all
             .filter_map(|member| Some((member.node, member.resources.lacking(wish.demand)?)))
@@ -368,7 +388,10 @@ impl View {
 
     /// Whether a node should have room now.
     fn has_room(&self, wish: Wish<'_>, node: NodeId) -> bool {
-        if wish.left_out.contains(&node) || self.loads.is_denied(wish.now, node) {
+        if wish.left_out.contains(&node)
+            || !self.takes_work(wish, node)
+            || self.loads.is_denied(wish.now, node)
+        {
             return false;
         }
         match self.loads.of(node) {
@@ -379,6 +402,11 @@ impl View {
                     && self.members.get(node).is_some_and(fits)
             }
         }
+    }
+
+    /// Whether a node takes new work. The local one may be allowed to although it drains.
+    fn takes_work(&self, wish: Wish<'_>, node: NodeId) -> bool {
+        !self.is_draining(node) || wish.stays && node == self.me
     }
 
     /// In a large cluster the load of another node may be too old to be believed.

@@ -126,7 +126,7 @@ impl Disk {
     }
 
     pub(super) fn there_count(&self) -> usize {
-        self.copies.values().filter(|copy| copy.state == State::There).count()
+        self.places.len()
     }
 
     pub(super) fn there_bytes(&self) -> u64 {

@@ -49,11 +49,18 @@ impl Store {
     /// The fill of the arena.
     #[must_use]
     pub fn usage(&self) -> Usage {
+        let pinned_count = self.objects.values().filter(|s| s.pins > 0).count();
+        Usage { pinned_count, ..self.fill() }
+    }
+
+    /// The fill of the arena without the number of pinned objects, for which all would have to be looked at.
+    #[must_use]
+    pub fn fill(&self) -> Usage {
         Usage {
             used_bytes: self.extents.used_bytes(),
             capacity_bytes: self.extents.capacity_bytes(),
             object_count: self.objects.len(),
-            pinned_count: self.objects.values().filter(|s| s.pins > 0).count(),
+            pinned_count: 0,
             spilled_count: self.disk.there_count(),
             spilled_bytes: self.disk.there_bytes(),
             writing_bytes: self.disk.writing_bytes(),

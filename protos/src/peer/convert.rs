@@ -3,8 +3,9 @@
 //! Everything from another node is checked here, field by field; a packet with one bad message is refused
 //! whole, with the field named. Nothing here panics, whatever arrives.
 
-use super::PACKET_MESSAGES_MAX;
+use super::names::{bytes_of, object, reference, wire_ref};
 use super::wire::{self, label_term, message::Kind, output, placement, read_reply, state, task_done};
+use super::{PACKET_MESSAGES_MAX, drains};
 use crate::message::{BadMessage, amounts, fixed, job_id, name, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
@@ -19,8 +20,8 @@ use tharsis_types::peer::{
 };
 use tharsis_types::task::{LabelSelector, LabelTerm, Output};
 use tharsis_types::{
-    Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, ObjectId, Placement, RefId, Resources,
-    RetryOn, SmallBytes, TaskClass, TaskId,
+    Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, Placement, RefId, Resources, RetryOn,
+    SmallBytes, TaskClass, TaskId,
 };
 
 /// A packet is split when its messages are longer than this together.
@@ -134,16 +135,17 @@ impl Part {
                 Kind::BorrowAdded(wire::BorrowAdded { reference: Some(wire_ref(reference)) })
             }
             Message::BorrowReleased { object, count } => {
-                Kind::BorrowReleased(wire::BorrowReleased { object: object_bytes(object), count: *count })
+                Kind::BorrowReleased(wire::BorrowReleased { object: bytes_of(object), count: *count })
             }
             Message::CopiesUnreadable { object } => {
-                Kind::CopiesUnreadable(wire::CopiesUnreadable { object: object_bytes(object) })
+                Kind::CopiesUnreadable(wire::CopiesUnreadable { object: bytes_of(object) })
             }
+            Message::Drain(message) => Kind::Drain(drains::to_wire(message)),
             Message::HolderAdded { object } => {
-                Kind::HolderAdded(wire::HolderAdded { object: object_bytes(object) })
+                Kind::HolderAdded(wire::HolderAdded { object: bytes_of(object) })
             }
             Message::HolderRemoved { object } => {
-                Kind::HolderRemoved(wire::HolderRemoved { object: object_bytes(object) })
+                Kind::HolderRemoved(wire::HolderRemoved { object: bytes_of(object) })
             }
             Message::JobEnded { job } => Kind::JobEnded(wire::JobEnded { job: job.0 }),
             Message::LeaseDenied { lease, free } => {
@@ -164,29 +166,25 @@ impl Part {
             Message::LoadReport { free, waiting } => {
                 Kind::LoadReport(wire::LoadReport { free: Some(wire_resources(free)), waiting: *waiting })
             }
-            Message::ReadEnded { object } => {
-                Kind::ReadEnded(wire::ReadEnded { object: object_bytes(object) })
-            }
+            Message::ReadEnded { object } => Kind::ReadEnded(wire::ReadEnded { object: bytes_of(object) }),
             Message::ReadReply { object, turn } => {
                 let turn = Some(match turn {
                     Turn::Now => read_reply::Turn::Now(wire::ReadNow {}),
                     Turn::At(node) => read_reply::Turn::At(node.0),
                     Turn::Never => read_reply::Turn::Never(wire::ReadNever {}),
                 });
-                Kind::ReadReply(wire::ReadReply { object: object_bytes(object), turn })
+                Kind::ReadReply(wire::ReadReply { object: bytes_of(object), turn })
             }
             Message::ReadRequest { object, sent, failed_at } => {
                 let failed_at = failed_at.map_or(0, |node| node.0);
-                Kind::ReadRequest(wire::ReadRequest { object: object_bytes(object), sent: *sent, failed_at })
+                Kind::ReadRequest(wire::ReadRequest { object: bytes_of(object), sent: *sent, failed_at })
             }
-            Message::ObjectFree { object } => {
-                Kind::ObjectFree(wire::ObjectFree { object: object_bytes(object) })
-            }
+            Message::ObjectFree { object } => Kind::ObjectFree(wire::ObjectFree { object: bytes_of(object) }),
             Message::ObjectLocate { object } => {
-                Kind::ObjectLocate(wire::ObjectLocate { object: object_bytes(object) })
+                Kind::ObjectLocate(wire::ObjectLocate { object: bytes_of(object) })
             }
             Message::ObjectState { object, state, nested } => {
-                let (object, state) = (object_bytes(object), Some(wire_state(state)));
+                let (object, state) = (bytes_of(object), Some(wire_state(state)));
                 Kind::ObjectState(wire::ObjectState { object, state, nested: wire_refs(nested) })
             }
             Message::TaskCancel { task, force, recursive } => {
@@ -230,6 +228,7 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::CopiesUnreadable(m) => {
             Message::CopiesUnreadable { object: object("copies_unreadable.object", &m.object)? }
         }
+        Kind::Drain(m) => Message::Drain(drains::from_wire(m).map_err(|bad| bad.within("drain"))?),
         Kind::HolderAdded(m) => Message::HolderAdded { object: object("holder_added.object", &m.object)? },
         Kind::HolderRemoved(m) => {
             Message::HolderRemoved { object: object("holder_removed.object", &m.object)? }
@@ -263,14 +262,9 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
             nested: references("object_state.nested", m.nested)?,
         },
         Kind::ReadEnded(m) => Message::ReadEnded { object: object("read_ended.object", &m.object)? },
-        Kind::ReadReply(m) => Message::ReadReply {
-            object: object("read_reply.object", &m.object)?,
-            turn: match required("read_reply.turn", m.turn)? {
-                read_reply::Turn::Now(_) => Turn::Now,
-                read_reply::Turn::At(node) => Turn::At(node_id("read_reply.at", node)?),
-                read_reply::Turn::Never(_) => Turn::Never,
-            },
-        },
+        Kind::ReadReply(m) => {
+            Message::ReadReply { object: object("read_reply.object", &m.object)?, turn: turn(m.turn)? }
+        }
         Kind::ReadRequest(m) => Message::ReadRequest {
             object: object("read_request.object", &m.object)?,
             sent: m.sent,
@@ -289,6 +283,14 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         }
         Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
         Kind::TaskStealBack(m) => Message::TaskStealBack { lease: LeaseId(m.lease) },
+    })
+}
+
+fn turn(turn: Option<read_reply::Turn>) -> Result<Turn, BadMessage> {
+    Ok(match required("read_reply.turn", turn)? {
+        read_reply::Turn::Now(_) => Turn::Now,
+        read_reply::Turn::At(node) => Turn::At(node_id("read_reply.at", node)?),
+        read_reply::Turn::Never(_) => Turn::Never,
     })
 }
 
@@ -484,24 +486,8 @@ fn resources(field: &str, set: Option<wire::Resources>) -> Result<Resources, Bad
     amounts(field, set.cpu_units, set.gpu_units, set.memory_bytes, set.custom_units)
 }
 
-fn object(field: &str, bytes: &[u8]) -> Result<ObjectId, BadMessage> {
-    let id: [u8; ObjectId::LEN] = fixed(field, bytes)?;
-    if id == [0; ObjectId::LEN] {
-        // No job has the number 0, so this is no object's.
-        return Err(BadMessage::missing(field));
-    }
-    Ok(ObjectId::from_bytes(id))
-}
-
 fn task(field: &str, bytes: &[u8]) -> Result<TaskId, BadMessage> {
     fixed(field, bytes).map(TaskId::from_bytes)
-}
-
-fn reference(field: &str, reference: Option<wire::Ref>) -> Result<RefId, BadMessage> {
-    let reference = required(field, reference)?;
-    let within = |bad: BadMessage| bad.within(field);
-    let object = object("object", &reference.object).map_err(within)?;
-    Ok(RefId { object, owner: node_id("owner", reference.owner).map_err(within)? })
 }
 
 fn references(field: &str, references: Vec<wire::Ref>) -> Result<Vec<RefId>, BadMessage> {
@@ -645,16 +631,8 @@ fn wire_resources(set: &Resources) -> wire::Resources {
     }
 }
 
-fn wire_ref(reference: &RefId) -> wire::Ref {
-    wire::Ref { object: object_bytes(&reference.object), owner: reference.owner.0 }
-}
-
 fn wire_refs(references: &[RefId]) -> Vec<wire::Ref> {
     references.iter().map(wire_ref).collect()
-}
-
-fn object_bytes(object: &ObjectId) -> Bytes {
-    Bytes::copy_from_slice(&object.to_bytes())
 }
 
 fn task_bytes(task: &TaskId) -> Bytes {

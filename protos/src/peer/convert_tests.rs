@@ -3,6 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use tharsis_types::JobId;
+use tharsis_types::ObjectId;
+use tharsis_types::peer::DrainMessage;
 use tharsis_types::peer::Turn;
 
 fn task_id(n: u64) -> TaskId {
@@ -99,6 +101,15 @@ fn all_messages() -> Vec<Message> {
         Message::BorrowAdded { reference: reference_to(1) },
         Message::BorrowReleased { object, count: 3 },
         Message::CopiesUnreadable { object },
+        Message::Drain(DrainMessage::Begun),
+        Message::Drain(DrainMessage::CopyKept { object }),
+        Message::Drain(DrainMessage::CopyLeaving { object }),
+        Message::Drain(DrainMessage::CopyMove {
+            reference: reference_to(4),
+            len: 1 << 40,
+            from: NodeId(2),
+            others: vec![NodeId(3), NodeId(4)],
+        }),
         Message::HolderAdded { object },
         Message::HolderRemoved { object },
         Message::JobEnded { job: JobId(7) },

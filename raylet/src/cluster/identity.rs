@@ -144,6 +144,9 @@ impl Security {
         match (self, role) {
             (Security::Secret(file), _) => {
                 let secret = secret::load_or_make(file)?;
+                if let Err(error) = secret::write_scrape_token(file, &secret) {
+                    tracing::warn!(%error, "nobody can scrape the metrics of this node");
+                }
                 let gate = Gate::new(Trust::Secret(secret.clone()));
                 Ok(Entry { credentials: Credentials::with_secret(secret, Some(me)), gate, renewal: None })
             }

@@ -15,9 +15,12 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
+use crate::drain::Drain;
 use crate::inbox::{Inbox, Input};
+use crate::logs::Logs;
 use crate::registry::lock;
-use futures::StreamExt;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex};
@@ -25,13 +28,15 @@ use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::NodeInfo;
+use tharsis_protos::logs::{LogLine, LogQuery};
 use tharsis_protos::peer::convert;
 use tharsis_protos::peer::wire::Packet as WirePacket;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
+use tharsis_protos::report::DrainRow;
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
 use tharsis_types::peer::Packet;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 /// A stream that is to stay is opened by the node with the higher id if the other one has not done so by now: it may
@@ -367,9 +372,53 @@ pub struct Links {
     pub peers: Arc<Peers>,
     /// Into the loop.
     pub inbox: Arc<Inbox>,
+    /// The drain of this node.
+    pub drain: Arc<Drain>,
+    /// Whether the control store is served here.
+    pub is_head: bool,
+    /// Output of the workers.
+    pub logs: Logs,
+}
+
+impl Links {
+    /// The services of a node beside its transfers; `is_head` if it serves a control store.
+    #[must_use]
+    pub fn new(peers: Arc<Peers>, inbox: Arc<Inbox>, drain: Arc<Drain>, logs: Logs, is_head: bool) -> Self {
+        Self { peers, inbox, drain, is_head, logs }
+    }
+
+    /// Refuses a call that is meant for another node.
+    fn check_node(&self, node: NodeId) -> Result<(), Refusal> {
+        let me = self.peers.me;
+        if node == me {
+            return Ok(());
+        }
+        Err(Refusal::new(RefusalCode::NotFound, format!("node {node} is not here: this is node {me}")))
+    }
 }
 
 impl peer::Service for Links {
+    async fn drain(&self, node: NodeId, within: Duration) -> Result<BoxStream<'static, DrainRow>, Refusal> {
+        let me = self.peers.me;
+        self.check_node(node)?;
+        if self.is_head {
+            let reason = format!(
+                "IsHead: node {me} serves the control store, without which no node joins; stop it with \
+                 `tharsis stop`, or drain it on its machine with `tharsis stop --drain`"
+            );
+            return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
+        }
+        let begun = self.drain.begin(within);
+        let progress =
+            begun.map_err(|failure| Refusal::new(RefusalCode::AlreadyExists, failure.message.to_string()))?;
+        Ok(rows(progress).boxed())
+    }
+
+    async fn logs(&self, node: NodeId, query: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
+        self.check_node(node)?;
+        Ok(self.logs.lines(query))
+    }
+
     async fn link(&self, certified: Option<NodeId>, mut incoming: Incoming) -> Result<Outgoing, Refusal> {
         let me = self.peers.me;
         let first = timeout(OPEN_DEADLINE, incoming.next()).await;
@@ -407,6 +456,18 @@ impl peer::Service for Links {
         });
         Ok(outgoing)
     }
+}
+
+/// Changes of a drain, the last one included.
+fn rows(progress: watch::Receiver<Option<DrainRow>>) -> impl Stream<Item = DrainRow> {
+    futures::stream::unfold((progress, false), |(mut progress, is_over)| async move {
+        if is_over {
+            return None;
+        }
+        progress.changed().await.ok()?;
+        let row = progress.borrow_and_update().unwrap_or_default();
+        Some((row, (progress, row.is_over)))
+    })
 }
 
 /// Opens streams to a member when they are needed, for as long as it is one.

@@ -6,6 +6,7 @@ use super::links::Peers;
 use super::places::{Entry, Places};
 use super::proved::Proved;
 use crate::inbox::{Inbox, Input};
+use crate::metrics::Scraped;
 use crate::registry::lock;
 use crate::spill::Spill;
 use std::collections::HashMap;
@@ -42,6 +43,8 @@ pub struct Callers {
     pub senders: Arc<Senders>,
     /// The members.
     pub peers: Arc<Peers>,
+    /// The counts of the node, for monitors.
+    pub scraped: Scraped,
 }
 
 impl PortHandler for Callers {
@@ -62,6 +65,10 @@ impl PortHandler for Callers {
 
     fn refused(&self, error: &ProofError) {
         tracing::info!(%error, "a connection is refused");
+    }
+
+    async fn metrics(&self) -> Option<String> {
+        self.scraped.text().await
     }
 }
 

@@ -9,11 +9,12 @@ use super::code::Code;
 use super::isolation::{Isolation, LOOKS_PER_LEASE, reaches_somebody};
 use super::links::{Peers, dial};
 use super::pulls::Pulls;
+use crate::drain::Drain;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tharsis_core::Event;
 use tharsis_core::event::Member;
 use tharsis_gcs::{ControlClient, renewal_pace};
@@ -48,6 +49,8 @@ pub struct Membership {
     pub lease_ttl: Duration,
     /// When somebody was last heard of.
     pub isolation: Arc<Mutex<Isolation>>,
+    /// Its drain.
+    pub drain: Arc<Drain>,
     /// Why this node had to end itself, if it had to.
     pub fenced: Arc<Mutex<Option<String>>>,
 }
@@ -65,7 +68,8 @@ impl Membership {
 
     /// Takes leave.
     pub async fn leave(&self) {
-        let farewell = self.control.unregister_node(self.me.id, "it was stopped");
+        let reason = if self.drain.has_begun() { "it drained" } else { "it was stopped" };
+        let farewell = self.control.unregister_node(self.me.id, reason);
         if let Ok(Err(error)) = tokio::time::timeout(FAREWELL_WAIT, farewell).await {
             tracing::info!(%error, "others learn of this node's end when its lease runs out");
         }
@@ -202,12 +206,6 @@ where
             },
         }
     }
-}
-
-/// The time for people, in ms since 1970.
-pub fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

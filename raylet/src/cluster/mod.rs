@@ -38,9 +38,12 @@ pub mod pulls;
 pub mod runtime;
 pub mod secret;
 
+use crate::drain::Drain;
 use crate::executable::Executable;
 use crate::inbox::Inbox;
 use crate::local::NewJob;
+use crate::logs::{Logs, unix_ms};
+use crate::metrics::Scraped;
 use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use code::Code;
@@ -63,8 +66,8 @@ use std::time::Duration;
 use tharsis_core::event::Member;
 use tharsis_gcs::{ClientOptions, Control, ControlClient, ControlOptions, KnownStores, StoreError};
 use tharsis_object_store::Arena;
-use tharsis_protos::connection::Gate;
-use tharsis_protos::control::{JobRequest, NodeInfo};
+use tharsis_protos::connection::{Gate, Stream};
+use tharsis_protos::control::{JobRequest, NodeInfo, Registered};
 use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
@@ -130,10 +133,12 @@ pub enum Role {
 pub struct Cluster {
     me: NodeId,
     address: String,
+    is_head: bool,
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
     senders: Arc<Senders>,
     code: Arc<Code>,
+    control: ControlClient,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -157,6 +162,10 @@ pub(crate) struct JoiningNode {
     pub(crate) spill: Option<Arc<Spill>>,
     /// Maximum number of nodes of a cluster in which all connections stay open.
     pub(crate) small_cluster_max: usize,
+    /// Its drain.
+    pub(crate) drain: Arc<Drain>,
+    /// Output of its workers.
+    pub(crate) logs: Logs,
 }
 
 struct Started {
@@ -180,6 +189,7 @@ impl Cluster {
         let address = listener.local_addr().map_err(|e| internal(&e.to_string()))?.to_string();
         let me = joining.member.node;
         let (stop, stopped) = oneshot::channel();
+        let is_head = matches!(options.role, Role::Head { .. });
         let (reply, answer) = sync_channel(1);
         let own_address = address.clone();
         let thread = std::thread::Builder::new().name("cluster".into()).spawn(move || {
@@ -190,7 +200,10 @@ impl Cluster {
         match answer.recv().map_err(|_| ended()).and_then(|started| started) {
             Ok(Started { peers, pulls, senders, cluster_handle }) => {
                 let code = Arc::clone(&cluster_handle.code);
-                Ok((Self { me, address, peers, pulls, senders, code, stop, thread }, cluster_handle))
+                let control = cluster_handle.control.clone();
+                let cluster =
+                    Self { me, address, is_head, peers, pulls, senders, code, control, stop, thread };
+                Ok((cluster, cluster_handle))
             }
             Err(failure) => {
                 let _joined = thread.join();
@@ -205,10 +218,28 @@ impl Cluster {
         &self.address
     }
 
+    /// The address of the control store that this node uses.
+    #[must_use]
+    pub fn control_address(&self) -> String {
+        self.control.address()
+    }
+
+    /// Whether the control store is served on the node's port.
+    #[must_use]
+    pub fn is_head(&self) -> bool {
+        self.is_head
+    }
+
     /// Bytes of objects that other nodes were sent so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
         self.senders.sent_bytes()
+    }
+
+    /// Bytes of objects that were read from other nodes so far.
+    #[must_use]
+    pub fn received_bytes(&self) -> u64 {
+        self.pulls.received_bytes()
     }
 
     /// Reads an object from another node.
@@ -353,7 +384,7 @@ async fn join(
     listener: std::net::TcpListener,
     address: String,
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
-    let JoiningNode { member, arena, inbox, spill, small_cluster_max } = joining;
+    let JoiningNode { member, arena, inbox, spill, small_cluster_max, drain, logs } = joining;
     let me = member.node;
     let stores = match &options.role {
         Role::Head { .. } => KnownStores::new([address.clone()]),
@@ -378,10 +409,14 @@ async fn join(
     let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill)
         .map_err(|e| internal(&e.to_string()))?;
     let senders = Arc::new(senders);
-    let links = Links { peers: Arc::clone(&peers), inbox: Arc::clone(&inbox) };
+    let links =
+        Links::new(Arc::clone(&peers), Arc::clone(&inbox), Arc::clone(&drain), logs, control.is_some());
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
-    serve(listener, gate, routes, Arc::clone(&senders), Arc::clone(&peers))?;
+    let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()));
+    let callers =
+        |calls| Callers { calls, senders: Arc::clone(&senders), peers: Arc::clone(&peers), scraped };
+    serve(listener, gate, routes, callers)?;
     if let Some(renewal) = renewal {
         tokio::spawn(renewal.run());
     }
@@ -393,13 +428,7 @@ async fn join(
         resources: member.resources,
         labels: member.labels.into_iter().collect(),
     };
-    let registered = client.with_patience(JOIN_PATIENCE).register_node(&info, members::unix_ms()).await;
-    let place = client.address();
-    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
-    if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
-        let skew_s = registered.clock_skew_ms as f64 / 1e3;
-        tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
-    }
+    let registered = register(&client, &info).await?;
     let fenced = Arc::new(Mutex::new(None));
     let membership = Membership {
         me: info,
@@ -411,10 +440,23 @@ async fn join(
         code: Arc::clone(&code),
         lease_ttl: registered.lease_ttl,
         isolation: Arc::new(Mutex::new(Isolation::new(registered.lease_ttl, Instant::now()))),
+        drain,
         fenced: Arc::clone(&fenced),
     };
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, fenced };
     Ok((Started { peers, pulls, senders, cluster_handle }, membership, control))
+}
+
+/// Makes the node a member.
+async fn register(client: &ControlClient, info: &NodeInfo) -> Result<Registered, Failure> {
+    let registered = client.with_patience(JOIN_PATIENCE).register_node(info, unix_ms()).await;
+    let place = client.address();
+    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
+    if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
+        let skew_s = registered.clock_skew_ms as f64 / 1e3;
+        tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
+    }
+    Ok(registered)
 }
 
 /// A control store in this process.
@@ -438,12 +480,11 @@ fn serve(
     listener: std::net::TcpListener,
     gate: Gate,
     routes: Routes,
-    senders: Arc<Senders>,
-    peers: Arc<Peers>,
+    callers: impl FnOnce(mpsc::Sender<std::io::Result<Stream>>) -> Callers,
 ) -> Result<(), Failure> {
     let listener = TcpListener::from_std(listener).map_err(|e| internal(&e.to_string()))?;
     let (calls, mut accepted) = mpsc::channel(HTTP_WAITING_MAX);
-    tokio::spawn(port::accept(listener, gate, Arc::new(Callers { calls, senders, peers })));
+    tokio::spawn(port::accept(listener, gate, Arc::new(callers(calls))));
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(PROBE_INTERVAL))

@@ -10,7 +10,7 @@ use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use std::collections::{HashMap, VecDeque};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,6 +60,7 @@ struct Shared {
     connections: Connections,
     queue: Mutex<Queue>,
     work: Condvar,
+    received_bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -112,7 +113,8 @@ impl Pulls {
     pub fn new(arena: Arc<Arena>, inbox: Arc<Inbox>, peers: Arc<Peers>, own: Credentials) -> Self {
         let (state, stopping) = (Mutex::default(), AtomicBool::new(false));
         let connections = Connections { peers, own, state, stopping };
-        let shared = Shared { arena, inbox, connections, queue: Mutex::default(), work: Condvar::new() };
+        let (queue, work, received_bytes) = (Mutex::default(), Condvar::new(), AtomicU64::new(0));
+        let shared = Shared { arena, inbox, connections, queue, work, received_bytes };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
@@ -151,6 +153,12 @@ impl Pulls {
         }
     }
 
+    /// Bytes that were read so far, those of transfers that broke off included.
+    #[must_use]
+    pub fn received_bytes(&self) -> u64 {
+        self.shared.received_bytes.load(Ordering::Relaxed)
+    }
+
     fn start_thread(&self) {
         let shared = Arc::clone(&self.shared);
         let spawned = std::thread::Builder::new().name("pull".into()).spawn(move || shared.run());
@@ -168,8 +176,11 @@ impl Pulls {
 impl Shared {
     fn run(&self) {
         while let Some(mut job) = self.next_job() {
+            let begun_bytes = job.done_bytes;
             let outcome = self.read(&mut job);
-            let Job { object, from, done_bytes, .. } = job;
+            let Job { object, from, into, done_bytes } = job;
+            let done = if outcome.is_ok() { into.len } else { done_bytes };
+            self.received_bytes.fetch_add(done.saturating_sub(begun_bytes), Ordering::Relaxed);
             let event = match outcome {
                 Ok(()) => Event::PullDone { object },
                 Err(Broken::NoMemory(cause)) => {

@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tharsis_protos::proof::{SECRET_BYTES, Secret};
+use tharsis_protos::scrape;
 use tharsis_types::{Failure, FailureKind};
 
 /// Bytes of the file that are looked at: the digits, the end of the line, and one more to see that it is
@@ -32,6 +33,20 @@ pub fn load_or_make(path: &Path) -> Result<Secret, Failure> {
         Ok(()) => {}
     }
     load(path).map_err(|error| refused(path, &error))
+}
+
+/// Writes the token of scrapers ([`tharsis_protos::scrape`]) into a file beside the secret that only the user
+/// can read. Answers its path.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_scrape_token(path: &Path, secret: &Secret) -> io::Result<PathBuf> {
+    let token_path = path.with_extension("metrics-token");
+    let beside = beside(&token_path)?;
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written = writeln!(file, "{}", scrape::token(secret));
+    written.and_then(|()| std::fs::rename(&beside, &token_path))?;
+    Ok(token_path)
 }
 
 fn load(path: &Path) -> io::Result<Secret> {

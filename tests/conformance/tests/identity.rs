@@ -3,6 +3,7 @@
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use futures::stream::BoxStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -14,11 +15,16 @@ use tharsis_identity::{Authority, Identity, NewKey, Role, Tls, Token};
 use tharsis_protos::connection::{Called, Credentials, Gate, Signer, Trust};
 use tharsis_protos::control::NodeInfo;
 use tharsis_protos::join::{self, JoinError};
+use tharsis_protos::logs::{LogLine, LogQuery};
+use tharsis_protos::peer;
 use tharsis_protos::proof::{ProofError, Purpose, Reason, Secret};
+use tharsis_protos::report::DrainRow;
 use tharsis_protos::rights::RIGHTS;
-use tharsis_protos::{CallError, RefusalCode};
+use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{NodeId, Resources};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
 use tonic::service::Routes;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -42,7 +48,8 @@ impl Cluster {
         let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None };
         let control = Control::start(store, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = serve(control, listener, gate, Routes::default()).unwrap();
+        let routes = peer::routes(Routes::default(), Arc::new(SilentNode));
+        let server = serve(control, listener, gate, routes).unwrap();
         Cluster { authority, server, _folder: folder }
     }
 
@@ -91,6 +98,45 @@ fn code(error: &CallError) -> RefusalCode {
     error.refusal_code().unwrap_or_else(|| panic!("not refused: {error}"))
 }
 
+/// A node that does nothing of what it is asked for.
+struct SilentNode;
+
+impl peer::Service for SilentNode {
+    async fn link(&self, _: Option<NodeId>, _: peer::Incoming) -> Result<peer::Outgoing, Refusal> {
+        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+    }
+
+    async fn drain(&self, _: NodeId, _: Duration) -> Result<BoxStream<'static, DrainRow>, Refusal> {
+        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+    }
+
+    async fn logs(&self, _: NodeId, _: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
+        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+    }
+}
+
+/// Whether a call with an empty message is not for the caller.
+async fn is_denied(address: &str, own: &Credentials, path: &str) -> bool {
+    let path = format!("/{path}");
+    let answer = raw::call(address, own, &path, Vec::new());
+    // A watch goes on.
+    let answer = tokio::time::timeout(Duration::from_secs(1), answer).await.unwrap_or(Ok(()));
+    answer.is_err_and(|status| status.code() == tonic::Code::PermissionDenied)
+}
+
+/// The answer to a scrape under TLS.
+async fn scrape(address: &str, own: &Credentials) -> String {
+    let Trust::Identity(tls) = &own.trust else { panic!("it has an identity") };
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = Called::Control.server_name().unwrap();
+    let mut stream = TlsConnector::from(tls.client()).connect(name, stream).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: tharsis\r\n\r\n").await.unwrap();
+    let mut heard = String::new();
+    // The end may come without the goodbye of TLS.
+    let _ended = stream.read_to_string(&mut heard).await;
+    heard
+}
+
 #[tokio::test]
 async fn each_role_makes_its_own_calls_and_no_others() {
     let cluster = Cluster::start().await;
@@ -98,15 +144,13 @@ async fn each_role_makes_its_own_calls_and_no_others() {
     for role in Role::ALL {
         let own = cluster.caller(role).await;
         for (call, roles) in RIGHTS {
-            if call == "Link" {
-                // A node's call, not the control store's.
-                continue;
-            }
-            let path = format!("/tharsis.control.v1.Control/{call}");
-            let answer = raw::call(&address, &own, &path, Vec::new());
-            // A watch goes on.
-            let answer = tokio::time::timeout(Duration::from_secs(1), answer).await.unwrap_or(Ok(()));
-            let is_denied = answer.is_err_and(|status| status.code() == tonic::Code::PermissionDenied);
+            let is_denied = match call {
+                "GET /metrics" => scrape(&address, &own).await.starts_with("HTTP/1.1 403 "),
+                "Drain" | "Link" | "Logs" => {
+                    is_denied(&address, &own, &format!("tharsis.peer.v1.Peer/{call}")).await
+                }
+                _ => is_denied(&address, &own, &format!("tharsis.control.v1.Control/{call}")).await,
+            };
             assert_eq!(is_denied, !roles.contains(&role), "{call} by {}", role.name());
         }
     }

@@ -55,6 +55,7 @@ pub(crate) enum SimEvent {
     BlocksFreed { host: usize, extent: Extent },
     Continue { host: usize, client: ClientId, epoch: u64 },
     Crash { host: usize },
+    Drain { host: usize, within: Now },
     CrashClient { host: usize, client: ClientId, failure: Arc<Failure> },
     Drop { host: usize, client: ClientId, token: u64 },
     Gone { host: usize, client: ClientId, remains: Remains, failure: Arc<Failure> },
@@ -234,6 +235,7 @@ impl Cluster {
         }
         cluster.add_drivers(node_count);
         cluster.plan_faults();
+        cluster.plan_drains(options.seed);
         cluster
     }
 
@@ -441,6 +443,7 @@ impl Cluster {
         match happening {
             SimEvent::Continue { host, client, epoch } => self.resume_work(host, client, epoch),
             SimEvent::Crash { host } => self.crash_host(host),
+            SimEvent::Drain { host, within } => self.drain_host(host, within),
             SimEvent::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
             SimEvent::Drop { host, client, token } => self.release(host, client, token),
             SimEvent::Gone { host, client, remains, failure } => {
@@ -574,6 +577,7 @@ impl Cluster {
             | Operation::ReadMemory { .. }
             | Operation::Reclaim(_) => {}
             Operation::KillWorker { client, reason } => self.crash_client(host, client, reason),
+            Operation::Leave => self.leave(host),
             Operation::Pull { object, from, into, .. } => self.start_pull(host, object, from, into),
             Operation::Restore { object, into } => self.start_restore(host, object, into),
             Operation::Send { to, packet } => self.send_packet(host, to, packet),
@@ -849,7 +853,7 @@ impl Cluster {
         }
     }
 
-    fn crash_host(&mut self, host: usize) {
+    pub(crate) fn crash_host(&mut self, host: usize) {
         let living = self.hosts.iter().filter(|h| h.alive).count();
         if living < 2 || !self.hosts[host].alive {
             return;
@@ -860,14 +864,7 @@ impl Cluster {
         let clients = std::mem::take(&mut self.hosts[host].clients);
         let drivers = clients.into_values().filter(|client| client.driver.is_some());
         self.oracle.ended_jobs.extend(drivers.map(|driver| driver.job));
-        // Also those whose end may not have been heard.
-        let jobs = self.hosts[host].driven.clone();
-        for other in 0..self.hosts.len() {
-            if other != host && self.hosts[other].alive {
-                let when = self.now + self.rng.range(25 * MS, 300 * MS);
-                self.at(when, SimEvent::ToldLeft { host: other, about: host, jobs: jobs.clone() });
-            }
-        }
+        self.tell_left(host, 25 * MS, 300 * MS);
     }
 
     /// A look at a node's memory finds its limit reached, and its workers as large as chance has it.
@@ -965,6 +962,7 @@ fn operation_number(operation: &Operation) -> u64 {
         Operation::ForgetJob { job } => mix(2, u64::from(job.0)),
         Operation::FreeBlocks(extent) => mix(3, extent.offset),
         Operation::KillWorker { client, .. } => mix(4, u64::from(client.0)),
+        Operation::Leave => 13,
         Operation::MemoryFreed => 5,
         Operation::Pull { object, into, .. } => mix(6, mix(object.task.mixed(), into.offset)),
         Operation::ReadMemory { within_ms } => mix(7, *within_ms),

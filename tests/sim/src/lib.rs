@@ -34,6 +34,7 @@
 //! | `program.rs` | what tasks do and what values must come out |
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `cluster.rs` | hosts, network, agenda, faults |
+//! | `drains.rs` | nodes that drain |
 //! | `isolation.rs` | hosts that reach nobody |
 //! | `oracle.rs`, `check.rs` | the rules |
 //! | `growth.rs` | thousands of nodes without faults: what each of them sends |
@@ -46,6 +47,7 @@ mod check;
 mod client;
 mod cluster;
 mod disk;
+mod drains;
 pub mod growth;
 mod isolation;
 mod oracle;
@@ -95,6 +97,10 @@ pub struct Summary {
     pub node_count: usize,
     /// Nodes that died.
     pub node_death_count: u32,
+    /// Nodes that began to drain.
+    pub drain_count: u32,
+    /// Nodes that drained and left nothing behind.
+    pub departure_count: u32,
     /// Tasks.
     pub task_count: usize,
     /// Attempts that started.
@@ -176,7 +182,9 @@ impl fmt::Display for Summary {
             "seed {}: {} ms of virtual time, {} events",
             self.seed, self.virtual_ms, self.event_count
         )?;
-        writeln!(f, "  nodes    {}, of which {} died", self.node_count, self.node_death_count)?;
+        let (nodes, deaths) = (self.node_count, self.node_death_count);
+        let (drains, departures) = (self.drain_count, self.departure_count);
+        writeln!(f, "  nodes    {nodes}, of which {deaths} died; {drains} drained, {departures} in time")?;
         writeln!(
             f,
             "  tasks    {}, {} attempts, {} runs sent",

@@ -15,6 +15,8 @@ pub struct Oracle {
     pub ended_jobs: BTreeSet<JobId>,
     /// Nodes that died.
     pub node_deaths: u32,
+    /// Nodes that drained and left nothing behind.
+    pub departures: u32,
     /// Worker starts that failed.
     pub start_failures: u32,
     /// Objects of which a disk has lost copies, and how many.
@@ -121,7 +123,7 @@ impl Oracle {
             FailureKind::WorkerStartFailed => self.start_failures > 0,
             FailureKind::ObjectLost => faulty || !self.disk_losses.is_empty(),
             FailureKind::ObjectFreed => faulty,
-            FailureKind::NodeNotFound => faulty && kind == 9,
+            FailureKind::NodeNotFound => (faulty || 0 < self.departures) && kind == 9,
             FailureKind::Shutdown => self.ended_jobs.contains(&task.job()),
             FailureKind::StoreFull | FailureKind::OutOfDisk => self.small_store,
             FailureKind::TimedOut => kind == 12,

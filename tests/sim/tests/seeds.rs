@@ -59,6 +59,15 @@ fn disks_are_written_to_and_read_from_also_ahead_of_readers() {
 }
 
 #[test]
+fn nodes_drain_in_time_and_not_in_time() {
+    let all: Vec<_> = (0..60).map(|n| seed(n).unwrap()).collect();
+    let count = |of: fn(&Summary) -> bool| all.iter().filter(|summary| of(summary)).count();
+    let in_time = count(|s| 0 < s.departure_count);
+    let late = count(|s| s.departure_count < s.drain_count);
+    assert!(5 <= in_time && 2 <= late, "{in_time} clusters have nodes that leave in time, {late} others");
+}
+
+#[test]
 fn attempts_diverge_in_some_clusters() {
     let clusters = (0..40).filter(|n| seed(*n).unwrap().divergence_count > 0).count();
     assert!((2..30).contains(&clusters), "{clusters} of 40");

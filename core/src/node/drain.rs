@@ -1,0 +1,276 @@
+//! Draining: a node that is to leave takes no new work, lets its runs end, and has the copies that lie here
+//! moved to other nodes. It leaves when nothing of the cluster is left here, or when its deadline has passed.
+//!
+//! | state | where | leaves by |
+//! |---|---|---|
+//! | serving | `until` is none | `begin` |
+//! | draining | `until` is set | `over`: nothing is left, or the deadline has passed |
+//! | over | `is_over` | never: the caller ends the node |
+//!
+//! A node that drains is kept by:
+//! - runs, and leases of its workers: their owners give them back when what runs has ended
+//! - drivers, and unfinished tasks of its own ledger: a job lives on the node of its driver
+//! - entries of its ledger: objects that it owns, and references that other nodes have from it
+//! - copies of other nodes' objects: their owners have them moved ([`super::moves`])
+//! - messages that are not acknowledged: reports of ended tasks among them
+//!
+//! The rest at the deadline is treated like that of a node that died.
+
+use super::Node;
+use crate::event::{Action, Operation, Record};
+use crate::lease::{self, LeaseKey};
+use crate::{MS, Now};
+use std::collections::BTreeMap;
+use tharsis_types::peer::{DrainMessage, Message};
+use tharsis_types::{ClientId, ObjectId};
+
+/// Interval at which a node that drains looks at the copies that are left.
+const LOOK_EVERY: Now = 20 * MS;
+/// Copies whose owners have been told and that are still here, at most.
+const TOLD_MAX: usize = 256;
+/// The owner of a copy that is still here is told again after this long: the node that was to keep it may
+/// have left, or may have had no room.
+const TELL_AGAIN_AFTER: Now = 1_000 * MS;
+
+/// The drain of this node.
+#[derive(Debug, Default)]
+pub(super) struct Drain {
+    /// The deadline; none while the node serves.
+    until: Option<Now>,
+    /// The node may end.
+    is_over: bool,
+    /// Nothing was left when that was decided.
+    is_clean: bool,
+    look_at: Now,
+    /// Copies whose owners were told: their bytes, and when that was.
+    told: BTreeMap<ObjectId, (u64, Now)>,
+    moved_count: u64,
+    moved_bytes: u64,
+}
+
+/// Progress of a drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DrainState {
+    /// Nanoseconds until the deadline.
+    pub remaining: Now,
+    /// Whether the node leaves now.
+    pub is_over: bool,
+    /// Whether nothing of the cluster was left here when that was decided.
+    pub is_clean: bool,
+    /// Runs that have not ended.
+    pub runs: u64,
+    /// Leases of its workers.
+    pub leases: u64,
+    /// Jobs whose drivers are connected.
+    pub jobs: u64,
+    /// Unfinished tasks that it owns.
+    pub tasks: u64,
+    /// Objects that it owns or that others know through it.
+    pub objects: u64,
+    /// Copies of other nodes' objects.
+    pub copies: u64,
+    /// The part of these copies that was put by a call: no task can make it again.
+    pub put_copies: u64,
+    /// Bytes of the copies.
+    pub copy_bytes: u64,
+    /// Messages that are not acknowledged.
+    pub messages: u64,
+    /// Copies that other nodes keep now, or that nobody needed any more.
+    pub moved: u64,
+    /// Bytes of these.
+    pub moved_bytes: u64,
+}
+
+impl DrainState {
+    /// Whether nothing is left that keeps the node.
+    fn is_done(&self) -> bool {
+        let work = self.runs + self.leases + self.jobs + self.tasks;
+        work + self.objects + self.copies + self.messages == 0
+    }
+}
+
+impl Drain {
+    fn begin(&mut self, now: Now, within: Now) {
+        assert!(self.until.is_none(), "a node drains twice");
+        self.until = Some(now.saturating_add(within));
+        self.look_at = now;
+    }
+
+    /// Whether the node takes no new work any more.
+    pub(super) fn is_draining(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// When the copies are to be looked at, or the deadline passes.
+    pub(super) fn next_timeout(&self) -> Option<Now> {
+        let until = self.until.filter(|_| !self.is_over)?;
+        Some(until.min(self.look_at))
+    }
+
+    /// Notes that copies are not here any more: `is_here` says which are.
+    fn forget_moved(&mut self, is_here: impl Fn(ObjectId) -> bool) {
+        self.told.retain(|object, (bytes, _)| {
+            let stays = is_here(*object);
+            self.moved_count += u64::from(!stays);
+            self.moved_bytes += if stays { 0 } else { *bytes };
+            stays
+        });
+    }
+
+    /// Whether the owners of a copy are to be told now; notes that they are.
+    fn tells(&mut self, now: Now, object: ObjectId, bytes: u64) -> bool {
+        let is_due = match self.told.get(&object) {
+            Some((_, at)) => at + TELL_AGAIN_AFTER <= now,
+            None => self.told.len() < TOLD_MAX,
+        };
+        if is_due {
+            self.told.insert(object, (bytes, now));
+        }
+        is_due
+    }
+
+    /// Asserts that the bounds are kept.
+    pub(super) fn check(&self) {
+        assert!(self.told.len() <= TOLD_MAX, "more owners are told than may be");
+        assert!(self.until.is_some() || !self.is_over, "a node leaves that did not drain");
+    }
+}
+
+impl Node {
+    /// Whether this node takes no new work any more.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_draining()
+    }
+
+    /// Progress of the drain; none while the node serves.
+    #[must_use]
+    pub fn drain_state(&self) -> Option<DrainState> {
+        let until = self.drain.until?;
+        let bytes = self.copy_owners.objects().filter_map(|object| self.copy_len(object)).sum();
+        let put = self.copy_owners.objects().filter(ObjectId::is_put).count() as u64;
+        let left = DrainState { copy_bytes: bytes, put_copies: put, ..self.drain_counts() };
+        let Drain { is_over, is_clean, .. } = self.drain;
+        Some(DrainState { remaining: until.saturating_sub(self.now), is_over, is_clean, ..left })
+    }
+
+    /// The counts of [`Node::drain_state`] that cost nothing to know.
+    fn drain_counts(&self) -> DrainState {
+        let (objects, tasks) = self.owner.counts();
+        DrainState {
+            runs: self.runs.len() as u64,
+            leases: self.leases.lease_count() as u64,
+            jobs: self.clients.driver_count() as u64,
+            tasks: tasks as u64,
+            objects: objects as u64,
+            copies: self.copy_owners.len() as u64,
+            messages: self.peers.unacknowledged() as u64,
+            moved: self.drain.moved_count,
+            moved_bytes: self.drain.moved_bytes,
+            ..DrainState::default()
+        }
+    }
+
+    /// Begins to drain: tells the other nodes, gives back what has not started, and asks the leases back.
+    pub(super) fn begin_drain(&mut self, now: Now, within: Now, out: &mut Vec<Action>) {
+        if self.drain.is_draining() {
+            return;
+        }
+        self.drain.begin(now, within);
+        for node in self.view.others().collect::<Vec<_>>() {
+            self.send(node, Message::Drain(DrainMessage::Begun));
+        }
+        self.view.drains(self.id);
+        self.owner.dirty_all();
+        let me = self.id;
+        self.lease_change(out, |leases, effects: &mut Vec<lease::Effect>| leases.drain(me, effects));
+        let leased: Vec<_> = self.leases.workers().map(|(client, _)| client).collect();
+        for client in leased {
+            self.unstarted_given_back(client, out);
+        }
+    }
+
+    /// Gives back the runs of a worker that have not started.
+    fn unstarted_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        let lease: Option<LeaseKey> = self.leases.lease_of(client);
+        self.staging_given_back(client, out);
+        if lease.is_some() && self.runs.has_sent(client) {
+            out.push(Record::StealBack { count: u32::MAX }.to(client));
+        }
+    }
+
+    /// Goes on with the drain: has copies moved, and leaves when nothing is left or the time is over.
+    pub(super) fn go_on_draining(&mut self, now: Now, out: &mut Vec<Action>) {
+        let Some(until) = self.drain.until.filter(|_| !self.drain.is_over) else { return };
+        let owners = &self.copy_owners;
+        self.drain.forget_moved(|object| owners.has(object));
+        let is_clean = self.drain_counts().is_done();
+        if until <= now || is_clean {
+            (self.drain.is_over, self.drain.is_clean) = (true, is_clean);
+            return out.push(Action::Do(Operation::Leave));
+        }
+        if now < self.drain.look_at {
+            return;
+        }
+        self.drain.look_at = now + LOOK_EVERY;
+        let mut objects: Vec<_> = self.copy_owners.objects().collect();
+        objects.sort_unstable();
+        for object in objects {
+            // It may be on its way here.
+            let Some(bytes) = self.copy_len(object) else { continue };
+            if self.drain.tells(now, object, bytes) {
+                for owner in self.copy_owners.of(object).to_vec() {
+                    self.send(owner, Message::Drain(DrainMessage::CopyLeaving { object }));
+                }
+            }
+        }
+    }
+
+    /// Bytes of a complete copy here, in the arena or on disk.
+    pub(super) fn copy_len(&self, object: ObjectId) -> Option<u64> {
+        self.store.find(object).map(|extent| extent.len).or_else(|| self.store.spilled_len(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, TaskId};
+
+    fn object(n: u32) -> ObjectId {
+        ObjectId::put(TaskId::root(JobId(1)), n)
+    }
+
+    #[test]
+    fn owners_are_told_again_of_copies_that_stay_and_the_others_count_as_moved() {
+        let mut drain = Drain::default();
+        drain.begin(10 * MS, 1_000 * MS);
+        assert!(drain.tells(10 * MS, object(0), 100) && drain.tells(10 * MS, object(1), 50));
+        assert!(!drain.tells(11 * MS, object(0), 100), "not twice at once");
+        drain.forget_moved(|there| there == object(0));
+        assert_eq!((drain.moved_count, drain.moved_bytes), (1, 50));
+        assert!(drain.tells(10 * MS + TELL_AGAIN_AFTER, object(0), 100));
+        drain.check();
+    }
+
+    #[test]
+    fn a_bounded_number_of_owners_is_told_at_a_time() {
+        let mut drain = Drain::default();
+        drain.begin(0, 1_000 * MS);
+        let told = (0..2 * TOLD_MAX as u32).filter(|n| drain.tells(0, object(*n), 1)).count();
+        assert_eq!(told, TOLD_MAX);
+        drain.check();
+    }
+
+    #[test]
+    fn a_node_that_drains_looks_again_and_ends_by_its_deadline() {
+        let mut drain = Drain::default();
+        assert_eq!(drain.next_timeout(), None);
+        drain.begin(5, 100);
+        assert_eq!(drain.next_timeout(), Some(5));
+        drain.look_at = 5 + LOOK_EVERY;
+        assert_eq!(drain.next_timeout(), Some(105));
+        drain.is_over = true;
+        assert_eq!(drain.next_timeout(), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Copies that move off a node that drains.
+//!
+//! The node that drains tells the owner of each copy ([`DrainMessage::CopyLeaving`]). The owner asks a node
+//! that stays to keep a copy ([`DrainMessage::CopyMove`]). That node reads it, keeps it as a primary copy,
+//! and tells the owner ([`DrainMessage::CopyKept`]). Then the owner frees the copy on the node that drains. A
+//! node without room passes the request on to the next one that the owner named.
+//!
+//! The owner keeps no state of this. The node that drains tells it again of copies that are still there, and
+//! the owner asks the same nodes in the same order: a node that is reading the copy already ignores it.
+//!
+//! | state of a copy that is to be kept here | where | enters by | leaves by |
+//! |---|---|---|---|
+//! | being read | `under_way`, a bundle of [`crate::pull`] | `copy_offered` | `move_arrived`, `move_failed` |
+
+use super::Node;
+use crate::event::{Action, Value};
+use crate::owner;
+use crate::pull::{Missing, Purpose};
+use tharsis_types::hash::IdMap;
+use tharsis_types::peer::{DrainMessage, Message};
+use tharsis_types::{NodeId, ObjectId, RefId};
+
+/// Copies that are read here to be kept.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    under_way: IdMap<ObjectId, Offer>,
+}
+
+/// A request to keep a copy.
+#[derive(Clone, Debug)]
+struct Offer {
+    reference: RefId,
+    len: u64,
+    /// The node that drains.
+    from: NodeId,
+    /// Nodes to pass it on to.
+    others: Vec<NodeId>,
+}
+
+impl Moves {
+    /// Bytes that are on their way here.
+    fn coming_bytes(&self) -> u64 {
+        self.under_way.values().map(|offer| offer.len).sum()
+    }
+
+    /// Asserts that every copy that is to be kept is being read; `is_wanted` says which are.
+    pub(super) fn check(&self, is_wanted: impl Fn(ObjectId) -> bool) {
+        assert!(
+            self.under_way.keys().all(|object| is_wanted(*object)),
+            "nobody reads a copy that is to be kept"
+        );
+    }
+
+    /// Sizes of tables that must be empty when nothing is under way.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 1] {
+        [("copies that are read to be kept", self.under_way.len())]
+    }
+}
+
+impl Node {
+    /// Carries out a message about a node that drains.
+    pub(super) fn drain_message(&mut self, from: NodeId, message: DrainMessage, out: &mut Vec<Action>) {
+        match message {
+            DrainMessage::Begun => {
+                self.view.drains(from);
+                self.owner.dirty_all();
+            }
+            DrainMessage::CopyKept { object } => self.copy_kept(from, object),
+            DrainMessage::CopyLeaving { object } => self.copy_leaves(from, object, out),
+            DrainMessage::CopyMove { reference, len, from, others } => {
+                self.copy_offered(Offer { reference, len, from, others }, out)
+            }
+        }
+    }
+}
+
+/// The owner's part.
+impl Node {
+    /// A node that drains has a copy of an object.
+    fn copy_leaves(&mut self, from: NodeId, object: ObjectId, out: &mut Vec<Action>) {
+        let holders = self.owner.copies(object);
+        let is_counted = self.owner.owns(object) && holders.contains(&from);
+        let len = match self.owner.value_ref(object) {
+            Some(Value::Stored { len }) if is_counted => *len,
+            _ => return self.send(from, Message::ObjectFree { object }),
+        };
+        let mut keepers = self.view.keepers(object, holders).into_iter();
+        let Some(first) = keepers.next() else { return };
+        let reference = RefId { object, owner: self.id };
+        let message = DrainMessage::CopyMove { reference, len, from, others: keepers.collect() };
+        self.route(first, Message::Drain(message), out);
+    }
+
+    /// A node keeps a copy: those on nodes that drain are not needed any more.
+    fn copy_kept(&mut self, holder: NodeId, object: ObjectId) {
+        self.owner.copy_changed(holder, object, true, &mut self.effects);
+        if !self.owner.owns(object) {
+            return;
+        }
+        let leaves = |node: &NodeId| *node != holder && self.view.is_draining(*node);
+        let leaving: Vec<_> = self.owner.copies(object).iter().copied().filter(leaves).collect();
+        for node in leaving {
+            self.owner.copy_changed(node, object, false, &mut self.effects);
+            self.effects.push(owner::Effect::DropCopy { holder: node, object });
+        }
+    }
+}
+
+/// The part of the node that keeps the copy.
+impl Node {
+    /// An owner wants a copy kept here.
+    fn copy_offered(&mut self, offer: Offer, out: &mut Vec<Action>) {
+        let Offer { reference: RefId { object, .. }, len, from, .. } = offer;
+        if self.moves.under_way.contains_key(&object) {
+            return;
+        }
+        if self.drain.is_draining() || !self.view.knows(from) && self.copy_len(object).is_none() {
+            return self.pass_on(offer, out);
+        }
+        if self.copy_len(object).is_some() {
+            return self.keep_copy(offer.reference);
+        }
+        if !self.has_room_to_keep(len) {
+            return self.pass_on(offer, out);
+        }
+        self.moves.under_way.insert(object, offer);
+        self.want(Purpose::Move(object), vec![Missing { object, len, holders: vec![from] }], out);
+    }
+
+    /// A copy that is to be kept is here.
+    pub(super) fn move_arrived(&mut self, object: ObjectId) {
+        if let Some(offer) = self.moves.under_way.remove(&object) {
+            self.keep_copy(offer.reference);
+        }
+    }
+
+    /// A copy that is to be kept could not be read, or there is no room for it: another node may keep it.
+    pub(super) fn move_failed(&mut self, object: ObjectId, out: &mut Vec<Action>) {
+        if let Some(offer) = self.moves.under_way.remove(&object) {
+            self.pass_on(offer, out);
+        }
+    }
+
+    /// Keeps a copy that is here, and tells its owner. The copy of an owner that is gone is nobody's.
+    fn keep_copy(&mut self, reference: RefId) {
+        let RefId { object, owner } = reference;
+        if owner == self.id {
+            self.store.promote(object);
+            self.copy_kept(owner, object);
+        } else if self.view.knows(owner) {
+            self.store.promote(object);
+            self.copy_owners.add(object, owner);
+            self.send(owner, Message::Drain(DrainMessage::CopyKept { object }));
+        }
+    }
+
+    /// Passes a request on to the next node. If there is none, the node that drains tells the owner again
+    /// after a while.
+    fn pass_on(&mut self, offer: Offer, out: &mut Vec<Action>) {
+        let Offer { reference, len, from, others } = offer;
+        let mut next = others.into_iter().skip_while(|node| *node != self.id && !self.view.knows(*node));
+        let Some(to) = next.next().filter(|to| *to != self.id) else { return };
+        let message = DrainMessage::CopyMove { reference, len, from, others: next.collect() };
+        self.route(to, Message::Drain(message), out);
+    }
+
+    /// Whether there is room for a copy that is never evicted. What a disk takes is found out by writing to
+    /// it: a copy that finds no room is passed on then.
+    fn has_room_to_keep(&self, len: u64) -> bool {
+        if self.store.is_for_annex(len) {
+            return true;
+        }
+        self.config.can_spill || self.moves.coming_bytes() + len <= self.store.spare_bytes()
+    }
+}
