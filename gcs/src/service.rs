@@ -5,9 +5,10 @@
 //! learn from the removal of the record that the node is gone. So several servers over one etcd agree without
 //! talking to each other; `stores.rs` tells members the addresses of all of them.
 //!
-//! A watcher gets one list and then changes only. The renewals of leases are not among them, so an idle cluster
-//! of n nodes costs n calls per second, and no events. (The refused design: loads in the renewals, passed on to
-//! all watchers, n * n events per second that nobody needs. Nodes tell their loads to a few others instead.)
+//! A watcher gets one list and then changes only. The renewals of leases are not among them, so an idle
+//! cluster of n nodes costs n calls per second, and no events. (The refused design: loads in the renewals,
+//! passed on to all watchers, n * n events per second that nobody needs. Nodes tell their loads to a few
+//! others instead.)
 
 mod calls;
 mod hang;

@@ -28,7 +28,8 @@ const _: () = assert!(INLINE_BYTES_MAX * 16 <= RECORD_BYTES_MAX, "an inline valu
 
 /// Unfinished tasks that one job may have at its node; its driver's calls wait above.
 pub const QUEUED_TASKS_MAX: usize = 8_000_000;
-/// Nodes of a small cluster, at most: there every node has a connection to every other one and hears its load.
+/// Nodes of a small cluster, at most: there every node has a connection to every other one and hears its
+/// load.
 pub const SMALL_CLUSTER_MAX: usize = 16;
 /// Clients (drivers and workers) of one node at a time.
 pub const CLIENTS_MAX: usize = 4096;

@@ -1,5 +1,5 @@
-//! Many nodes on one machine: how soon they have joined, what they cost when idle, and whether the answers are
-//! right while some of them are killed.
+//! Many nodes on one machine: how soon they have joined, what they cost when idle, and whether the answers
+//! are right while some of them are killed.
 
 use super::{Measurement, Options, memory};
 use anyhow::{Context, Result, ensure};

@@ -292,8 +292,8 @@ impl Node {
         }
     }
 
-    /// Ends the tasks and the workers of a job that has ended, and tells the nodes that this one has involved in it. `from` is
-    /// the node that told this one.
+    /// Ends the tasks and the workers of a job that has ended, and tells the nodes that this one has involved
+    /// in it. `from` is the node that told this one.
     pub(super) fn job_ended(&mut self, job: JobId, from: Option<NodeId>, out: &mut Vec<Action>) {
         self.owner.drop_job(job, &mut self.effects);
         let asked = self.involved.end(job);

@@ -1,10 +1,10 @@
 //! Listeners: the nodes that are told the load of this one.
 //!
 //! In a small cluster these are all members. In a large one they are the [`LISTENERS_MAX`] nodes that asked
-//! last for a lease here, each for [`LISTENS_FOR`]: they have work to place, and nobody else needs the news. So
-//! an idle node says nothing, and a busy one says the same to as many nodes whatever the size of the cluster.
-//! A listener is told only what it was not told before, and everything once after it asked: it takes what it
-//! asks for to be taken, and may have been denied.
+//! last for a lease here, each for [`LISTENS_FOR`]: they have work to place, and nobody else needs the news.
+//! So an idle node says nothing, and a busy one says the same to as many nodes whatever the size of the
+//! cluster. A listener is told only what it was not told before, and everything once after it asked: it takes
+//! what it asks for to be taken, and may have been denied.
 
 use crate::place::Load;
 use crate::{MS, Now};
@@ -42,7 +42,8 @@ impl Listeners {
         Self { nodes: BTreeMap::new(), reported: load, reported_at: 0, some_untold: false }
     }
 
-    /// A node has work to place. In a large cluster, the listener that asked least recently makes room for it.
+    /// A node has work to place. In a large cluster, the listener that asked least recently makes room for
+    /// it.
     pub(super) fn add(&mut self, now: Now, node: NodeId, is_small: bool) {
         self.nodes.insert(node, Listener { since: now, is_told: false });
         self.some_untold = true;

@@ -43,7 +43,7 @@ struct Unknown {
     messages: Vec<Message>,
 }
 
-/// What a node is to this one.
+/// The standing of a node in the cluster, as this one knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It was a member and is gone.

@@ -1,4 +1,4 @@
-//! What one node knows of the loads of others, and for how long it believes it.
+//! Knowledge of the loads of other nodes, and for how long it is believed.
 //!
 //! In a large cluster a node hears the loads of those that it asked a moment ago, and of nobody else. So a
 //! node of which nothing was heard for [`NEWS_LAST_FOR`] counts as unused until it denies a lease. The number

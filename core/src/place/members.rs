@@ -1,8 +1,8 @@
 //! The members of the cluster, and which of them could run a task at all.
 //!
-//! Who is able follows from the resources and labels of the members, which do not change. So it is worked
-//! out once per demand and remembered until a node joins, drains or leaves: a decision then looks at a few nodes,
-//! however many there are, and a task that only one node in thousands can run still finds it.
+//! The able ones follow from the resources and labels of the members, which do not change. So they are worked
+//! out once per demand and remembered until a node joins, drains or leaves: a decision then looks at a few
+//! nodes, however many there are, and a task that only one node in thousands can run still finds it.
 
 use crate::event::Member;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

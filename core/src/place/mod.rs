@@ -67,7 +67,7 @@ pub enum Choice {
     Never(Box<Failure>),
 }
 
-/// What is to be placed now, and where it may not be.
+/// A demand that is to be placed now, and the nodes that are left out.
 #[derive(Clone, Copy)]
 struct Wish<'a> {
     now: Now,

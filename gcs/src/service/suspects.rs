@@ -44,8 +44,8 @@ impl Shared {
     }
 }
 
-/// A probe in progress. It also ends when the member that asked for it ends, and with it the call: the next one
-/// that asks begins anew.
+/// A probe in progress. It also ends when the member that asked for it ends, and with it the call: the next
+/// one that asks begins anew.
 struct Probe<'a> {
     suspects: &'a Mutex<HashSet<NodeId>>,
     node: NodeId,

@@ -39,8 +39,8 @@ use tharsis_types::peer::Packet;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
-/// A stream that is to stay is opened by the node with the higher id if the other one has not done so by now: it may
-/// have died.
+/// A stream that is to stay is opened by the node with the higher id if the other one has not done so by now:
+/// it may have died.
 const SECOND_AFTER: Duration = Duration::from_millis(500);
 /// A stream that need not stay is closed after this time without packets.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -148,9 +148,9 @@ impl Peers {
 
     /// Says which streams stay open, after `changed` joined or left.
     ///
-    /// In a large cluster only the streams to neighbours stay. Each node has one neighbour on either side in the
-    /// order of ids, so that at least two nodes notice at once that a node has died, even if nobody has anything
-    /// to do with it.
+    /// In a large cluster only the streams to neighbours stay. Each node has one neighbour on either side in
+    /// the order of ids, so that at least two nodes notice at once that a node has died, even if nobody has
+    /// anything to do with it.
     fn arrange(&self, table: &BTreeMap<NodeId, Arc<Peer>>, changed: NodeId) {
         let is_small = |others: usize| others < self.small_max;
         if is_small(table.len()) || is_small(table.len().saturating_sub(1)) {
@@ -315,8 +315,8 @@ impl Peer {
         lock(&self.outbox).used = Some(Instant::now());
     }
 
-    /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now, and
-    /// none if it stays.
+    /// Time after which a stream can be closed if no packet goes or comes until then; zero if it can be now,
+    /// and none if it stays.
     fn closes_in(&self) -> Option<Duration> {
         let outbox = lock(&self.outbox);
         if outbox.stays || !outbox.packets.is_empty() {

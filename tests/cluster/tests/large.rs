@@ -1,7 +1,7 @@
 //! A large cluster: connections are made when they are needed, loads are told to few, nodes die.
 //!
-//! The nodes are told that no cluster is small, so a few of them behave as thousands would. The program is its
-//! own node and worker, so it brings its own `main`.
+//! The nodes are told that no cluster is small, so a few of them behave as thousands would. The program is
+//! its own node and worker, so it brings its own `main`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 

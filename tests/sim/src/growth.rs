@@ -1,8 +1,8 @@
 //! Growth: what a cluster of many nodes costs each of them, when idle and when busy.
 //!
 //! The nodes are the product's own, as in [`crate::run`]; everything else is as simple as it can be, so that
-//! thousands of nodes fit: no faults, a network with one delay, workers that start after one delay, tasks that
-//! take a fixed time and return a number. What is counted is what goes over the network.
+//! thousands of nodes fit: no faults, a network with one delay, workers that start after one delay, tasks
+//! that take a fixed time and return a number. What is counted is what goes over the network.
 //!
 //! Every fourth node has a driver that keeps a number of tasks under way. They may run anywhere.
 
