@@ -86,6 +86,8 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::ASK }>,
     },
+    /// Stop the nodes of the hosts in a cluster file, over ssh.
+    Down(HostsArgs),
     /// Run a node in the foreground: alone, as a head, or as a member of a cluster.
     #[command(args_conflicts_with_subcommands = true)]
     Node {
@@ -113,8 +115,11 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::NODE | key::STORE }>,
     },
-    /// Show nodes, resources, the store, and what waits and why.
+    /// Show nodes, resources, the store, and what waits and why; with -f, the hosts of a cluster file.
     Status {
+        /// Cluster file: ask its hosts over ssh whether their nodes run and are members.
+        #[arg(short = 'f', long = "file", value_name = "FILE")]
+        file: Option<PathBuf>,
         /// One JSON object.
         #[arg(long)]
         json: bool,
@@ -143,6 +148,8 @@ pub enum Command {
     /// Admit machines to the cluster of the head on this machine.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Start nodes on the hosts of a cluster file, over ssh, and wait until they are members.
+    Up(HostsArgs),
     /// Print the version.
     Version {
         /// One JSON object.
@@ -266,6 +273,14 @@ pub struct LogsArgs {
     /// The node to ask, and the identity to show.
     #[command(flatten)]
     pub settings: FlagsOf<{ key::CALL }>,
+}
+
+/// The hosts of a cluster.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct HostsArgs {
+    /// Cluster file (TOML): the head, the workers, ssh, and settings of the nodes.
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 /// Rows of a list, their order and form.

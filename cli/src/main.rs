@@ -10,6 +10,8 @@ mod allocator;
 mod args;
 mod bench;
 mod commands;
+mod hosts;
+mod log;
 mod output;
 mod reach;
 mod refusal;
@@ -24,7 +26,7 @@ use tharsis_raylet::Program;
 
 fn main() -> ExitCode {
     allocator::set_up();
-    telemetry::log_of_node();
+    log::begin_of_node();
     tharsis::process::enter_with(command, PROGRAM)
 }
 

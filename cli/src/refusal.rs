@@ -12,7 +12,7 @@ pub const WRONG_INPUT: u8 = 2;
 /// The status if a token is not one.
 const MALFORMED_TOKEN: u8 = 3;
 /// The status if no server answers, or a server of another kind does.
-const NO_ANSWER: u8 = 4;
+pub const NO_ANSWER: u8 = 4;
 /// The status if another process has the socket, port or file.
 const TAKEN: u8 = 5;
 

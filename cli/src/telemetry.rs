@@ -4,7 +4,6 @@
 //! collected. The loop of the node hands spans to a thread through a bounded queue and never waits: spans
 //! that do not fit are dropped and counted.
 
-use crate::settings::Key;
 use opentelemetry::metrics::{Counter, MeterProvider};
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
@@ -20,22 +19,6 @@ use tharsis_types::TaskId;
 
 /// Set to the address of an OTLP collector (gRPC), such as `http://127.0.0.1:4317`.
 pub const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-
-/// Logs messages of at least `level` to standard error.
-pub fn log_to_stderr(level: &str) {
-    let level = level.parse().unwrap_or(tracing::level_filters::LevelFilter::WARN);
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_max_level(level);
-    // A program can have one log; the first one stays.
-    let _there_is_one = log.try_init();
-}
-
-/// Sets up the log of a node that `tharsis start` made. This process is one if the variable of nodes is set.
-pub fn log_of_node() {
-    let is_set = |name: &str| std::env::var_os(name).is_some();
-    if is_set(tharsis::process::NODE_VARIABLE) && !is_set(tharsis::process::WORKER_SOCKET_VARIABLE) {
-        log_to_stderr(&std::env::var(Key::LogLevel.variable()).unwrap_or_default());
-    }
-}
 
 /// Most spans that wait to be sent.
 const QUEUE_SPANS: usize = 1 << 16;

@@ -94,6 +94,33 @@ fn limits_in_the_wrong_order_name_both_values_and_lines() {
 }
 
 #[test]
+fn limits_of_the_memory_are_sizes_or_percentages_in_order() {
+    assert_wrong("memory_limit = \"101%\"", &["line 1: memory_limit", "1 to 100"]);
+    assert_wrong("memory_limit = \"1KiB\"", &["line 1: memory_limit", "smallest"]);
+    assert_wrong("min_free_memory = \"4x\"", &["line 1: min_free_memory", "MiB"]);
+    let parts = ["line 1: memory_soft_limit is 60%", "line 2: memory_limit is 50%"];
+    assert_wrong("memory_soft_limit = \"60%\"\nmemory_limit = \"50%\"", &parts);
+    assert_wrong("store = \"64MiB\"\nmin_free_memory = \"100%\"", &["line 2: min_free_memory", "67108864"]);
+}
+
+#[test]
+fn options_of_the_log_and_the_network_say_what_they_expect() {
+    assert_wrong("log_format = \"xml\"", &["line 1: log_format", "text, json"]);
+    assert_wrong("log_file_size = \"1KiB\"", &["line 1: log_file_size", "4096"]);
+    assert_wrong("log_files = 0", &["line 1: log_files", "1 to 1000"]);
+    assert_wrong("network_threads = 65", &["line 1: network_threads", "1 to 64"]);
+    assert_wrong("bind = \"localhost\"", &["line 1: bind", "0.0.0.0"]);
+    assert_wrong("host = \"0.0.0.0\"", &["line 1: host", "--bind"]);
+    assert_wrong("host = \"127.1\"", &["line 1: host", "its name"]);
+    let home = Home::new();
+    let start = |words: &[&str]| home.run([&["start", "--head"], words].concat());
+    start(&["--bind", "0.0.0.0"]).assert_refused(2, &["--bind needs --host"]);
+    start(&["--host", "no.such.host.invalid"]).assert_refused(2, &["--host", "no.such.host.invalid"]);
+    start(&["--log-file", &home.text("none/node.log")]).assert_refused(2, &["--log-file", "No such file"]);
+    assert!(home.processes().is_empty());
+}
+
+#[test]
 fn memory_and_spilling_are_shown_with_what_follows_from_each_other() {
     let home = Home::new();
     let path = home.text("t.toml");

@@ -4,6 +4,8 @@
 //! once, and the private memory of the node's process and its workers. The *machine's* limit is the memory of
 //! the machine or the container. All processes count there, and at the limit the kernel kills a process of
 //! its own choice. The page cache counts in neither: the kernel reclaims it before it kills a process.
+//!
+//! The node may have a *soft* limit as well, below its own: above it nothing new is started.
 
 use tharsis_types::ClientId;
 
@@ -46,6 +48,8 @@ pub struct MemoryReading {
     pub node: MemoryGauge,
     /// The memory of the machine or the container.
     pub machine: MemoryGauge,
+    /// Use of the node from which nothing new is started; 0 if there is no such limit.
+    pub soft_limit_bytes: u64,
     /// The pages of the store.
     pub store_bytes: u64,
     /// Memory of the node's own process.
@@ -59,6 +63,15 @@ impl MemoryGauge {
     #[must_use]
     pub fn threshold_bytes(self) -> u64 {
         self.limit_bytes / 100 * THRESHOLD_PERCENT
+    }
+
+    /// The same use under a limit that is this much lower, and at least one byte: 0 would be none.
+    #[must_use]
+    pub fn without(self, bytes: u64) -> Self {
+        match self.limit_bytes {
+            0 => self,
+            limit => Self { limit_bytes: limit.saturating_sub(bytes).max(1), ..self },
+        }
     }
 
     /// Bytes that can still be used before a worker must be killed.
@@ -79,6 +92,12 @@ impl MemoryReading {
         both.into_iter().find(|(gauge, _)| gauge.headroom_bytes() == 0)
     }
 
+    /// Whether the node uses more than its soft limit.
+    #[must_use]
+    pub fn is_over_soft_limit(&self) -> bool {
+        0 < self.soft_limit_bytes && self.soft_limit_bytes <= self.node.used_bytes
+    }
+
     /// Milliseconds until the next reading: no limit can be reached before it.
     #[must_use]
     pub fn next_look_ms(&self) -> u64 {
@@ -92,6 +111,8 @@ impl MemoryReading {
             a.client == b.client && a.bytes.abs_diff(b.bytes) < NEWS_BYTES
         };
         self.reached().is_some()
+            || self.is_over_soft_limit()
+            || last.is_over_soft_limit()
             || self.workers.len() != last.workers.len()
             || !self.workers.iter().zip(&last.workers).all(|(a, b)| same(a, b))
     }
@@ -139,6 +160,32 @@ mod tests {
         assert_eq!(whose(calm, calm), None);
         assert_eq!(whose(full, calm), Some("the node's memory limit"));
         assert_eq!(whose(calm, full), Some("the memory of the machine"));
+    }
+
+    #[test]
+    fn memory_that_is_left_to_others_lowers_a_limit() {
+        let machine = gauge(60 * GIB, 100 * GIB);
+        let reached = |left| {
+            let machine = machine.without(left);
+            MemoryReading { machine, ..MemoryReading::default() }.reached().is_some()
+        };
+        assert_eq!(
+            (reached(0), reached(30 * GIB), reached(40 * GIB), reached(200 * GIB)),
+            (false, false, true, true)
+        );
+        assert_eq!(gauge(GIB, 0).without(GIB), gauge(GIB, 0));
+    }
+
+    #[test]
+    fn a_soft_limit_is_news_while_it_is_passed_and_once_after() {
+        let reading = |used| {
+            let node = gauge(used, 100 * GIB);
+            MemoryReading { node, soft_limit_bytes: 50 * GIB, ..MemoryReading::default() }
+        };
+        let (below, above) = (reading(49 * GIB), reading(50 * GIB));
+        assert!(above.is_over_soft_limit() && above.reached().is_none());
+        assert!(above.is_news(&below) && above.is_news(&above) && below.is_news(&above));
+        assert!(!below.is_news(&below));
     }
 
     #[test]

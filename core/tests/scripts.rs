@@ -416,14 +416,17 @@ impl World {
 
     fn memory(&mut self, host: &str, gauge: &str, workers: &BTreeMap<&str, &str>) {
         let mib = |text: &str| text.parse::<u64>().unwrap() << 20;
-        let (used, limit) = gauge.split_once('/').unwrap();
+        let (used, limits) = gauge.split_once('/').unwrap();
+        let (limit, soft) = limits.split_once('/').unwrap_or((limits, "0"));
         let node = MemoryGauge { used_bytes: mib(used), limit_bytes: mib(limit) };
         let worker = |(name, bytes): (&&str, &&str)| {
             let client = self.clients[*name].id;
             WorkerMemory { client, pid: 100 + client.0, bytes: mib(bytes) }
         };
         let workers = workers.iter().map(worker).collect();
-        self.feed(host, Event::MemoryRead(MemoryReading { node, workers, ..MemoryReading::default() }));
+        let reading =
+            MemoryReading { node, workers, soft_limit_bytes: mib(soft), ..MemoryReading::default() };
+        self.feed(host, Event::MemoryRead(reading));
     }
 
     fn put(&mut self, name: &str, object_name: &str, what: &str, options: &BTreeMap<&str, &str>) {

@@ -9,6 +9,7 @@
 //! machine, in the role and with the node, that its certificate names; what it may then call is in
 //! [`crate::rights`].
 
+use crate::message::is_of_machine;
 use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::rights::{Admitted, PortCounts};
 use crate::scrape::{self, Pass};
@@ -102,6 +103,22 @@ pub enum BlockingStream {
     Server(Box<StreamOwned<ServerConnection, std::net::TcpStream>>),
 }
 
+/// Opens a connection to the first address of `host:port` that accepts one. The address of a node comes from
+/// the cluster, so its name may only lead to a machine.
+async fn open(address: &str, called: &Called) -> io::Result<TcpStream> {
+    let mut failed = io::Error::other(format!("{address} resolves to no address of a machine"));
+    for found in tokio::net::lookup_host(address).await? {
+        if matches!(called, Called::Node(_)) && !is_of_machine(found.ip()) {
+            continue;
+        }
+        match TcpStream::connect(found).await {
+            Ok(stream) => return Ok(stream),
+            Err(cause) => failed = cause,
+        }
+    }
+    Err(failed)
+}
+
 impl Credentials {
     /// Those of a member that knows the cluster's secret.
     #[must_use]
@@ -119,7 +136,7 @@ impl Credentials {
         called: Called,
         purpose: Purpose,
     ) -> Result<Stream, ProofError> {
-        let mut stream = TcpStream::connect(address).await?;
+        let mut stream = open(address, &called).await?;
         stream.set_nodelay(true)?;
         let peer = stream.peer_addr()?;
         let transport = match &self.trust {

@@ -5,6 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use tharsis_types::resources::{self, Resources};
 use tharsis_types::{CodeUnitId, JobId, NodeId, limits};
 
+/// Longest name of a host.
+const HOST_NAME_BYTES_MAX: usize = 253;
+/// Longest part of one, between dots.
+const HOST_LABEL_BYTES_MAX: usize = 63;
+
 /// A message with a field that is missing or not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {field}: {problem}")]
@@ -133,26 +138,54 @@ pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
     text(field, value, limits::NAME_BYTES_MAX)
 }
 
-/// Address at which a node says that it is reached. Others connect to it, so a machine must be reachable
-/// there: no wildcard, group or link-local address, where metadata services of clouds are.
+/// Address at which a node says that it is reached: an IP address that machines have, or a host name, which
+/// is resolved at each connection.
 ///
 /// # Errors
 /// [`BadMessage`] that names the field.
 pub fn node_address(field: &str, value: String) -> Result<String, BadMessage> {
     let value = address(field, value)?;
-    let is_reachable = value.parse::<SocketAddr>().is_ok_and(|address| match address.ip().to_canonical() {
-        IpAddr::V4(ip) => {
-            !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() || ip.is_link_local())
-        }
-        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_unicast_link_local()),
-    });
-    if !is_reachable {
+    let is_good = match value.parse::<SocketAddr>() {
+        Ok(address) => is_of_machine(address.ip()),
+        Err(_) => value.rsplit_once(':').is_some_and(|(host, _)| is_host_name(host)),
+    };
+    if !is_good {
         return Err(BadMessage::invalid(
             field,
             format!("{value:?} is no address at which a node is reached"),
         ));
     }
     Ok(value)
+}
+
+/// Whether an address can be that of a machine: no wildcard, group or link-local address, where metadata
+/// services of clouds are.
+#[must_use]
+pub fn is_of_machine(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => {
+            !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() || ip.is_link_local())
+        }
+        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_unicast_link_local()),
+    }
+}
+
+/// Whether a text is the name of a host. A last part that begins with a digit makes it none: resolvers read
+/// `127.1` and `0x7f.1` as addresses.
+#[must_use]
+pub fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=HOST_LABEL_BYTES_MAX).contains(&label.len())
+            && label.bytes().all(is_inside)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name.len() <= HOST_NAME_BYTES_MAX
+        && name.split('.').all(is_label)
+        && !last.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// An address `host:port` with a port that is not 0.
@@ -217,7 +250,8 @@ mod tests {
 
     #[test]
     fn nodes_are_not_reached_at_wildcards_groups_or_links() {
-        for good in ["127.0.0.1:1", "10.0.0.1:65535", "[::1]:80", "[fd00::1]:80"] {
+        let names = ["localhost:1", "head-0.tharsis.default.svc.cluster.local.:7600", "a_b:1"];
+        for good in ["127.0.0.1:1", "10.0.0.1:65535", "[::1]:80", "[fd00::1]:80"].into_iter().chain(names) {
             assert!(node_address("listen", good.to_owned()).is_ok(), "{good}");
         }
         for bad in [
@@ -226,9 +260,18 @@ mod tests {
             "[::]:1",
             "224.0.0.1:1",
             "[fe80::1]:1",
-            "localhost:1",
             "127.0.0.1:0",
             "x",
+            // Resolvers read these as addresses.
+            "127.1:1",
+            "2130706433:1",
+            "0x7f.0x1:1",
+            "-a:1",
+            "a-.b:1",
+            "a..b:1",
+            "a b:1",
+            "ä:1",
+            &format!("{}:1", "a".repeat(64)),
         ] {
             assert!(node_address("listen", bad.to_owned()).is_err(), "{bad}");
         }

@@ -11,7 +11,7 @@ use crate::logbook::LogBook;
 use crate::logs::Logs;
 use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
-use crate::pressure::{MemoryWatch, Roster, Watched, protect_node};
+use crate::pressure::{MemoryLimits, MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
 use crate::spill::{Spill, SpillChoice};
 use crate::workers::{Processes, Starting, Workforce};
@@ -52,6 +52,10 @@ pub struct NodeOptions {
     /// Bytes that the node and its workers may use, the arena included; 0 for the memory of the machine. A
     /// worker is killed when they are used up. Without effect in an embedded node, whose workers are threads.
     pub memory_limit_bytes: u64,
+    /// Bytes from which nothing new is started, of those that the limit counts; 0 for none.
+    pub memory_soft_limit_bytes: u64,
+    /// Bytes of the machine's memory that are left to others: as if the machine had so much less.
+    pub min_free_bytes: u64,
     /// Bytes for the calls of finished tasks, which are kept so that lost values can be computed again; 0 for
     /// none.
     pub lineage_bytes: usize,
@@ -152,7 +156,7 @@ pub(crate) struct Parts {
     log: Option<Arc<LogBook>>,
     spill: Option<Arc<Spill>>,
     program: Program,
-    memory_limit_bytes: u64,
+    memory_limits: MemoryLimits,
     memory_watch: Option<MemoryWatch>,
 }
 
@@ -210,7 +214,11 @@ impl Parts {
             registry,
             spill,
             program,
-            memory_limit_bytes: options.memory_limit_bytes,
+            memory_limits: MemoryLimits {
+                limit_bytes: options.memory_limit_bytes,
+                soft_limit_bytes: options.memory_soft_limit_bytes,
+                min_free_bytes: options.min_free_bytes,
+            },
             memory_watch: None,
         })
     }
@@ -230,9 +238,8 @@ impl Parts {
     /// Starts to read the memory of worker processes, and protects the node's own process.
     fn watch_memory(&mut self, roster: Roster) -> Result<(), Failure> {
         protect_node();
-        let (limit_bytes, arena, inbox) =
-            (self.memory_limit_bytes, Arc::clone(&self.arena), Arc::clone(&self.inbox));
-        let watch = MemoryWatch::start(Watched { limit_bytes, arena, roster, inbox });
+        let (arena, inbox) = (Arc::clone(&self.arena), Arc::clone(&self.inbox));
+        let watch = MemoryWatch::start(Watched { limits: self.memory_limits, arena, roster, inbox });
         let no_thread = |cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}"));
         self.memory_watch = Some(watch.map_err(no_thread)?);
         Ok(())

@@ -25,6 +25,8 @@ fn node() -> NodeHandle {
         store_bytes: 16 << 20,
         spill: SpillChoice::default(),
         memory_limit_bytes: 0,
+        memory_soft_limit_bytes: 0,
+        min_free_bytes: 0,
         lineage_bytes: 0,
         queued_tasks_max: usize::MAX,
         small_cluster_max: SMALL_CLUSTER_MAX,

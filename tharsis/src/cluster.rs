@@ -224,6 +224,8 @@ impl LocalCluster {
             spill: node.spill.clone(),
             // All of them share one machine, and none knows of the others.
             memory_limit_bytes: 0,
+            memory_soft_limit_bytes: 0,
+            min_free_bytes: 0,
             lineage_bytes: machine::LINEAGE_BYTES,
             queued_tasks_max: QUEUED_TASKS_MAX,
             small_cluster_max: self.small_cluster_max,
@@ -235,6 +237,8 @@ impl LocalCluster {
             ends_with_stdin: true,
             cluster: Some(ClusterSpec {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                advertised: None,
+                network_threads: 1,
                 security: self.security(number)?,
                 role,
             }),

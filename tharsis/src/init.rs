@@ -21,6 +21,8 @@ pub struct Init {
     pub(crate) spill: Option<SpillChoice>,
     pub(crate) spill_dirs: Vec<PathBuf>,
     pub(crate) memory_limit_bytes: Option<u64>,
+    pub(crate) memory_soft_limit_bytes: u64,
+    pub(crate) min_free_bytes: u64,
     pub(crate) lineage_bytes: Option<usize>,
     pub(crate) queued_tasks_max: Option<usize>,
     pub(crate) worker_start_timeout: Option<Duration>,
@@ -128,6 +130,21 @@ impl Init {
     /// with [`Init::workers`]: tasks in threads of the program cannot be killed alone.
     pub fn memory_limit_bytes(mut self, bytes: u64) -> Self {
         self.memory_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// Use of the memory that [`Init::memory_limit_bytes`] bounds from which nothing new is started while
+    /// tasks run, since their ends may free memory; 0, the default, for no such limit. After five seconds
+    /// something is started nevertheless: a running task may wait for it.
+    pub fn memory_soft_limit_bytes(mut self, bytes: u64) -> Self {
+        self.memory_soft_limit_bytes = bytes;
+        self
+    }
+
+    /// Bytes of the machine's memory that are left to others, none by default: the node acts as if the
+    /// machine had so much less.
+    pub fn min_free_memory_bytes(mut self, bytes: u64) -> Self {
+        self.min_free_bytes = bytes;
         self
     }
 

@@ -48,7 +48,10 @@ pub fn security_towards(
 }
 
 /// Whether this machine has an identity for the cluster at one of `heads`.
-fn is_known(heads: &[String], identity_dir: &Path) -> std::result::Result<bool, IdentityError> {
+///
+/// # Errors
+/// `Folder` if the folder of identities cannot be read.
+pub fn is_known(heads: &[String], identity_dir: &Path) -> std::result::Result<bool, IdentityError> {
     let folder = machine_folder(identity_dir);
     for head in heads {
         if folder.find(head)?.is_some() {
@@ -119,6 +122,8 @@ pub(crate) fn start_node(
         ends_with_stdin: true,
         cluster: Some(ClusterSpec {
             listen: SocketAddr::from((host, 0)),
+            advertised: None,
+            network_threads: 1,
             security,
             role: ClusterRole::Member { heads },
         }),

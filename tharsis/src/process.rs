@@ -57,8 +57,12 @@ pub struct NodeSpec {
 /// A node's part in a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterSpec {
-    /// Address at which other nodes reach it; port 0 for a free one. With a secret it is a loopback address.
+    /// Address on which it listens; port 0 for a free one. With a secret it is a loopback address.
     pub listen: SocketAddr,
+    /// Host at which other nodes reach it, if it is not that of `listen`.
+    pub advertised: Option<String>,
+    /// Threads for connections with other nodes.
+    pub network_threads: usize,
     /// Means by which the members know each other.
     pub security: Security,
     /// Whether it begins the cluster or joins it.
@@ -171,11 +175,12 @@ fn start_node(
     socket: &Path,
     cluster: Option<ClusterSpec>,
 ) -> Result<NodeHandle> {
-    let Some(ClusterSpec { listen, security, role }) = cluster else {
+    let Some(ClusterSpec { listen, advertised, network_threads, security, role }) = cluster else {
         return Ok(NodeHandle::alone(options, program, socket.to_owned())?);
     };
     let folder = socket.parent().unwrap_or(Path::new(".")).to_owned();
-    let cluster = ClusterOptions { socket: socket.to_owned(), listen, folder, security, role };
+    let socket = socket.to_owned();
+    let cluster = ClusterOptions { socket, listen, advertised, network_threads, folder, security, role };
     Ok(NodeHandle::clustered(options, program, cluster)?)
 }
 

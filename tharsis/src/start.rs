@@ -125,6 +125,8 @@ fn options(init: &Init) -> Result<NodeOptions> {
         store_bytes,
         spill: spill(init)?,
         memory_limit_bytes,
+        memory_soft_limit_bytes: init.memory_soft_limit_bytes,
+        min_free_bytes: init.min_free_bytes,
         lineage_bytes: init.lineage_bytes.unwrap_or(machine::LINEAGE_BYTES),
         queued_tasks_max: init.queued_tasks_max.unwrap_or(QUEUED_TASKS_MAX),
         small_cluster_max: SMALL_CLUSTER_MAX,

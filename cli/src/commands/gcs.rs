@@ -1,14 +1,17 @@
 //! `tharsis gcs`: a control store of its own, in the foreground. Nodes join it as they join a head.
 
 use super::token;
+use crate::log::LogChoice;
 use crate::refusal::Refusal;
+use crate::settings::place::Place;
 use crate::settings::{Error, Key, Settings, parse};
-use crate::{output, reach, telemetry};
+use crate::{output, reach};
 use anyhow::{Context, Result};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use tharsis::process::BackendChoice;
 use tharsis_gcs::{Control, ControlOptions, serve};
+use tharsis_raylet::cluster::{advertised_address, network_runtime};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::Routes;
@@ -18,30 +21,25 @@ use tonic::service::Routes;
 /// # Errors
 /// Why it cannot start, or how it failed.
 pub fn run(settings: &Settings) -> Result<()> {
-    telemetry::log_to_stderr(settings.text(Key::LogLevel));
-    let host = settings.host()?.unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let listen = SocketAddr::from((host, settings.port()?));
+    LogChoice::of(settings).begin()?;
+    let Place { listen, advertised } = settings.place(None)?;
     reach::check_free(listen)?;
     let backend = backend(settings)?;
     let (gate, renewal) = settings.security_of_head()?.control_gate().map_err(tharsis::Error::from)?;
     let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = network_runtime(settings.network_threads()?)?;
     runtime.block_on(async {
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let control = Control::start(backend.open().await?, options).await?;
         let listener = TcpListener::bind(listen).await.map_err(|cause| taken(listen, cause))?;
         let server = serve(control, listener, gate, Routes::default())?;
-        let address = server.address().to_string();
+        let address = advertised_address(advertised.as_deref(), server.address());
         server.control().announce(address.clone()).await?;
         if let Some(renewal) = renewal {
             tokio::spawn(renewal.run());
         }
-        output::line(&format!(
-            "Control store of cluster {} at {}.",
-            server.control().cluster(),
-            server.address()
-        ))?;
+        output::line(&format!("Control store of cluster {} at {address}.", server.control().cluster()))?;
         output::line(&format!(
             "Join with a node:  tharsis start --address {address}{}",
             token::flag(settings)?

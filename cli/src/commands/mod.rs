@@ -18,7 +18,7 @@ mod why;
 use crate::args::{Args, BenchArgs, Command, ConfigCommand, NodeCommand};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::{bench, output};
+use crate::{bench, hosts, output};
 use anyhow::Result;
 use list::Kind;
 use std::path::Path;
@@ -41,6 +41,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Config(ConfigCommand::Show { json, settings }) => {
             config::show(&Settings::read(&settings)?, json)
         }
+        Command::Down(asked) => hosts::down(&asked.file),
         Command::Drain { node, deadline, address, settings } => {
             drain::run(node, deadline, address.as_deref(), &Settings::read(&settings)?)
         }
@@ -57,11 +58,15 @@ pub fn run(args: Args) -> Result<()> {
         Command::Nodes(asked) => list::run(Kind::Nodes, &asked),
         Command::Objects(asked) => list::run(Kind::Objects, &asked),
         Command::Start { part, settings } => start::run(&part, &settings),
-        Command::Status { json, settings } => status::run(&Settings::read(&settings)?.socket(), json),
+        Command::Status { file: Some(file), json, .. } => hosts::states(&file, json),
+        Command::Status { file: None, json, settings } => {
+            status::run(&Settings::read(&settings)?.socket(), json)
+        }
         Command::Stop { drain: Some(within), settings } => drain::stop(within, &Settings::read(&settings)?),
         Command::Stop { drain: None, settings } => stop::run(&Settings::read(&settings)?.socket()),
         Command::Tasks(asked) => list::run(Kind::Tasks, &asked),
         Command::Token(asked) => token::run(asked),
+        Command::Up(asked) => hosts::up(&asked.file),
         Command::Version { json } => version(json),
         Command::Workers(asked) => list::run(Kind::Workers, &asked),
         Command::Why { id, json, settings } => why::run(&Settings::read(&settings)?.socket(), id, json),

@@ -3,11 +3,15 @@
 
 use super::gcs;
 use crate::args::Part;
+use crate::log::LogChoice;
 use crate::refusal::Refusal;
-use crate::settings::{Error, Flags, Key, Settings, key, parse, spill};
-use crate::{output, reach, telemetry};
+use crate::settings::{Error, Flags, Key, Settings, parse, spill};
+use crate::{output, reach};
 use anyhow::Result;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
+use std::process::Command as Program;
+use tharsis::join::TOKEN_VARIABLE;
 use tharsis::process::{ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
 use tharsis::{FailureKind, SpillChoice, join, machine, observe, spill_dirs};
 use tharsis_identity::Token;
@@ -20,9 +24,21 @@ use tharsis_types::limits::{QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 /// # Errors
 /// Why it cannot start, or why it ended.
 pub fn run(part: &Part, flags: &Flags) -> Result<()> {
+    if std::env::var_os(TOKEN_VARIABLE).is_some() {
+        return run_without_token(part, flags);
+    }
     let (spec, settings) = prepare(part, flags)?;
-    telemetry::log_to_stderr(settings.text(Key::LogLevel));
+    LogChoice::of(&settings).begin()?;
     Ok(run_node(spec, crate::PROGRAM)?)
+}
+
+/// Joins, and becomes this program again without the token in its environment: the node has no use for it,
+/// and its workers would have it in theirs.
+fn run_without_token(part: &Part, flags: &Flags) -> Result<()> {
+    join_once(part, &Settings::read(flags)?)?;
+    let mut program = Program::new(std::env::current_exe()?);
+    program.args(std::env::args_os().skip(1)).env_remove(TOKEN_VARIABLE);
+    Err(anyhow::Error::new(program.exec()).context("the program does not start again"))
 }
 
 /// Makes the specification of the node, after checks that it can start: the socket is free, the port is free,
@@ -31,7 +47,7 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
 /// # Errors
 /// The obstacle that was found.
 pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
-    let for_heads = Key::ALL.into_iter().filter(|key| key.row().used_by == key::STORE);
+    let for_heads = Key::ALL.into_iter().filter(|key| key.is_of_head());
     if let Some(key) = for_heads.filter(|_| part.entry.address.is_some()).find(|key| flags.has(*key)) {
         return Err(Refusal::NotForMembers { flag: key.flag() }.into());
     }
@@ -52,24 +68,31 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     Ok((spec, settings))
 }
 
-/// Joins the cluster with a token, if there is one. The node's process never sees it.
+/// Joins the cluster with a token, if there is one. The node's process never sees it. A token in the
+/// environment may be older than what it was for, as with a service that starts again: it is not used by a
+/// machine that has joined.
 fn join_once(part: &Part, settings: &Settings) -> Result<()> {
     let Some(token) = &part.token else { return Ok(()) };
     let address = part.entry.address.as_ref().ok_or(Refusal::TokenAlone)?;
     let token: Token = token.parse()?;
-    reach::join(&settings.identity_dir(), address, &token)
+    let folder = settings.identity_dir();
+    let is_typed = std::env::var(TOKEN_VARIABLE).is_err();
+    if !is_typed && join::is_known(&join::heads(address), &folder)? {
+        return Ok(());
+    }
+    reach::join(&folder, address, &token)
 }
 
 fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let memory = machine::memory_bytes();
-    let store_bytes = settings.get(Key::Store, parse::store_size)?.unwrap_or_default();
+    let store_bytes = settings.memory(Key::Store)?;
     machine::check_store_bytes(store_bytes, memory).map_err(|bad| match bad.kind() {
         FailureKind::ResourceExhausted => {
             Refusal::ResourceExhausted { cause: wrong(settings, Key::Store, &bad).to_string() }.into()
         }
         _ => anyhow::Error::from(wrong(settings, Key::Store, &bad)),
     })?;
-    let memory_limit_bytes = settings.get(Key::MemoryLimit, parse::store_size)?.unwrap_or_default();
+    let memory_limit_bytes = settings.memory(Key::MemoryLimit)?;
     machine::check_memory_limit(memory_limit_bytes, store_bytes, memory)
         .map_err(|bad| wrong(settings, Key::MemoryLimit, &bad))?;
     let options = NodeOptions {
@@ -78,6 +101,8 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
         store_bytes,
         spill: spill_choice(settings)?,
         memory_limit_bytes,
+        memory_soft_limit_bytes: settings.memory(Key::MemorySoftLimit)?,
+        min_free_bytes: settings.memory(Key::MinFreeMemory)?,
         queued_tasks_max: QUEUED_TASKS_MAX,
         small_cluster_max: SMALL_CLUSTER_MAX,
         lineage_bytes: settings.get(Key::Lineage, parse::size)?.unwrap_or_default() as usize,
@@ -139,28 +164,37 @@ fn resources(settings: &Settings, memory: u64) -> Result<Resources> {
 
 /// A node's part in a cluster: it begins one, joins one, or is alone.
 fn cluster(part: &Part, settings: &Settings) -> Result<Option<ClusterSpec>> {
-    let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
-    let host = settings.host()?;
-    let (role, security, host) = match &part.entry.address {
+    let (role, security, place) = match &part.entry.address {
         Some(head) => {
             let (security, heads) = (member_security(head, settings)?, join::heads(head));
-            let host = match (host, &security) {
-                (Some(host), _) => host,
-                (None, Security::Secret(_)) => loopback,
-                (None, Security::Identity { .. }) => join::address_towards(&heads).map_err(|cause| {
-                    Refusal::NothingAnswers { address: head.clone(), cause: cause.to_string() }
-                })?,
+            let seen = match &security {
+                Security::Secret(_) => None,
+                Security::Identity { .. } => seen_address(settings, head, &heads)?,
             };
-            (ClusterRole::Member { heads }, security, host)
+            (ClusterRole::Member { heads }, security, settings.place(seen)?)
         }
         None if part.entry.head => {
             let lease_ttl_ms = u64::try_from(settings.lease_ttl()?.as_millis()).unwrap_or(u64::MAX);
             let role = ClusterRole::Head { store: gcs::backend(settings)?, lease_ttl_ms };
-            (role, settings.security_of_head()?, host.unwrap_or(loopback))
+            (role, settings.security_of_head()?, settings.place(None)?)
         }
         None => return Ok(None),
     };
-    Ok(Some(ClusterSpec { listen: SocketAddr::from((host, settings.port()?)), security, role }))
+    // By a secret, members are reached at loopback addresses, which need no name.
+    let advertised = place.advertised.filter(|_| matches!(security, Security::Identity { .. }));
+    let (listen, network_threads) = (place.listen, settings.network_threads()?);
+    Ok(Some(ClusterSpec { listen, advertised, network_threads, security, role }))
+}
+
+/// The address of this machine from which it reaches the heads; none if its own is set.
+fn seen_address(settings: &Settings, head: &str, heads: &[String]) -> Result<Option<IpAddr>> {
+    if settings.value(Key::Host).is_some() {
+        return Ok(None);
+    }
+    let seen = join::address_towards(heads);
+    Ok(Some(
+        seen.map_err(|cause| Refusal::NothingAnswers { address: head.to_owned(), cause: cause.to_string() })?,
+    ))
 }
 
 /// The security of a member of the cluster at these addresses.

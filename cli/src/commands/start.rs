@@ -2,9 +2,10 @@
 
 use super::{node, token};
 use crate::args::Part;
+use crate::log::LogChoice;
 use crate::output;
 use crate::refusal::Refusal;
-use crate::settings::{Flags, Key};
+use crate::settings::Flags;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
@@ -30,7 +31,9 @@ const LAST_WORDS_LINES: usize = 20;
 pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     let (spec, settings) = node::prepare(part, flags)?;
     let log = spec.socket.with_file_name("node.log");
-    let mut child = spawn(&spec, settings.text(Key::LogLevel), &log)?;
+    let choice = LogChoice::of(&settings);
+    choice.check()?;
+    let mut child = spawn(&spec, &choice, &log)?;
     let report = await_report(&mut child, &spec, &log)?;
     let control = part.entry.address.as_deref().unwrap_or(&report.address);
     let token = if part.entry.head { token::flag(&settings)? } else { String::new() };
@@ -40,14 +43,14 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-fn spawn(spec: &NodeSpec, log_level: &str, log: &Path) -> Result<Child> {
+fn spawn(spec: &NodeSpec, choice: &LogChoice, log: &Path) -> Result<Child> {
     let folder = spec.socket.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.context("the socket has no folder")?;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("cannot make {}", folder.display()))?;
     let log_file = std::fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut program = Program::new(std::env::current_exe()?);
-    program.env(NODE_VARIABLE, serde_json::to_string(spec)?).env(Key::LogLevel.variable(), log_level);
+    program.env(NODE_VARIABLE, serde_json::to_string(spec)?).envs(choice.variables());
     // The node has no use for the token, and its environment can be read for as long as it runs.
     program.env_remove(TOKEN_VARIABLE);
     program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);

@@ -46,6 +46,16 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A setting that means nothing without another one.
+    #[error("{setting} needs {other}: {reason}")]
+    Needs {
+        /// The origin of the setting.
+        setting: String,
+        /// The flag of the other one.
+        other: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// Two numbers of which one must be less.
     #[error("{less} is {less_value} and {more} is {more_value}: {reason}")]
     Order {

@@ -28,6 +28,14 @@ pub struct Said {
 /// # Errors
 /// The fault in the file, and its line.
 pub fn read(path: &Path) -> Result<BTreeMap<Key, Said>, Error> {
+    parse(path, &text(path)?)
+}
+
+/// Reads the text of a file.
+///
+/// # Errors
+/// If it cannot be read, or is no text, or too long.
+pub fn text(path: &Path) -> Result<String, Error> {
     let unreadable =
         |cause: std::io::Error| Error::Unreadable { path: path.to_owned(), cause: cause.to_string() };
     let file = File::open(path).map_err(unreadable)?;
@@ -40,12 +48,11 @@ pub fn read(path: &Path) -> Result<BTreeMap<Key, Said>, Error> {
     if FILE_BYTES_MAX < bytes.len() as u64 {
         return Err(Error::TooLarge { path: path.to_owned(), limit_bytes: FILE_BYTES_MAX });
     }
-    let text = String::from_utf8(bytes).map_err(|bad| Error::Syntax {
+    String::from_utf8(bytes).map_err(|bad| Error::Syntax {
         path: path.to_owned(),
         at: at(&String::from_utf8_lossy(&bad.as_bytes()[..bad.utf8_error().valid_up_to()])),
         problem: "is not UTF-8".to_owned(),
-    })?;
-    parse(path, &text)
+    })
 }
 
 /// Reads the text of a file; `path` is for errors.
@@ -54,8 +61,16 @@ pub fn read(path: &Path) -> Result<BTreeMap<Key, Said>, Error> {
 /// The fault in the file, and its line.
 pub fn parse(path: &Path, text: &str) -> Result<BTreeMap<Key, Said>, Error> {
     let table = DeTable::parse(text).map_err(|error| syntax(path, text, &error))?;
+    settings(path, text, table.get_ref())
+}
+
+/// Reads the settings of a table in a text.
+///
+/// # Errors
+/// The fault in them, and its line.
+pub fn settings(path: &Path, text: &str, table: &DeTable<'_>) -> Result<BTreeMap<Key, Said>, Error> {
     let mut all = BTreeMap::new();
-    for (name, value) in table.get_ref().iter() {
+    for (name, value) in table.iter() {
         let line = line_at(text, name.span().start);
         let key = Key::ALL.into_iter().find(|key| key.name() == name.get_ref()).ok_or_else(|| {
             let key = shown(name.get_ref());
@@ -140,7 +155,8 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     (LIKENESS_MIN < best.1).then_some(best.0)
 }
 
-fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+/// The error of a text that is not TOML.
+pub fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start);
     let line = line_at(text, start);
     let key = text.get(start..).unwrap_or_default().split(['=', ']', '\n']).next().unwrap_or_default();
@@ -176,7 +192,7 @@ fn at(before: &str) -> (usize, usize) {
 }
 
 /// Lines begin at 1.
-fn line_at(text: &str, at: usize) -> usize {
+pub fn line_at(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 

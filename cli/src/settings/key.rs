@@ -22,6 +22,9 @@ pub const ALL: u8 = NODE | STORE | ASK | IDENTITY | CALL;
 /// Log levels, from the fewest messages to the most.
 pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
+/// Formats of the log's lines; the first one is the default.
+pub const LOG_FORMATS: [&str; 2] = ["text", "json"];
+
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
@@ -29,12 +32,16 @@ pub enum Key {
     Socket,
     /// Address at which other nodes reach it.
     Host,
+    /// Address on which it listens, if that is another one.
+    Bind,
     /// Port at which other nodes reach it.
     Port,
     /// File with the cluster's secret.
     SecretFile,
     /// Folder of this user's identities in clusters.
     IdentityDir,
+    /// Threads for connections with other nodes.
+    NetworkThreads,
     /// CPUs.
     NumCpus,
     /// GPUs.
@@ -45,6 +52,10 @@ pub enum Key {
     Store,
     /// Memory that a node and its workers may use.
     MemoryLimit,
+    /// Use of that memory from which nothing new is started.
+    MemorySoftLimit,
+    /// Memory of the machine that is left to others.
+    MinFreeMemory,
     /// Folders to which objects are spilled.
     SpillDirs,
     /// Part of the store above which objects are spilled.
@@ -63,6 +74,14 @@ pub enum Key {
     Labels,
     /// The log level.
     LogLevel,
+    /// Format of the log's lines.
+    LogFormat,
+    /// File of the log.
+    LogFile,
+    /// Size at which the log begins another file.
+    LogFileSize,
+    /// Number of log files that are kept.
+    LogFiles,
     /// File of the control store.
     State,
     /// etcd of the control store.
@@ -114,7 +133,7 @@ pub struct Row {
 }
 
 /// All settings, in the order of help.
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 32] = [
     Row {
         key: Key::Socket,
         name: "socket",
@@ -128,11 +147,21 @@ const ROWS: [Row; 24] = [
         key: Key::Host,
         name: "host",
         value_name: "ADDRESS",
-        help: "Address of this machine for other nodes; a head then admits machines by certificates. By default the \
-             loopback address, and for members of such a head the one from which they reach it",
+        help: "Address or name of this machine for other nodes; a head then admits machines by certificates. Names are \
+             resolved again at each connection. By default the loopback address, and for members of such a head the one \
+             from which they reach it",
         used_by: NODE | STORE,
         form: Form::Text,
         check: |text| parse::host(text).map(drop),
+    },
+    Row {
+        key: Key::Bind,
+        name: "bind",
+        value_name: "ADDRESS",
+        help: "Address on which it listens, such as 0.0.0.0 or :: for all of the machine; by default that of --host",
+        used_by: NODE | STORE,
+        form: Form::Text,
+        check: |text| parse::bind(text).map(drop),
     },
     Row {
         key: Key::Port,
@@ -164,10 +193,20 @@ const ROWS: [Row; 24] = [
         check: not_empty,
     },
     Row {
+        key: Key::NetworkThreads,
+        name: "network_threads",
+        value_name: "N",
+        help: "Threads for messages between nodes and with the control store; transfers of values have their own",
+        used_by: NODE | STORE,
+        form: Form::Number,
+        check: |text| parse::network_threads(text).map(drop),
+    },
+    Row {
         key: Key::NumCpus,
         name: "num_cpus",
         value_name: "N",
-        help: "CPUs it offers; by default those of the machine",
+        help: "CPUs it offers, and with them the worker processes that run tasks at the same time; by default those of \
+             the machine",
         used_by: NODE,
         form: Form::Number,
         check: |text| parse::cpus(text).map(drop),
@@ -194,19 +233,40 @@ const ROWS: [Row; 24] = [
         key: Key::Store,
         name: "store",
         value_name: "SIZE",
-        help: "Size of the object store, such as 512MiB or 4GB; by default a third of the memory",
+        help: "Size of the object store, such as 512MiB, 4GB or 25% of the memory; by default a third of the memory",
         used_by: NODE,
         form: Form::Size,
-        check: |text| parse::store_size(text).map(drop),
+        check: |text| parse::store_memory(text).map(drop),
     },
     Row {
         key: Key::MemoryLimit,
         name: "memory_limit",
         value_name: "SIZE",
-        help: "Memory that the node and its workers may use, the store included; by default nine tenths of what there is",
+        help: "Memory that the node and its workers may use, the store included, as a size or in percent; above it \
+             workers are ended. By default nine tenths of what there is",
         used_by: NODE,
         form: Form::Size,
-        check: |text| parse::store_size(text).map(drop),
+        check: |text| parse::store_memory(text).map(drop),
+    },
+    Row {
+        key: Key::MemorySoftLimit,
+        name: "memory_soft_limit",
+        value_name: "SIZE",
+        help: "Use of that memory from which nothing new is started while tasks run, as a size or in percent; by default \
+             there is no such limit",
+        used_by: NODE,
+        form: Form::Size,
+        check: |text| parse::store_memory(text).map(drop),
+    },
+    Row {
+        key: Key::MinFreeMemory,
+        name: "min_free_memory",
+        value_name: "SIZE",
+        help: "Memory of the machine that is left to others, as a size or in percent: workers are ended before less is \
+             free",
+        used_by: NODE,
+        form: Form::Size,
+        check: |text| parse::memory(text).map(drop),
     },
     Row {
         key: Key::SpillDirs,
@@ -291,6 +351,42 @@ const ROWS: [Row; 24] = [
         check: log_level,
     },
     Row {
+        key: Key::LogFormat,
+        name: "log_format",
+        value_name: "FORMAT",
+        help: "Format of the log's lines: text, or json with one object a line",
+        used_by: NODE | STORE,
+        form: Form::Text,
+        check: log_format,
+    },
+    Row {
+        key: Key::LogFile,
+        name: "log_file",
+        value_name: "FILE",
+        help: "File of the log; by default standard error, which `tharsis start` writes to node.log beside the socket",
+        used_by: NODE | STORE,
+        form: Form::Text,
+        check: not_empty,
+    },
+    Row {
+        key: Key::LogFileSize,
+        name: "log_file_size",
+        value_name: "SIZE",
+        help: "Size of the log file at which it is renamed (FILE.1, FILE.2, ..) and begun again",
+        used_by: NODE | STORE,
+        form: Form::Size,
+        check: |text| parse::log_file_size(text).map(drop),
+    },
+    Row {
+        key: Key::LogFiles,
+        name: "log_files",
+        value_name: "N",
+        help: "Number of log files that are kept, with the one in use",
+        used_by: NODE | STORE,
+        form: Form::Number,
+        check: |text| parse::log_files(text).map(drop),
+    },
+    Row {
         key: Key::State,
         name: "state",
         value_name: "FILE",
@@ -355,6 +451,11 @@ impl Key {
         &ROWS[self as usize]
     }
 
+    /// Whether it is a setting of heads and control stores alone.
+    pub const fn is_of_head(self) -> bool {
+        self.row().used_by == STORE
+    }
+
     /// Its name in a file.
     pub fn name(self) -> &'static str {
         self.row().name
@@ -377,7 +478,11 @@ impl Key {
             Self::SecretFile => machine::default_secret_file().display().to_string(),
             Self::IdentityDir => machine::default_identity_folder().display().to_string(),
             Self::CertificateLifetime => "24h".to_owned(),
-            Self::Port | Self::NumGpus => "0".to_owned(),
+            Self::Port | Self::NumGpus | Self::MinFreeMemory => "0".to_owned(),
+            Self::NetworkThreads => "1".to_owned(),
+            Self::LogFormat => LOG_FORMATS[0].to_owned(),
+            Self::LogFileSize => "64MiB".to_owned(),
+            Self::LogFiles => "5".to_owned(),
             Self::NumCpus => machine::cpu_count().to_string(),
             Self::AllowFakeResources => "false".to_owned(),
             Self::Store => machine::default_store_bytes(machine::memory_bytes()).to_string(),
@@ -393,7 +498,14 @@ impl Key {
             Self::LogLevel => "warn".to_owned(),
             Self::Cluster => "default".to_owned(),
             Self::LeaseTtl => "10s".to_owned(),
-            Self::Host | Self::Resources | Self::Labels | Self::State | Self::Etcd => return None,
+            Self::Host
+            | Self::Bind
+            | Self::MemorySoftLimit
+            | Self::Resources
+            | Self::Labels
+            | Self::LogFile
+            | Self::State
+            | Self::Etcd => return None,
         })
     }
 }
@@ -403,15 +515,50 @@ fn not_empty(text: &str) -> Result<(), String> {
 }
 
 fn log_level(text: &str) -> Result<(), String> {
-    if LOG_LEVELS.contains(&text) {
-        return Ok(());
-    }
-    Err(format!("expected one of {}", LOG_LEVELS.join(", ")))
+    one_of(&LOG_LEVELS, text)
+}
+
+fn log_format(text: &str) -> Result<(), String> {
+    one_of(&LOG_FORMATS, text)
+}
+
+fn one_of(all: &[&str], text: &str) -> Result<(), String> {
+    if all.contains(&text) { Ok(()) } else { Err(format!("expected one of {}", all.join(", "))) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    /// The page of settings has one row for each, with the text of the help.
+    #[test]
+    fn the_settings_page_shows_every_setting() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/settings.md");
+        let text = std::fs::read_to_string(&page).unwrap();
+        let (begin, end) = ("settings_page` -->\n", "<!-- end of settings -->");
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (table, after) = rest.split_once(end).unwrap();
+        let row = |key: Key| {
+            let of_whom =
+                [(NODE, "nodes"), (STORE, "control stores"), (ASK, "commands"), (IDENTITY, "tokens")];
+            let used_by = of_whom.into_iter().filter(|(bit, _)| key.row().used_by & bit != 0);
+            let used_by: Vec<_> = used_by.map(|(_, name)| name).collect();
+            format!(
+                "| `{}` | {} | {} |\n",
+                key.name(),
+                key.row().help.replace('|', "\\|"),
+                used_by.join(", ")
+            )
+        };
+        let rows: String = Key::ALL.into_iter().map(row).collect();
+        let wanted = format!("| setting | meaning | of |\n|---|---|---|\n{rows}");
+        if std::env::var_os("UPDATE_SETTINGS").is_some() {
+            std::fs::write(&page, format!("{before}{begin}{wanted}{end}{after}")).unwrap();
+        } else {
+            assert_eq!(table, wanted, "run it with UPDATE_SETTINGS=1");
+        }
+    }
 
     #[test]
     fn every_default_passes_its_own_check() {

@@ -3,14 +3,15 @@
 //! A flag wins over a variable (`THARSIS_<KEY>`), that over a file (`--config`), that over the default. Each
 //! value remembers who said it, so that `tharsis config show` and every error can.
 //!
-//! [`key`] has the settings as data, [`parse`] and [`spill`] their texts, [`file`] the file, [`flags`] the
-//! command line.
+//! [`key`] has the settings as data, [`parse`] and [`spill`] their texts, [`place`] the addresses of a node,
+//! [`file`] the file, [`flags`] the command line.
 
 pub mod error;
 pub mod file;
 pub mod flags;
 pub mod key;
 pub mod parse;
+pub mod place;
 pub mod spill;
 
 pub use error::Error;
@@ -21,7 +22,6 @@ use crate::output;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tharsis::process::Security;
@@ -96,20 +96,33 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The store size or the memory limit (which includes the store) may be set without the other. The one
-    /// that was not set is then adapted so that the store fits.
+    /// The store size or the limits of the memory (which include the store) may be set without the other.
+    /// Those that were not set are then adapted so that the store fits.
     fn follow(&mut self) -> Result<(), Error> {
-        let (store, limit) = (self.bytes(Key::Store)?, self.bytes(Key::MemoryLimit)?);
-        if limit < store && self.is_default(Key::Store) {
-            self.set_default(Key::Store, machine::default_store_bytes(limit).min(limit));
+        let left = machine::memory_bytes().saturating_sub(self.memory(Key::MinFreeMemory)?);
+        if self.is_default(Key::MemoryLimit) && left < self.memory(Key::MemoryLimit)? {
+            self.set_default(Key::MemoryLimit, left.max(machine::STORE_BYTES_MIN));
+        }
+        let (store, limit) = (self.memory(Key::Store)?, self.memory(Key::MemoryLimit)?);
+        let most = self.soft_limit()?.map_or(limit, |soft| soft.min(limit));
+        if most < store && self.is_default(Key::Store) {
+            self.set_default(Key::Store, machine::default_store_bytes(most).min(most));
         } else if limit < store && self.is_default(Key::MemoryLimit) {
             self.set_default(Key::MemoryLimit, store);
         }
         Ok(())
     }
 
-    fn bytes(&self, key: Key) -> Result<u64, Error> {
-        Ok(self.get(key, parse::store_size)?.unwrap_or_default())
+    /// An amount of memory in bytes; 0 where it has no value.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn memory(&self, key: Key) -> Result<u64, Error> {
+        Ok(self.get(key, parse::memory)?.map_or(0, |memory| memory.bytes(machine::memory_bytes())))
+    }
+
+    fn soft_limit(&self) -> Result<Option<u64>, Error> {
+        self.value(Key::MemorySoftLimit).map(|_| self.memory(Key::MemorySoftLimit)).transpose()
     }
 
     /// Whether nobody said it.
@@ -123,8 +136,28 @@ impl Settings {
 
     /// Checks relations between values, which the check of a single value cannot see.
     fn check(&self) -> Result<(), Error> {
-        if self.bytes(Key::MemoryLimit)? < self.bytes(Key::Store)? {
+        let (store, limit) = (self.memory(Key::Store)?, self.memory(Key::MemoryLimit)?);
+        if limit < store {
             return Err(self.order(Key::Store, Key::MemoryLimit, "the store is a part of the memory"));
+        }
+        if let Some(soft) = self.soft_limit()? {
+            if limit < soft {
+                let reason = "nothing new is started before workers are ended";
+                return Err(self.order(Key::MemorySoftLimit, Key::MemoryLimit, reason));
+            }
+            if soft < store {
+                return Err(self.order(
+                    Key::Store,
+                    Key::MemorySoftLimit,
+                    "the store is a part of the memory",
+                ));
+            }
+        }
+        let (free, all) = (self.memory(Key::MinFreeMemory)?, machine::memory_bytes());
+        if 0 < free && all.saturating_sub(free) < store {
+            let problem =
+                format!("of {all} bytes of memory too few are left for the store, which has {store}");
+            return Err(self.bad(Key::MinFreeMemory, self.text(Key::MinFreeMemory), problem));
         }
         let percent = |key| Ok::<_, Error>(self.get(key, parse::percent)?.unwrap_or_default());
         if percent(Key::SpillHighWater)? <= percent(Key::SpillLowWater)? {
@@ -177,7 +210,7 @@ impl Settings {
     }
 
     /// The origin of a key's value, for messages to users.
-    fn who(&self, key: Key) -> String {
+    pub fn who(&self, key: Key) -> String {
         match self.value(key).map(|value| &value.origin) {
             Some(Origin::Variable) => key.variable(),
             Some(Origin::File(path, line)) => format!("{}, line {line}: {}", path.display(), key.name()),
@@ -222,12 +255,12 @@ impl Settings {
         Ok(Security::Identity { folder: self.identity_dir(), lifetime_ms })
     }
 
-    /// Address at which other nodes reach it, if it was named.
+    /// Threads for connections with other nodes.
     ///
     /// # Errors
     /// [`Error::BadValue`].
-    pub fn host(&self) -> Result<Option<IpAddr>, Error> {
-        self.get(Key::Host, parse::host)
+    pub fn network_threads(&self) -> Result<usize, Error> {
+        Ok(self.get(Key::NetworkThreads, parse::network_threads)?.unwrap_or(1))
     }
 
     /// Port at which other nodes reach it.
@@ -353,6 +386,26 @@ mod tests {
         for part in ["--store is 8MiB", "THARSIS_MEMORY_LIMIT is 6MiB"] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn limits_of_the_memory_may_be_parts_of_it_and_stand_in_order() {
+        let all = machine::memory_bytes();
+        let settings = resolve(&[(Key::MemoryLimit, "50%"), (Key::MemorySoftLimit, "10%")], &[], "").unwrap();
+        assert_eq!(settings.memory(Key::MemoryLimit), Ok(all / 100 * 50));
+        assert!(settings.memory(Key::Store).unwrap() <= all / 100 * 10);
+        let free = resolve(&[], &[], "min_free_memory = \"40%\"").unwrap();
+        assert!(free.memory(Key::MemoryLimit).unwrap() <= all - all / 100 * 40);
+        let said = |flags: &[(Key, &str)]| resolve(flags, &[], "").unwrap_err().to_string();
+        let text = said(&[(Key::MemoryLimit, "10%"), (Key::MemorySoftLimit, "20%")]);
+        assert!(
+            text.contains("--memory-soft-limit is 20%") && text.contains("--memory-limit is 10%"),
+            "{text}"
+        );
+        let text = said(&[(Key::Store, "64MiB"), (Key::MemorySoftLimit, "32MiB")]);
+        assert!(text.contains("--store is 64MiB") && text.contains("--memory-soft-limit is 32MiB"), "{text}");
+        let text = said(&[(Key::Store, "64MiB"), (Key::MinFreeMemory, "100%")]);
+        assert!(text.contains("--min-free-memory: 100%") && text.contains("67108864"), "{text}");
     }
 
     #[test]

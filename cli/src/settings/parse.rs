@@ -2,9 +2,19 @@
 //!
 //! Each function answers with what is wrong in words; who asked adds the name of the setting and the text.
 
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::time::Duration;
+use tharsis_protos::message::is_host_name;
+
+/// Said of a host that is none.
+pub const NO_HOST: &str = "expected an address of this machine, such as 10.0.0.5, or its name";
+/// Most threads of a node's network.
+const NETWORK_THREADS_MAX: usize = 64;
+/// Most log files.
+const LOG_FILES_MAX: usize = 1000;
+/// Smallest log file: several lines fit.
+const LOG_FILE_BYTES_MIN: u64 = 4096;
 
 /// Certificates give their times in seconds, so a shorter one might never hold.
 const CERTIFICATE_LIFETIME_MIN: Duration = Duration::from_secs(2);
@@ -43,19 +53,47 @@ pub fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "expected true or false".to_owned())
 }
 
+/// An address of this machine, or its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// An address.
+    Address(IpAddr),
+    /// A name, which is resolved when it is needed.
+    Name(String),
+}
+
 /// An address of this machine, or a name that stands for one.
-pub fn host(text: &str) -> Result<IpAddr, String> {
-    let found = match text.parse() {
-        Ok(address) => Some(address),
-        Err(_) => (text, 0).to_socket_addrs().ok().and_then(|mut found| found.next()).map(|found| found.ip()),
-    };
-    match found {
-        None => Err("expected an address of this machine, such as 10.0.0.5".to_owned()),
-        Some(all) if all.is_unspecified() => {
-            Err("others cannot connect to it; name one address of this machine".to_owned())
+pub fn host(text: &str) -> Result<Host, String> {
+    match text.parse::<IpAddr>() {
+        Ok(all) if all.is_unspecified() => {
+            Err("others cannot connect to it; name one address of this machine, and --bind to listen on all"
+                .to_owned())
         }
-        Some(address) => Ok(address),
+        Ok(address) => Ok(Host::Address(address)),
+        Err(_) if is_host_name(text) => Ok(Host::Name(text.to_owned())),
+        Err(_) => Err(NO_HOST.to_owned()),
     }
+}
+
+/// An address to listen on.
+pub fn bind(text: &str) -> Result<IpAddr, String> {
+    text.parse()
+        .map_err(|_| "expected an address of this machine, or 0.0.0.0 or :: for all of them".to_owned())
+}
+
+/// Threads of a node's network.
+pub fn network_threads(text: &str) -> Result<usize, String> {
+    count(text, NETWORK_THREADS_MAX)
+}
+
+/// Number of log files that are kept.
+pub fn log_files(text: &str) -> Result<usize, String> {
+    count(text, LOG_FILES_MAX)
+}
+
+fn count(text: &str, most: usize) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| format!("expected a whole number from 1 to {most}"))
 }
 
 /// A port to listen on; 0 for a free one.
@@ -89,6 +127,47 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit));
     bytes.ok_or_else(|| format!("is out of range, the largest size is {} bytes", u64::MAX))
+}
+
+/// An amount of memory: a size, or a part of what the machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent of the memory.
+    Percent(u8),
+}
+
+impl Memory {
+    /// Bytes of it on a machine with `all_bytes` of memory, rounded down.
+    pub fn bytes(self, all_bytes: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => all_bytes / 100 * u64::from(percent),
+        }
+    }
+}
+
+/// A size, or a percentage with its sign.
+pub fn memory(text: &str) -> Result<Memory, String> {
+    if text.ends_with('%') { percent(text).map(Memory::Percent) } else { size(text).map(Memory::Bytes) }
+}
+
+/// Memory that has room for the smallest store.
+pub fn store_memory(text: &str) -> Result<Memory, String> {
+    match memory(text)? {
+        Memory::Bytes(_) => store_size(text).map(Memory::Bytes),
+        part @ Memory::Percent(_) => Ok(part),
+    }
+}
+
+/// Size of a log file.
+pub fn log_file_size(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes < LOG_FILE_BYTES_MIN {
+        return Err(format!("the smallest log file has {LOG_FILE_BYTES_MIN} bytes"));
+    }
+    Ok(bytes)
 }
 
 /// Size of an object store.
@@ -210,6 +289,39 @@ mod tests {
             assert!(size(bad).is_err(), "{bad}");
         }
         assert!(store_size("1KiB").unwrap_err().contains("smallest"));
+    }
+
+    #[test]
+    fn memory_is_a_size_or_a_part_of_what_there_is() {
+        assert_eq!(memory("25%").map(|part| part.bytes(1 << 30)), Ok((1 << 30) / 100 * 25));
+        assert_eq!(store_memory("64MiB"), Ok(Memory::Bytes(64 << 20)));
+        for bad in ["0%", "101%", "%", "-1%", "1.5%", "", "4x"] {
+            assert!(memory(bad).is_err(), "{bad}");
+        }
+        assert!(store_memory("1KiB").unwrap_err().contains("smallest"));
+    }
+
+    #[test]
+    fn counts_and_sizes_of_logs_have_bounds() {
+        assert_eq!(
+            (network_threads("1"), network_threads("64"), log_files("1000")),
+            (Ok(1), Ok(64), Ok(1000))
+        );
+        for bad in ["0", "65", "-1", "1.0", "", "x"] {
+            assert!(network_threads(bad).unwrap_err().contains("from 1 to 64"), "{bad}");
+        }
+        assert!(log_files("0").is_err() && log_file_size("4095").unwrap_err().contains("4096"));
+    }
+
+    #[test]
+    fn a_host_is_an_address_or_a_name_and_not_all_of_them() {
+        assert_eq!(host("10.0.0.5"), Ok(Host::Address([10, 0, 0, 5].into())));
+        assert_eq!(host("head.example"), Ok(Host::Name("head.example".to_owned())));
+        assert!(host("0.0.0.0").unwrap_err().contains("--bind") && host("::").is_err());
+        for bad in ["", "a b", "127.1", "10.0.0.5:1", "http://a"] {
+            assert!(host(bad).is_err(), "{bad}");
+        }
+        assert!(bind("0.0.0.0").is_ok() && bind("::").is_ok() && bind("localhost").is_err());
     }
 
     #[test]

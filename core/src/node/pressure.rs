@@ -17,6 +17,9 @@
 //! tasks can finish. The hold is never longer than [`HOLD_MAX`]: the remaining tasks may wait for the very
 //! task that has to start.
 //!
+//! Above the soft limit nothing new is started while a task runs, whose end may free memory. That hold ends
+//! after [`HOLD_MAX`] as well, for the same reason, and begins again with the next reading above the limit.
+//!
 //! A worker is measured with all processes that it started, and they are killed with it.
 //!
 //! Workers that are threads of the program cannot be killed, so the memory of an embedded node is not read.
@@ -65,6 +68,8 @@ pub(super) struct Pressure {
     streak: u32,
     killed_at: Now,
     hold_until: Option<Now>,
+    /// End of the hold that the soft limit asks for.
+    soft_hold_until: Option<Now>,
     /// Time until the next reading, in milliseconds.
     look_within_ms: Option<u64>,
 }
@@ -106,7 +111,7 @@ impl Pressure {
 
     /// When new work may start again.
     pub(super) fn next_timeout(&self) -> Option<Now> {
-        self.hold_until
+        self.hold_until.into_iter().chain(self.soft_hold_until).min()
     }
 
     /// Whether a worker is being killed for its memory.
@@ -190,6 +195,7 @@ impl Node {
             }
         }
         self.pressure.look_within_ms = headroom.map(time_to_fill_ms);
+        self.follow_soft_limit(reading, out);
         if self.pressure.dying.is_some_and(|(client, until)| listed(&client) && self.now < until) {
             return;
         }
@@ -201,8 +207,26 @@ impl Node {
 
     /// Lets new work start again when the hold is over.
     pub(super) fn end_hold(&mut self, now: Now, out: &mut Vec<Action>) {
-        if self.pressure.hold_until.is_some_and(|until| until <= now) {
-            self.pressure.hold_until = None;
+        let ended = self.pressure.hold_until.take_if(|until| *until <= now);
+        let soft_ended = self.pressure.soft_hold_until.take_if(|until| *until <= now);
+        if ended.or(soft_ended).is_some() {
+            self.resume_unless_held(out);
+        }
+    }
+
+    /// Holds new work back above the soft limit, while a task runs whose end may free memory.
+    fn follow_soft_limit(&mut self, reading: &MemoryReading, out: &mut Vec<Action>) {
+        let any_runs = || reading.workers.iter().any(|w| self.running(w.client).is_some());
+        if reading.is_over_soft_limit() && any_runs() {
+            self.pressure.soft_hold_until.get_or_insert(self.now + HOLD_MAX);
+            self.leases.hold_placing();
+        } else if self.pressure.soft_hold_until.take().is_some() {
+            self.resume_unless_held(out);
+        }
+    }
+
+    fn resume_unless_held(&mut self, out: &mut Vec<Action>) {
+        if self.pressure.next_timeout().is_none() {
             self.lease_change(out, |leases, effects| leases.resume_placing(effects));
         }
     }

@@ -56,7 +56,7 @@ use pulls::Pulls;
 use runtime::Tasks;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -72,6 +72,7 @@ use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tonic::service::Routes;
@@ -101,9 +102,13 @@ const STOP_WAIT: Duration = Duration::from_secs(1);
 pub struct ClusterOptions {
     /// The socket for drivers and workers on this machine.
     pub socket: PathBuf,
-    /// The address at which other nodes reach this one; port 0 for a free one. Without certificates it is a
-    /// loopback address.
+    /// The address on which it listens; port 0 for a free one. Without certificates it is a loopback address.
     pub listen: SocketAddr,
+    /// The host at which other nodes reach it, a name or an address, if it is not that of `listen`. A name is
+    /// resolved at each connection.
+    pub advertised: Option<String>,
+    /// Threads for connections, at least one.
+    pub network_threads: usize,
     /// The node's own folder; fetched programs go there.
     pub folder: PathBuf,
     /// Means by which the members know each other.
@@ -186,7 +191,8 @@ impl Cluster {
         options: ClusterOptions,
     ) -> Result<(Self, ClusterHandle), Failure> {
         let listener = listen_on(options.listen, &options.security)?;
-        let address = listener.local_addr().map_err(|e| internal(&e.to_string()))?.to_string();
+        let local = listener.local_addr().map_err(|e| internal(&e.to_string()))?;
+        let address = advertised_address(options.advertised.as_deref(), local);
         let me = joining.member.node;
         let (stop, stopped) = oneshot::channel();
         let is_head = matches!(options.role, Role::Head { .. });
@@ -337,6 +343,41 @@ fn listen_on(address: SocketAddr, security: &Security) -> Result<std::net::TcpLi
     Ok(listener)
 }
 
+/// The address at which others reach a node that listens on `local`.
+#[must_use]
+pub fn advertised_address(host: Option<&str>, local: SocketAddr) -> String {
+    match host {
+        None => local.to_string(),
+        Some(host) => match host.parse::<IpAddr>() {
+            Ok(address) => SocketAddr::new(address, local.port()).to_string(),
+            Err(_) => format!("{host}:{}", local.port()),
+        },
+    }
+}
+
+/// The address at which a process reaches its own port. The advertised name may lead elsewhere on its own
+/// machine, or nowhere until the node is known to run.
+fn own_address(listener: &std::net::TcpListener) -> Result<SocketAddr, Failure> {
+    let local = listener.local_addr().map_err(|e| internal(&e.to_string()))?;
+    let loopback: IpAddr = match local.ip() {
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    Ok(if local.ip().is_unspecified() { SocketAddr::new(loopback, local.port()) } else { local })
+}
+
+/// A runtime for connections. One thread is that of the caller.
+///
+/// # Errors
+/// If its threads cannot be started.
+pub fn network_runtime(threads: usize) -> std::io::Result<Runtime> {
+    let mut builder = match threads {
+        0 | 1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    builder.worker_threads(threads.max(1)).thread_name("network").enable_all().max_blocking_threads(4).build()
+}
+
 /// The life of the cluster's thread.
 fn run(
     joining: JoiningNode,
@@ -346,8 +387,7 @@ fn run(
     reply: &SyncSender<Result<Started, Failure>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
-    let runtime = match runtime {
+    let runtime = match network_runtime(options.network_threads) {
         Ok(runtime) => runtime,
         Err(cause) => {
             let _gone = reply.send(Err(internal(&format!("no runtime: {cause}"))));
@@ -387,7 +427,7 @@ async fn join(
     let JoiningNode { member, arena, inbox, spill, small_cluster_max, drain, logs } = joining;
     let me = member.node;
     let stores = match &options.role {
-        Role::Head { .. } => KnownStores::new([address.clone()]),
+        Role::Head { .. } => KnownStores::new([own_address(&listener)?.to_string()]),
         Role::Member { heads } => KnownStores::new(heads.iter().cloned()),
     };
     let entry = options.security.enter(me, &options.role, &stores).await?;

@@ -9,6 +9,7 @@ use super::proved::Proved;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use tharsis_object_store::Arena;
 use tharsis_object_store::StoreError;
 use tharsis_object_store::transfer::{ObjectKey, Receiver, TransferError};
 use tharsis_protos::connection::{Called, Credentials};
+use tharsis_protos::message::is_of_machine;
 use tharsis_protos::proof::Purpose;
 use tharsis_types::limits::MIB;
 use tharsis_types::{Extent, NodeId, ObjectId};
@@ -305,9 +307,7 @@ impl Connections {
         drop(state);
         let failed =
             |cause: String| NotConnected::Failed(format!("cannot connect to {}: {cause}", peer.info.listen));
-        let address = peer.info.listen.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
-        let address = address.ok_or_else(|| failed("no address".to_owned()))?;
-        let stream = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(|e| failed(e.to_string()))?;
+        let stream = open(&peer.info.listen).map_err(|e| failed(e.to_string()))?;
         let handle = stream.try_clone().map_err(|e| failed(e.to_string()))?;
         let called = Called::Node(node.0);
         let stream = self.own.meet_blocking(stream, called, Purpose::Transfers);
@@ -355,4 +355,16 @@ impl Known {
         self.busy.insert(number, (node, stream));
         Connection { number, node, receiver }
     }
+}
+
+/// Opens a connection to the first address of a node that accepts one.
+fn open(listen: &str) -> io::Result<TcpStream> {
+    let mut failed = io::Error::other("it resolves to no address of a machine");
+    for address in listen.to_socket_addrs()?.filter(|address| is_of_machine(address.ip())) {
+        match TcpStream::connect_timeout(&address, CONNECT_WAIT) {
+            Ok(stream) => return Ok(stream),
+            Err(cause) => failed = cause,
+        }
+    }
+    Err(failed)
 }

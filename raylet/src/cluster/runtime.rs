@@ -1,7 +1,7 @@
-//! The one thread of a node on which asynchronous things happen, and how other threads use it.
+//! The runtime of a node on which asynchronous things happen, and how other threads use it.
 //!
-//! Links, the control store and its clients need little time: one thread with a runtime of its own is enough,
-//! and a node without a cluster has none.
+//! Links, the control store and its clients need little time: one thread is enough unless a node says
+//! otherwise (`network_threads`), and a node without a cluster has none.
 
 use std::future::Future;
 use std::sync::mpsc::sync_channel;

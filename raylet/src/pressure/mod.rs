@@ -39,10 +39,21 @@ pub struct MemoryWatch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The subjects of the thread's measurements.
-pub struct Watched {
+/// Limits of a node's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryLimits {
     /// Bytes that the node and its workers may use; 0 for no limit but the machine's.
     pub limit_bytes: u64,
+    /// Use of these from which nothing new is started; 0 if there is no such limit.
+    pub soft_limit_bytes: u64,
+    /// Bytes of the machine's memory that are left to others.
+    pub min_free_bytes: u64,
+}
+
+/// The subjects of the thread's measurements.
+pub struct Watched {
+    /// The limits that count.
+    pub limits: MemoryLimits,
     /// The store: its pages are shared, so they count once.
     pub arena: Arc<Arena>,
     /// The workers.
@@ -155,8 +166,10 @@ fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
         .map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0) * FILE_BLOCK_BYTES);
     let of_workers: u64 = workers.iter().map(|worker| worker.bytes).sum();
     let used_bytes = store_bytes + process_bytes + of_workers;
-    let node = MemoryGauge { used_bytes, limit_bytes: watched.limit_bytes };
-    MemoryReading { node, machine: machine.gauge(), store_bytes, process_bytes, workers }
+    let node = MemoryGauge { used_bytes, limit_bytes: watched.limits.limit_bytes };
+    let machine = machine.gauge().without(watched.limits.min_free_bytes);
+    let soft_limit_bytes = watched.limits.soft_limit_bytes;
+    MemoryReading { node, machine, soft_limit_bytes, store_bytes, process_bytes, workers }
 }
 
 impl LookRequests {

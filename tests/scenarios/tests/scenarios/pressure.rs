@@ -18,6 +18,8 @@ use tharsis_scenarios::{Mode, SOON, Scenario, await_within, processes};
 pub const ALL: &[Scenario] = tharsis_scenarios::scenarios![
     Processes: i1_a_hog_dies_before_the_kernel_acts,
     i1_the_newest_that_can_run_again_goes_and_keeps_its_retries,
+    i1_above_the_soft_limit_nothing_new_starts,
+    i1_memory_of_the_machine_is_left_to_others,
     i1_a_task_may_not_take_more_than_it_said,
     i1_what_a_task_starts_counts_with_it,
     i1_the_kernel_would_kill_workers_first,
@@ -25,6 +27,8 @@ pub const ALL: &[Scenario] = tharsis_scenarios::scenarios![
 ];
 
 const MIB: u64 = 1 << 20;
+/// Longer than the time between two readings of the memory.
+const READING_WAIT: Duration = Duration::from_millis(800);
 /// Memory that a hog takes if nobody stops it.
 const HOG_BYTES_MAX: u64 = 300 * MIB;
 /// The limit of nodes with a hog; their store is 64 MiB, mostly empty.
@@ -139,6 +143,37 @@ fn i1_the_newest_that_can_run_again_goes_and_keeps_its_retries(mode: Mode) {
         assert_eq!(keeper.get().unwrap(), 60 * MIB);
     }
     assert_eq!(hogs.get().unwrap(), 100);
+    drop(hogs);
+    session.await_quiet();
+}
+
+/// Above the soft limit a free CPU is not used while a task runs; at its end the next one starts.
+fn i1_above_the_soft_limit_nothing_new_starts(mode: Mode) {
+    let session =
+        mode.start_with(2, |init| init.memory_limit_bytes(LIMIT_BYTES).memory_soft_limit_bytes(100 * MIB));
+    let _entered = session.enter();
+    let (started, end) = (session.path("keeps"), session.path("end"));
+    let keeper = keep::remote(120 * MIB, started.clone(), end.clone());
+    await_within(SOON, "the keeper has its memory", || fs::exists(&started).unwrap());
+    std::thread::sleep(READING_WAIT);
+    let next = process::remote();
+    assert_eq!(next.get_timeout(1.0).unwrap_err().kind(), FailureKind::GetTimeout);
+    append(&end, "x");
+    assert_eq!(keeper.get().unwrap(), 120 * MIB);
+    next.get().unwrap();
+    drop((keeper, next));
+    session.await_quiet();
+}
+
+/// Memory that is left to others counts as if the machine did not have it: a node that leaves all of it keeps
+/// no worker that has some.
+fn i1_memory_of_the_machine_is_left_to_others(mode: Mode) {
+    let session = mode.start_with(2, |init| init.min_free_memory_bytes(u64::MAX));
+    let _entered = session.enter();
+    let hogs = hog::options().max_retries(0).remote(HOG_BYTES_MAX, session.path("started"));
+    let error = hogs.get().unwrap_err();
+    assert_eq!(error.kind(), FailureKind::OutOfMemory, "{error}");
+    assert!(error.to_string().contains("the memory of the machine"), "{error}");
     drop(hogs);
     session.await_quiet();
 }

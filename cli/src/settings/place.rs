@@ -1,0 +1,92 @@
+//! The addresses of a node or control store: on which it listens, and at which others reach it.
+
+use super::parse::{self, Host, NO_HOST};
+use super::{Error, Key, Settings};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+/// The addresses of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// On which it listens; port 0 for a free one.
+    pub listen: SocketAddr,
+    /// Host that others are told, if it is not that of `listen`.
+    pub advertised: Option<String>,
+}
+
+impl Settings {
+    /// Its address to listen on, and the host that others are told. `seen` is the address of this machine
+    /// from which others are reached, for a process that need not say its own.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`] for a name that stands for no address, [`Error::Needs`] if nobody says at which
+    /// address it is reached.
+    pub fn place(&self, seen: Option<IpAddr>) -> Result<Place, Error> {
+        let (host, bind) = (self.get(Key::Host, parse::host)?, self.get(Key::Bind, parse::bind)?);
+        let is_unknown = host.is_none() && seen.is_none();
+        if is_unknown && bind.is_some_and(|bind| !bind.is_loopback()) {
+            return Err(Error::Needs {
+                setting: self.who(Key::Bind),
+                other: Key::Host.flag(),
+                reason: "others must be told at which address they reach this machine",
+            });
+        }
+        let address = match (bind, &host) {
+            (Some(bind), _) => bind,
+            (None, Some(Host::Address(address))) => *address,
+            (None, Some(Host::Name(name))) => self.resolve_host(name)?,
+            (None, None) => seen.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+        };
+        let told = match host {
+            Some(Host::Name(name)) => Some(name),
+            Some(Host::Address(told)) => Some(told.to_string()).filter(|_| told != address),
+            None => seen.filter(|_| address.is_unspecified()).map(|seen| seen.to_string()),
+        };
+        Ok(Place { listen: SocketAddr::from((address, self.port()?)), advertised: told })
+    }
+
+    fn resolve_host(&self, name: &str) -> Result<IpAddr, Error> {
+        let found = (name, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
+        let found = found.map(|found| found.ip()).filter(|address| !address.is_unspecified());
+        found.ok_or_else(|| self.bad(Key::Host, name, NO_HOST.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Flags;
+
+    fn place(texts: &[(Key, &str)], seen: Option<&str>) -> Result<(String, Option<String>), String> {
+        let settings = Settings::read(&Flags::given(texts)).unwrap();
+        let place =
+            settings.place(seen.map(|seen| seen.parse().unwrap())).map_err(|error| error.to_string())?;
+        Ok((place.listen.to_string(), place.advertised))
+    }
+
+    #[test]
+    fn a_node_listens_where_it_is_reached_unless_it_is_told_otherwise() {
+        let (host, bind, port) = (Key::Host, Key::Bind, (Key::Port, "7"));
+        let of = |listen: &str, told: Option<&str>| Ok((listen.to_owned(), told.map(str::to_owned)));
+        assert_eq!(place(&[port], None), of("127.0.0.1:7", None));
+        assert_eq!(place(&[port], Some("10.0.0.2")), of("10.0.0.2:7", None));
+        assert_eq!(place(&[(host, "10.0.0.1"), port], None), of("10.0.0.1:7", None));
+        assert_eq!(place(&[(host, "10.0.0.1"), (bind, "10.0.0.1")], None), of("10.0.0.1:0", None));
+        assert_eq!(place(&[(host, "10.0.0.1"), (bind, "0.0.0.0")], None), of("0.0.0.0:0", Some("10.0.0.1")));
+        // A name need not be known here.
+        let name = "head.tharsis.invalid";
+        assert_eq!(place(&[(host, name), (bind, "::")], None), of("[::]:0", Some(name)));
+        assert_eq!(place(&[(bind, "0.0.0.0")], Some("10.0.0.2")), of("0.0.0.0:0", Some("10.0.0.2")));
+        assert_eq!(place(&[(bind, "10.0.0.3")], Some("10.0.0.2")), of("10.0.0.3:0", None));
+        assert_eq!(place(&[(bind, "127.0.0.2")], None), of("127.0.0.2:0", None));
+    }
+
+    #[test]
+    fn a_place_that_nobody_could_find_is_refused() {
+        for bind in ["0.0.0.0", "::", "10.0.0.1"] {
+            let text = place(&[(Key::Bind, bind)], None).unwrap_err();
+            assert!(text.contains("--bind needs --host"), "{text}");
+        }
+        let text = place(&[(Key::Host, "head.tharsis.invalid")], None).unwrap_err();
+        assert!(text.contains("--host: head.tharsis.invalid") && text.contains("its name"), "{text}");
+    }
+}
