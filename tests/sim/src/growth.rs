@@ -6,11 +6,12 @@
 //!
 //! Every fourth node has a driver that keeps a number of tasks under way. They may run anywhere.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_core::event::{Member, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record, Value};
+use tharsis_types::hash::IdMap;
 use tharsis_types::peer::{Message, Packet};
 use tharsis_types::task::Output;
 use tharsis_types::{
@@ -106,7 +107,7 @@ struct World {
     packet_bytes: PacketBytes,
     now: Now,
     hosts: Vec<Host>,
-    index_of: HashMap<NodeId, usize>,
+    index_of: IdMap<NodeId, usize>,
     agenda: BTreeMap<(Now, u64), (usize, Happening)>,
     order: u64,
     is_submitting: bool,
