@@ -57,11 +57,6 @@ async fn examine(shared: Arc<Shared>, node: NodeId) {
     };
     tracing::debug!(%node, ?verdict, "a silent member was looked at");
     if !shared.silences.lock().examined(node, verdict, Instant::now()) {
-        if verdict == Verdict::Leave
-            && let Err(error) = shared.suspect(node).await
-        {
-            tracing::debug!(%node, %error, "its lease decides whether it is dead");
-        }
         return;
     }
     tracing::warn!(%node, listen, "the node accepts connections and does not answer: it is declared dead");

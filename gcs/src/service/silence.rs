@@ -8,7 +8,7 @@
 //! | the connection is | the member | therefore |
 //! |---|---|---|
 //! | accepted and answered | lives, and its renewals are late or go to another control store | nothing |
-//! | refused | has ended | it is declared dead, if no member whose stream broke has said so (`suspects.rs`) |
+//! | refused | has ended | the members whose streams broke report it (`suspects.rs`) |
 //! | not accepted in time | is cut off, or its machine is down or too busy | its lease decides |
 //! | accepted, twice, and never answered | hangs | it is declared dead |
 //!
