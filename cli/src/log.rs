@@ -46,7 +46,10 @@ pub fn begin_of_node() {
     if !is_set(NODE_VARIABLE) || is_set(WORKER_SOCKET_VARIABLE) {
         return;
     }
-    let choice = LogChoice::new(|key| std::env::var(key.variable()).ok(), Key::LogFile.variable());
+    // A node that a program started shares the program's terminal: it logs errors only.
+    let unsaid = |key| (key == Key::LogLevel).then(|| "error".to_owned());
+    let text = |key: Key| std::env::var(key.variable()).ok().or_else(|| unsaid(key));
+    let choice = LogChoice::new(text, Key::LogFile.variable());
     if let Err(error) = choice.begin() {
         output::complain(&format!("tharsis: {error}"));
         choice.begin_on(BoxMakeWriter::new(io::stderr));

@@ -191,7 +191,8 @@ fn what_is_followed_comes_without_a_gap() {
 
 fn end(mut following: Child) {
     assert!(following.try_wait().unwrap().is_none(), "it goes on until it is interrupted");
-    home::kill(following.id(), "INT");
+    // Not SIGINT: a shell has programs in the background ignore that.
+    home::kill(following.id(), "TERM");
     following.wait().unwrap();
 }
 

@@ -360,7 +360,7 @@ fn died() -> Error {
 
 impl Drop for LocalCluster {
     fn drop(&mut self) {
-        // What is paused cannot stop by itself.
+        // A paused process cannot stop by itself.
         self.paused.drain(..).for_each(|mut node| node.kill());
         self.nodes.iter_mut().skip(1).flatten().for_each(NodeProcess::tell_to_stop);
         while let Some(node) = self.nodes.pop() {

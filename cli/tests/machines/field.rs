@@ -25,7 +25,7 @@ pub fn is_possible() -> bool {
     let made = ip(&["netns", "add", &name]);
     let linked = made
         && ip(&["-n", &name, "link", "add", "switch", "type", "bridge"])
-        && ip(&["-n", &name, "link", "add", "a", "type", "veth", "peer", "name", "b"]);
+        && ip(&["-n", &name, "link", "add", "end0", "type", "veth", "peer", "name", "end1"]);
     if made {
         ip(&["netns", "del", &name]);
     }

@@ -1,5 +1,8 @@
 //! The program of the page, which has it as its `main`.
 
+// As the page has it: a program may panic.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use tharsis::NodeId;
 use tharsis::prelude::*;
@@ -7,7 +10,7 @@ use tharsis::prelude::*;
 /// The number of primes in a range, and the node that counted them.
 #[remote(max_retries = 5)]
 fn primes_in(from: u64, to: u64) -> (usize, NodeId) {
-    let is_prime = |n: &u64| *n > 1 && (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u64| *n > 1 && (2..).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     ((from..to).filter(is_prime).count(), context().unwrap().node())
 }
 

@@ -1,4 +1,4 @@
-//! What is served while the node reaches nobody: jobs of its own drivers only.
+//! The restriction to jobs of this node's drivers while it reaches nobody.
 
 use super::{Effect, LeaseKey, Leases, State};
 use std::collections::BTreeSet;

@@ -87,8 +87,7 @@ pub struct Leases {
     ended_jobs: JobSet,
     /// Whether requests wait although there may be room: the node is short of memory.
     is_held: bool,
-    /// While set, only requests of these jobs are placed: the node is isolated, and others may do the work of
-    /// all other jobs.
+    /// The only jobs whose requests are placed, while the node is isolated.
     served: Option<BTreeSet<JobId>>,
     /// The only owner that still gets leases: this node, while it drains.
     only_owner: Option<NodeId>,
@@ -411,24 +410,6 @@ impl Leases {
         let Some(worker) = self.workers.get_mut(&client) else { return false };
         worker.calls += 1;
         max_calls > 0 && worker.calls >= max_calls
-    }
-
-    /// Ends all leases of a node that died. A busy worker keeps its lease, and so its resources, until it is
-    /// gone: it is appended to `doomed`, to be killed.
-    pub fn owner_gone(
-        &mut self,
-        owner: NodeId,
-        is_busy: impl Fn(ClientId) -> bool,
-        doomed: &mut Vec<ClientId>,
-        out: &mut Vec<Effect>,
-    ) {
-        let keys: Vec<_> = self.leases.keys().filter(|(node, _)| *node == owner).copied().collect();
-        for key in keys {
-            match self.worker(key).filter(|client| is_busy(*client)) {
-                Some(client) => doomed.push(client),
-                None => self.end(key, out),
-            }
-        }
     }
 
     /// Asserts invariant 1 and that the tables agree.

@@ -1,8 +1,9 @@
-//! Choice of the leases that are asked back for workers that resume and for requests that wait.
+//! Choice of the leases that are asked back for workers that resume and for requests that wait, and the end
+//! of the leases of a dead owner.
 
 use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
-use tharsis_types::{ClientId, Resources, TaskClass};
+use tharsis_types::{ClientId, NodeId, Resources, TaskClass};
 
 impl Leases {
     /// Whether workers or requests wait for resources that leases hold.
@@ -105,6 +106,24 @@ impl Leases {
         let State::Active(client) = lease.state else { return None };
         let is_lent = self.workers.get(&client).is_some_and(|w| w.lent.is_some());
         (!is_lent).then(|| (is_idle(client), lease.class.resources.clone()))
+    }
+
+    /// Ends all leases of a node that died. A busy worker keeps its lease, and so its resources, until it is
+    /// gone: it is appended to `doomed`, to be killed.
+    pub fn owner_gone(
+        &mut self,
+        owner: NodeId,
+        is_busy: impl Fn(ClientId) -> bool,
+        doomed: &mut Vec<ClientId>,
+        out: &mut Vec<Effect>,
+    ) {
+        let keys: Vec<_> = self.leases.keys().filter(|(node, _)| *node == owner).copied().collect();
+        for key in keys {
+            match self.worker(key).filter(|client| is_busy(*client)) {
+                Some(client) => doomed.push(client),
+                None => self.end(key, out),
+            }
+        }
     }
 
     pub(super) fn ask_back(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {

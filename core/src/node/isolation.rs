@@ -1,9 +1,9 @@
 //! A node that reaches nobody: it goes on with the jobs of its own drivers and starts no work of others.
 //!
-//! The other nodes declare it dead when its lease runs out, and start its tasks again. It cannot hear of that.
-//! So it stops before: leases of other nodes' jobs are asked back, their unstarted runs are given back, and no
-//! new ones are placed. Tasks that run go on. The jobs of its own drivers end with it for all other nodes, so
-//! nobody starts their tasks again.
+//! The other nodes declare it dead when its lease runs out, and start its tasks again. It cannot hear of it,
+//! so it stops before: leases of other nodes' jobs are asked back, their unstarted runs are given back, and
+//! no new ones are placed. Tasks that run go on. The jobs of its own drivers end with it for all other nodes,
+//! so nobody starts their tasks again.
 
 use super::Node;
 use crate::event::{Action, Record};

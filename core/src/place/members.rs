@@ -5,7 +5,7 @@
 //! nodes, however many there are, and a task that only one node in thousands can run still finds it.
 
 use crate::event::Member;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::task::{LabelSelector, LabelTerm};
@@ -42,7 +42,7 @@ pub(super) struct Able {
 
 impl Members {
     pub(super) fn new(me: Arc<Member>) -> Self {
-        Self { all: BTreeMap::from([(me.node, me)]), able: HashMap::default(), draining: BTreeSet::new() }
+        Self { all: BTreeMap::from([(me.node, me)]), able: IdMap::default(), draining: BTreeSet::new() }
     }
 
     pub(super) fn add(&mut self, member: Arc<Member>) {

@@ -35,7 +35,7 @@ impl Isolation {
         Isolation { lease_ttl, heard: now, is_isolated: false }
     }
 
-    /// Somebody answered.
+    /// Notes that somebody has answered.
     pub fn heard(&mut self, now: Instant) {
         self.heard = self.heard.max(now);
     }

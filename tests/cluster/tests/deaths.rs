@@ -148,7 +148,7 @@ fn h5_a_busy_machine_kills_nobody() {
             });
         }
         let until = Instant::now() + Duration::from_secs(seconds);
-        // What panics ends the spinners too, or the scope would wait for them.
+        // A panic ends the spinners too, or the scope would wait for them.
         let work = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             while Instant::now() < until {
                 for there in &nodes {

@@ -206,7 +206,7 @@ fn an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody() {
     cluster.await_count(2, LEASE_TTL * 5).unwrap();
 }
 
-/// Which nodes and jobs there are is asked of the first control store until then.
+/// All members use the first control store until then.
 fn a_control_store_that_is_killed_is_not_missed() {
     assert_not_missed(Duration::from_secs(5), |cluster, head| cluster.kill(head));
 }
