@@ -6,7 +6,7 @@
 
 pub mod convert;
 mod drain;
-mod drains;
+mod drain_messages;
 mod logs;
 mod names;
 

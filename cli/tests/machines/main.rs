@@ -24,7 +24,10 @@ use tharsis::prelude::*;
 const DRIVER: &str = "MACHINES_DRIVER";
 /// Seconds for which a lease lasts in these tests.
 const LEASE_S: u64 = 4;
-/// Milliseconds that a task of the driver takes.
+/// Steps of the driver, and of one of its branches.
+const STEPS: u64 = 600;
+const BRANCH: u64 = 150;
+/// Milliseconds that a step takes.
 const TASK_MS: u64 = 100;
 
 type Behaviour = (&'static str, fn());
@@ -79,11 +82,19 @@ fn step(number: u64, log: String) -> u64 {
     number * number
 }
 
-/// The driver: 400 tasks on whatever nodes there are, and the sum of their values.
+/// Steps that belong to the node on which this runs.
+#[remote(max_retries = 20)]
+fn branch(from: u64, to: u64, log: String) -> u64 {
+    let steps: Vec<_> = (from..to).map(|number| step::remote(number, log.clone())).collect();
+    get_all(&steps, None).unwrap().into_iter().sum()
+}
+
+/// The driver: steps in branches on whatever nodes there are, and the sum of their values. A branch has work
+/// for its node alone for longer than a lease lasts.
 fn drive(log: &str) -> ExitCode {
     let _runtime = init().address("auto").start().unwrap();
-    let tasks: Vec<_> =
-        (0..400).map(|number| step::options().spread().remote(number, log.to_owned())).collect();
+    let branch = |n: u64| branch::options().spread().remote(n * BRANCH, (n + 1) * BRANCH, log.to_owned());
+    let tasks: Vec<_> = (0..STEPS / BRANCH).map(branch).collect();
     let sum: u64 = tasks.iter().map(|task| task.get_timeout(120.0).unwrap()).sum();
     println!("{sum}");
     ExitCode::SUCCESS
@@ -168,7 +179,7 @@ fn joining_line(started: &str) -> String {
 fn assert_sum(driver: Child) {
     let ended = home::end_of(driver);
     assert_eq!(ended.status, 0, "{}", ended.err);
-    let sum: u64 = (0..400u64).map(|number| number * number).sum();
+    let sum: u64 = (0..STEPS).map(|number| number * number).sum();
     assert_eq!(ended.out.trim(), sum.to_string());
 }
 

@@ -17,12 +17,12 @@
 //! The rest at the deadline is treated like that of a node that died.
 
 use super::Node;
-use crate::event::{Action, Operation, Record};
-use crate::lease::{self, LeaseKey};
+use crate::event::{Action, Operation};
+use crate::lease;
 use crate::{MS, Now};
 use std::collections::BTreeMap;
+use tharsis_types::ObjectId;
 use tharsis_types::peer::{DrainMessage, Message};
-use tharsis_types::{ClientId, ObjectId};
 
 /// Interval at which a node that drains looks at the copies that are left.
 const LOOK_EVERY: Now = 20 * MS;
@@ -187,15 +187,6 @@ impl Node {
         let leased: Vec<_> = self.leases.workers().map(|(client, _)| client).collect();
         for client in leased {
             self.unstarted_given_back(client, out);
-        }
-    }
-
-    /// Gives back the runs of a worker that have not started.
-    fn unstarted_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
-        let lease: Option<LeaseKey> = self.leases.lease_of(client);
-        self.staging_given_back(client, out);
-        if lease.is_some() && self.runs.has_sent(client) {
-            out.push(Record::StealBack { count: u32::MAX }.to(client));
         }
     }
 

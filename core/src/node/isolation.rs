@@ -6,7 +6,7 @@
 //! so nobody starts their tasks again.
 
 use super::Node;
-use crate::event::{Action, Record};
+use crate::event::Action;
 
 impl Node {
     /// The node has reached nobody for a while, or reaches somebody again.
@@ -19,8 +19,7 @@ impl Node {
         self.lease_change(out, |leases, effects| left = leases.serve_only(own, effects));
         for key in left {
             if let Some(client) = self.leases.worker(key) {
-                self.staging_given_back(client, out);
-                out.push(Record::StealBack { count: u32::MAX }.to(client));
+                self.unstarted_given_back(client, out);
             }
         }
     }

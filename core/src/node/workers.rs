@@ -45,6 +45,14 @@ impl Node {
         }
     }
 
+    /// Gives back the runs of a worker that have not started, whether they are sent or not.
+    pub(super) fn unstarted_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        self.staging_given_back(client, out);
+        if self.runs.has_sent(client) {
+            out.push(Record::StealBack { count: u32::MAX }.to(client));
+        }
+    }
+
     /// Gives back the runs of a worker that are not sent yet.
     pub(super) fn staging_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_of(client, 0, out);

@@ -5,7 +5,7 @@
 
 use super::names::{bytes_of, object, reference, wire_ref};
 use super::wire::{self, label_term, message::Kind, output, placement, read_reply, state, task_done};
-use super::{PACKET_MESSAGES_MAX, drains};
+use super::{PACKET_MESSAGES_MAX, drain_messages};
 use crate::message::{BadMessage, amounts, fixed, job_id, name, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
@@ -140,7 +140,7 @@ impl Part {
             Message::CopiesUnreadable { object } => {
                 Kind::CopiesUnreadable(wire::CopiesUnreadable { object: bytes_of(object) })
             }
-            Message::Drain(message) => Kind::Drain(drains::to_wire(message)),
+            Message::Drain(message) => Kind::Drain(drain_messages::to_wire(message)),
             Message::HolderAdded { object } => {
                 Kind::HolderAdded(wire::HolderAdded { object: bytes_of(object) })
             }
@@ -228,7 +228,7 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::CopiesUnreadable(m) => {
             Message::CopiesUnreadable { object: object("copies_unreadable.object", &m.object)? }
         }
-        Kind::Drain(m) => Message::Drain(drains::from_wire(m).map_err(|bad| bad.within("drain"))?),
+        Kind::Drain(m) => Message::Drain(drain_messages::from_wire(m).map_err(|bad| bad.within("drain"))?),
         Kind::HolderAdded(m) => Message::HolderAdded { object: object("holder_added.object", &m.object)? },
         Kind::HolderRemoved(m) => {
             Message::HolderRemoved { object: object("holder_removed.object", &m.object)? }
