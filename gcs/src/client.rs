@@ -417,7 +417,7 @@ impl Membership {
         &self.nodes
     }
 
-    /// The next change: a join or a leave, never a list. Begins with a join per member. Each node is
+    /// The next change: a join or a leave, never a list. (Lists of control stores are taken by the client.) Begins with a join per member. Each node is
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
     /// # Errors
@@ -482,6 +482,7 @@ impl Membership {
             }
             NodeChange::Joined(node) if self.nodes.contains_key(&node.id) => {}
             NodeChange::Left { node, .. } if !self.nodes.contains_key(&node) => {}
+            NodeChange::Stores(addresses) => self.client.stores.learn(&addresses),
             change => self.queue.push_back(change),
         }
     }
@@ -494,7 +495,7 @@ impl Membership {
             NodeChange::Left { node, .. } => {
                 self.nodes.remove(node);
             }
-            NodeChange::Listed(_) => {}
+            NodeChange::Listed(_) | NodeChange::Stores(_) => {}
         }
     }
 }

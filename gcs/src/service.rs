@@ -27,6 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use stores::Listing;
 use tharsis_protos::control::{ClusterId, NODES_MAX};
 use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
@@ -68,8 +69,8 @@ struct Shared {
     suspects: Mutex<HashSet<NodeId>>,
     /// When members were last heard of.
     silences: Mutex<Silences>,
-    /// Addresses of all control stores, as of the last roll call.
-    stores: Mutex<Vec<String>>,
+    /// Addresses of all control stores.
+    stores: tokio::sync::watch::Sender<Listing>,
     /// The lease of this control store's own address, once that is written.
     own_lease: Mutex<Option<StoreLease>>,
     watchers: Arc<Semaphore>,
@@ -106,7 +107,7 @@ impl Control {
             leases: Mutex::default(),
             suspects: Mutex::default(),
             silences: Mutex::new(Silences::new(options.lease_ttl)),
-            stores: Mutex::default(),
+            stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             stopping: tokio::sync::watch::Sender::new(false),
@@ -114,6 +115,7 @@ impl Control {
         let shared = Arc::new(shared);
         tokio::spawn(judge::judge(Arc::downgrade(&shared), options.lease_ttl));
         tokio::spawn(hang::watch_silences(Arc::downgrade(&shared)));
+        tokio::spawn(stores::follow_list(Arc::downgrade(&shared)));
         Ok(Self { shared })
     }
 

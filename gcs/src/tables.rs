@@ -39,7 +39,8 @@ pub const JOBS_KEPT_MAX: u32 = 10_000;
 /// Prefix of the records of all nodes.
 pub const NODES: &str = "nodes/";
 const ALIVE: &str = "alive/";
-const STORES: &str = "stores/";
+/// Prefix of the addresses of all control stores.
+pub const STORES: &str = "stores/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";

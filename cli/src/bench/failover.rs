@@ -15,8 +15,6 @@ const KILLS: usize = 15;
 /// Number of control stores that are paused in a run.
 const PAUSES: usize = 3;
 const STORE_BYTES: u64 = 64 << 20;
-/// Lifetime of leases. Members learn of other control stores when they renew theirs, several times in it.
-const LEASE_TTL: Duration = Duration::from_secs(4);
 /// Time limit of the start of etcd, and of everybody's knowing who is there.
 const START_WAIT: Duration = Duration::from_secs(30);
 
@@ -67,14 +65,13 @@ pub fn failover(options: &Options) -> Result<Measurement> {
     let etcd = Etcd::start()?;
     let store =
         BackendChoice::Etcd { endpoints: vec![etcd.endpoint.clone()], cluster: "bench-failover".to_owned() };
-    let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL).store(store);
+    let mut cluster = LocalCluster::empty().store(store);
     let mut first = cluster.add_head(node()?)?;
     cluster.add(node()?)?;
     let (mut undisturbed, mut killed, mut paused) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..kills + pauses {
         undisturbed.push(join_s(&mut cluster)?);
         let second = cluster.add_head(node()?)?;
-        std::thread::sleep(LEASE_TTL);
         if round < kills {
             cluster.kill(first);
             killed.push(join_s(&mut cluster)?);

@@ -26,7 +26,7 @@ struct Running {
 impl Service for Shared {
     async fn cluster_info(&self) -> Result<ClusterInfo, Refusal> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let stores = self.stores.lock().clone();
+        let stores = self.listed_stores();
         Ok(ClusterInfo { cluster: self.cluster, protocol: PROTOCOL, version, stores })
     }
 
@@ -41,7 +41,7 @@ impl Service for Shared {
         if !known {
             self.silences.lock().forget(node);
         }
-        Ok(Renewed { known, stores: self.stores.lock().clone() })
+        Ok(Renewed { known, stores: self.listed_stores() })
     }
 
     async fn unregister_node(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
@@ -168,7 +168,7 @@ impl Shared {
             if let Some(lease) = self.join(&node).await? {
                 self.leases.lock().insert(node.id, lease);
                 self.silences.lock().heard(node.id, Instant::now());
-                let stores = self.stores.lock().clone();
+                let stores = self.listed_stores();
                 return Ok(Registered { lease_ttl: self.lease_ttl, clock_skew_ms, stores });
             }
         }

@@ -73,7 +73,7 @@ pub(super) async fn judge(shared: Weak<Shared>, lease_ttl: Duration) {
 async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError> {
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());
-    *shared.stores.lock() = tables::stores(&answer);
+    shared.note_stores(&answer);
     for (job, node) in tables::without_driver(&answer) {
         let message = format!("its driver's node {node} has left");
         let end = JobEnd { succeeded: false, message, ended_unix_ms: unix_ms() };

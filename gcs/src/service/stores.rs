@@ -1,31 +1,66 @@
 //! The control stores over one back end list each other, so that members know all of them.
 //!
 //! Each writes its address under a lease of its own: an address whose control store is gone disappears from
-//! the list when that lease runs out. The list is read with the judge's roll call and sent with each answer
-//! to a member. A member that has an old list loses nothing: it calls whichever address answers.
+//! the list when that lease runs out. Each control store watches the list, reads it with the judge's roll call
+//! as well, and tells it to the members that watch the membership: they must know the other addresses before
+//! the one that they call is gone. A member that has an old list loses nothing: it calls whichever address
+//! answers.
 
 use super::Shared;
-use crate::backend::StoreLease;
+use crate::backend::{StoreLease, TxnResult, WatchItem};
 use crate::error::StoreError;
-use crate::tables;
+use crate::tables::{self, STORES};
+use futures::StreamExt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// Renewals within the time of one lease.
 const RENEWALS_PER_LEASE: u32 = 4;
 /// Longest time that a control store that stops takes to remove its address.
 const REMOVAL_WAIT: Duration = Duration::from_millis(500);
+/// Pause between attempts to watch the list while the back end cannot be reached.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// The addresses of all control stores at a revision.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    revision: u64,
+    pub(super) addresses: Vec<String>,
+}
 
 impl Shared {
     /// Writes the address at which members reach this control store, and keeps it there.
     pub(super) async fn announce(self: &Arc<Self>, address: String) -> Result<(), StoreError> {
         let lease = self.list(&address).await?;
         *self.own_lease.lock() = Some(lease);
-        let result = self.backend.txn(tables::roll_call()).await?;
-        *self.stores.lock() = tables::stores(&result);
+        self.read_list().await?;
         tokio::spawn(stay_listed(Arc::downgrade(self), address));
         Ok(())
+    }
+
+    /// Addresses of all control stores.
+    pub(super) fn listed_stores(&self) -> Vec<String> {
+        self.stores.borrow().addresses.clone()
+    }
+
+    /// Takes the list from a roll call, unless a later one has been taken.
+    pub(super) fn note_stores(&self, roll_call: &TxnResult) {
+        let (revision, addresses) = (roll_call.revision, tables::stores(roll_call));
+        self.stores.send_if_modified(|listing| {
+            let is_new = listing.revision <= revision && listing.addresses != addresses;
+            if is_new {
+                *listing = Listing { revision, addresses };
+            }
+            is_new
+        });
+    }
+
+    /// Reads the list; returns the revision that it shows.
+    async fn read_list(&self) -> Result<u64, StoreError> {
+        let roll_call = self.backend.txn(tables::roll_call()).await?;
+        self.note_stores(&roll_call);
+        Ok(roll_call.revision)
     }
 
     /// Removes the address, if the back end answers.
@@ -55,6 +90,38 @@ impl Shared {
                 Ok(())
             }
             other => other,
+        }
+    }
+}
+
+/// Reads the list whenever it changes, until the control store stops or is dropped.
+pub(super) async fn follow_list(shared: Weak<Shared>) {
+    loop {
+        match read_changes(&shared).await {
+            Ok(()) | Err(StoreError::Closed) => return,
+            Err(error) => tracing::debug!(%error, "the list of control stores is not watched"),
+        }
+        sleep(RETRY).await;
+    }
+}
+
+/// As [`follow_list`], until an error. The control store is not kept alive by the wait for a change.
+async fn read_changes(shared: &Weak<Shared>) -> Result<(), StoreError> {
+    let Some(open) = shared.upgrade() else { return Ok(()) };
+    let mut stopping = open.stopping.subscribe();
+    let shown = open.read_list().await?;
+    let mut changes = open.backend.watch(STORES.into(), shown + 1).await?;
+    drop(open);
+    loop {
+        let change = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stop| *stop) => return Ok(()),
+            change = changes.next() => change.transpose()?,
+        };
+        let Some(shared) = shared.upgrade() else { return Ok(()) };
+        let shown = shared.read_list().await?;
+        if !matches!(change, Some(WatchItem::Changed { .. })) {
+            changes = shared.backend.watch(STORES.into(), shown + 1).await?;
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Watches of the membership: changes of node records, turned into joins and leaves.
+//! Watches of the membership: changes of node records, turned into joins and leaves, and of the list of control
+//! stores.
 //!
 //! The stream does not end if the back end's history does not reach back far enough: the watcher then gets a
 //! whole list and the changes after it. While the back end cannot be reached, the stream waits, and continues
 //! from the last revision that it delivered.
 
+use super::stores::Listing;
 use super::{Shared, refusal};
 use crate::backend::{Backend, Watch, WatchEvent, WatchItem};
 use crate::error::StoreError;
@@ -27,6 +29,7 @@ struct NodeWatch {
     /// The first revision that was not delivered yet.
     next: u64,
     stopping: watch::Receiver<bool>,
+    stores: watch::Receiver<Listing>,
     /// Nodes whose leave was delivered with its announcement, and whose records are not deleted yet.
     departed: BTreeSet<NodeId>,
     queue: VecDeque<NodeEvent>,
@@ -35,6 +38,7 @@ struct NodeWatch {
 }
 
 enum Wake {
+    Stores,
     Change(Option<Result<WatchItem, StoreError>>),
     Nothing,
     Stop,
@@ -52,6 +56,7 @@ impl Shared {
             changes: None,
             next: from_revision,
             stopping: self.stopping.subscribe(),
+            stores: self.stores.subscribe(),
             departed: BTreeSet::new(),
             queue: VecDeque::new(),
             done: false,
@@ -61,6 +66,7 @@ impl Shared {
         if from_revision == 0 || now.revision + 1 < from_revision {
             state.show_list(now);
         }
+        state.stores.mark_changed();
         Ok(futures::stream::unfold(state, NodeWatch::next_event).boxed())
     }
 }
@@ -97,6 +103,7 @@ impl NodeWatch {
         match self.wake().await {
             Wake::Stop => self.done = true,
             Wake::Nothing => {}
+            Wake::Stores => self.show_stores(),
             Wake::Change(None) => {
                 self.changes = None;
                 self.pause().await;
@@ -124,6 +131,7 @@ impl NodeWatch {
             biased;
             _ = self.stopping.wait_for(|stop| *stop) => Wake::Stop,
             change = changes.next() => Wake::Change(change),
+            Ok(()) = self.stores.changed() => Wake::Stores,
         }
     }
 
@@ -138,6 +146,15 @@ impl NodeWatch {
         self.next = members.revision + 1;
         let change = NodeChange::Listed(members.nodes);
         self.queue.push_back(NodeEvent { revision: members.revision, change });
+    }
+
+    fn show_stores(&mut self) {
+        let addresses = self.stores.borrow_and_update().addresses.clone();
+        if addresses.is_empty() {
+            return;
+        }
+        let change = NodeChange::Stores(addresses);
+        self.queue.push_back(NodeEvent { revision: self.next.saturating_sub(1), change });
     }
 
     fn show(&mut self, revision: u64, event: WatchEvent) -> Result<(), StoreError> {

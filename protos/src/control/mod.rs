@@ -145,6 +145,8 @@ pub enum NodeChange {
     },
     /// All members: whoever is not among them has left.
     Listed(Vec<NodeInfo>),
+    /// Addresses of all control stores.
+    Stores(Vec<String>),
 }
 
 /// Why a node is gone.

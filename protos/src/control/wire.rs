@@ -61,6 +61,7 @@ impl From<NodeEvent> for wire::NodeEvent {
             NodeChange::Joined(node) => Event::Joined(node.into()),
             NodeChange::Left { node, reason } => Event::Left(left(node, reason)),
             NodeChange::Listed(nodes) => Event::Listed(wire::NodeList { members: to_wire(nodes) }),
+            NodeChange::Stores(addresses) => Event::Stores(wire::StoreList { addresses }),
         };
         Self { revision: event.revision, event: Some(change) }
     }
@@ -83,6 +84,7 @@ impl TryFrom<wire::NodeEvent> for NodeEvent {
                 },
             },
             Event::Listed(list) => NodeChange::Listed(nodes(list.members)?),
+            Event::Stores(list) => NodeChange::Stores(stores(list.addresses)?),
         };
         Ok(Self { revision: event.revision, change })
     }

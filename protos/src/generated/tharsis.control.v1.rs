@@ -138,7 +138,7 @@ pub struct NodeEvent {
     /// The revision after which this holds.
     #[prost(uint64, tag = "1")]
     pub revision: u64,
-    #[prost(oneof = "node_event::Event", tags = "2, 3, 5")]
+    #[prost(oneof = "node_event::Event", tags = "2, 3, 5, 6")]
     pub event: ::core::option::Option<node_event::Event>,
 }
 /// Nested message and enum types in `NodeEvent`.
@@ -151,7 +151,15 @@ pub mod node_event {
         Left(super::NodeLeft),
         #[prost(message, tag = "5")]
         Listed(super::NodeList),
+        /// Addresses of all control stores, whenever they change.
+        #[prost(message, tag = "6")]
+        Stores(super::StoreList),
     }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreList {
+    #[prost(string, repeated, tag = "1")]
+    pub addresses: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NodeLeft {

@@ -100,7 +100,7 @@ impl Membership {
                     return self.fence(&reason.to_string());
                 }
                 Ok(NodeChange::Left { node, reason }) => self.left(node, &reason.to_string()),
-                Ok(NodeChange::Listed(_)) => {}
+                Ok(NodeChange::Listed(_) | NodeChange::Stores(_)) => {}
                 Err(error) => {
                     tracing::info!(%error, "membership is not seen");
                     sleep(WATCH_PAUSE).await;

@@ -95,6 +95,29 @@ async fn a_member_goes_on_with_a_store_that_it_learned_of() {
     second.stop().await.unwrap();
 }
 
+/// A member that only renews its lease would hear of it a quarter of a lease later, or never.
+#[tokio::test]
+async fn a_member_that_watches_learns_of_a_new_store_at_once() {
+    let backend = memory();
+    let (first, first_address) = store(&backend).await;
+    let (client, info) = ControlClient::connect(&first_address, &own(), options()).await.unwrap();
+    assert_eq!(info.stores, [first_address]);
+    client.register_node(&node(1), 0).await.unwrap();
+    let mut membership = client.membership();
+    await_join(&mut membership, NodeId(1)).await;
+    let watching = tokio::spawn(async move { membership.next().await });
+
+    let begin = Instant::now();
+    let (second, second_address) = store(&backend).await;
+    while !client.addresses().contains(&second_address) {
+        assert!(begin.elapsed() < TTL / 8, "it takes as long as the judge's next roll call");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    watching.abort();
+    drop(first);
+    second.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_store_that_is_silent_is_not_waited_for_alone() {
     let backend = memory();
