@@ -24,6 +24,9 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Replace the key of the cluster's authority. Run it on the head.
+    #[command(subcommand)]
+    Authority(AuthorityCommand),
     /// Measure: each figure beside a floor from the same run.
     Bench(BenchArgs),
     /// The process that `bench coldstart` starts.
@@ -184,6 +187,26 @@ pub enum NodeCommand {
         /// Folder of the authority.
         #[command(flatten)]
         settings: FlagsOf<{ key::IDENTITY }>,
+    },
+}
+
+/// Commands about the authority's key.
+#[derive(Debug, Subcommand)]
+pub enum AuthorityCommand {
+    /// End the trust in the former key, once all nodes use the new one.
+    Retire {
+        /// Even if nodes may not have heard of the new key; those are shut out.
+        #[arg(long)]
+        force: bool,
+        /// Folder of the authority, and the time that nodes have.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::AUTHORITY }>,
+    },
+    /// Replace the key of the authority. Both keys are good until the former one is retired.
+    Rotate {
+        /// Folder of the authority, and the time that nodes have.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::AUTHORITY }>,
     },
 }
 

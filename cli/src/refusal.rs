@@ -227,7 +227,10 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
         return match error {
             IdentityError::MalformedToken(_) => MALFORMED_TOKEN,
             IdentityError::NoIdentity(_) => NO_ANSWER,
-            IdentityError::NoAuthority(_) => WRONG_INPUT,
+            IdentityError::NoAuthority(_)
+            | IdentityError::NotReplacing
+            | IdentityError::Overlap { .. }
+            | IdentityError::Replacing => WRONG_INPUT,
             _ => process::FAILED,
         };
     }

@@ -132,12 +132,12 @@ impl Control {
     }
 
     /// Tells members, and other control stores over the same tables, that this one is reached at `address`
-    /// (`host:port`), until it stops.
+    /// (`host:port`), until it stops, and whether it is part of a node.
     ///
     /// # Errors
     /// Errors of the back end.
-    pub async fn announce(&self, address: String) -> Result<(), StoreError> {
-        self.shared.announce(address).await
+    pub async fn announce(&self, address: String, head: Option<NodeId>) -> Result<(), StoreError> {
+        self.shared.announce(address, head).await
     }
 
     /// Ends all watches, so that a server that waits for its last stream can stop.

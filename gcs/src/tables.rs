@@ -197,7 +197,8 @@ pub fn read_node(result: &TxnResult) -> Result<Option<StoredNode>, StoreError> {
 /// Reads the nodes with a record, the nodes with a lease, the control stores, and the jobs that run.
 #[must_use]
 pub fn roll_call() -> Txn {
-    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into()), keys(STORES.into()), keys(DRIVEN.into())])
+    let stores = Range { prefix: STORES.into(), after: None, limit: RANGE_ENTRIES_MAX, keys_only: false };
+    Txn::always(vec![keys(NODES.into()), keys(ALIVE.into()), Op::Range(stores), keys(DRIVEN.into())])
 }
 
 /// The jobs whose driver's node has no record any more, in what [`roll_call`] found.
@@ -220,11 +221,12 @@ fn job_and_driver(key: &[u8]) -> Option<(JobId, NodeId)> {
     Some((u32::from_str_radix(job, 16).ok().map(JobId)?, node))
 }
 
-/// Lists a control store at an address for as long as its lease lasts.
+/// Lists a control store at an address for as long as its lease lasts, with the node that it is part of.
 #[must_use]
-pub fn list_store(address: &str, lease: StoreLease) -> Txn {
+pub fn list_store(address: &str, head: Option<NodeId>, lease: StoreLease) -> Txn {
     let key = format!("{STORES}{address}").into_bytes();
-    Txn::always(vec![Op::Put { key, value: Vec::new(), lease: Some(lease) }])
+    let value = head.map(|head| head.to_string().into_bytes()).unwrap_or_default();
+    Txn::always(vec![Op::Put { key, value, lease: Some(lease) }])
 }
 
 /// Addresses of the control stores that [`roll_call`] found; the first ones if there are too many.
@@ -232,6 +234,13 @@ pub fn list_store(address: &str, lease: StoreLease) -> Txn {
 pub fn stores(result: &TxnResult) -> Vec<String> {
     let keys = ranged(result, 2).0.iter().filter_map(|entry| std::str::from_utf8(&entry.key).ok());
     keys.filter_map(|key| key.strip_prefix(STORES)).take(STORES_MAX).map(str::to_owned).collect()
+}
+
+/// Nodes that control stores are part of, as [`roll_call`] found them.
+#[must_use]
+pub fn heads(result: &TxnResult) -> Vec<NodeId> {
+    let values = ranged(result, 2).0.iter().filter_map(|entry| std::str::from_utf8(&entry.value).ok());
+    values.filter_map(|value| u64::from_str_radix(value, 16).ok().map(NodeId)).take(STORES_MAX).collect()
 }
 
 /// The nodes without a lease that [`roll_call`] found, each with the version of its record.

@@ -1,7 +1,7 @@
 //! The authority of a cluster: its key, its tokens, and the machines that it admitted, in a folder.
 //!
 //! ```text
-//! ca.der, ca.key            the certificate and its key, PKCS #8
+//! keys                      its key and its certificates
 //! tokens/<number>           "<hash of the secret> <role> <expiry in Unix seconds>"
 //! machines/<machine>        "<role> <time of the join in Unix seconds> <host name>"
 //! nodes/<node>              "<machine>", for nodes that were given certificates
@@ -10,31 +10,26 @@
 //! Each file is written whole or not at all, and a token or a machine is one file: several processes may work
 //! in the folder at once, and what one revokes holds for the others from then on.
 
+use crate::keys::{Keys, valid_for};
 use crate::private::{at, make_folder, names, random, read, write, write_new};
 use crate::subject::number;
-use crate::{AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PublicKeyData, SignatureAlgorithm,
-};
+use crate::{Anchors, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use time::OffsetDateTime;
 
-/// A certificate is good from so much before it was made: clocks of machines differ.
-const CLOCK_SKEW: Duration = Duration::from_secs(300);
-const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A machine's own certificate: it serves to ask for others, at each of which it may be refused.
 const MACHINE_LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 /// A node is remembered for this long after its last certificate.
 const NODE_MEMORY: Duration = Duration::from_secs(30 * 86_400);
 const HOST_CHARS_MAX: usize = 64;
+/// The file of the key.
+const KEYS: &str = "keys";
 
-/// Signs certificates for one cluster.
+/// Signs certificates for one cluster. It reads its key each time, since another process may replace it.
+#[derive(Clone, Debug)]
 pub struct Authority {
     folder: PathBuf,
-    certificate: Vec<u8>,
-    issuer: Issuer<'static, KeyPair>,
 }
 
 /// A token, as the authority lists it.
@@ -74,14 +69,8 @@ impl Authority {
         for part in ["tokens", "machines", "nodes", "revoked"] {
             make_folder(&folder.join(part))?;
         }
-        if read(&folder.join("ca.key"))?.is_none() {
-            let key = KeyPair::generate().map_err(IdentityError::certificate)?;
-            write_new(&folder.join("ca.key"), &key.serialize_der())?;
-        }
-        let key = key_in(folder)?;
-        if read(&folder.join("ca.der"))?.is_none() {
-            let certificate = authority_params()?.self_signed(&key).map_err(IdentityError::certificate)?;
-            write_new(&folder.join("ca.der"), certificate.der())?;
+        if read(&folder.join(KEYS))?.is_none() {
+            write_new(&folder.join(KEYS), &Keys::generate()?.to_bytes())?;
         }
         let authority = Authority::load(folder)?;
         authority.forget_nodes();
@@ -93,23 +82,60 @@ impl Authority {
     /// # Errors
     /// `NoAuthority` if there is none, `Folder`, `Certificate`.
     pub fn load(folder: &Path) -> Result<Authority, IdentityError> {
-        let missing = || IdentityError::NoAuthority(folder.to_owned());
-        let certificate = read(&folder.join("ca.der"))?.ok_or_else(missing)?;
-        // The certificate was made of these parameters and this key, so the issuer is the one that it names.
-        let issuer = Issuer::new(authority_params()?, key_in(folder)?);
-        Ok(Authority { folder: folder.to_owned(), certificate, issuer })
+        let authority = Authority { folder: folder.to_owned() };
+        authority.keys().map(|_| authority)
     }
 
-    /// The hash of its certificate.
-    #[must_use]
-    pub fn hash(&self) -> AuthorityHash {
-        AuthorityHash::of(&self.certificate)
+    /// Its certificates.
+    ///
+    /// # Errors
+    /// `Folder`, `Certificate`.
+    pub fn anchors(&self) -> Result<Anchors, IdentityError> {
+        self.keys().map(|keys| keys.anchors)
     }
 
-    /// The certificate of the authority, in DER.
-    #[must_use]
-    pub fn certificate(&self) -> &[u8] {
-        &self.certificate
+    /// Replaces its key. Certificates and tokens of the former key stay good until [`Authority::retire`], and
+    /// those of the new one are good at once: the former one vouches for it.
+    ///
+    /// # Errors
+    /// `Replacing` if a former key has not been retired, `Folder`, `Certificate`.
+    pub fn rotate(&self) -> Result<Anchors, IdentityError> {
+        let keys = self.keys()?;
+        if keys.anchors.former.is_some() {
+            return Err(IdentityError::Replacing);
+        }
+        self.put(&keys.successor()?)
+    }
+
+    /// Ends the trust in the former key: certificates and tokens of it are good nowhere any more, as soon as
+    /// members hear of it. A member that has renewed its certificate since the key was replaced goes on.
+    ///
+    /// # Errors
+    /// `NotReplacing` if there is no former key; `Overlap` if it was replaced less than `overlap` ago;
+    /// `Folder`, `Certificate`.
+    pub fn retire(&self, overlap: Duration) -> Result<Anchors, IdentityError> {
+        let keys = self.keys()?;
+        if keys.anchors.former.is_none() {
+            return Err(IdentityError::NotReplacing);
+        }
+        let path = self.folder.join(KEYS);
+        let replaced = path.metadata().and_then(|file| file.modified()).map_err(at(&path))?;
+        // A clock that was set back counts as no time.
+        let left = overlap.saturating_sub(replaced.elapsed().unwrap_or_default());
+        if !left.is_zero() {
+            return Err(IdentityError::Overlap { left });
+        }
+        self.put(&keys.alone())
+    }
+
+    fn put(&self, keys: &Keys) -> Result<Anchors, IdentityError> {
+        write(&self.folder.join(KEYS), &keys.to_bytes())?;
+        Ok(keys.anchors.clone())
+    }
+
+    fn keys(&self) -> Result<Keys, IdentityError> {
+        let bytes = read(&self.folder.join(KEYS))?;
+        Keys::from_bytes(&bytes.ok_or_else(|| IdentityError::NoAuthority(self.folder.clone()))?)
     }
 
     /// Makes a token for machines of this role.
@@ -117,7 +143,7 @@ impl Authority {
     /// # Errors
     /// `Folder`.
     pub fn make_token(&self, role: Role, lifetime: Duration) -> Result<Token, IdentityError> {
-        let token = Token::random(self.hash())?;
+        let token = Token::random(self.anchors()?.hash())?;
         let expires = unix(SystemTime::now() + lifetime);
         let text = format!("{} {} {expires}", token.secret_hash().to_hex(), role.name());
         write(&self.token_file(token.number), text.as_bytes())?;
@@ -160,7 +186,7 @@ impl Authority {
     pub fn admit(&self, token: &Token, public_key: &[u8], host: &str) -> Result<Vec<u8>, IdentityError> {
         let (secret_hash, record) = self.token(token.number)?.ok_or(IdentityError::UnknownToken)?;
         // Equality of these hashes takes the same time wherever they differ.
-        if secret_hash != token.secret_hash() || token.authority != self.hash() {
+        if secret_hash != token.secret_hash() || !self.anchors()?.include(token.authority) {
             return Err(IdentityError::UnknownToken);
         }
         if record.expires <= SystemTime::now() {
@@ -196,6 +222,20 @@ impl Authority {
         Ok(certificate)
     }
 
+    /// A new certificate for a machine that shows its own, good for a year from now.
+    ///
+    /// # Errors
+    /// `Revoked`, `NotAMachine` for the certificate of a node, `Certificate` for a key that is none.
+    pub fn renew_machine(&self, machine: Subject, public_key: &[u8]) -> Result<Vec<u8>, IdentityError> {
+        if self.is_revoked(machine.machine) {
+            return Err(IdentityError::Revoked(machine.machine.to_string()));
+        }
+        if machine.node.is_some() || machine.is_control {
+            return Err(IdentityError::NotAMachine);
+        }
+        self.sign(machine, public_key, MACHINE_LIFETIME)
+    }
+
     /// An identity for a process of the authority's own machine: a head, a control store, a command.
     ///
     /// # Errors
@@ -209,10 +249,11 @@ impl Authority {
     ) -> Result<Identity, IdentityError> {
         let key = NewKey::generate()?;
         // The machine of the authority is the same for all its processes, and cannot be revoked.
-        let machine = MachineId(u64::from_str_radix(&self.hash().short(), 16).unwrap_or_default());
+        let anchors = self.anchors()?;
+        let machine = MachineId(u64::from_str_radix(&anchors.hash().short(), 16).unwrap_or_default());
         let subject = Subject { machine, role, node, is_control };
         let certificate = self.sign(subject, &key.public(), lifetime)?;
-        Ok(key.with(certificate, self.certificate.clone()))
+        Ok(key.with(certificate, anchors))
     }
 
     /// Shuts a machine out: it gets no certificate any more, and control stores refuse its calls. Says
@@ -337,7 +378,8 @@ impl Authority {
         if subject.node.is_some() || subject.is_control {
             params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
         }
-        let certificate = params.signed_by(&public_key, &self.issuer).map_err(IdentityError::certificate)?;
+        let issuer = self.keys()?.issuer()?;
+        let certificate = params.signed_by(&public_key, &issuer).map_err(IdentityError::certificate)?;
         Ok(certificate.der().to_vec())
     }
 }
@@ -368,37 +410,10 @@ impl PublicKeyData for P256Point<'_> {
     }
 }
 
-impl std::fmt::Debug for Authority {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Authority({})", self.folder.display())
-    }
-}
-
-fn key_in(folder: &Path) -> Result<KeyPair, IdentityError> {
-    let bytes = read(&folder.join("ca.key"))?.ok_or_else(|| IdentityError::NoAuthority(folder.to_owned()))?;
-    KeyPair::try_from(bytes).map_err(IdentityError::certificate)
-}
-
-fn authority_params() -> Result<CertificateParams, IdentityError> {
-    let mut params = CertificateParams::new(Vec::new()).map_err(IdentityError::certificate)?;
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, "tharsis cluster");
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    valid_for(&mut params, AUTHORITY_LIFETIME);
-    Ok(params)
-}
-
-fn valid_for(params: &mut CertificateParams, lifetime: Duration) {
-    let now = OffsetDateTime::now_utc();
-    params.not_before = now - CLOCK_SKEW;
-    params.not_after = now + lifetime;
-}
-
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]
 #[path = "authority_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,9 +1,15 @@
 //! Tests of tokens, machines and the certificates that they get.
 
 use super::*;
-use crate::{MachineFolder, Tls};
+use crate::{AuthorityHash, MachineFolder, Tls};
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+type Change = fn(&Authority) -> Result<Anchors, IdentityError>;
+
+/// The steps by which a key is replaced.
+pub(crate) const CHANGES: [Change; 2] =
+    [|authority| authority.rotate(), |authority| authority.retire(Duration::ZERO)];
 
 fn authority() -> (tempfile::TempDir, Authority) {
     let folder = tempfile::tempdir().unwrap();
@@ -15,7 +21,7 @@ fn authority() -> (tempfile::TempDir, Authority) {
 fn join(authority: &Authority, token: &Token) -> Result<Identity, IdentityError> {
     let key = NewKey::generate()?;
     let certificate = authority.admit(token, &key.public(), "host")?;
-    Ok(key.with(certificate, authority.certificate().to_vec()))
+    Ok(key.with(certificate, authority.anchors()?))
 }
 
 fn subject(identity: &Identity) -> Subject {
@@ -27,7 +33,7 @@ fn processes_that_start_at_once_get_one_authority() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("authority");
     let hashes: Vec<AuthorityHash> = std::thread::scope(|scope| {
-        let start = || Authority::load_or_make(&path).unwrap().hash();
+        let start = || Authority::load_or_make(&path).unwrap().anchors().unwrap().hash();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -70,7 +76,7 @@ fn a_machine_gets_certificates_for_its_nodes_until_it_is_revoked() {
     let machine = subject(&join(&authority, &token).unwrap());
     let key = NewKey::generate().unwrap();
     let certificate = authority.renew(machine, 7, &key.public(), HOUR).unwrap();
-    let node = subject(&key.with(certificate, authority.certificate().to_vec()));
+    let node = subject(&key.with(certificate, authority.anchors().unwrap()));
     assert_eq!(node, Subject { node: Some(7), ..machine });
     // A node's certificate is renewed for that node only.
     let public = NewKey::generate().unwrap().public();
@@ -114,7 +120,11 @@ fn a_machine_finds_the_identity_for_where_it_joined() {
         kept.keep(&identity, head).unwrap();
     }
     for (authority, head) in [(&authority, "head:1"), (&other, "head:2"), (&authority, "head:3")] {
-        assert_eq!(kept.find(head).unwrap().unwrap().authority(), authority.hash(), "{head}");
+        assert_eq!(
+            kept.find(head).unwrap().unwrap().authority(),
+            authority.anchors().unwrap().hash(),
+            "{head}"
+        );
     }
     assert!(kept.find("head:4").unwrap().is_none());
 }
@@ -124,9 +134,64 @@ fn keys_that_others_may_read_are_refused() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, _) = authority();
     let path = folder.path().join("authority");
-    let key = path.join("ca.key");
+    let key = path.join("keys");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     let refused = Authority::load(&path).unwrap_err().to_string();
-    assert!(refused.contains("ca.key") && refused.contains("600"), "{refused}");
+    assert!(refused.contains("keys") && refused.contains("600"), "{refused}");
+}
+
+#[test]
+fn one_key_at_a_time_is_replaced_and_not_before_its_members_have_heard() {
+    let (_folder, authority) = authority();
+    let first = authority.anchors().unwrap();
+    assert!(matches!(authority.retire(Duration::ZERO), Err(IdentityError::NotReplacing)));
+    let token = authority.make_token(Role::Node, HOUR).unwrap();
+    let both = authority.rotate().unwrap();
+    assert_eq!(both.former_hash(), Some(first.hash()));
+    assert!(matches!(authority.rotate(), Err(IdentityError::Replacing)));
+    assert!(join(&authority, &token).is_ok(), "a token of the former key");
+    assert!(matches!(authority.retire(HOUR), Err(IdentityError::Overlap { left }) if left <= HOUR));
+    let second = authority.retire(Duration::ZERO).unwrap();
+    assert_eq!((second.hash(), second.former_hash()), (both.hash(), None));
+    assert!(matches!(join(&authority, &token), Err(IdentityError::UnknownToken)));
+    // Another process that works in the folder sees the same.
+    assert_eq!(Authority::load(&authority.folder).unwrap().anchors().unwrap(), second);
+}
+
+#[test]
+fn a_machine_keeps_one_identity_for_a_head_whatever_its_authority_becomes() {
+    let (folder, authority) = authority();
+    let kept = MachineFolder::new(folder.path().join("clusters"));
+    let machine = join(&authority, &authority.make_token(Role::Node, HOUR).unwrap()).unwrap();
+    kept.keep(&machine, "head:1").unwrap();
+    kept.keep(&machine, "head:2").unwrap();
+    let renewed = || {
+        let certificate = authority.renew_machine(subject(&machine), &machine.public().unwrap()).unwrap();
+        machine.renewed(certificate, authority.anchors().unwrap())
+    };
+    for change in CHANGES {
+        let anchors = change(&authority).unwrap();
+        kept.keep(&renewed(), "head:1").unwrap();
+        for head in ["head:1", "head:2"] {
+            assert_eq!(kept.find(head).unwrap().unwrap().anchors, anchors, "{head}");
+        }
+    }
+    // The head was set up anew, and this machine joined again.
+    let (_elsewhere, other) = self::authority();
+    let again = join(&other, &other.make_token(Role::Node, HOUR).unwrap()).unwrap();
+    kept.keep(&again, "head:1").unwrap();
+    assert_eq!(kept.find("head:1").unwrap().unwrap().anchors, other.anchors().unwrap());
+    assert_eq!(kept.find("head:2").unwrap().unwrap().anchors, authority.anchors().unwrap());
+}
+
+#[test]
+fn a_revoked_machine_and_a_node_renew_no_machine() {
+    let (_folder, authority) = authority();
+    let machine = subject(&join(&authority, &authority.make_token(Role::Node, HOUR).unwrap()).unwrap());
+    let public = NewKey::generate().unwrap().public();
+    let node = Subject { node: Some(7), ..machine };
+    assert!(matches!(authority.renew_machine(node, &public), Err(IdentityError::NotAMachine)));
+    authority.revoke_machine(machine.machine).unwrap();
+    assert!(matches!(authority.renew_machine(machine, &public), Err(IdentityError::Revoked(_))));
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why there is no identity, or no certificate for one.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +33,24 @@ pub enum IdentityError {
         "this machine has no identity for the cluster at {0}; join with --token, from `tharsis token create` on the head"
     )]
     NoIdentity(String),
+    /// A machine's certificate is not renewed for a node.
+    #[error("the certificate of a node does not renew that of its machine")]
+    NotAMachine,
     /// Only a machine with the role of a node or a driver has nodes.
     #[error("a machine with the role {0} cannot run a node")]
     NotANode(&'static str),
+    /// No key of the authority is being replaced.
+    #[error("the key of the authority is not being replaced")]
+    NotReplacing,
+    /// Members may not have heard of the new key yet.
+    #[error("members may rely on the former key for another {} s; those that do are shut out then", left.as_secs())]
+    Overlap {
+        /// The rest of the time in which both keys are good.
+        left: Duration,
+    },
+    /// Two keys of an authority are good at a time, no more.
+    #[error("the key of the authority is being replaced already; retire the former one first")]
+    Replacing,
     /// The machine was shut out.
     #[error("Revoked: machine {0} was revoked")]
     Revoked(String),

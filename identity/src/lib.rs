@@ -6,7 +6,8 @@
 //!      │ token ──────────────────▶ joins once, keeps its identity
 //!      │ ◀───────────────────────── asks with it at each start ─────▶ links, calls, transfers
 //! ```
-//! - [`Authority`] signs certificates and keeps tokens and revoked machines in a folder of the head.
+//! - [`Authority`] signs certificates and keeps tokens and revoked machines in a folder of the head. Another one
+//!   can replace it while members go on ([`Anchors`]).
 //! - [`Token`] admits one machine. It carries the hash of the authority's certificate, so whoever joins knows
 //!   whom it talks to before it shows anything.
 //! - [`MachineFolder`] keeps the identity of this machine for each cluster that it joined.
@@ -20,15 +21,20 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod anchors;
 mod authority;
+mod clock;
 mod error;
+mod keys;
 mod machine;
 mod private;
 mod subject;
 mod tls;
 mod token;
 
+pub use anchors::{Anchors, Former};
 pub use authority::{Authority, MachineRecord, TokenRecord};
+pub use clock::words_about_clocks;
 pub use error::IdentityError;
 pub use machine::{Identity, MachineFolder, NewKey};
 pub use subject::{MachineId, Role, Subject};

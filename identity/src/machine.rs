@@ -2,21 +2,24 @@
 //!
 //! ```text
 //! <folder>/<authority>/ca.der        the authority's certificate
+//! <folder>/<authority>/former.der    that of the authority that it replaces, if there is one
+//! <folder>/<authority>/cross.der     the one that the former made for its successor
 //! <folder>/<authority>/machine.der   the machine's own
 //! <folder>/<authority>/machine.key   its key, PKCS #8
 //! <folder>/<authority>/heads         addresses at which the cluster was joined, one a line
 //! ```
+//! A folder without heads is not used: they are written last.
 
-use crate::private::{make_folder, names, read, write};
-use crate::{AuthorityHash, IdentityError};
+use crate::private::{make_folder, names, read, remove, write};
+use crate::{Anchors, AuthorityHash, Former, IdentityError};
 use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::path::{Path, PathBuf};
 
-/// A certificate with its key, and the certificate of the authority behind it.
+/// A certificate with its key, and the authorities that are believed in.
 #[derive(Clone)]
 pub struct Identity {
-    pub(crate) authority: CertificateDer<'static>,
+    pub(crate) anchors: Anchors,
     pub(crate) certificate: CertificateDer<'static>,
     key: Vec<u8>,
 }
@@ -45,8 +48,8 @@ impl NewKey {
 
     /// The key with the certificate that the authority made for it.
     #[must_use]
-    pub fn with(self, certificate: Vec<u8>, authority: Vec<u8>) -> Identity {
-        Identity { authority: authority.into(), certificate: certificate.into(), key: self.0.serialize_der() }
+    pub fn with(self, certificate: Vec<u8>, anchors: Anchors) -> Identity {
+        Identity { anchors, certificate: certificate.into(), key: self.0.serialize_der() }
     }
 }
 
@@ -54,7 +57,22 @@ impl Identity {
     /// The hash of the authority's certificate.
     #[must_use]
     pub fn authority(&self) -> AuthorityHash {
-        AuthorityHash::of(&self.authority)
+        self.anchors.hash()
+    }
+
+    /// The public key, as the authority wants it.
+    ///
+    /// # Errors
+    /// `Certificate` if the key is none.
+    pub fn public(&self) -> Result<Vec<u8>, IdentityError> {
+        let key = KeyPair::try_from(self.key.as_slice()).map_err(IdentityError::certificate)?;
+        Ok(key.der_bytes().to_vec())
+    }
+
+    /// The same key with a new certificate.
+    #[must_use]
+    pub fn renewed(&self, certificate: Vec<u8>, anchors: Anchors) -> Identity {
+        Identity { anchors, certificate: certificate.into(), key: self.key.clone() }
     }
 
     pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
@@ -76,20 +94,46 @@ impl MachineFolder {
     }
 
     /// Keeps an identity for the cluster that is joined at `head` (`host:port`). One that was kept for the
-    /// same cluster is replaced.
+    /// same cluster is replaced, also if its authority was replaced since.
     ///
     /// # Errors
     /// `Folder`.
     pub fn keep(&self, identity: &Identity, head: &str) -> Result<(), IdentityError> {
-        let folder = self.0.join(identity.authority().short());
+        let anchors = &identity.anchors;
+        let folder = self.0.join(anchors.hash().short());
         make_folder(&folder)?;
-        write(&folder.join("ca.der"), &identity.authority)?;
+        write(&folder.join("ca.der"), &anchors.current)?;
+        match &anchors.former {
+            Some(former) => {
+                write(&folder.join("cross.der"), &former.cross)?;
+                write(&folder.join("former.der"), &former.certificate)?;
+            }
+            None => remove(&folder.join("former.der"))?,
+        }
         write(&folder.join("machine.key"), &identity.key)?;
         write(&folder.join("machine.der"), &identity.certificate)?;
-        let mut heads = heads(&folder)?;
-        heads.retain(|known| known != head);
-        heads.push(head.to_owned());
-        write(&folder.join("heads"), heads.join("\n").as_bytes())
+        let mut known = heads(&folder)?;
+        if let Some(former) = anchors.former_hash() {
+            known.extend(heads(&self.0.join(former.short()))?);
+        }
+        known.push(head.to_owned());
+        known.sort_unstable();
+        known.dedup();
+        write(&folder.join("heads"), known.join("\n").as_bytes())?;
+        self.forget_elsewhere(&folder, &known)
+    }
+
+    /// Of several identities that were kept for one head, the last one is good.
+    fn forget_elsewhere(&self, folder: &Path, moved: &[String]) -> Result<(), IdentityError> {
+        for other in names(&self.0).into_iter().map(|name| self.0.join(name)).filter(|other| other != folder)
+        {
+            let (gone, left): (Vec<_>, Vec<_>) =
+                heads(&other)?.into_iter().partition(|head| moved.contains(head));
+            if !gone.is_empty() {
+                write(&other.join("heads"), left.join("\n").as_bytes())?;
+            }
+        }
+        Ok(())
     }
 
     /// The identity for the cluster that was joined at `head`; none if this machine has not joined there.
@@ -119,5 +163,10 @@ fn load(folder: &Path) -> Result<Option<Identity>, IdentityError> {
     else {
         return Ok(None);
     };
-    Ok(Some(Identity { authority: authority.into(), certificate: certificate.into(), key }))
+    let former = match (file("former.der")?, file("cross.der")?) {
+        (Some(certificate), Some(cross)) => Some(Former { certificate, cross }),
+        _ => None,
+    };
+    let anchors = Anchors { current: authority, former };
+    Ok(Some(Identity { anchors, certificate: certificate.into(), key }))
 }

@@ -61,6 +61,14 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
     Ok(Some(bytes))
 }
 
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), IdentityError> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(at(path)(cause)),
+        _ => Ok(()),
+    }
+}
+
 /// The names of the files in a folder; none if there is no folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();

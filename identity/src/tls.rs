@@ -4,31 +4,26 @@
 //! long.
 
 use crate::subject::{CONTROL_NAME, node_name};
-use crate::{AuthorityHash, Identity, IdentityError, Subject};
+use crate::{Anchors, AuthorityHash, Identity, IdentityError, Subject};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
-use rustls::sign::CertifiedKey;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, ConnectionCommon, DigitallySignedStruct, DistinguishedName,
     RootCertStore, ServerConfig, SignatureScheme,
 };
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// The label under which a proof's key is derived from a connection (RFC 5705).
 const PROOF_LABEL: &[u8] = b"EXPERIMENTAL tharsis proof";
 
 /// An identity in use. Clones share it: one that is replaced is replaced for all of them.
 #[derive(Clone, Debug)]
-pub struct Tls {
-    live: Arc<Live>,
-    authority: AuthorityHash,
-    client: Arc<ClientConfig>,
-    server: Arc<ServerConfig>,
-}
+pub struct Tls(Arc<RwLock<Live>>);
 
 /// Whom a caller expects to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,9 +34,14 @@ pub enum Called {
     Node(u64),
 }
 
-/// The certificate that is shown from now on.
+/// What connections are made with from now on.
 #[derive(Debug)]
-struct Live(RwLock<Arc<CertifiedKey>>);
+struct Live {
+    anchors: Anchors,
+    shown: CertificateDer<'static>,
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
 
 impl Tls {
     /// TLS with this identity.
@@ -49,15 +49,66 @@ impl Tls {
     /// # Errors
     /// `Certificate` if it does not fit its key or its authority.
     pub fn new(identity: &Identity) -> Result<Tls, IdentityError> {
-        let live = Arc::new(Live(RwLock::new(certified(identity)?)));
-        let mut roots = RootCertStore::empty();
-        roots.add(identity.authority.clone()).map_err(IdentityError::certificate)?;
-        let roots = Arc::new(roots);
+        Ok(Tls(Arc::new(RwLock::new(Live::new(identity)?))))
+    }
+
+    /// Uses another certificate of the same authority, or of its successor, in new connections; those that
+    /// are open go on.
+    ///
+    /// # Errors
+    /// `Certificate` if it does not fit its key, or is another authority's.
+    pub fn replace(&self, identity: &Identity) -> Result<(), IdentityError> {
+        let next = Live::new(identity)?;
+        let mut live = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !next.anchors.include(live.anchors.hash()) && !live.anchors.include(next.anchors.hash()) {
+            return Err(IdentityError::certificate("it is another authority's"));
+        }
+        *live = next;
+        Ok(())
+    }
+
+    /// The configuration of connections that this process opens.
+    #[must_use]
+    pub fn client(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.live().client)
+    }
+
+    /// The configuration of connections that it accepts.
+    #[must_use]
+    pub fn server(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.live().server)
+    }
+
+    /// The subject of the certificate that is shown now.
+    #[must_use]
+    pub fn subject(&self) -> Option<Subject> {
+        subject_of(Some(std::slice::from_ref(&self.live().shown)))
+    }
+
+    /// The authorities that are believed in now.
+    #[must_use]
+    pub fn anchors(&self) -> Anchors {
+        self.live().anchors.clone()
+    }
+
+    fn live(&self) -> RwLockReadGuard<'_, Live> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    fn new(identity: &Identity) -> Result<Live, IdentityError> {
+        let anchors = identity.anchors.clone();
+        let shown = identity.certificate.clone();
+        let chain = std::iter::once(shown.clone()).chain(anchors.chain()).collect();
+        let key = CertifiedKey::from_der(chain, identity.key(), &provider());
+        let own = Arc::new(SingleCertAndKey::from(key.map_err(IdentityError::certificate)?));
+        let roots = Arc::new(anchors.roots()?);
         let mut client = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(IdentityError::certificate)?
             .with_root_certificates(Arc::clone(&roots))
-            .with_client_cert_resolver(Arc::clone(&live) as Arc<dyn ResolvesClientCert>);
+            .with_client_cert_resolver(Arc::clone(&own) as Arc<dyn ResolvesClientCert>);
         client.resumption = Resumption::disabled();
         // Whoever joins has no certificate yet; the proof that follows lets it ask for one and nothing else.
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
@@ -68,42 +119,10 @@ impl Tls {
             .with_protocol_versions(&[&TLS13])
             .map_err(IdentityError::certificate)?
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::clone(&live) as Arc<dyn ResolvesServerCert>);
+            .with_cert_resolver(own);
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
-        let authority = identity.authority();
-        Ok(Tls { live, authority, client: Arc::new(client), server: Arc::new(server) })
-    }
-
-    /// Shows another certificate of the same authority in new connections; those that are open go on.
-    ///
-    /// # Errors
-    /// `Certificate` if it does not fit its key, or is another authority's.
-    pub fn replace(&self, identity: &Identity) -> Result<(), IdentityError> {
-        if identity.authority() != self.authority {
-            return Err(IdentityError::certificate("it is another authority's"));
-        }
-        let certified = certified(identity)?;
-        *self.live.0.write().unwrap_or_else(PoisonError::into_inner) = certified;
-        Ok(())
-    }
-
-    /// The configuration of connections that this process opens.
-    #[must_use]
-    pub fn client(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.client)
-    }
-
-    /// The configuration of connections that it accepts.
-    #[must_use]
-    pub fn server(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.server)
-    }
-
-    /// The subject of the certificate that is shown now.
-    #[must_use]
-    pub fn subject(&self) -> Option<Subject> {
-        subject_of(Some(&self.live.now().cert))
+        Ok(Live { anchors, shown, client: Arc::new(client), server: Arc::new(server) })
     }
 }
 
@@ -151,29 +170,7 @@ pub fn proof_key<D>(connection: &ConnectionCommon<D>) -> Result<[u8; 32], Identi
     connection.export_keying_material([0; 32], PROOF_LABEL, None).map_err(IdentityError::certificate)
 }
 
-impl Live {
-    fn now(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl ResolvesClientCert for Live {
-    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        Some(self.now())
-    }
-
-    fn has_certs(&self) -> bool {
-        true
-    }
-}
-
-impl ResolvesServerCert for Live {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.now())
-    }
-}
-
-/// Believes a control store whose chain ends with the certificate of a known hash.
+/// Believes a control store that shows the certificate of a known hash and follows from it.
 #[derive(Debug)]
 struct Pinned {
     authority: AuthorityHash,
@@ -198,7 +195,7 @@ impl ServerCertVerifier for Pinned {
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&self.provider))
                 .build()
                 .map_err(|error| rustls::Error::General(error.to_string()))?;
-        verifier.verify_server_cert(certificate, &[], server_name, ocsp, now)
+        verifier.verify_server_cert(certificate, others, server_name, ocsp, now)
     }
 
     fn verify_tls12_signature(
@@ -231,12 +228,6 @@ impl ServerCertVerifier for Pinned {
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
-}
-
-fn certified(identity: &Identity) -> Result<Arc<CertifiedKey>, IdentityError> {
-    let chain = vec![identity.certificate.clone(), identity.authority.clone()];
-    let key = CertifiedKey::from_der(chain, identity.key(), &provider());
-    key.map(Arc::new).map_err(IdentityError::certificate)
 }
 
 #[cfg(test)]

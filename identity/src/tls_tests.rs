@@ -1,10 +1,12 @@
 //! Handshakes in memory: who is believed, and whom the other side sees.
 
 use super::*;
+use crate::authority::tests::CHANGES;
 use crate::{Authority, NewKey, Role};
+use rustls::time_provider::TimeProvider;
 use rustls::{ClientConnection, ServerConnection};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -29,11 +31,11 @@ impl Cluster {
         let token = self.authority.make_token(Role::Node, HOUR).unwrap();
         let key = NewKey::generate().unwrap();
         let machine = self.authority.admit(&token, &key.public(), "host").unwrap();
-        let machine = key.with(machine, self.authority.certificate().to_vec());
+        let machine = key.with(machine, self.authority.anchors().unwrap());
         let subject = Tls::new(&machine).unwrap().subject().unwrap();
         let key = NewKey::generate().unwrap();
         let certificate = self.authority.renew(subject, node, &key.public(), lifetime).unwrap();
-        Tls::new(&key.with(certificate, self.authority.certificate().to_vec())).unwrap()
+        Tls::new(&key.with(certificate, self.authority.anchors().unwrap())).unwrap()
     }
 }
 
@@ -97,12 +99,19 @@ fn an_expired_certificate_admits_nobody() {
 #[test]
 fn whoever_joins_believes_the_authority_of_its_token_only() {
     let (ours, theirs) = (cluster(), cluster());
-    let (seen, shown) = meet(pinned(ours.authority.hash()).unwrap(), &ours.head(), Called::Control).unwrap();
+    let (seen, shown) =
+        meet(pinned(ours.authority.anchors().unwrap().hash()).unwrap(), &ours.head(), Called::Control)
+            .unwrap();
     assert!(seen.is_some() && shown.is_none());
-    assert!(meet(pinned(theirs.authority.hash()).unwrap(), &ours.head(), Called::Control).is_err());
+    assert!(
+        meet(pinned(theirs.authority.anchors().unwrap().hash()).unwrap(), &ours.head(), Called::Control)
+            .is_err()
+    );
     // A member shows the authority's certificate as well, and is no control store for that.
     let member = ours.member(7, HOUR);
-    assert!(meet(pinned(ours.authority.hash()).unwrap(), &member, Called::Control).is_err());
+    assert!(
+        meet(pinned(ours.authority.anchors().unwrap().hash()).unwrap(), &member, Called::Control).is_err()
+    );
 }
 
 #[test]
@@ -116,4 +125,75 @@ fn a_replaced_certificate_is_shown_by_all_clones() {
     assert_eq!(seen.unwrap().node, Some(9));
     let stranger = self::cluster().authority.own(Role::Node, Some(9), true, HOUR).unwrap();
     assert!(head.replace(&stranger).is_err());
+}
+
+/// Two members of each kind: with the former key's certificate, the same after it heard of the new key, and
+/// with the new key's certificate.
+#[test]
+fn while_a_key_is_replaced_everybody_believes_everybody() {
+    let cluster = cluster();
+    let former = cluster.authority.anchors().unwrap().hash();
+    let early = cluster.member(1, HOUR);
+    let old_token = pinned(former).unwrap();
+    cluster.authority.rotate().unwrap();
+    let (late, head) = (cluster.member(2, HOUR), cluster.head());
+    for (one, other) in [(&early, &late), (&early, &head), (&late, &head), (&early, &early), (&late, &late)] {
+        for (caller, called) in [(one, other), (other, one)] {
+            let node = called.subject().unwrap().node.unwrap();
+            meet(caller.client(), called, Called::Node(node)).unwrap();
+        }
+    }
+    let current = cluster.authority.anchors().unwrap().hash();
+    for token in [old_token, pinned(current).unwrap()] {
+        meet(token, &head, Called::Control).unwrap();
+    }
+    // Whoever renews in time does not notice that the former key ends; whoever does not is shut out.
+    cluster.authority.retire(Duration::ZERO).unwrap();
+    let renewed = cluster.head();
+    meet(late.client(), &renewed, Called::Control).unwrap();
+    assert!(meet(early.client(), &renewed, Called::Control).is_err());
+    assert!(meet(pinned(former).unwrap(), &renewed, Called::Control).is_err());
+}
+
+#[test]
+fn an_identity_in_use_follows_its_authority_to_another_key() {
+    let cluster = cluster();
+    let head = cluster.head();
+    let own = || cluster.authority.own(Role::Node, Some(1), true, HOUR).unwrap();
+    for change in CHANGES {
+        let anchors = change(&cluster.authority).unwrap();
+        head.replace(&own()).unwrap();
+        assert_eq!(head.anchors(), anchors);
+    }
+    let stranger = self::cluster().authority.own(Role::Node, Some(1), true, HOUR).unwrap();
+    assert!(head.replace(&stranger).is_err());
+}
+
+#[derive(Debug)]
+struct Clock(SystemTime);
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(self.0.duration_since(SystemTime::UNIX_EPOCH).unwrap()))
+    }
+}
+
+#[test]
+fn a_wrong_clock_is_told_with_both_times() {
+    let cluster = cluster();
+    let (head, member) = (cluster.head(), cluster.member(7, HOUR));
+    let day = HOUR * 24;
+    let now = SystemTime::now();
+    for (clock, word) in [(now - day, "CertificateNotYetValid"), (now + day, "CertificateExpired")] {
+        let mut config = (*member.client()).clone();
+        config.time_provider = Arc::new(Clock(clock));
+        let refused = meet(Arc::new(config), &head, Called::Control).unwrap_err();
+        let refused = refused.get_ref().unwrap().downcast_ref::<rustls::Error>().unwrap();
+        let words = crate::words_about_clocks(refused).unwrap();
+        assert!(words.contains(word) && words.matches(" UTC").count() == 2, "{words}");
+    }
+    // Five minutes are no matter.
+    let mut config = (*member.client()).clone();
+    config.time_provider = Arc::new(Clock(now - Duration::from_secs(280)));
+    meet(Arc::new(config), &head, Called::Control).unwrap();
 }

@@ -1,15 +1,17 @@
 //! Asking the authority for a certificate, at the port of the head.
 //!
-//! A machine that has a token asks for its own; a node asks, with the machine's or with the one it has, for
-//! one that names the node. Both go over TLS, after the proof with [`Purpose::Join`]: one frame each way, a
-//! little-endian length of four bytes and a protobuf message.
+//! A machine that has a token asks for its own; a node asks, with the machine's, for one that names the node,
+//! and for a new one of its machine. Both go over TLS, after the proof with [`Purpose::Join`]: one frame each
+//! way, a little-endian length of four bytes and a protobuf message.
 
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
 use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Secret};
 use prost::Message;
 use std::io;
 use std::time::Duration;
-use tharsis_identity::{Identity, IdentityError, NewKey, Tls, Token, pinned, proof_key};
+use tharsis_identity::{
+    Anchors, Former, Identity, IdentityError, NewKey, Subject, Tls, Token, pinned, proof_key,
+};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -52,6 +54,9 @@ struct Request {
     host: String,
     #[prost(fixed64, tag = "4")]
     node: u64,
+    /// The public key of the machine, for a new certificate of it.
+    #[prost(bytes = "vec", tag = "5")]
+    machine_key: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -65,6 +70,25 @@ struct Answer {
     refused: String,
     #[prost(uint64, tag = "4")]
     lifetime_ms: u64,
+    /// The authority that is being replaced, and what it made for its successor; both empty if there is none.
+    #[prost(bytes = "vec", tag = "5")]
+    former: Vec<u8>,
+    #[prost(bytes = "vec", tag = "6")]
+    cross: Vec<u8>,
+    /// The machine's new certificate.
+    #[prost(bytes = "vec", tag = "7")]
+    machine: Vec<u8>,
+}
+
+/// What a node was given.
+#[derive(Debug)]
+pub struct Signed {
+    /// Its own identity.
+    pub node: Identity,
+    /// How long that lasts.
+    pub lifetime: Duration,
+    /// That of its machine, renewed.
+    pub machine: Identity,
 }
 
 /// Joins with a token: an identity for this machine.
@@ -81,35 +105,48 @@ pub async fn with_token(address: &str, token: &Token, host: &str) -> Result<Iden
     let key = Secret::from_bytes(proof_key(stream.get_ref().1)?);
     proof::prove(&mut stream, &key, None, Purpose::Join).await?;
     let (token, host) = (token.to_string(), host.to_owned());
-    ask(Stream::over_tls(stream), Request { token, host, ..Request::default() })
-        .await
-        .map(|(identity, _)| identity)
+    let key = NewKey::generate()?;
+    let request = Request { token, host, public_key: key.public(), ..Request::default() };
+    let answer = ask(Stream::over_tls(stream), request).await?;
+    let anchors = answer.anchors();
+    Ok(key.with(answer.certificate, anchors))
 }
 
-/// Asks, with the identity of a machine or of the node, for one of the node, and says how long it lasts.
+/// Asks, with the identity of a machine, for one of the node.
 ///
 /// # Errors
 /// [`JoinError`].
-pub async fn as_node(address: &str, own: &Tls, node: NodeId) -> Result<(Identity, Duration), JoinError> {
-    let shown = own.subject().and_then(|subject| subject.node).map(NodeId);
-    let own = Credentials { trust: Trust::Identity(own.clone()), node: shown };
+pub async fn as_node(address: &str, machine: &Identity, node: NodeId) -> Result<Signed, JoinError> {
+    let tls = Tls::new(machine)?;
+    let shown = tls.subject().and_then(|subject| subject.node).map(NodeId);
+    let own = Credentials { trust: Trust::Identity(tls), node: shown };
     let stream = own.connect(address, Called::Control, Purpose::Join).await?;
-    ask(stream, Request { node: node.0, ..Request::default() }).await
+    let key = NewKey::generate()?;
+    let (public_key, machine_key) = (key.public(), machine.public()?);
+    let answer = ask(stream, Request { node: node.0, public_key, machine_key, ..Request::default() }).await?;
+    let anchors = answer.anchors();
+    Ok(Signed {
+        node: key.with(answer.certificate, anchors.clone()),
+        lifetime: Duration::from_millis(answer.lifetime_ms),
+        machine: machine.renewed(answer.machine, anchors),
+    })
 }
 
-async fn ask(mut stream: Stream, request: Request) -> Result<(Identity, Duration), JoinError> {
-    let key = NewKey::generate()?;
-    let request = Request { public_key: key.public(), ..request };
+impl Answer {
+    fn anchors(&self) -> Anchors {
+        let former = Former { certificate: self.former.clone(), cross: self.cross.clone() };
+        Anchors { current: self.authority.clone(), former: (!self.former.is_empty()).then_some(former) }
+    }
+}
+
+async fn ask(mut stream: Stream, request: Request) -> Result<Answer, JoinError> {
     let exchange = async {
         write(&mut stream, &request).await?;
         read::<Answer>(&mut stream).await
     };
     let answer = timeout(PROOF_WAIT, exchange).await.map_err(|_| ProofError::Timeout)?;
     let answer = answer.map_err(ProofError::Io)?;
-    if !answer.refused.is_empty() {
-        return Err(JoinError::Refused(answer.refused));
-    }
-    Ok((key.with(answer.certificate, answer.authority), Duration::from_millis(answer.lifetime_ms)))
+    if answer.refused.is_empty() { Ok(answer) } else { Err(JoinError::Refused(answer.refused)) }
 }
 
 /// Answers one request.
@@ -129,15 +166,20 @@ pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
 
 fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, IdentityError> {
     let Signer { authority, lifetime } = signer;
-    let certificate = if request.token.is_empty() {
-        let machine = caller.subject.ok_or(IdentityError::UnknownToken)?;
-        authority.renew(machine, request.node, &request.public_key, *lifetime)?
+    let (certificate, machine) = if request.token.is_empty() {
+        let machine: Subject = caller.subject.ok_or(IdentityError::UnknownToken)?;
+        let renewed = authority.renew_machine(machine, &request.machine_key)?;
+        (authority.renew(machine, request.node, &request.public_key, *lifetime)?, renewed)
     } else {
-        authority.admit(&request.token.parse()?, &request.public_key, &request.host)?
+        (authority.admit(&request.token.parse()?, &request.public_key, &request.host)?, Vec::new())
     };
     let lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
-    let authority = authority.certificate().to_vec();
-    Ok(Answer { certificate, authority, refused: String::new(), lifetime_ms })
+    // Read after the signatures: if the key was replaced in between, its successor's members believe in both.
+    let anchors = authority.anchors()?;
+    let former = anchors.former.map(|former| (former.certificate, former.cross));
+    let (former, cross) = former.unwrap_or_default();
+    let refused = String::new();
+    Ok(Answer { certificate, authority: anchors.current, refused, lifetime_ms, former, cross, machine })
 }
 
 async fn write<M: Message>(stream: &mut Stream, message: &M) -> io::Result<()> {

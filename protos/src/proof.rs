@@ -29,7 +29,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tharsis_identity::{IdentityError, Subject};
+use tharsis_identity::{IdentityError, Subject, words_about_clocks};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -108,7 +108,7 @@ pub enum ProofError {
     #[error("the connection began with a request of HTTP/1.1")]
     Scrape([u8; MAGIC.len()]),
     /// One side does not believe the other's certificate.
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", words_of(.0))]
     Tls(io::Error),
     /// The other side said too little for too long.
     #[error("the connection was not proved within {} s", PROOF_WAIT.as_secs())]
@@ -116,6 +116,11 @@ pub enum ProofError {
     /// The listener does not know the secret.
     #[error("what listens there did not prove that it knows the cluster's secret")]
     Unproved,
+}
+
+fn words_of(error: &io::Error) -> String {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    tls.and_then(words_about_clocks).unwrap_or_else(|| error.to_string())
 }
 
 impl From<io::Error> for ProofError {

@@ -35,7 +35,7 @@ pub fn run(settings: &Settings) -> Result<()> {
         let listener = TcpListener::bind(listen).await.map_err(|cause| taken(listen, cause))?;
         let server = serve(control, listener, gate, Routes::default())?;
         let address = advertised_address(advertised.as_deref(), server.address());
-        server.control().announce(address.clone()).await?;
+        server.control().announce(address.clone(), None).await?;
         if let Some(renewal) = renewal {
             tokio::spawn(renewal.run());
         }

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod authority;
 mod config;
 mod drain;
 mod eval;
@@ -35,6 +36,7 @@ pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
 /// The error of the command; see [`crate::refusal::status_of`].
 pub fn run(args: Args) -> Result<()> {
     match args.command {
+        Command::Authority(asked) => authority::run(asked),
         Command::Bench(asked) => run_bench(asked),
         Command::BenchFirst { mode } => bench::first_result(&mode),
         Command::BenchPeer { kind, argument } => bench::serve_floor(&kind, &argument),

@@ -16,8 +16,10 @@ pub const ASK: u8 = 4;
 pub const IDENTITY: u8 = 8;
 /// Settings of commands that call other nodes: `drain`.
 pub const CALL: u8 = 16;
+/// Settings of commands that replace the authority's key: `authority`.
+pub const AUTHORITY: u8 = 32;
 /// All of them.
-pub const ALL: u8 = NODE | STORE | ASK | IDENTITY | CALL;
+pub const ALL: u8 = NODE | STORE | ASK | IDENTITY | CALL | AUTHORITY;
 
 /// Log levels, from the fewest messages to the most.
 pub const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -188,7 +190,7 @@ const ROWS: [Row; 32] = [
         value_name: "DIR",
         help: "Folder with this user's identities in clusters, and on a head with the cluster's authority; made if it is \
              not there",
-        used_by: NODE | STORE | IDENTITY | CALL,
+        used_by: NODE | STORE | IDENTITY | CALL | AUTHORITY,
         form: Form::Text,
         check: not_empty,
     },
@@ -427,7 +429,7 @@ const ROWS: [Row; 32] = [
         name: "certificate_lifetime",
         value_name: "DURATION",
         help: "Lifetime of the certificates of nodes, which are replaced at half of it",
-        used_by: STORE,
+        used_by: STORE | AUTHORITY,
         form: Form::Text,
         check: |text| parse::certificate_lifetime(text).map(drop),
     },

@@ -250,9 +250,16 @@ impl Settings {
     /// # Errors
     /// [`Error::BadValue`].
     pub fn identity(&self) -> Result<Security, Error> {
-        let lifetime = self.get(Key::CertificateLifetime, parse::certificate_lifetime)?.unwrap_or_default();
-        let lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+        let lifetime_ms = u64::try_from(self.certificate_lifetime()?.as_millis()).unwrap_or(u64::MAX);
         Ok(Security::Identity { folder: self.identity_dir(), lifetime_ms })
+    }
+
+    /// Lifetime of the certificates of nodes.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn certificate_lifetime(&self) -> Result<Duration, Error> {
+        Ok(self.get(Key::CertificateLifetime, parse::certificate_lifetime)?.unwrap_or_default())
     }
 
     /// Threads for connections with other nodes.

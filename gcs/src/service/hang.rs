@@ -44,6 +44,17 @@ pub(super) async fn watch_silences(shared: Weak<Shared>) {
     }
 }
 
+/// Looks at nodes that control stores are part of, unless they renew their leases here: a control store that
+/// hangs with its node does not miss the node's renewals.
+pub(super) fn look_at_heads(shared: &Arc<Shared>, heads: &[NodeId]) {
+    let now = Instant::now();
+    for head in heads {
+        if shared.silences.lock().begins_look(*head, now) {
+            tokio::spawn(examine(Arc::clone(shared), *head));
+        }
+    }
+}
+
 /// Looks at one member, and removes it if it hangs.
 async fn examine(shared: Arc<Shared>, node: NodeId) {
     let (listen, verdict) = match shared.node(node).await {

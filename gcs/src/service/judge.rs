@@ -12,7 +12,7 @@
 //! lease. All members see the removal, and a node without a record gets no lease any more. So all members
 //! agree whether a node is alive, however many judges there are.
 
-use super::{Shared, unix_ms};
+use super::{Shared, hang, unix_ms};
 use crate::error::StoreError;
 use crate::tables;
 use std::sync::{Arc, Weak};
@@ -74,6 +74,7 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());
     shared.note_stores(&answer);
+    hang::look_at_heads(shared, &tables::heads(&answer));
     for (job, node) in tables::without_driver(&answer) {
         let message = format!("its driver's node {node} has left");
         let end = JobEnd { succeeded: false, message, ended_unix_ms: unix_ms() };

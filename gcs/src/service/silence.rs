@@ -109,6 +109,15 @@ impl Silences {
         due
     }
 
+    /// Whether a look at a member begins now. Not if it is heard of here: then it is looked at when it is due.
+    pub(super) fn begins_look(&mut self, node: NodeId, now: Instant) -> bool {
+        let is_unheard = !self.heard.contains_key(&node);
+        if is_unheard {
+            self.heard.insert(node, Heard { at: now, is_examined: true });
+        }
+        is_unheard
+    }
+
     /// Time at which the next member is due, if no renewals come. Renewals and new members only make it
     /// later.
     pub(super) fn next_due(&self, now: Instant) -> Instant {
@@ -168,6 +177,20 @@ mod tests {
         assert!(silences.due(start + SECOND * 60).is_empty());
         silences.heard(NODE, start + SECOND * 60);
         assert_eq!(silences.due(start + SECOND * 63), [NODE]);
+    }
+
+    #[test]
+    fn a_head_that_is_never_heard_of_here_is_looked_at_again_and_again() {
+        let start = Instant::now();
+        let mut silences = Silences::new(TTL);
+        assert!(silences.begins_look(NODE, start));
+        assert!(!silences.begins_look(NODE, start + SECOND), "one look at a time");
+        assert!(silences.due(start + SECOND * 60).is_empty());
+        assert!(!silences.examined(NODE, Verdict::Leave, start + SECOND * 2));
+        assert!(silences.begins_look(NODE, start + SECOND * 2));
+        assert!(silences.examined(NODE, Verdict::Hangs, start + SECOND * 4));
+        silences.heard(NODE, start + SECOND * 5);
+        assert!(!silences.begins_look(NODE, start + SECOND * 6), "it renews its lease here");
     }
 
     #[test]

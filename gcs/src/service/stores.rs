@@ -13,6 +13,7 @@ use crate::tables::{self, STORES};
 use futures::StreamExt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tharsis_types::NodeId;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// Renewals within the time of one lease.
@@ -31,11 +32,15 @@ pub(super) struct Listing {
 
 impl Shared {
     /// Writes the address at which members reach this control store, and keeps it there.
-    pub(super) async fn announce(self: &Arc<Self>, address: String) -> Result<(), StoreError> {
-        let lease = self.list(&address).await?;
+    pub(super) async fn announce(
+        self: &Arc<Self>,
+        address: String,
+        head: Option<NodeId>,
+    ) -> Result<(), StoreError> {
+        let lease = self.list(&address, head).await?;
         *self.own_lease.lock() = Some(lease);
         self.read_list().await?;
-        tokio::spawn(stay_listed(Arc::downgrade(self), address));
+        tokio::spawn(stay_listed(Arc::downgrade(self), address, head));
         Ok(())
     }
 
@@ -72,17 +77,17 @@ impl Shared {
         }
     }
 
-    async fn list(&self, address: &str) -> Result<StoreLease, StoreError> {
+    async fn list(&self, address: &str, head: Option<NodeId>) -> Result<StoreLease, StoreError> {
         let (lease, _) = self.backend.lease_grant(self.lease_ttl).await?;
-        self.backend.txn(tables::list_store(address, lease)).await?;
+        self.backend.txn(tables::list_store(address, head, lease)).await?;
         Ok(lease)
     }
 
-    async fn renew_listing(&self, address: &str) -> Result<(), StoreError> {
+    async fn renew_listing(&self, address: &str, head: Option<NodeId>) -> Result<(), StoreError> {
         let Some(lease) = *self.own_lease.lock() else { return Ok(()) };
         match self.backend.lease_keep_alive(lease).await {
             Err(StoreError::LeaseNotFound { .. }) => {
-                let renewed = self.list(address).await?;
+                let renewed = self.list(address, head).await?;
                 // None: it stops, and what was just written goes with its lease.
                 if let Some(lease) = self.own_lease.lock().as_mut() {
                     *lease = renewed;
@@ -126,14 +131,14 @@ async fn read_changes(shared: &Weak<Shared>) -> Result<(), StoreError> {
     }
 }
 
-async fn stay_listed(shared: Weak<Shared>, address: String) {
+async fn stay_listed(shared: Weak<Shared>, address: String, head: Option<NodeId>) {
     let Some(lease_ttl) = shared.upgrade().map(|shared| shared.lease_ttl) else { return };
     let mut ticks = interval(lease_ttl / RENEWALS_PER_LEASE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let Some(shared) = shared.upgrade().filter(|shared| !*shared.stopping.borrow()) else { return };
-        match shared.renew_listing(&address).await {
+        match shared.renew_listing(&address, head).await {
             Ok(()) => {}
             Err(StoreError::Closed) => return,
             Err(error) => tracing::debug!(%error, "the address of this control store is not renewed"),

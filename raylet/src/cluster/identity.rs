@@ -6,7 +6,8 @@
 //! ```
 //! A head signs its own certificate. A member shows the machine's identity, which it got for a token, and
 //! asks the head for one that names the node; so a certificate of one node is of no use to another. Both are
-//! replaced at half their lifetime, while connections go on.
+//! replaced at half the lifetime of the node's, while connections go on. So another key of the authority reaches
+//! all members within that time; a head looks for one more often.
 
 use super::{JOIN_PATIENCE, Role, secret};
 use serde::{Deserialize, Serialize};
@@ -19,12 +20,14 @@ use tharsis_protos::connection::{Credentials, Gate, Signer, Trust};
 use tharsis_protos::join::{self, JoinError};
 use tharsis_protos::proof::ProofError;
 use tharsis_types::{Failure, FailureKind, NodeId};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// A certificate that could not be replaced is tried again after this part of its lifetime.
 const RETRIES_PER_LIFETIME: u32 = 20;
 /// Time limit for the certificate of one head while there are others to ask.
 const HEAD_WAIT: Duration = Duration::from_secs(1);
+/// Between two looks of a head at the key of the authority, which a command may replace.
+const KEY_LOOKS: Duration = Duration::from_secs(2);
 /// Between two attempts to reach a head that is not there yet.
 const JOIN_PAUSE: Duration = Duration::from_millis(100);
 
@@ -62,7 +65,13 @@ enum Source {
     /// The authority on this machine, for this process.
     Own { authority: Arc<Authority>, node: Option<NodeId> },
     /// One of the heads, for this node, to whoever shows the machine's identity.
-    Head { stores: KnownStores, machine: Tls, node: NodeId },
+    Head { stores: KnownStores, machine: Machine, node: NodeId },
+}
+
+/// The identity of this machine, and where it is kept.
+struct Machine {
+    identity: Identity,
+    folder: MachineFolder,
 }
 
 /// The folder of the cluster's authority.
@@ -157,8 +166,8 @@ impl Security {
                 Ok(Entry { credentials, gate, renewal: Some(renewal) })
             }
             (Security::Identity { folder, .. }, Role::Member { heads }) => {
-                let machine = machine_identity(folder, heads).and_then(|found| Tls::new(&found));
-                member(stores, machine.map_err(refused)?, me).await
+                let identity = machine_identity(folder, heads).map_err(refused)?;
+                member(stores, Machine { identity, folder: machine_folder(folder) }, me).await
             }
         }
     }
@@ -179,10 +188,10 @@ fn own(
 }
 
 /// A node of a machine that has joined. The head may have been started a moment ago.
-async fn member(stores: &KnownStores, machine: Tls, me: NodeId) -> Result<Entry, Failure> {
+async fn member(stores: &KnownStores, mut machine: Machine, me: NodeId) -> Result<Entry, Failure> {
     let until = Instant::now() + JOIN_PATIENCE;
     let (own, lifetime) = loop {
-        match ask_one(stores, &machine, me).await {
+        match ask_one(stores, &mut machine, me).await {
             Err((_, error)) if is_away(&error) && Instant::now() < until => sleep(JOIN_PAUSE).await,
             asked => break asked.map_err(|(head, error)| not_joined(&head, &error))?,
         }
@@ -194,28 +203,41 @@ async fn member(stores: &KnownStores, machine: Tls, me: NodeId) -> Result<Entry,
     Ok(Entry { credentials, gate, renewal: Some(Renewal { tls, source, lifetime }) })
 }
 
-/// Asks the heads one after the other, until one signs. The error is of the first head that refused, or of
+/// Asks the heads one after the other, until one signs for the node and its machine. The error is of the first head that refused, or of
 /// the last one if none answered.
 async fn ask_one(
     stores: &KnownStores,
-    machine: &Tls,
+    machine: &mut Machine,
     node: NodeId,
 ) -> Result<(Identity, Duration), (String, JoinError)> {
     let mut heads = stores.in_turn().into_iter().peekable();
     let mut failed = None;
     while let Some(head) = heads.next() {
-        let asked = join::as_node(&head, machine, node);
+        let asked = join::as_node(&head, &machine.identity, node);
         // The last one may take as long as a connection may.
         let answer = match heads.peek() {
             Some(_) => timeout(HEAD_WAIT, asked).await.unwrap_or(Err(ProofError::Timeout.into())),
             None => asked.await,
         };
         match answer {
-            Ok(signed) => return Ok(signed),
+            Ok(signed) => {
+                machine.renew(signed.machine, &head);
+                return Ok((signed.node, signed.lifetime));
+            }
             Err(error) => failed = failed.filter(|(_, earlier)| !is_away(earlier)).or(Some((head, error))),
         }
     }
     Err(failed.unwrap_or_else(|| (String::new(), IdentityError::NoIdentity(String::new()).into())))
+}
+
+impl Machine {
+    fn renew(&mut self, identity: Identity, head: &str) {
+        // The former one is good for months, or until the former authority ends, and this is tried again.
+        if let Err(error) = self.folder.keep(&identity, head) {
+            tracing::warn!(%error, "the renewed identity of this machine is not kept");
+        }
+        self.identity = identity;
+    }
 }
 
 impl Renewal {
@@ -223,7 +245,7 @@ impl Renewal {
     pub async fn run(mut self) {
         let mut wait = self.lifetime / 2;
         loop {
-            sleep(wait).await;
+            self.wait(wait).await;
             wait = match self.replace().await {
                 Ok(()) => self.lifetime / 2,
                 Err(error) => {
@@ -234,8 +256,19 @@ impl Renewal {
         }
     }
 
+    /// Until the certificate is to be replaced, after `wait` at the latest.
+    async fn wait(&self, wait: Duration) {
+        let Source::Own { authority, .. } = &self.source else { return sleep(wait).await };
+        let until = Instant::now() + wait;
+        let used = self.tls.anchors();
+        // A key that cannot be read is not another one.
+        while Instant::now() < until && authority.anchors().map_or(true, |anchors| anchors == used) {
+            sleep_until(until.min(Instant::now() + KEY_LOOKS)).await;
+        }
+    }
+
     async fn replace(&mut self) -> Result<(), JoinError> {
-        let own = match &self.source {
+        let own = match &mut self.source {
             Source::Own { authority, node } => {
                 authority.own(identity::Role::Node, node.map(|node| node.0), true, self.lifetime)?
             }

@@ -434,7 +434,7 @@ async fn join(
     let Entry { credentials: own, gate, renewal } = entry;
     let folder = make_folder(&options.folder)?;
     let control = match &options.role {
-        Role::Head { store, lease_ttl_ms } => Some(begin(store, *lease_ttl_ms, &address).await?),
+        Role::Head { store, lease_ttl_ms } => Some(begin(me, store, *lease_ttl_ms, &address).await?),
         Role::Member { .. } => None,
     };
     let limits = ClientOptions { call_deadline: CALL_DEADLINE, patience: PATIENCE };
@@ -499,8 +499,13 @@ async fn register(client: &ControlClient, info: &NodeInfo) -> Result<Registered,
     Ok(registered)
 }
 
-/// A control store in this process.
-async fn begin(store: &BackendChoice, lease_ttl_ms: u64, address: &str) -> Result<Control, Failure> {
+/// A control store in the process of the node `me`.
+async fn begin(
+    me: NodeId,
+    store: &BackendChoice,
+    lease_ttl_ms: u64,
+    address: &str,
+) -> Result<Control, Failure> {
     let failed = |error: StoreError| {
         let kind = match error {
             StoreError::InUse { .. } => FailureKind::InUse,
@@ -511,7 +516,7 @@ async fn begin(store: &BackendChoice, lease_ttl_ms: u64, address: &str) -> Resul
     let backend = store.open().await.map_err(failed)?;
     let options = ControlOptions { lease_ttl: Duration::from_millis(lease_ttl_ms), cluster: None };
     let control = Control::start(backend, options).await.map_err(failed)?;
-    control.announce(address.to_owned()).await.map_err(failed)?;
+    control.announce(address.to_owned(), Some(me)).await.map_err(failed)?;
     Ok(control)
 }
 

@@ -11,7 +11,7 @@ use tharsis::prelude::*;
 use tharsis::process::{Security, authority_folder};
 use tharsis::{LocalCluster, LocalNode, NodeId, Resources, Runtime, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
-use tharsis_identity::{Authority, Role};
+use tharsis_identity::{Authority, Role, Token};
 use tharsis_protos::connection::Called;
 use tharsis_protos::proof::Purpose;
 
@@ -32,6 +32,7 @@ const ALL: &[Scenario] = &[
         "work_and_transfers_go_on_while_certificates_are_replaced",
         work_and_transfers_go_on_while_certificates_are_replaced,
     ),
+    ("work_goes_on_while_the_authority_gets_another_key", work_goes_on_while_the_authority_gets_another_key),
     ("objects_are_sent_to_members_only", objects_are_sent_to_members_only),
     (
         "a_program_joins_with_a_token_and_leaves_when_it_ends",
@@ -73,15 +74,7 @@ fn cluster(lifetime: Duration) -> (LocalCluster, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL).identities(folder.path(), lifetime);
     for name in ["here", "there"] {
-        let mut resources = Resources::cpus(1.0).unwrap();
-        resources.set_custom(name, 1.0).unwrap();
-        let node = LocalNode {
-            resources,
-            labels: Vec::new(),
-            store_bytes: STORE_BYTES,
-            spill: SpillChoice::default(),
-        };
-        cluster.add(node).unwrap();
+        cluster.add(node(name)).unwrap();
     }
     (cluster, folder)
 }
@@ -90,21 +83,55 @@ fn work_and_transfers_go_on_while_certificates_are_replaced() {
     let (mut cluster, _folder) = cluster(SHORT);
     let runtime = driver(&cluster, 0);
     let entered = runtime.enter();
-    let until = Instant::now() + WHILE_REPLACED;
+    work_for(WHILE_REPLACED);
+    // A node that joins now connects to all others: their first certificates are over.
+    cluster.add(node("more")).unwrap();
+    drop(entered);
+}
+
+fn work_goes_on_while_the_authority_gets_another_key() {
+    let (mut cluster, folder) = cluster(SHORT);
+    let runtime = driver(&cluster, 0);
+    let entered = runtime.enter();
+    let authority = Authority::load(&authority_folder(&folder.path().join("machine-0"))).unwrap();
+    let former = authority.anchors().unwrap().hash();
+    let [early_token, other_token] = [(), ()].map(|()| authority.make_token(Role::Driver, LONG).unwrap());
+
+    let security = authority.rotate().unwrap();
+    assert_eq!(security.former_hash(), Some(former));
+    // Nobody but the authority has heard of the new key, and machines join with tokens of both.
+    cluster.add(node("more")).unwrap();
+    let early = joined_with(&cluster, &folder, "early", &early_token).unwrap();
+    work_for(WHILE_REPLACED);
+    authority.retire(WHILE_REPLACED).unwrap();
+    work_for(WHILE_REPLACED);
+    cluster.add(node("most")).unwrap();
+    assert_eq!(cluster.report(0).unwrap().nodes.len(), 5, "nobody was lost");
+    // What the former key signed is worth nothing.
+    let refused = joined_with(&cluster, &folder, "late", &other_token).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("TLS"), "{refused}");
+    drop(early);
+    drop(entered);
+}
+
+/// Tasks on both nodes, with transfers between them.
+fn work_for(time: Duration) {
+    let until = Instant::now() + time;
     let mut rounds = 0;
     // On a busy machine one round may outlast several certificates.
     while Instant::now() < until || rounds < 2 {
-        let made = bytes_of::options().resource("there", 1.0).remote(rounds, LARGE_BYTES);
-        let summed = sum_of::options().resource("here", 1.0).remote(&made);
+        let made = bytes_of::options().resource("there", 1.0).max_retries(0).remote(rounds, LARGE_BYTES);
+        let summed = sum_of::options().resource("here", 1.0).max_retries(0).remote(&made);
         assert_eq!(summed.get().unwrap(), sum(&pattern(rounds, LARGE_BYTES)), "round {rounds}");
         rounds += 1;
     }
-    // A node that joins now connects to all others: their first certificates are over.
-    let resources = Resources::cpus(1.0).unwrap();
-    let node =
-        LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES, spill: SpillChoice::default() };
-    cluster.add(node).unwrap();
-    drop(entered);
+}
+
+/// A node with one CPU and a resource of its own.
+fn node(name: &str) -> LocalNode {
+    let mut resources = Resources::cpus(1.0).unwrap();
+    resources.set_custom(name, 1.0).unwrap();
+    LocalNode { resources, labels: Vec::new(), store_bytes: STORE_BYTES, spill: SpillChoice::default() }
 }
 
 fn objects_are_sent_to_members_only() {
@@ -122,10 +149,24 @@ fn objects_are_sent_to_members_only() {
 /// A runtime of a program on a machine of its own, which joins for the first time.
 fn joined(cluster: &LocalCluster, folder: &TempDir, machine: &str) -> tharsis::Result<Runtime> {
     let authority = Authority::load(&authority_folder(&folder.path().join("machine-0"))).unwrap();
-    let token = authority.make_token(Role::Driver, LONG).unwrap().to_string();
+    joined_with(cluster, folder, machine, &authority.make_token(Role::Driver, LONG).unwrap())
+}
+
+/// As [`joined`], with this token.
+fn joined_with(
+    cluster: &LocalCluster,
+    folder: &TempDir,
+    machine: &str,
+    token: &Token,
+) -> tharsis::Result<Runtime> {
     let identities = folder.path().join(machine);
     let head = cluster.address(0).unwrap();
-    init().address(head).token(token).identity_dir(identities).store_bytes(STORE_BYTES).start_local()
+    init()
+        .address(head)
+        .token(token.to_string())
+        .identity_dir(identities)
+        .store_bytes(STORE_BYTES)
+        .start_local()
 }
 
 fn a_program_joins_with_a_token_and_leaves_when_it_ends() {

@@ -65,12 +65,16 @@ impl Cluster {
 
     /// Credentials of a caller of this role, which is node 1 if its role has nodes.
     async fn caller(&self, role: Role) -> Credentials {
-        let machine = Tls::new(&self.machine(role).await).unwrap();
+        let machine = self.machine(role).await;
         if !role.has_nodes() {
-            return credentials(machine, None);
+            return credentials(Tls::new(&machine).unwrap(), None);
         }
-        let (own, _) = join::as_node(&self.address(), &machine, NodeId(1)).await.unwrap();
-        credentials(Tls::new(&own).unwrap(), Some(NodeId(1)))
+        credentials(Tls::new(&self.node_of(&machine).await).unwrap(), Some(NodeId(1)))
+    }
+
+    /// The identity of node 1 of a machine.
+    async fn node_of(&self, machine: &Identity) -> Identity {
+        join::as_node(&self.address(), machine, NodeId(1)).await.unwrap().node
     }
 }
 
@@ -160,7 +164,8 @@ async fn each_role_makes_its_own_calls_and_no_others() {
 #[tokio::test]
 async fn a_certificate_is_of_no_use_for_another_node() {
     let cluster = Cluster::start().await;
-    let own = cluster.caller(Role::Node).await;
+    let identity = cluster.node_of(&cluster.machine(Role::Node).await).await;
+    let own = credentials(Tls::new(&identity).unwrap(), Some(NodeId(1)));
     let client = connect(&cluster.address(), &own).await.unwrap();
     client.register_node(&node(1), 0).await.unwrap();
     let refused = client.register_node(&node(2), 0).await.unwrap_err();
@@ -172,8 +177,7 @@ async fn a_certificate_is_of_no_use_for_another_node() {
     let refused = other.connect(&cluster.address(), Called::Control, Purpose::Calls).await.map(drop);
     assert!(matches!(refused, Err(ProofError::Refused(Reason::OtherNode))), "{refused:?}");
     // A node's certificate does not ask for one of another node either.
-    let Trust::Identity(tls) = &own.trust else { panic!("it has an identity") };
-    let refused = join::as_node(&cluster.address(), tls, NodeId(2)).await.map(drop);
+    let refused = join::as_node(&cluster.address(), &identity, NodeId(2)).await.map(drop);
     assert!(matches!(refused, Err(JoinError::Refused(_))), "{refused:?}");
     cluster.server.stop().await.unwrap();
 }
@@ -182,10 +186,10 @@ async fn a_certificate_is_of_no_use_for_another_node() {
 async fn machines_that_only_look_get_no_certificates_of_nodes() {
     let cluster = Cluster::start().await;
     for role in [Role::Observer, Role::Operator] {
-        let machine = Tls::new(&cluster.machine(role).await).unwrap();
+        let machine = cluster.machine(role).await;
         let refused = join::as_node(&cluster.address(), &machine, NodeId(1)).await.map(drop);
         assert!(matches!(&refused, Err(JoinError::Refused(why)) if why.contains(role.name())), "{refused:?}");
-        let own = credentials(machine, None);
+        let own = credentials(Tls::new(&machine).unwrap(), None);
         let refused = own.connect(&cluster.address(), Called::Control, Purpose::Transfers).await.map(drop);
         assert!(matches!(refused, Err(ProofError::Refused(Reason::WrongRole))), "{refused:?}");
     }
@@ -216,7 +220,7 @@ async fn callers_of_another_cluster_and_of_the_past_are_refused() {
     let key = NewKey::generate().unwrap();
     let machine = Tls::new(&cluster.machine(Role::Node).await).unwrap().subject().unwrap();
     let over = cluster.authority.renew(machine, 1, &key.public(), OVER).unwrap();
-    let over = key.with(over, cluster.authority.certificate().to_vec());
+    let over = key.with(over, cluster.authority.anchors().unwrap());
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let own = credentials(Tls::new(&over).unwrap(), Some(NodeId(1)));
     let refused = own.connect(&cluster.address(), Called::Control, Purpose::Calls).await.map(drop);
@@ -253,15 +257,15 @@ async fn a_token_of_another_cluster_shows_nothing_to_this_one() {
 #[tokio::test]
 async fn a_revoked_machine_is_shut_out_of_calls_that_it_has_begun_to_make() {
     let cluster = Cluster::start().await;
-    let own = cluster.caller(Role::Node).await;
+    let joined = cluster.machine(Role::Node).await;
+    let own = credentials(Tls::new(&cluster.node_of(&joined).await).unwrap(), Some(NodeId(1)));
     let client = connect(&cluster.address(), &own).await.unwrap();
     client.register_node(&node(1), 0).await.unwrap();
     let machine = cluster.authority.machine_of(1).unwrap().unwrap();
     assert!(cluster.authority.revoke_machine(machine).unwrap());
     let refused = client.keep_alive(NodeId(1)).await.unwrap_err();
     assert_eq!(code(&refused), RefusalCode::PermissionDenied);
-    let Trust::Identity(tls) = &own.trust else { panic!("it has an identity") };
-    let refused = join::as_node(&cluster.address(), tls, NodeId(1)).await.map(drop);
+    let refused = join::as_node(&cluster.address(), &joined, NodeId(1)).await.map(drop);
     assert!(matches!(&refused, Err(JoinError::Refused(why)) if why.contains("Revoked")), "{refused:?}");
     cluster.server.stop().await.unwrap();
 }

@@ -34,7 +34,7 @@ async fn store(backend: &Arc<Embedded>) -> (Server, String) {
     let control = Control::start(backend, ControlOptions { lease_ttl: TTL, cluster: None }).await.unwrap();
     let server = serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap();
     let address = server.address().to_string();
-    server.control().announce(address.clone()).await.unwrap();
+    server.control().announce(address.clone(), None).await.unwrap();
     (server, address)
 }
 
