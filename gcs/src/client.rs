@@ -417,7 +417,8 @@ impl Membership {
         &self.nodes
     }
 
-    /// The next change: a join or a leave, never a list. (Lists of control stores are taken by the client.) Begins with a join per member. Each node is
+    /// The next change: a join or a leave, never a list. Lists of control stores go to the client. Begins
+    /// with a join per member. Each node is
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
     /// # Errors

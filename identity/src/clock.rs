@@ -4,7 +4,7 @@ use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error};
 use time::OffsetDateTime;
 
-/// What an error says about clocks, with both times; none if it is about something else.
+/// An error in words about clocks, with both times; none if it is about something else.
 #[must_use]
 pub fn words_about_clocks(error: &Error) -> Option<String> {
     match error {

@@ -49,7 +49,7 @@ impl Keys {
         self
     }
 
-    /// What signs with the key.
+    /// The key, ready to sign.
     pub(crate) fn issuer(&self) -> Result<Issuer<'static, KeyPair>, IdentityError> {
         let key = self.pair()?;
         // The certificate was made of these parameters and this key, so the issuer is the one that it names.

@@ -6,8 +6,8 @@
 //!      │ token ──────────────────▶ joins once, keeps its identity
 //!      │ ◀───────────────────────── asks with it at each start ─────▶ links, calls, transfers
 //! ```
-//! - [`Authority`] signs certificates and keeps tokens and revoked machines in a folder of the head. Another one
-//!   can replace it while members go on ([`Anchors`]).
+//! - [`Authority`] signs certificates and keeps tokens and revoked machines in a folder of the head. Another
+//!   key can replace its own while members go on ([`Anchors`]).
 //! - [`Token`] admits one machine. It carries the hash of the authority's certificate, so whoever joins knows
 //!   whom it talks to before it shows anything.
 //! - [`MachineFolder`] keeps the identity of this machine for each cluster that it joined.

@@ -34,7 +34,7 @@ pub enum Called {
     Node(u64),
 }
 
-/// What connections are made with from now on.
+/// The configuration of connections from now on.
 #[derive(Debug)]
 struct Live {
     anchors: Anchors,

@@ -80,12 +80,12 @@ struct Answer {
     machine: Vec<u8>,
 }
 
-/// What a node was given.
+/// The certificates that a node was given.
 #[derive(Debug)]
 pub struct Signed {
     /// Its own identity.
     pub node: Identity,
-    /// How long that lasts.
+    /// Lifetime of that identity.
     pub lifetime: Duration,
     /// That of its machine, renewed.
     pub machine: Identity,

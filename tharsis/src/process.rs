@@ -102,7 +102,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// # Errors
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
-    // Its small scattered values would take twice the memory. A system that knows no such setting has no such pages.
+    // Its small scattered values would take twice the memory. A system without the setting has no such pages.
     let _disabled = rustix::thread::disable_transparent_huge_pages(true);
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
     stop_at_signals(&node, spec.drain_within)?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tharsis::process;
 use tharsis_identity::Authority;
 
-/// Heads that run have read the new key after this time.
-const HEADS_HEAR: Duration = Duration::from_secs(10);
+/// Heads that run look for another key every 2 s.
+const HEADS_HEAR: Duration = Duration::from_secs(4);
 
 /// Replaces the key, or ends the trust in the former one.
 ///
@@ -20,6 +20,8 @@ pub fn run(asked: AuthorityCommand) -> Result<()> {
         AuthorityCommand::Rotate { settings } => {
             let settings = Settings::read(&settings)?;
             authority(&settings)?.rotate()?;
+            // A token that is made next names the new key, and the head must show it.
+            std::thread::sleep(HEADS_HEAR);
             let overlap = settings.certificate_lifetime()?.as_secs();
             output::line(
                 "The authority has another key. What the former one signed is good until it is retired.",

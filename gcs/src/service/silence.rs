@@ -109,7 +109,7 @@ impl Silences {
         due
     }
 
-    /// Whether a look at a member begins now. Not if it is heard of here: then it is looked at when it is due.
+    /// Whether a look at a member begins now. One that is heard of here is looked at when it is due.
     pub(super) fn begins_look(&mut self, node: NodeId, now: Instant) -> bool {
         let is_unheard = !self.heard.contains_key(&node);
         if is_unheard {

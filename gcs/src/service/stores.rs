@@ -1,10 +1,10 @@
 //! The control stores over one back end list each other, so that members know all of them.
 //!
 //! Each writes its address under a lease of its own: an address whose control store is gone disappears from
-//! the list when that lease runs out. Each control store watches the list, reads it with the judge's roll call
-//! as well, and tells it to the members that watch the membership: they must know the other addresses before
-//! the one that they call is gone. A member that has an old list loses nothing: it calls whichever address
-//! answers.
+//! the list when that lease runs out. Each control store watches the list, reads it with the judge's roll
+//! call as well, and tells it to the members that watch the membership: they must know the other addresses
+//! before the one that they call is gone. A member that has an old list loses nothing: it calls whichever
+//! address answers.
 
 use super::Shared;
 use crate::backend::{StoreLease, TxnResult, WatchItem};

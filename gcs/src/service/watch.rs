@@ -1,5 +1,5 @@
-//! Watches of the membership: changes of node records, turned into joins and leaves, and of the list of control
-//! stores.
+//! Watches of the membership: changes of node records, turned into joins and leaves, and of the list of
+//! control stores.
 //!
 //! The stream does not end if the back end's history does not reach back far enough: the watcher then gets a
 //! whole list and the changes after it. While the back end cannot be reached, the stream waits, and continues

@@ -6,8 +6,8 @@
 //! ```
 //! A head signs its own certificate. A member shows the machine's identity, which it got for a token, and
 //! asks the head for one that names the node; so a certificate of one node is of no use to another. Both are
-//! replaced at half the lifetime of the node's, while connections go on. So another key of the authority reaches
-//! all members within that time; a head looks for one more often.
+//! replaced at half the lifetime of the node's, while connections go on. So another key of the authority
+//! reaches all members within that time; a head looks for one more often.
 
 use super::{JOIN_PATIENCE, Role, secret};
 use serde::{Deserialize, Serialize};
@@ -203,8 +203,8 @@ async fn member(stores: &KnownStores, mut machine: Machine, me: NodeId) -> Resul
     Ok(Entry { credentials, gate, renewal: Some(Renewal { tls, source, lifetime }) })
 }
 
-/// Asks the heads one after the other, until one signs for the node and its machine. The error is of the first head that refused, or of
-/// the last one if none answered.
+/// Asks the heads one after the other, until one signs for the node and its machine. The error is of the
+/// first head that refused, or of the last one if none answered.
 async fn ask_one(
     stores: &KnownStores,
     machine: &mut Machine,
