@@ -195,3 +195,25 @@ fn no_token_and_no_key_is_in_a_log_or_in_the_arguments_of_a_process() {
     }
     assert!(0 < logs, "there were logs to look at");
 }
+
+#[test]
+fn tokens_of_both_keys_admit_while_a_key_is_replaced_and_then_those_of_the_new_one() {
+    let head = head();
+    let early = head.token(&[]);
+    head.machine.run(["authority", "retire"]).assert_refused(2, &["not being replaced"]);
+    let rotated = head.machine.run(["authority", "rotate"]);
+    assert_eq!(rotated.status, 0, "{}", rotated.err);
+    head.machine.run(["authority", "rotate"]).assert_refused(2, &["retire the former one first"]);
+    let late = head.token(&[]);
+    for token in [&early, &late] {
+        assert_eq!(head.join(&Home::new(), Some(token)).status, 0);
+    }
+    head.machine.run(["authority", "retire"]).assert_refused(2, &["rely on the former key"]);
+    let retired = head.machine.run(["authority", "retire", "--force"]);
+    assert_eq!(retired.status, 0, "{}", retired.err);
+    // The head looks for another key every 2 s.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    head.join(&Home::new(), Some(&early)).assert_refused(4, &["TLS"]);
+    let joined = head.join(&Home::new(), Some(&late));
+    assert_eq!(joined.status, 0, "{}", joined.err);
+}
