@@ -81,8 +81,6 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
     if let Some((socket, start)) = worker_arguments() {
         part::enter(Part::Worker);
-        // Its node's setting came with the process, and tensors are large.
-        let _allowed = rustix::thread::disable_transparent_huge_pages(false);
         return exit_code(work(Path::new(&socket), start));
     }
     match std::env::var(NODE_VARIABLE) {
@@ -102,8 +100,6 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// # Errors
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
-    // Its small scattered values would take twice the memory. A system without the setting has no such pages.
-    let _disabled = rustix::thread::disable_transparent_huge_pages(true);
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
     stop_at_signals(&node, spec.drain_within)?;
     if spec.ends_with_stdin {
