@@ -17,6 +17,8 @@ const FILL_BYTES_PER_S: u64 = 2 << 30;
 const LOOK_MS_MIN: u64 = 20;
 /// Longest time between two readings.
 const LOOK_MS_MAX: u64 = 500;
+/// The same on a node without workers, whose own memory grows with messages only.
+const LOOK_ALONE_MS_MAX: u64 = 2_000;
 /// A smaller change of a worker's memory is not reported.
 const NEWS_BYTES: u64 = 4 << 20;
 
@@ -101,7 +103,9 @@ impl MemoryReading {
     /// Milliseconds until the next reading: no limit can be reached before it.
     #[must_use]
     pub fn next_look_ms(&self) -> u64 {
-        time_to_fill_ms(self.node.headroom_bytes().min(self.machine.headroom_bytes()))
+        let to_fill_ms = time_to_fill_ms(self.node.headroom_bytes().min(self.machine.headroom_bytes()));
+        let is_far = to_fill_ms == LOOK_MS_MAX && !self.is_over_soft_limit();
+        if is_far && self.workers.is_empty() { LOOK_ALONE_MS_MAX } else { to_fill_ms }
     }
 
     /// Whether it differs from `last` enough to be reported.
@@ -137,7 +141,8 @@ mod tests {
     fn looks_are_closer_the_nearer_a_limit_is() {
         let at = |used| {
             let node = gauge(used, 100 * GIB);
-            MemoryReading { node, ..MemoryReading::default() }.next_look_ms()
+            let workers = vec![WorkerMemory { client: ClientId(1), pid: 1, bytes: 0 }];
+            MemoryReading { node, workers, ..MemoryReading::default() }.next_look_ms()
         };
         assert_eq!(at(0), LOOK_MS_MAX);
         assert_eq!(at(95 * GIB - GIB / 4), 125);
@@ -148,7 +153,7 @@ mod tests {
     fn no_limit_is_never_reached() {
         let node = gauge(1 << 60, 0);
         let reading = MemoryReading { node, ..MemoryReading::default() };
-        assert_eq!((reading.reached(), reading.next_look_ms()), (None, LOOK_MS_MAX));
+        assert_eq!((reading.reached(), reading.next_look_ms()), (None, LOOK_ALONE_MS_MAX));
     }
 
     #[test]

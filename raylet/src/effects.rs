@@ -13,6 +13,9 @@ use tharsis_core::{Event, Operation};
 use tharsis_object_store::Arena;
 use tharsis_types::{ClientId, Extent, Failure, JobId, NodeId, ObjectId};
 
+/// Time after the start of a worker within which its memory is read.
+const FIRST_LOOK_WAIT: Duration = Duration::from_millis(500);
+
 /// The resources that operations of the machine work on.
 pub struct Effects {
     arena: Arc<Arena>,
@@ -163,7 +166,13 @@ impl Effects {
                 }
             }
             Operation::Spill { object, extent } => self.spill(*object, *extent),
-            Operation::StartWorker { start, job } => self.workforce.start(*start, *job),
+            Operation::StartWorker { start, job } => {
+                // While there are no workers, readings are rare.
+                if let Some(watch) = &self.memory_watch {
+                    watch.look_within(FIRST_LOOK_WAIT);
+                }
+                self.workforce.start(*start, *job);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reads the memory of the node and its workers, and tells the loop when there is something to decide.
 //!
-//! A separate thread reads a handful of small files in `/proc` and of control groups, every half second while
-//! there is room and up to fifty times a second near a limit. The loop is told of a reading only if it has
+//! A separate thread reads a handful of small files in `/proc` and of control groups: every half second while
+//! there is room, up to fifty times a second near a limit, and every two seconds while there are no workers. The loop is told of a reading only if it has
 //! news, so an idle node stays idle. `core` decides what to do. Processes that a worker started count with
 //! it.
 //!
