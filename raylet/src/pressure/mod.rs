@@ -1,9 +1,9 @@
 //! Reads the memory of the node and its workers, and tells the loop when there is something to decide.
 //!
 //! A separate thread reads a handful of small files in `/proc` and of control groups: every half second while
-//! there is room, up to fifty times a second near a limit, and every two seconds while there are no workers. The loop is told of a reading only if it has
-//! news, so an idle node stays idle. `core` decides what to do. Processes that a worker started count with
-//! it.
+//! there is room, up to fifty times a second near a limit, and every two seconds while there are no workers.
+//! The loop is told of a reading only if it has news, so an idle node stays idle. `core` decides what to do.
+//! Processes that a worker started count with it.
 //!
 //! Only workers that are processes can be measured and killed; an embedded node has no watch.
 
