@@ -238,6 +238,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
         return match error {
             tharsis_gcs::StoreError::InUse { .. } => TAKEN,
             tharsis_gcs::StoreError::Connect { .. } => NO_ANSWER,
+            tharsis_gcs::StoreError::OutOfSpace { .. } => EXHAUSTED,
             _ => process::FAILED,
         };
     }

@@ -245,6 +245,14 @@ impl Shared {
         }
     }
 
+    /// Whether the back end grants leases now: one that is full refuses them.
+    pub(super) async fn grants_leases(&self) -> Result<(), StoreError> {
+        let (lease, _) = self.backend.lease_grant(self.lease_ttl).await?;
+        // If this fails, the lease expires by itself.
+        let _ = self.backend.lease_revoke(lease).await;
+        Ok(())
+    }
+
     pub(super) async fn unregister(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
         self.leases.lock().remove(&node);
         self.silences.lock().forget(node);
@@ -254,10 +262,14 @@ impl Shared {
             let leaving =
                 NodeRecord { departure: Some(record.departure.unwrap_or_else(|| reason.clone())), ..record };
             let txn = tables::depart(&leaving, known.version).map_err(refusal)?;
-            if !self.backend.txn(txn).await.map_err(refusal)?.succeeded {
-                continue;
-            }
-            self.backend.txn(tables::remove(node, known.version + 1)).await.map_err(refusal)?;
+            let version = match self.backend.txn(txn).await {
+                Ok(done) if done.succeeded => known.version + 1,
+                Ok(_) => continue,
+                // A full store still deletes: the leave is shown without its reason.
+                Err(StoreError::OutOfSpace { .. }) => known.version,
+                Err(error) => return Err(refusal(error)),
+            };
+            self.backend.txn(tables::remove(node, version)).await.map_err(refusal)?;
             self.forget_code_of(node).await.map_err(refusal)?;
             if let Some(lease) = known.lease {
                 // If this fails, the lease expires by itself.

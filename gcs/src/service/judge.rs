@@ -4,7 +4,8 @@
 //! paused, or without a quorum, every lease expires although all nodes are well. So the lease alone does not
 //! decide. The judge queries the store at a steady pace. While answers come in time, a node without a lease
 //! is dead at once. After a silence of the store, every node has the time of one lease to send a keep-alive,
-//! which gives it a new lease.
+//! which gives it a new lease. A store that is full answers and grants none, so before a node is declared
+//! dead the judge has a lease granted itself.
 //!
 //! The jobs of a driver end with its node, however that left; the judge ends them too.
 //!
@@ -47,6 +48,11 @@ impl Pulse {
         self.answered = self.answered.max(now);
     }
 
+    /// The store answers, and grants no leases: nobody can renew one that ran out.
+    fn interrupted(&mut self, now: Instant) {
+        self.steady_since = self.steady_since.max(now);
+    }
+
     /// Whether a node that has no lease according to the last answer is dead.
     fn may_judge(&self) -> bool {
         self.lease_ttl <= self.answered.saturating_duration_since(self.steady_since)
@@ -78,13 +84,21 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
     for (job, node) in tables::without_driver(&answer) {
         let message = format!("its driver's node {node} has left");
         let end = JobEnd { succeeded: false, message, ended_unix_ms: unix_ms() };
-        shared.end_job(job, end).await?;
-        tracing::info!(%job, %node, "the job ends with its driver's node");
+        match shared.end_job(job, end).await {
+            Ok(_) => tracing::info!(%job, %node, "the job ends with its driver's node"),
+            Err(error @ StoreError::OutOfSpace { .. }) => tracing::info!(%error, %job, "the job ends later"),
+            Err(error) => return Err(error),
+        }
     }
-    if !pulse.may_judge() {
+    let silent = tables::without_lease(&answer);
+    if silent.is_empty() || !pulse.may_judge() {
         return Ok(());
     }
-    for (node, version) in tables::without_lease(&answer) {
+    if let Err(error) = shared.grants_leases().await {
+        pulse.interrupted(Instant::now());
+        return Err(error);
+    }
+    for (node, version) in silent {
         declare_dead(shared, node, version).await?;
     }
     Ok(())
@@ -129,5 +143,14 @@ mod tests {
         let times = [4.0, 8.0, 12.0, 17.1, 20.0, 24.0, 27.0, 27.2];
         let expected = [false, false, true, false, false, false, false, true];
         assert_eq!(after(&mut pulse, start, &times), expected);
+    }
+
+    #[test]
+    fn a_store_that_grants_no_leases_is_like_a_silent_one() {
+        let start = Instant::now();
+        let mut pulse = Pulse::new(TTL, start);
+        assert_eq!(after(&mut pulse, start, &[4.0, 8.0, 12.0]), [false, false, true]);
+        pulse.interrupted(start + TTL * 12 / 10);
+        assert_eq!(after(&mut pulse, start, &[16.0, 20.0, 21.9, 22.1]), [false, false, false, true]);
     }
 }

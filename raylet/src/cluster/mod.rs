@@ -74,7 +74,7 @@ use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tonic::service::Routes;
 
 pub use identity::Security;
@@ -88,6 +88,8 @@ const CLOCK_SKEW_MS_MAX: u64 = 5_000;
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// The time for which drivers and workers wait for one.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Pause between attempts to note the end of a job in a control store whose back end is full.
+const FULL_PAUSE: Duration = Duration::from_secs(2);
 /// Connections to the gRPC services that wait to be taken up.
 const HTTP_WAITING_MAX: usize = 64;
 /// A silent connection is probed this often, and cut off when it does not answer for as long.
@@ -304,8 +306,13 @@ impl ClusterHandle {
         self.code.job_ended(job);
         let control = self.control.clone();
         self.tasks.start(async move {
-            if let Err(error) = control.finish_job(job, true, "").await {
+            while let Err(error) = control.finish_job(job, true, "").await {
                 tracing::info!(%error, job = %job, "the end of a job is not noted");
+                // A full store is made room in; all else ends the job with this node.
+                if error.refusal_code() != Some(RefusalCode::ResourceExhausted) {
+                    return;
+                }
+                sleep(FULL_PAUSE).await;
             }
         });
     }
@@ -509,6 +516,7 @@ async fn begin(
     let failed = |error: StoreError| {
         let kind = match error {
             StoreError::InUse { .. } => FailureKind::InUse,
+            StoreError::OutOfSpace { .. } => FailureKind::ResourceExhausted,
             _ => FailureKind::Disconnected,
         };
         Failure::new(kind, format!("control store: {error}"))
@@ -567,6 +575,7 @@ fn refused(what: &str, error: &CallError) -> Failure {
     let kind = match error.refusal_code() {
         Some(RefusalCode::InvalidArgument | RefusalCode::Unauthenticated) => FailureKind::InvalidArgument,
         Some(RefusalCode::FailedPrecondition) => FailureKind::VersionMismatch,
+        Some(RefusalCode::ResourceExhausted) => FailureKind::ResourceExhausted,
         _ => FailureKind::Disconnected,
     };
     Failure::new(kind, format!("{what}: {error}"))

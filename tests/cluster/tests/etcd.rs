@@ -14,6 +14,7 @@ use tharsis::process::BackendChoice;
 use tharsis::{LocalCluster, LocalNode, NodeId, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
 use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
+use tharsis_conformance::relay::Relay;
 
 /// Bytes of each store.
 const STORE_BYTES: u64 = 64 << 20;
@@ -36,6 +37,14 @@ const ALL: &[Scenario] = &[
     (
         "an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody",
         an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody,
+    ),
+    (
+        "a_history_that_is_compacted_while_the_store_is_cut_off_is_not_missed",
+        a_history_that_is_compacted_while_the_store_is_cut_off_is_not_missed,
+    ),
+    (
+        "an_etcd_that_is_out_of_space_stops_joins_and_no_work",
+        an_etcd_that_is_out_of_space_stops_joins_and_no_work,
     ),
     ("a_control_store_that_is_killed_is_not_missed", a_control_store_that_is_killed_is_not_missed),
     ("a_control_store_that_hangs_is_not_missed", a_control_store_that_hangs_is_not_missed),
@@ -206,6 +215,71 @@ fn an_etcd_that_was_paused_for_longer_than_a_lease_kills_nobody() {
     cluster.await_count(2, LEASE_TTL * 5).unwrap();
 }
 
+/// The control store loses etcd for longer than a lease, and etcd forgets what happened since.
+fn a_history_that_is_compacted_while_the_store_is_cut_off_is_not_missed() {
+    let etcd = now(EtcdProcess::start());
+    let relay = Relay::start(etcd.endpoint());
+    let mut cluster = cluster(vec![relay.endpoint().to_owned()]);
+    let nodes = add_two(&mut cluster);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    assert_all_run(&nodes);
+    relay.cut();
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 3 / 2);
+    now(async {
+        // Of another user of etcd, which counts revisions of all.
+        let mut client = etcd_client::Client::connect([etcd.endpoint()], None).await.unwrap();
+        for number in 0..100 {
+            client.put("other", number.to_string(), None).await.unwrap();
+        }
+        etcd.compact().await;
+    });
+    relay.join();
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 3);
+    let third = cluster.add(node()).unwrap();
+    assert_all_run(&[cluster.node(third).unwrap()]);
+    cluster.kill(1);
+    cluster.await_count(2, LEASE_TTL * 5).unwrap();
+}
+
+/// Until an operator makes room: then joins succeed, and nobody did anything else.
+fn an_etcd_that_is_out_of_space_stops_joins_and_no_work() {
+    let etcd = now(EtcdProcess::start_small(4 << 20));
+    let mut cluster = cluster(vec![etcd.endpoint().to_owned()]);
+    let nodes = add_two(&mut cluster);
+    let dying = cluster.add(node()).unwrap();
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    assert_all_run(&nodes);
+    now(etcd.fill());
+    for refused in [cluster.add(node()), cluster.add_head(node())] {
+        // The status of `ResourceExhausted`; the process has written the cause to stderr.
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("exit status: 6"), "{error}");
+    }
+    let socket = cluster.socket(0).unwrap().display().to_string();
+    let error = init().address(socket).start_local().unwrap_err();
+    assert_eq!(error.kind(), FailureKind::ResourceExhausted, "{error}");
+    for word in ["etcd is out of space", "compact", "defrag", "disarm"] {
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    // A death is known at once all the same.
+    let begin = Instant::now();
+    cluster.kill(dying);
+    cluster.await_count(2, LEASE_TTL).unwrap();
+    println!("a death is known after {:?}", begin.elapsed());
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 3);
+    // Every lease runs out, and none can be had.
+    etcd.hang();
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 2);
+    etcd.resume();
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 3);
+    now(etcd.make_room());
+    let next = cluster.add(node()).unwrap();
+    assert_all_run(&[cluster.node(next).unwrap()]);
+    assert_both_stay(&cluster, nodes, LEASE_TTL * 3);
+}
+
 /// All members use the first control store until then.
 fn a_control_store_that_is_killed_is_not_missed() {
     assert_not_missed(Duration::from_secs(5), |cluster, head| cluster.kill(head));
@@ -261,7 +335,7 @@ fn add_two(cluster: &mut LocalCluster) -> [NodeId; 2] {
     })
 }
 
-/// All this time both nodes run tasks, and neither is declared dead.
+/// All this time both nodes run tasks, and no running node is declared dead.
 fn assert_both_stay(cluster: &LocalCluster, nodes: [NodeId; 2], time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -269,6 +343,7 @@ fn assert_both_stay(cluster: &LocalCluster, nodes: [NodeId; 2], time: Duration) 
         std::thread::sleep(Duration::from_millis(100));
     }
     for index in 0..2 {
-        assert_eq!(cluster.report(index).unwrap().nodes.len(), 2, "nobody is declared dead");
+        let members = cluster.report(index).unwrap().nodes.len();
+        assert_eq!(members, cluster.running_count(), "nobody is declared dead");
     }
 }

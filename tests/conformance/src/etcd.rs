@@ -1,5 +1,6 @@
 //! Real etcd processes on free ports, with their data in a folder that goes with them.
 
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client, CompactionOptions, DeleteOptions};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use tempfile::TempDir;
 
 /// Time that etcd may take to answer after it was started.
 const START_DEADLINE: Duration = Duration::from_secs(30);
+/// Upper bound on the values that a small etcd takes.
+const FILLINGS_MAX: u32 = 10_000;
 
 /// One etcd; dropping it kills it.
 #[derive(Debug)]
@@ -32,14 +35,26 @@ struct Member {
     peer: String,
     /// All members with their peers, as etcd is told.
     cluster: String,
+    /// Further words of its command line.
+    words: Vec<String>,
     child: Option<Child>,
 }
 
 impl EtcdProcess {
     /// Starts an etcd and waits until it answers.
     pub async fn start() -> Self {
+        Self::start_with(Vec::new()).await
+    }
+
+    /// Starts an etcd that takes no more than `bytes`, and waits until it answers.
+    pub async fn start_small(bytes: u64) -> Self {
+        Self::start_with(vec!["--quota-backend-bytes".to_owned(), bytes.to_string()]).await
+    }
+
+    async fn start_with(words: Vec<String>) -> Self {
         let data = tempfile::tempdir().expect("a folder for etcd");
         let [mut member] = members(&data, free_ports::<2>());
+        member.words = words;
         member.start();
         await_answer(&[member.endpoint.clone()]).await;
         Self { member, _data: data }
@@ -59,6 +74,52 @@ impl EtcdProcess {
     /// Lets it go on.
     pub fn resume(&self) {
         self.member.signal("-CONT");
+    }
+
+    /// Makes it forget its history up to now.
+    pub async fn compact(&self) {
+        let mut client = self.client().await;
+        let revision = client.get("any", None).await.expect("a read").header().expect("a header").revision();
+        let physical = CompactionOptions::new().with_physical();
+        client.compact(revision, Some(physical)).await.expect("a compaction");
+    }
+
+    /// Writes values that are not ours until it raises the alarm that it is out of space.
+    pub async fn fill(&self) {
+        let mut client = self.client().await;
+        for number in 0..FILLINGS_MAX {
+            // Large ones first; the last ones leave no room for a record.
+            for len in [64 << 10, 1 << 10, 16] {
+                match client.put(format!("filling/{number}/{len}"), vec![7_u8; len], None).await {
+                    Ok(_) => break,
+                    Err(error) => assert!(error.to_string().contains("space exceeded"), "{error}"),
+                }
+            }
+            if !alarms(&mut client).await.is_empty() {
+                return;
+            }
+        }
+        panic!("an etcd with a quota takes {FILLINGS_MAX} values");
+    }
+
+    /// Makes room in it as an operator does: removes what fills it, compacts, defragments, disarms the alarm.
+    pub async fn make_room(&self) {
+        let mut client = self.client().await;
+        client.delete("filling/", Some(DeleteOptions::new().with_prefix())).await.expect("a deletion");
+        self.compact().await;
+        client.defragment().await.expect("a defragmentation");
+        for member in alarms(&mut client).await {
+            let mut options = AlarmOptions::new();
+            options.with_member(member);
+            client
+                .alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options))
+                .await
+                .expect("a disarmament");
+        }
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect([self.endpoint()], None).await.expect("a client of etcd")
     }
 }
 
@@ -114,6 +175,7 @@ fn members<const N: usize, const PORTS: usize>(data: &TempDir, ports: [u16; PORT
         endpoint: url(ports[n]),
         peer: url(ports[N + n]),
         cluster: named.join(","),
+        words: Vec::new(),
         child: None,
     })
 }
@@ -128,6 +190,7 @@ impl Member {
             .args(["--listen-client-urls", &self.endpoint, "--advertise-client-urls", &self.endpoint])
             .args(["--listen-peer-urls", &self.peer, "--initial-advertise-peer-urls", &self.peer])
             .args(["--initial-cluster", &self.cluster])
+            .args(&self.words)
             .stdout(Stdio::null())
             .stderr(log.expect("a log for etcd"))
             .spawn()
@@ -157,12 +220,18 @@ impl Drop for Member {
     }
 }
 
+/// The members that are out of space.
+async fn alarms(client: &mut Client) -> Vec<u64> {
+    let found = client.alarm(AlarmAction::Get, AlarmType::Nospace, None).await.expect("the alarms");
+    found.alarms().iter().map(etcd_client::AlarmMember::member_id).collect()
+}
+
 /// Waits until a read is answered that needs a quorum.
 async fn await_answer(endpoints: &[String]) {
     let end = Instant::now() + START_DEADLINE;
     loop {
         let asked = tokio::time::timeout(Duration::from_secs(2), async {
-            etcd_client::Client::connect(endpoints, None).await?.get("any", None).await
+            Client::connect(endpoints, None).await?.get("any", None).await
         });
         match asked.await {
             Ok(Ok(_)) => return,

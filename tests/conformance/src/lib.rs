@@ -12,6 +12,7 @@
 
 pub mod etcd;
 pub mod raw;
+pub mod relay;
 pub mod suite;
 
 use futures::future::BoxFuture;
