@@ -34,10 +34,14 @@ fn says_much(count: u64, len: usize) -> u64 {
 
 #[tharsis::main]
 fn main() -> ExitCode {
-    let all: [(&str, fn()); 5] = [
+    let all: [(&str, fn()); 6] = [
         ("lines_are_shown_with_who_wrote_them", lines_are_shown_with_who_wrote_them),
         ("lines_of_a_task_are_told_from_those_of_others", lines_of_a_task_are_told_from_those_of_others),
         ("lines_of_all_nodes_are_shown", lines_of_all_nodes_are_shown),
+        (
+            "nodes_that_join_and_leave_later_are_followed_too",
+            nodes_that_join_and_leave_later_are_followed_too,
+        ),
         ("what_is_followed_comes_without_a_gap", what_is_followed_comes_without_a_gap),
         ("what_does_not_exist_is_refused", what_does_not_exist_is_refused),
     ];
@@ -134,14 +138,20 @@ fn lines_of_a_task_are_told_from_those_of_others() {
     }
 }
 
-fn lines_of_all_nodes_are_shown() {
-    let (home, socket) = started();
-    let address = home.status(Some(&socket))["address"].as_str().unwrap().to_owned();
-    let other = home.text("other/node.sock");
-    let words = ["start", "--address", &address, "--store", "16MiB", "--num-cpus", "1", "--socket", &other];
+/// Starts a member of the cluster of the node at `socket`; returns the cluster's address.
+fn join(home: &Home, socket: &str, other: &str) -> String {
+    let address = home.status(Some(socket))["address"].as_str().unwrap().to_owned();
+    let words = ["start", "--address", &address, "--store", "16MiB", "--num-cpus", "1", "--socket", other];
     let joined = home.run(words);
     assert_eq!(joined.status, 0, "{}", joined.err);
-    home.await_nodes(Some(&socket), 2);
+    home.await_nodes(Some(socket), 2);
+    address
+}
+
+fn lines_of_all_nodes_are_shown() {
+    let (home, socket) = started();
+    let other = home.text("other/node.sock");
+    let address = join(&home, &socket, &other);
     let runtime = driver(&socket);
     let _entered = runtime.enter();
     let id = |socket: &str| home.status(Some(socket))["node"].as_u64().unwrap();
@@ -167,6 +177,36 @@ fn next(reader: &mut impl BufRead) -> Value {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap()
+}
+
+/// A node joins after the reader began, leaves, and another one joins.
+fn nodes_that_join_and_leave_later_are_followed_too() {
+    let (home, socket) = started();
+    let runtime = driver(&socket);
+    let _entered = runtime.enter();
+    says::remote("here".to_owned(), 1).get_timeout(60.0).unwrap();
+    await_line(&home, &socket, &[], "here ends");
+    // The number of old lines is of those nodes that were there.
+    let mut following = home.spawn(["logs", "-f", "--json", "--tail", "1", "--socket", &socket]);
+    let mut reader = BufReader::new(following.stdout.take().unwrap());
+    assert!(next(&mut reader)["text"].as_str().unwrap().starts_with("here"));
+    for name in ["second", "third"] {
+        let other = home.text(&format!("{name}/node.sock"));
+        join(&home, &socket, &other);
+        let node = home.status(Some(&other))["node"].as_u64().unwrap();
+        let place = says::options().node(NodeId(node), false);
+        place.remote(name.to_owned(), 1).get_timeout(60.0).unwrap();
+        let mut texts: Vec<String> = (0..3)
+            .map(|_| next(&mut reader))
+            .inspect(|line| assert_eq!(line["node"], format!("{node:016x}"), "{line}"))
+            .map(|line| line["text"].as_str().unwrap().to_owned())
+            .collect();
+        texts.sort_unstable();
+        assert_eq!(texts, ["begins", "complains", "ends"].map(|what| format!("{name} {what}")));
+        assert_eq!(home.run(["stop", "--socket", &other]).status, 0);
+        home.await_nodes(Some(&socket), 1);
+    }
+    end(following);
 }
 
 /// A worker writes more than one segment of the log holds, while the log is followed.

@@ -1,7 +1,7 @@
 //! `tharsis logs`: what workers wrote, on any node of the cluster.
 //!
 //! The node of this machine is asked by its socket, the others by calls on their ports, whose addresses the
-//! control store knows.
+//! control store knows. A reader that follows all nodes watches the membership, and asks nodes that join.
 
 use crate::args::LogsArgs;
 use crate::output;
@@ -10,14 +10,15 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use anyhow::Result;
 use futures::StreamExt;
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tharsis::observe;
 use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_protos::connection::Credentials;
+use tharsis_protos::control::NodeChange;
 use tharsis_protos::handshake::Question;
-use tharsis_protos::logs::{LogLine, LogQuery};
+use tharsis_protos::logs::{LogLine, LogQuery, TAIL_LINES_MAX};
 use tharsis_protos::peer;
 use tharsis_types::{JobId, NodeId};
 use tokio::sync::mpsc;
@@ -26,9 +27,21 @@ use tokio::sync::mpsc;
 const CALL_WAIT: Duration = Duration::from_secs(5);
 /// Batches of lines that wait to be printed.
 const BATCHES_MAX: usize = 16;
+/// Pause between attempts to watch the membership while the control store is away.
+const WATCH_PAUSE: Duration = Duration::from_millis(500);
 
-/// Batches of lines, and the ends of nodes.
-type News = mpsc::Sender<(u64, Result<Vec<LogLine>, End>)>;
+/// Sender of the news of nodes, each with the node's id.
+type News = mpsc::Sender<(u64, Heard)>;
+
+/// News of a node.
+enum Heard {
+    /// It has joined, and is asked from now on.
+    Joined,
+    /// Lines of its workers.
+    Lines(Vec<LogLine>),
+    /// There are no more.
+    End(End),
+}
 
 /// Why there are no more lines of a node.
 enum End {
@@ -36,6 +49,13 @@ enum End {
     Told,
     /// It cannot be asked any more.
     Broken(String),
+}
+
+/// Nodes to ask, and the way to learn of others.
+struct Targets {
+    nodes: Vec<Target>,
+    /// The control store, and the credentials for nodes that are asked by their ports.
+    cluster: Option<(ControlClient, Credentials)>,
 }
 
 /// A node to ask, and how.
@@ -56,13 +76,19 @@ pub fn run(asked: &LogsArgs) -> Result<()> {
         LogQuery { job: asked.job.map(JobId), task: asked.task, tail: asked.tail, follow: asked.follow };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let shown = runtime.block_on(async {
-        let (targets, own) = targets(asked, &settings).await?;
+        let Targets { nodes, cluster } = targets(asked, &settings).await?;
         let (news, told) = mpsc::channel(BATCHES_MAX);
-        let count = targets.len();
-        for target in targets {
+        let asked_first: BTreeSet<u64> = nodes.iter().map(Target::node).collect();
+        let own = cluster.as_ref().map(|(_, own)| own.clone());
+        for target in nodes {
             ask(target, query, own.clone(), news.clone());
         }
-        drop(news);
+        let count = asked_first.len();
+        if let Some((control, own)) = cluster.filter(|_| asked.follow && asked.node.is_none()) {
+            tokio::spawn(follow_joins(control, own, query, asked_first, news));
+        } else {
+            drop(news);
+        }
         show(asked, count, told).await
     });
     // A thread may still wait for the node of this machine.
@@ -70,8 +96,8 @@ pub fn run(asked: &LogsArgs) -> Result<()> {
     shown
 }
 
-/// The nodes to ask, and the credentials for those that are asked by their ports.
-async fn targets(asked: &LogsArgs, settings: &Settings) -> Result<(Vec<Target>, Option<Credentials>)> {
+/// The nodes that are there.
+async fn targets(asked: &LogsArgs, settings: &Settings) -> Result<Targets> {
     let own = match asked.address {
         None => Some(super::ask(&settings.socket(), Question::Status)?),
         Some(_) => None,
@@ -84,22 +110,66 @@ async fn targets(asked: &LogsArgs, settings: &Settings) -> Result<(Vec<Target>, 
     let is_own = asked.node.is_some() && asked.node == own_node;
     let Some(control) = control.filter(|control| !control.is_empty() && !is_own) else {
         let here: Vec<_> = here.into_iter().filter(|_| own_node.is_some_and(is_wanted)).collect();
-        return if here.is_empty() { Err(unknown().into()) } else { Ok((here, None)) };
+        return if here.is_empty() {
+            Err(unknown().into())
+        } else {
+            Ok(Targets { nodes: here, cluster: None })
+        };
     };
     let credentials = operator(&control, settings)?;
     let options = ClientOptions { call_deadline: CALL_WAIT, patience: Duration::ZERO };
     let store = ControlClient::connect(&control, &credentials, options).await;
     let (store, _) = store.map_err(|error| reach::refused(&control, &error))?;
     let members = store.list_nodes().await?.nodes.into_iter();
-    let mut targets: Vec<_> = members
+    let mut nodes: Vec<_> = members
         .filter(|member| is_wanted(member.id.0))
         .map(|member| match own_node == Some(member.id.0) {
             true => Target::Own(member.id.0, settings.socket()),
             false => Target::Other(member.id.0, member.listen),
         })
         .collect();
-    targets.sort_by_key(|target| matches!(target, Target::Other(..)));
-    if targets.is_empty() { Err(unknown().into()) } else { Ok((targets, Some(credentials))) }
+    nodes.sort_by_key(|target| matches!(target, Target::Other(..)));
+    if nodes.is_empty() {
+        return Err(unknown().into());
+    }
+    Ok(Targets { nodes, cluster: Some((store, credentials)) })
+}
+
+/// Asks nodes that join for their lines, until nobody reads them.
+async fn follow_joins(
+    control: ControlClient,
+    own: Credentials,
+    query: LogQuery,
+    mut known: BTreeSet<u64>,
+    news: News,
+) {
+    // All that its workers wrote: the reader was there before them.
+    let query = LogQuery { tail: TAIL_LINES_MAX, ..query };
+    let mut membership = control.membership();
+    loop {
+        let change = tokio::select! {
+            () = news.closed() => return,
+            change = membership.next() => change,
+        };
+        match change {
+            Ok(NodeChange::Joined(node)) if known.insert(node.id.0) => {
+                if news.send((node.id.0, Heard::Joined)).await.is_err() {
+                    return;
+                }
+                ask(Target::Other(node.id.0, node.listen), query, Some(own.clone()), news.clone());
+            }
+            Ok(_) => {}
+            Err(_) => tokio::time::sleep(WATCH_PAUSE).await,
+        }
+    }
+}
+
+impl Target {
+    fn node(&self) -> u64 {
+        match self {
+            Target::Own(node, _) | Target::Other(node, _) => *node,
+        }
+    }
 }
 
 /// Has the lines of a node sent, until nobody reads them.
@@ -113,16 +183,16 @@ fn ask(target: Target, query: LogQuery, own: Option<Credentials>, news: News) {
                 None => End::Broken("there are no credentials for it".to_owned()),
             };
             // Nobody reads the end if the command ends.
-            let _told = news.send((node, Err(end))).await;
+            let _told = news.send((node, Heard::End(end))).await;
         })),
     }
 }
 
 fn ask_own(node: u64, socket: &Path, query: LogQuery, news: &News) {
-    let told = observe::logs(socket, query, |lines| news.blocking_send((node, Ok(lines))).is_ok());
+    let told = observe::logs(socket, query, |lines| news.blocking_send((node, Heard::Lines(lines))).is_ok());
     let end = told.map_or_else(|error| End::Broken(error.failure().message.to_string()), |()| End::Told);
     // Nobody reads the end if the command ends.
-    let _told = news.blocking_send((node, Err(end)));
+    let _told = news.blocking_send((node, Heard::End(end)));
 }
 
 async fn ask_other(node: u64, address: String, query: LogQuery, own: &Credentials, news: &News) -> End {
@@ -133,7 +203,7 @@ async fn ask_other(node: u64, address: String, query: LogQuery, own: &Credential
     while let Some(batch) = batches.next().await {
         match batch {
             Ok(lines) => {
-                if news.send((node, Ok(lines))).await.is_err() {
+                if news.send((node, Heard::Lines(lines))).await.is_err() {
                     return End::Told;
                 }
             }
@@ -143,34 +213,39 @@ async fn ask_other(node: u64, address: String, query: LogQuery, own: &Credential
     End::Told
 }
 
-/// Prints lines: as they come if they are followed, by their time otherwise.
-async fn show(
-    asked: &LogsArgs,
-    count: usize,
-    mut told: mpsc::Receiver<(u64, Result<Vec<LogLine>, End>)>,
-) -> Result<()> {
+/// Prints lines of `count` nodes and those that join: as they come if they are followed, by their time
+/// otherwise.
+async fn show(asked: &LogsArgs, count: usize, mut told: mpsc::Receiver<(u64, Heard)>) -> Result<()> {
     let mut found: Vec<(u64, LogLine)> = Vec::new();
-    let mut broken = VecDeque::new();
-    while let Some((node, batch)) = told.recv().await {
-        match batch {
-            Ok(lines) if asked.follow => {
+    let mut asked_count = count;
+    let mut left_count = count;
+    let mut broken = Vec::new();
+    while 0 < left_count {
+        let Some((node, heard)) = told.recv().await else { break };
+        match heard {
+            Heard::Joined => {
+                asked_count += 1;
+                left_count += 1;
+            }
+            Heard::Lines(lines) if asked.follow => {
                 lines.iter().try_for_each(|line| output::line(&text(node, line, asked.json)))?;
             }
-            Ok(lines) => found.extend(lines.into_iter().map(|line| (node, line))),
+            Heard::Lines(lines) => found.extend(lines.into_iter().map(|line| (node, line))),
             // The node that ran the task says that it is over.
-            Err(End::Told) if asked.follow && asked.task.is_some() => return Ok(()),
-            Err(End::Told) => {}
-            Err(End::Broken(cause)) => {
+            Heard::End(End::Told) if asked.follow && asked.task.is_some() => return Ok(()),
+            Heard::End(End::Told) => left_count -= 1,
+            Heard::End(End::Broken(cause)) => {
+                left_count -= 1;
                 output::warn(&format!("node {node:016x}: {cause}"));
-                broken.push_back(cause);
+                broken.push(cause);
             }
         }
     }
     found.sort_by_key(|(_, line)| line.unix_ms);
     let first = found.len().saturating_sub(usize::try_from(asked.tail).unwrap_or(usize::MAX));
     found[first..].iter().try_for_each(|(node, line)| output::line(&text(*node, line, asked.json)))?;
-    match broken.pop_front() {
-        Some(cause) if broken.len() + 1 == count => Err(Refusal::NoNode { cause }.into()),
+    match broken.first() {
+        Some(cause) if broken.len() == asked_count => Err(Refusal::NoNode { cause: cause.clone() }.into()),
         _ => Ok(()),
     }
 }
